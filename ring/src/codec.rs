@@ -1,0 +1,213 @@
+//! A table as bytes. All numbers are little-endian.
+//!
+//! ```text
+//! magic      4     "RFST"
+//! version    u8    1
+//! log2 S     u8    1 to 16
+//! placement  u8    0 quota | 1 classic, followed by points_per_shard u32, seed u64
+//! shards     u16   N, 1 to 1024
+//! N times:         length u8, id, weight u16; in ascending order of id
+//! owners           S fields of ceil(log2 N) bits, lowest first, padded with zeros to whole bytes
+//! digest     u64   xxh3-64, seed 0, of everything before
+//! ```
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::limits::SHARDS_MAX;
+use crate::packing::{pack, packed_len, unpack, width};
+use crate::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight, classic};
+
+const MAGIC: [u8; 4] = *b"RFST";
+const VERSION: u8 = 1;
+const QUOTA: u8 = 0;
+const CLASSIC: u8 = 1;
+
+impl Table {
+    /// The table as bytes: its version, its content and a digest. Equal tables have equal bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend([VERSION, self.slots().log2()]);
+        match self.placement() {
+            Placement::Quota => out.push(QUOTA),
+            Placement::Classic {
+                points_per_shard,
+                seed,
+            } => {
+                out.push(CLASSIC);
+                out.extend(points_per_shard.to_le_bytes());
+                out.extend(seed.to_le_bytes());
+            }
+        }
+        out.extend((self.shards().len() as u16).to_le_bytes());
+        for (id, weight) in self.shards().iter().zip(self.membership().weights()) {
+            out.push(id.as_str().len() as u8);
+            out.extend(id.as_str().as_bytes());
+            out.extend((weight.get() as u16).to_le_bytes());
+        }
+        pack(self.owners(), width(self.shards().len()), &mut out);
+        out.extend(xxh3_64(&out).to_le_bytes());
+        out
+    }
+
+    /// The table that [`encode`](Self::encode) wrote, checked in full. Takes no more memory than
+    /// the table does, whatever the bytes.
+    ///
+    /// # Errors
+    ///
+    /// * [`RingError::Magic`], [`RingError::Version`]: not a table, or a newer release's.
+    /// * [`RingError::Truncated`], [`RingError::TrailingBytes`], [`RingError::Digest`]: damaged.
+    /// * Anything that a new [`Membership`] or [`Table::bootstrap`] refuses, and
+    ///   [`RingError::ShardOrder`], [`RingError::Owner`], [`RingError::Padding`]: intact, but no
+    ///   release writes it.
+    pub fn decode(bytes: &[u8]) -> Result<Self, RingError> {
+        let raw = Raw::read(bytes)?;
+        let membership = raw.membership()?;
+        if let Placement::Classic {
+            points_per_shard, ..
+        } = raw.placement
+        {
+            classic::check(&membership, points_per_shard)?;
+        }
+        let shards = membership.shards().len();
+        let owners = unpack(raw.packed, raw.slots.get() as usize, width(shards))?;
+        if let Some(slot) = owners
+            .iter()
+            .position(|&owner| usize::from(owner) >= shards)
+        {
+            return Err(RingError::Owner {
+                slot,
+                value: owners[slot],
+                shards,
+            });
+        }
+        Ok(Self::new(membership, raw.placement, owners))
+    }
+}
+
+/// An encoding taken apart, its digest right, its content unchecked.
+struct Raw<'a> {
+    slots: SlotCount,
+    placement: Placement,
+    /// Id and weight.
+    shards: Vec<(&'a [u8], u16)>,
+    packed: &'a [u8],
+}
+
+impl<'a> Raw<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, RingError> {
+        let mut reader = Reader { bytes, at: 0 };
+        reader.header()?;
+        let log2 = reader.u8("slots")?;
+        RingError::check("log2 of slots", log2.into(), 1, 16)?;
+        let slots = SlotCount::new(1 << log2)?;
+        let placement = reader.placement()?;
+        let count = usize::from(reader.u16("shards")?);
+        RingError::check("shards", count as u64, 1, SHARDS_MAX as u64)?;
+        let shards = (0..count)
+            .map(|_| reader.shard())
+            .collect::<Result<_, _>>()?;
+        let packed = reader.take("owners", packed_len(slots.get() as usize, width(count)))?;
+        reader.digest()?;
+        Ok(Self {
+            slots,
+            placement,
+            shards,
+            packed,
+        })
+    }
+
+    fn membership(&self) -> Result<Membership, RingError> {
+        let shards = self.shards.iter().map(|&(id, weight)| {
+            let id = ShardId::new(&String::from_utf8_lossy(id))?;
+            Ok((id, Weight::new(weight.into())?))
+        });
+        let shards = shards.collect::<Result<Vec<_>, RingError>>()?;
+        if let Some(pair) = shards.windows(2).find(|pair| pair[0].0 > pair[1].0) {
+            let (previous, id) = (pair[0].0.clone(), pair[1].0.clone());
+            return Err(RingError::ShardOrder { id, previous });
+        }
+        Membership::new(self.slots, shards)
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    /// How many bytes are read.
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, field: &'static str, count: usize) -> Result<&'a [u8], RingError> {
+        let (len, needed) = (self.bytes.len(), self.at + count);
+        let taken = self.bytes.get(self.at..needed);
+        self.at = needed;
+        taken.ok_or(RingError::Truncated { field, len, needed })
+    }
+
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], RingError> {
+        Ok(self.take(field, N)?.try_into().expect("N bytes were taken"))
+    }
+
+    fn u8(&mut self, field: &'static str) -> Result<u8, RingError> {
+        self.array(field).map(|[byte]| byte)
+    }
+
+    fn u16(&mut self, field: &'static str) -> Result<u16, RingError> {
+        self.array(field).map(u16::from_le_bytes)
+    }
+
+    fn header(&mut self) -> Result<(), RingError> {
+        let value = self.array("magic")?;
+        if value != MAGIC {
+            return Err(RingError::Magic {
+                value,
+                expected: MAGIC,
+            });
+        }
+        match self.u8("version")? {
+            VERSION => Ok(()),
+            value => Err(RingError::Version {
+                value,
+                newest: VERSION,
+            }),
+        }
+    }
+
+    fn placement(&mut self) -> Result<Placement, RingError> {
+        match self.u8("placement")? {
+            QUOTA => Ok(Placement::Quota),
+            CLASSIC => Ok(Placement::Classic {
+                points_per_shard: self.array("points_per_shard").map(u32::from_le_bytes)?,
+                seed: self.array("seed").map(u64::from_le_bytes)?,
+            }),
+            value => Err(RingError::OutOfRange {
+                field: "placement",
+                value: value.into(),
+                min: QUOTA.into(),
+                max: CLASSIC.into(),
+            }),
+        }
+    }
+
+    fn shard(&mut self) -> Result<(&'a [u8], u16), RingError> {
+        let len = self.u8("shard id length")?;
+        Ok((self.take("shard id", len.into())?, self.u16("weight")?))
+    }
+
+    /// Checks that the digest comes next, is right and comes last.
+    fn digest(&mut self) -> Result<(), RingError> {
+        let expected = xxh3_64(&self.bytes[..self.at]);
+        let value = self.array("digest").map(u64::from_le_bytes)?;
+        if self.at != self.bytes.len() {
+            let len = self.bytes.len();
+            return Err(RingError::TrailingBytes {
+                len,
+                expected: self.at,
+            });
+        }
+        match value == expected {
+            true => Ok(()),
+            false => Err(RingError::Digest { value, expected }),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+use crate::ShardId;
+use crate::limits::SHARD_ID_LEN_MAX;
+
+/// What is wrong with an id, a number, a membership or an encoding. Repeating the call cannot help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RingError {
+    /// Not `[a-z][a-z0-9_]*`, or with two underscores in a row, or too long.
+    #[error(
+        "shard id {value:?} must be [a-z][a-z0-9_]*, without \"__\", \
+        of at most {SHARD_ID_LEN_MAX} bytes"
+    )]
+    ShardId {
+        /// The id refused, cut off soon after the limit.
+        value: String,
+    },
+    /// A number outside its range.
+    #[error("{field} is {value}, must be {min} to {max}")]
+    OutOfRange {
+        /// What the number is.
+        field: &'static str,
+        /// The number refused.
+        value: u64,
+        /// The least allowed.
+        min: u64,
+        /// The greatest allowed.
+        max: u64,
+    },
+    /// The number of slots is in range but not a power of two.
+    #[error("slots is {value}, must be a power of two")]
+    SlotsNotPowerOfTwo {
+        /// The number refused.
+        value: u32,
+    },
+    /// One id given twice.
+    #[error("shard id {id:?} is given twice, must be unique", id = id.as_str())]
+    DuplicateShard {
+        /// The id given twice.
+        id: ShardId,
+    },
+    /// A shard would be left without a slot.
+    #[error("shards is {shards}, must be at most the number of slots, {slots}")]
+    MoreShardsThanSlots {
+        /// How many shards were given.
+        shards: usize,
+        /// How many slots there are.
+        slots: u32,
+    },
+    /// A plan between different numbers of slots, which is fixed for the life of a table.
+    #[error("slots is {target} in the target, must be {table} as in the table")]
+    SlotsChanged {
+        /// Slots of the stored table.
+        table: u32,
+        /// Slots of the target membership.
+        target: u32,
+    },
+    /// The first bytes are not those of a slot table.
+    #[error("encoding begins with {value:02x?}, must begin with {expected:02x?}")]
+    Magic {
+        /// The bytes found.
+        value: [u8; 4],
+        /// The bytes every slot table begins with.
+        expected: [u8; 4],
+    },
+    /// Written by a newer release, or corrupt.
+    #[error("encoding version is {value}, must be 1 to {newest}: written by a newer release?")]
+    Version {
+        /// The version found.
+        value: u8,
+        /// The newest version this release reads.
+        newest: u8,
+    },
+    /// The encoding ends early.
+    #[error("encoding ends after {len} bytes, {field} needs at least {needed}")]
+    Truncated {
+        /// What was being read.
+        field: &'static str,
+        /// Length of the encoding, in bytes.
+        len: usize,
+        /// Least length that holds the field, in bytes.
+        needed: usize,
+    },
+    /// The encoding goes on after its end.
+    #[error("encoding is {len} bytes long, must be {expected}")]
+    TrailingBytes {
+        /// Length of the encoding, in bytes.
+        len: usize,
+        /// Length that its header and shards call for, in bytes.
+        expected: usize,
+    },
+    /// Some byte has changed since the table was encoded.
+    #[error("digest is {value:016x}, must be {expected:016x}: corrupt encoding")]
+    Digest {
+        /// The digest stored.
+        value: u64,
+        /// The digest of the bytes before it.
+        expected: u64,
+    },
+    /// Encoded ids out of order.
+    #[error("shard id {id:?} is out of order, must be after {previous:?}",
+        id = id.as_str(), previous = previous.as_str())]
+    ShardOrder {
+        /// The id out of order.
+        id: ShardId,
+        /// The id before it.
+        previous: ShardId,
+    },
+    /// A slot that belongs to no shard of the table.
+    #[error("owner of slot {slot} is {value}, must be less than the number of shards, {shards}")]
+    Owner {
+        /// The slot.
+        slot: usize,
+        /// Its owner's index.
+        value: u16,
+        /// How many shards there are.
+        shards: usize,
+    },
+    /// Bits after the last slot are set.
+    #[error("padding after the last slot is {value:#04x}, must be 0")]
+    Padding {
+        /// The bits, lowest first.
+        value: u8,
+    },
+}
+
+impl RingError {
+    /// Refuses `value` unless `min <= value <= max`.
+    pub(crate) fn check(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), Self> {
+        match (min..=max).contains(&value) {
+            true => Ok(()),
+            false => Err(Self::OutOfRange {
+                field,
+                value,
+                min,
+                max,
+            }),
+        }
+    }
+}

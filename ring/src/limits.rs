@@ -1,0 +1,23 @@
+//! Every limit of this crate.
+
+/// Fewest slots: one bit of the hash.
+pub const SLOTS_MIN: u32 = 2;
+
+/// Most slots: every index fits a `u16`.
+pub const SLOTS_MAX: u32 = 65_536;
+
+/// Most shards in a membership. A bootstrap weighs every slot against every shard; at both limits
+/// that is 67 million comparisons.
+pub const SHARDS_MAX: usize = 1024;
+
+/// Longest shard id, in bytes. Ids become parts of the names of environment variables.
+pub const SHARD_ID_LEN_MAX: usize = 32;
+
+/// Greatest weight; the least is 1.
+pub const WEIGHT_MAX: u32 = 10_000;
+
+/// Most points of one shard of weight 1 on the classic ring.
+pub const POINTS_PER_SHARD_MAX: u32 = 4096;
+
+/// Most points of all shards together on the classic ring: 64 MiB while it is being built.
+pub const POINTS_MAX: u64 = 1 << 22;

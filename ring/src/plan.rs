@@ -1,0 +1,204 @@
+use crate::quota::quotas;
+use crate::rendezvous::Rendezvous;
+use crate::{Membership, Placement, RingError, ShardId, Slot, Table};
+
+/// A slot that changes hands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// What moves.
+    pub slot: Slot,
+    /// The owner before.
+    pub from: ShardId,
+    /// The owner after.
+    pub to: ShardId,
+}
+
+/// What turns one table into a table for other shards or weights.
+///
+/// Depends on the table and the target alone. From a table with [`Placement::Quota`]:
+///
+/// * as few moves as its quotas allow, that is [`optimum`](Self::optimum), and no quotas by the
+///   same method need fewer;
+/// * none between two shards that both stay at their weight, if the table came from a bootstrap
+///   or from a plan carried out in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    moves: Vec<Move>,
+    table: Table,
+    optimum: usize,
+}
+
+impl Plan {
+    /// The moves, in the order of slots.
+    pub fn moves(&self) -> &[Move] {
+        &self.moves
+    }
+
+    /// The table after all moves.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The fewest moves that leave each shard with as many slots as [`table`](Self::table) gives
+    /// it: what each shard has beyond that now, summed over the shards.
+    pub fn optimum(&self) -> usize {
+        self.optimum
+    }
+
+    fn between(before: &Table, after: Table) -> Self {
+        let moved = before
+            .slots()
+            .iter()
+            .filter(|&slot| before.owner(slot) != after.owner(slot));
+        let moves = moved
+            .map(|slot| Move {
+                slot,
+                from: before.owner(slot).clone(),
+                to: after.owner(slot).clone(),
+            })
+            .collect();
+        let (had, has) = (before.quotas(), after.quotas());
+        let kept = |id| {
+            after
+                .membership()
+                .index_of(id)
+                .map_or(0, |index| has[index])
+        };
+        let surplus = before
+            .shards()
+            .iter()
+            .zip(had)
+            .map(|(id, had)| had.saturating_sub(kept(id)));
+        let optimum = surplus.sum::<u32>() as usize;
+        Self {
+            moves,
+            table: after,
+            optimum,
+        }
+    }
+}
+
+impl Table {
+    /// The way from this table to one for `target`, by the table's own placement.
+    ///
+    /// # Errors
+    ///
+    /// * [`RingError::SlotsChanged`]: the number of slots is fixed.
+    /// * [`RingError::OutOfRange`]: too many points of the classic ring.
+    pub fn plan(&self, target: &Membership) -> Result<Plan, RingError> {
+        if self.slots() != target.slots() {
+            let (table, target) = (self.slots().get(), target.slots().get());
+            return Err(RingError::SlotsChanged { table, target });
+        }
+        let owners = match self.placement() {
+            Placement::Quota => rebalanced(self, target),
+            classic @ Placement::Classic { .. } => classic.owners(target)?,
+        };
+        Ok(Plan::between(
+            self,
+            Table::new(target.clone(), self.placement(), owners),
+        ))
+    }
+}
+
+/// Owner of each slot after the fewest moves to `target`'s quotas. Each shard takes the slots that
+/// prefer it most.
+fn rebalanced(before: &Table, target: &Membership) -> Vec<u16> {
+    let rendezvous = Rendezvous::new(target);
+    let mut ledger = Ledger::new(before, target);
+    let offered = before.slots().iter().filter(|&slot| ledger.may_leave(slot));
+    let mut offers: Vec<_> = offered
+        .map(|slot| (rendezvous.first(slot, ledger.takers()), slot))
+        .collect();
+    offers.sort_unstable();
+    for (_, slot) in offers {
+        // Asked again: since it was offered, its owner or its taker may have reached the quota.
+        if ledger.may_leave(slot) {
+            let (_, taker) = rendezvous
+                .first(slot, ledger.takers())
+                .expect("surplus equals room");
+            ledger.give(slot, taker);
+        }
+    }
+    let owner =
+        |owner: Option<usize>| owner.expect("every slot of a shard that left is given") as u16;
+    ledger.owners.into_iter().map(owner).collect()
+}
+
+/// Who has what while slots change hands. Shards are indices into the target's.
+struct Ledger {
+    /// Owner of each slot, none while it is that of a shard that leaves.
+    owners: Vec<Option<usize>>,
+    /// Slots of each shard now.
+    held: Vec<u32>,
+    /// Slots of each shard in the end.
+    quotas: Vec<u32>,
+}
+
+impl Ledger {
+    fn new(before: &Table, target: &Membership) -> Self {
+        let index: Vec<_> = before
+            .shards()
+            .iter()
+            .map(|id| target.index_of(id))
+            .collect();
+        let owners: Vec<_> = before
+            .owners()
+            .iter()
+            .map(|&owner| index[usize::from(owner)])
+            .collect();
+        let mut held = vec![0; target.shards().len()];
+        owners.iter().flatten().for_each(|&owner| held[owner] += 1);
+        let quotas = quotas(target, &held);
+        Self {
+            owners,
+            held,
+            quotas,
+        }
+    }
+
+    /// Whether the owner of `slot` leaves, or has more than its quota.
+    fn may_leave(&self, slot: Slot) -> bool {
+        self.owners[slot.index()].is_none_or(|owner| self.held[owner] > self.quotas[owner])
+    }
+
+    /// The shards below their quota.
+    fn takers(&self) -> impl Iterator<Item = usize> {
+        (0..self.held.len()).filter(|&shard| self.held[shard] < self.quotas[shard])
+    }
+
+    fn give(&mut self, slot: Slot, taker: usize) {
+        if let Some(giver) = self.owners[slot.index()].replace(taker) {
+            self.held[giver] -= 1;
+        }
+        self.held[taker] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SlotCount, Weight};
+
+    #[test]
+    fn a_new_shard_takes_from_each_the_slots_that_prefer_it_most() {
+        let members = |ids: &[&str]| {
+            let members = ids
+                .iter()
+                .map(|id| (ShardId::new(id).unwrap(), Weight::ONE));
+            Membership::new(SlotCount::new(1024).unwrap(), members).unwrap()
+        };
+        let before = Table::bootstrap(&members(&["a", "b", "c"]), Placement::Quota).unwrap();
+        let after = before.plan(&members(&["a", "b", "c", "d"])).unwrap().table;
+        let rendezvous = Rendezvous::new(after.membership());
+        let d = after.shards().len() - 1;
+        for giver in before.shards() {
+            let (taken, kept): (Vec<Slot>, Vec<Slot>) = before
+                .slots_of(giver)
+                .partition(|&slot| after.owner_index(slot) == d);
+            let most = taken.into_iter().map(|slot| rendezvous.cost(slot, d)).max();
+            let least = kept.into_iter().map(|slot| rendezvous.cost(slot, d)).min();
+            assert!(most < least, "{giver}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How many slots each shard is due: Webster's method (Sainte-Laguë), each shard at least one.
+//!
+//! Every shard *claims* slots: its `k`-th with strength `w / (2k - 1)`, its first above all
+//! others. The `S` strongest claims are granted; that is `w / d` rounded to nearest for the one
+//! divisor `d` that gives `S` in all.
+//!
+//! Why not largest remainders: as another shard comes, goes or changes weight, two shards that
+//! stay as they are may then exchange slots (the population paradox), and no method that always
+//! rounds the exact share `S·w/W` up or down is free of it (Balinski and Young, "Fair
+//! Representation", 1982). Here only `d` changes for those that stay, so that all of them gain or
+//! all lose. The price: quota and exact share differ by `(1 + w/mean w) / 2` at most, not by 1,
+//! while every shard is due half a slot or more. With equal weights that is the share rounded up or
+//! down.
+
+use std::cmp::{Ordering, Reverse};
+
+use crate::{Membership, Weight};
+
+/// Slots due to each shard, in the order of `membership.shards()`. They add up to `S`.
+///
+/// Among equally strong claims, one to a slot that the shard already has is granted first, so that
+/// no other quotas by this method need fewer moves from `held`; then the lesser id's.
+pub(crate) fn quotas(membership: &Membership, held: &[u32]) -> Vec<u32> {
+    let slots = membership.slots().get();
+    let mut quotas = rounded_shares(membership);
+    let claim = |shard: usize, nth: u32| Claim {
+        weight: membership.weights()[shard],
+        nth,
+        kept: nth <= held[shard],
+        shard: Reverse(shard),
+    };
+    loop {
+        let shards = 0..quotas.len();
+        match quotas.iter().sum::<u32>().cmp(&slots) {
+            Ordering::Equal => return quotas,
+            Ordering::Less => {
+                let strongest = shards.max_by_key(|&shard| claim(shard, quotas[shard] + 1));
+                quotas[strongest.expect("a membership is never empty")] += 1;
+            }
+            Ordering::Greater => {
+                let above_one = shards.filter(|&shard| quotas[shard] > 1);
+                let weakest = above_one.min_by_key(|&shard| claim(shard, quotas[shard]));
+                quotas[weakest.expect("shards are at most as many as slots")] -= 1;
+            }
+        }
+    }
+}
+
+/// Exact shares `S·w/W` rounded half up, at least 1: all claims above some strength, and off by at
+/// most one slot a shard in all.
+fn rounded_shares(membership: &Membership) -> Vec<u32> {
+    let slots = u64::from(membership.slots().get());
+    let weights = membership
+        .weights()
+        .iter()
+        .map(|weight| u64::from(weight.get()));
+    let total: u64 = weights.clone().sum();
+    weights
+        .map(|weight| ((2 * slots * weight + total) / (2 * total)).max(1) as u32)
+        .collect()
+}
+
+/// A shard's claim to its `nth` slot, `nth` at least 2; greater is stronger.
+struct Claim {
+    weight: Weight,
+    nth: u32,
+    /// Whether the shard already has that many slots.
+    kept: bool,
+    shard: Reverse<usize>,
+}
+
+impl Ord for Claim {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // a / b < c / d  as  a * d < c * b: exact, and below 2^31.
+        let strength =
+            |of: &Self, divisor: u32| u64::from(of.weight.get()) * u64::from(2 * divisor - 1);
+        strength(self, other.nth)
+            .cmp(&strength(other, self.nth))
+            .then(self.kept.cmp(&other.kept))
+            .then(self.shard.cmp(&other.shard))
+    }
+}
+
+impl PartialOrd for Claim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Claim {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Claim {}

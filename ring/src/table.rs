@@ -1,0 +1,141 @@
+use crate::rendezvous::Rendezvous;
+use crate::{Membership, Placement, RingError, ShardId, Slot, SlotCount};
+
+/// Which shard owns each slot. Stored, never recomputed: it is where the locks are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    membership: Membership,
+    placement: Placement,
+    /// Owner of each slot, as an index into the membership's shards.
+    owners: Box<[u16]>,
+}
+
+impl Table {
+    /// The first table of a membership: the same on every machine.
+    ///
+    /// Weighs every slot against every shard.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError::OutOfRange`]: points of the classic ring, none or too many.
+    pub fn bootstrap(membership: &Membership, placement: Placement) -> Result<Self, RingError> {
+        Ok(Self::new(
+            membership.clone(),
+            placement,
+            placement.owners(membership)?,
+        ))
+    }
+
+    /// `owners` has one index for each slot, each less than the number of shards.
+    pub(crate) fn new(membership: Membership, placement: Placement, owners: Vec<u16>) -> Self {
+        debug_assert_eq!(owners.len(), membership.slots().get() as usize);
+        debug_assert!(
+            owners
+                .iter()
+                .all(|&owner| usize::from(owner) < membership.shards().len())
+        );
+        Self {
+            membership,
+            placement,
+            owners: owners.into(),
+        }
+    }
+
+    /// The shards and weights that the table was made for.
+    pub fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    /// How the table was made, and how its plans are.
+    pub fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// How many slots there are.
+    #[inline]
+    pub fn slots(&self) -> SlotCount {
+        self.membership.slots()
+    }
+
+    /// The shards, sorted by id.
+    pub fn shards(&self) -> &[ShardId] {
+        self.membership.shards()
+    }
+
+    /// The shard that owns `slot`. O(1).
+    ///
+    /// # Panics
+    ///
+    /// If `slot` comes from a greater [`SlotCount`] than this table's.
+    #[inline]
+    pub fn owner(&self, slot: Slot) -> &ShardId {
+        &self.membership.shards()[self.owner_index(slot)]
+    }
+
+    /// Where the owner of `slot` is in [`shards`](Self::shards). O(1).
+    ///
+    /// # Panics
+    ///
+    /// If `slot` comes from a greater [`SlotCount`] than this table's.
+    #[inline]
+    pub fn owner_index(&self, slot: Slot) -> usize {
+        usize::from(self.owners[slot.index()])
+    }
+
+    /// The slots that `id` owns, in order; none if it is no member.
+    pub fn slots_of<'a>(&'a self, id: &ShardId) -> impl Iterator<Item = Slot> + use<'a> {
+        let index = self.membership.index_of(id);
+        self.slots()
+            .iter()
+            .filter(move |&slot| Some(self.owner_index(slot)) == index)
+    }
+
+    /// How many slots each shard owns, in the order of [`shards`](Self::shards).
+    pub fn quotas(&self) -> Vec<u32> {
+        let mut quotas = vec![0; self.shards().len()];
+        self.owners
+            .iter()
+            .for_each(|&owner| quotas[usize::from(owner)] += 1);
+        quotas
+    }
+
+    /// How many slots `id` owns; 0 if it is no member.
+    pub fn quota(&self, id: &ShardId) -> u32 {
+        self.slots_of(id).count() as u32
+    }
+
+    /// The fraction of all slots that `id` owns, 0 to 1; 0 if it is no member.
+    pub fn share(&self, id: &ShardId) -> f64 {
+        f64::from(self.quota(id)) / f64::from(self.slots().get())
+    }
+
+    /// The `count` shards that keep `slot` in a replicated namespace: distinct, the owner first,
+    /// the others in the slot's order of preference (weighted rendezvous).
+    ///
+    /// As a shard comes or goes, the others keep their order. Weighs every shard: keep the answer
+    /// as long as the table.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError::OutOfRange`]: no replica, or more than there are shards.
+    ///
+    /// # Panics
+    ///
+    /// If `slot` comes from a greater [`SlotCount`] than this table's.
+    pub fn replicas(&self, slot: Slot, count: usize) -> Result<Vec<ShardId>, RingError> {
+        RingError::check("replicas", count as u64, 1, self.shards().len() as u64)?;
+        let owner = self.owner_index(slot);
+        let rendezvous = Rendezvous::new(&self.membership);
+        let mut order: Vec<usize> = (0..self.shards().len()).collect();
+        order.sort_by_cached_key(|&shard| (shard != owner, rendezvous.cost(slot, shard), shard));
+        Ok(order[..count]
+            .iter()
+            .map(|&shard| self.shards()[shard].clone())
+            .collect())
+    }
+
+    /// Owner of each slot, as an index into the shards.
+    pub(crate) fn owners(&self) -> &[u16] {
+        &self.owners
+    }
+}

@@ -1,0 +1,107 @@
+//! Each refusal names the field, the value and the limit.
+
+use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight};
+
+use crate::{Shards, alike, id, membership, table};
+
+fn members(names: &[&str]) -> Vec<(ShardId, Weight)> {
+    names.iter().map(|name| (id(name), Weight::ONE)).collect()
+}
+
+fn message<T: std::fmt::Debug>(result: Result<T, RingError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn messages_name_the_field_the_value_and_the_limit() {
+    let two = SlotCount::new(2).unwrap();
+    let table = table(&alike(8, 3));
+    let slot = table.slots().slot(0).unwrap();
+    let classic = |points_per_shard| {
+        Table::bootstrap(
+            &alike(8, 3),
+            Placement::Classic {
+                points_per_shard,
+                seed: 0,
+            },
+        )
+    };
+    for (actual, expected) in [
+        (message(Weight::new(0)), "weight is 0, must be 1 to 10000"),
+        (
+            message(Weight::new(10_001)),
+            "weight is 10001, must be 1 to 10000",
+        ),
+        (message(SlotCount::new(0)), "slots is 0, must be 2 to 65536"),
+        (
+            message(SlotCount::new(65_537)),
+            "slots is 65537, must be 2 to 65536",
+        ),
+        (
+            message(SlotCount::new(1000)),
+            "slots is 1000, must be a power of two",
+        ),
+        (message(two.slot(2)), "slot is 2, must be 0 to 1"),
+        (
+            message(Membership::new(two, [])),
+            "shards is 0, must be 1 to 1024",
+        ),
+        (
+            message(Membership::new(two, members(&["b", "a", "b"]))),
+            "shards is 3, must be at most the number of slots, 2",
+        ),
+        (
+            message(Membership::new(two, members(&["b", "b"]))),
+            "shard id \"b\" is given twice, must be unique",
+        ),
+        (
+            message(table.replicas(slot, 0)),
+            "replicas is 0, must be 1 to 3",
+        ),
+        (
+            message(table.replicas(slot, 4)),
+            "replicas is 4, must be 1 to 3",
+        ),
+        (
+            message(table.plan(&alike(16, 3))),
+            "slots is 16 in the target, must be 8 as in the table",
+        ),
+        (
+            message(classic(0)),
+            "points_per_shard is 0, must be 1 to 4096",
+        ),
+        (
+            message(classic(4097)),
+            "points_per_shard is 4097, must be 1 to 4096",
+        ),
+    ] {
+        assert_eq!(actual, expected);
+    }
+}
+
+#[test]
+fn the_points_of_all_shards_together_are_bounded() {
+    let heavy = membership(8, &Shards::from([("a".into(), 10_000)]));
+    let classic = Placement::Classic {
+        points_per_shard: 4096,
+        seed: 0,
+    };
+    let expected = "points of all shards is 40960000, must be 1 to 4194304";
+    assert_eq!(message(Table::bootstrap(&heavy, classic)), expected);
+}
+
+#[test]
+fn the_greatest_slot_count_and_the_greatest_membership_work() {
+    let slots = SlotCount::new(65_536).unwrap();
+    assert_eq!(slots.slot_of(u64::MAX).index(), 65_535);
+    assert_eq!(SlotCount::new(2).unwrap().slot_of(u64::MAX).index(), 1);
+    assert_eq!(slots.iter().len(), 65_536);
+    assert_eq!(table(&alike(1024, 1024)).quotas(), [1; 1024]);
+    let names: Vec<_> = (0..1025)
+        .map(|nth| (id(&format!("s{nth}")), Weight::ONE))
+        .collect();
+    assert_eq!(
+        message(Membership::new(slots, names)),
+        "shards is 1025, must be 1 to 1024"
+    );
+}
