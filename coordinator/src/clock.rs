@@ -1,0 +1,112 @@
+//! The one source of time.
+//!
+//! Deadlines are counted on a clock that goes on while the machine is suspended; timers, which may
+//! not, only wake whoever then looks at the clock.
+
+use std::{fmt, ops::Add, time::Duration};
+
+use nix::time::{ClockId, clock_gettime};
+use tokio::time::sleep;
+
+/// A timer sleeps no longer than this before the clock is looked at again, so that after a suspend
+/// nobody believes in a lease for longer.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// A point on the engine's clock: nanoseconds since an origin of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The point `nanos` after the clock's origin.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the clock's origin.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` to here; zero if `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, length: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+/// Tells the time.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// Now, on a clock that never goes back and goes on through a suspend.
+    fn now(&self) -> Instant;
+
+    /// Wall time since 1970. Only numbers that may start anywhere are taken from it: it may jump.
+    fn unix(&self) -> Duration;
+}
+
+/// `CLOCK_BOOTTIME`: goes on while the machine is suspended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BootClock;
+
+impl Clock for BootClock {
+    fn now(&self) -> Instant {
+        let time = clock_gettime(ClockId::CLOCK_BOOTTIME).expect("Linux has had it since 2.6.39");
+        Instant::default() + Duration::from(time)
+    }
+
+    fn unix(&self) -> Duration {
+        let time = clock_gettime(ClockId::CLOCK_REALTIME).expect("every Unix has it");
+        Duration::from(time)
+    }
+}
+
+/// Tokio's clock, which a paused runtime moves by itself: for simulation.
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock {
+    origin: tokio::time::Instant,
+    unix_at_origin: Duration,
+}
+
+impl TokioClock {
+    /// A clock that starts now, `unix` after 1970.
+    pub fn starting_at(unix: Duration) -> Self {
+        Self {
+            origin: tokio::time::Instant::now(),
+            unix_at_origin: unix,
+        }
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Instant {
+        Instant::default() + self.origin.elapsed()
+    }
+
+    fn unix(&self) -> Duration {
+        self.unix_at_origin + self.origin.elapsed()
+    }
+}
+
+/// Waits until `clock` shows `until`.
+///
+/// # Cancel safety
+///
+/// Dropping the future has no effect.
+pub async fn sleep_until(clock: &dyn Clock, until: Instant) {
+    loop {
+        let left = until.since(clock.now());
+        if left.is_zero() {
+            return;
+        }
+        sleep(left.min(SLEEP_MAX)).await;
+    }
+}

@@ -1,0 +1,10 @@
+//! The engine of Ringfence: who holds what, on which shard, until when.
+
+pub mod clock;
+pub mod ids;
+pub mod limits;
+pub mod name;
+pub mod random;
+pub mod shard;
+#[cfg(feature = "spawn")]
+pub mod spawn;

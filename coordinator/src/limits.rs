@@ -1,0 +1,50 @@
+//! Every bound and every number that was chosen, in one place.
+
+use std::time::Duration;
+
+/// Bytes in a lock key, at most.
+pub const KEY_BYTES_MAX: usize = 512;
+
+/// Bytes in a namespace, at most.
+pub const NAMESPACE_BYTES_MAX: usize = 64;
+
+/// Bytes in a holder's label, at most. Longer ones are cut.
+pub const LABEL_BYTES_MAX: usize = 64;
+
+/// The shortest lease. Below it the margin and the rates of clocks would eat most of it.
+pub const LEASE_MIN: Duration = Duration::from_millis(100);
+
+/// The longest lease, unless the topology was founded with another. Also the length of a grace.
+pub const LEASE_MAX: Duration = Duration::from_secs(30);
+
+/// `max_lease` of a topology, at most: a grace of an hour helps nobody.
+pub const MAX_LEASE_MAX: Duration = Duration::from_secs(3600);
+
+/// How much two clocks' rates may differ, in parts per thousand (`rho`).
+pub const RHO_PERMILLE: u32 = 10;
+
+/// Taken off every deadline, beside `rho`: what the shard's millisecond clock rounds away, and a
+/// timer's lateness.
+pub const MARGIN: Duration = Duration::from_millis(20);
+
+/// Operations in one script call, at most.
+pub const BATCH_MAX: usize = 128;
+
+/// Requests waiting in one lane of a shard; beyond it acquires are refused with `Overloaded`.
+pub const QUEUE_MAX: usize = 16_384;
+
+/// Locks one engine holds at a time; beyond it acquires are refused with `TooManyHeld`. It also
+/// bounds the releases waiting in the background, of which there is at most one a lock.
+pub const HELD_MAX: usize = 1_000_000;
+
+/// Guards of one owner on one lock.
+pub const REENTRY_MAX: usize = 65_536;
+
+/// Counter at which the driver asks for a new token epoch.
+pub const COUNTER_RAISE: u64 = 1 << 34;
+
+/// Counter from which no more grants are made: the last of a token's 35 bits must not overflow.
+pub const COUNTER_MAX: u64 = (1 << 35) - (1 << 20);
+
+/// Epochs are refused from here on: a token has 28 bits for one. At one per 10 s: the year 2110.
+pub const EPOCH_MAX: u64 = 1 << 28;

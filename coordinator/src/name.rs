@@ -1,0 +1,182 @@
+//! What callers name things: namespaces, keys, labels. Checked here, once.
+
+use std::{fmt, sync::Arc};
+
+use ringfence_ring::{Slot, SlotCount, key_hash};
+
+use crate::limits::{KEY_BYTES_MAX, LABEL_BYTES_MAX, NAMESPACE_BYTES_MAX};
+
+/// Why a name was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// The key has no bytes.
+    #[error("key is empty: it has 1 to {KEY_BYTES_MAX} bytes")]
+    KeyEmpty,
+    /// The key has too many bytes.
+    #[error("key has {0} bytes: at most {KEY_BYTES_MAX}")]
+    KeyTooLong(usize),
+    /// The namespace is not one.
+    #[error("namespace {0:?}: 1 to {NAMESPACE_BYTES_MAX} of a-z, 0-9, '-' and '_', a letter first")]
+    Namespace(String),
+}
+
+/// A set of keys with rules in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace(Arc<str>);
+
+impl Namespace {
+    /// A namespace called `name`: a letter, then letters, digits, `-` and `_`, all lower case.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Namespace`].
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        let valid =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
+        let lettered = name
+            .bytes()
+            .next()
+            .is_some_and(|first| first.is_ascii_lowercase());
+        if lettered && name.len() <= NAMESPACE_BYTES_MAX && name.bytes().all(valid) {
+            Ok(Self(name.into()))
+        } else {
+            Err(NameError::Namespace(
+                name.chars().take(NAMESPACE_BYTES_MAX + 1).collect(),
+            ))
+        }
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Namespace {
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// What is locked, and where on the ring it lies. Cheap to clone.
+///
+/// Its text is `{slot}:namespace:key`; a shard puts its prefix before it. A namespace has no colon,
+/// so no two keys share a text, whatever bytes a key has.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockKey {
+    slot: Slot,
+    key_at: u16,
+    text: Arc<[u8]>,
+}
+
+impl LockKey {
+    /// `key` of `namespace` on a ring of `slots`.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::KeyEmpty`], [`NameError::KeyTooLong`].
+    pub fn new(namespace: &Namespace, key: &[u8], slots: SlotCount) -> Result<Self, NameError> {
+        match key.len() {
+            0 => return Err(NameError::KeyEmpty),
+            1..=KEY_BYTES_MAX => {}
+            length => return Err(NameError::KeyTooLong(length)),
+        }
+        let slot = slots.slot_of(key_hash(namespace.as_str(), key));
+        let mut text = Vec::with_capacity(namespace.0.len() + key.len() + 9);
+        text.push(b'{');
+        push_decimal(&mut text, slot.index() as u64);
+        text.extend_from_slice(b"}:");
+        text.extend_from_slice(namespace.0.as_bytes());
+        text.push(b':');
+        let key_at = text.len() as u16;
+        text.extend_from_slice(key);
+        Ok(Self {
+            slot,
+            key_at,
+            text: text.into(),
+        })
+    }
+
+    /// The slot the key falls in.
+    pub fn slot(&self) -> Slot {
+        self.slot
+    }
+
+    /// `{slot}:namespace:key`.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The key alone.
+    pub fn key(&self) -> &[u8] {
+        &self.text[usize::from(self.key_at)..]
+    }
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.key().escape_ascii())
+    }
+}
+
+impl fmt::Debug for LockKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.text.escape_ascii())
+    }
+}
+
+/// Who holds a lock, in words for people. Never compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Label(Arc<str>);
+
+impl Label {
+    /// `text`, cut to [`LABEL_BYTES_MAX`] bytes; control characters and `|` become spaces.
+    pub fn new(text: &str) -> Self {
+        let mut label = String::with_capacity(text.len().min(LABEL_BYTES_MAX));
+        for character in text.chars() {
+            let character = if character.is_control() || character == '|' {
+                ' '
+            } else {
+                character
+            };
+            if label.len() + character.len_utf8() > LABEL_BYTES_MAX {
+                break;
+            }
+            label.push(character);
+        }
+        Self(label.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Appends `number` in decimal, without going through a formatter.
+pub(crate) fn push_decimal(text: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text.extend_from_slice(&digits[at..]);
+}

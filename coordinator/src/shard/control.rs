@@ -1,0 +1,75 @@
+//! What is done to a whole shard, rarely.
+
+use std::time::Duration;
+
+use ringfence_ring::Slot;
+
+use crate::{
+    ids::{Epoch, Incarnation, MapVersion, Nonce, Token},
+    name::Label,
+    shard::SlotStates,
+};
+
+/// How long a newly armed life makes no new grants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grace {
+    /// The whole length: a lease of an earlier life may still run.
+    Full(Duration),
+    /// The length, less the time the shard has been up; the whole of it if the shard was emptied
+    /// or followed another meanwhile. For servers that never saw this topology.
+    LessUptime(Duration),
+    /// None: whoever started the server says that it is new.
+    None,
+}
+
+/// Content of a life, from a topology read at or after the change that allotted its epoch.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// The topology's id: a shard that others can reach has a pointer, and it must name this.
+    pub topology: String,
+    /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
+    pub incarnation: Incarnation,
+    /// The arming's own epoch, never used for another.
+    pub epoch: Epoch,
+    /// Epoch of the tokens to come.
+    pub token_epoch: Epoch,
+    /// Every slot's state.
+    pub slots: SlotStates,
+    /// How long to grant nothing.
+    pub grace: Grace,
+    /// The record's version, and the record itself: the shard keeps the newest it has seen.
+    pub copy: (u64, String),
+}
+
+/// What an arming found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArmAnswer {
+    /// Whether this call armed it; if not, it was armed before.
+    pub armed_now: bool,
+    /// How long the shard goes on granting nothing.
+    pub grace_left: Duration,
+}
+
+/// A map version, and the slots it gives the shard and does not have in motion.
+#[derive(Clone, Debug)]
+pub struct Settle {
+    /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
+    pub incarnation: Incarnation,
+    /// The version.
+    pub map: MapVersion,
+    /// The slots.
+    pub slots: Vec<Slot>,
+}
+
+/// A live record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The acquisition.
+    pub nonce: Nonce,
+    /// The holder.
+    pub label: Label,
+    /// Its token.
+    pub token: Token,
+    /// How much of the lease is left.
+    pub remaining: Duration,
+}

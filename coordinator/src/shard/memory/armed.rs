@@ -1,0 +1,37 @@
+//! What a life has once it is armed.
+
+use std::time::Duration;
+
+use super::records::Entry;
+use crate::{
+    ids::{Epoch, MapVersion},
+    shard::SlotStates,
+};
+
+/// What an armed life has.
+#[derive(Debug)]
+pub(super) struct Armed {
+    pub(super) epoch: Epoch,
+    pub(super) token_epoch: Epoch,
+    /// Of the last token made.
+    pub(super) counter: u64,
+    pub(super) slots: SlotStates,
+    /// Nothing new is granted before this.
+    pub(super) grace_until_ms: u64,
+    /// Nothing is granted or reclaimed before this.
+    pub(super) shut_until_ms: u64,
+    /// The map version at which every slot is open and no timer runs.
+    pub(super) quiet: Option<MapVersion>,
+}
+
+impl Armed {
+    /// How long the grace goes on.
+    pub(super) fn grace_left(&self, now_ms: u64) -> Duration {
+        Duration::from_millis(self.grace_until_ms.saturating_sub(now_ms))
+    }
+
+    /// Whether an unexpired record still counts.
+    pub(super) fn is_live(&self, entry: &Entry, now_ms: u64) -> bool {
+        entry.record.arm == self.epoch || now_ms < self.grace_until_ms
+    }
+}

@@ -1,0 +1,150 @@
+//! One connection.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{shared::Shared, state::Memory};
+use crate::{
+    ids::{Epoch, Incarnation, Life},
+    name::LockKey,
+    shard::{
+        Answers, Arm, ArmAnswer, ConnectionId, Inspection, Lane, Link, Request, Settle, ShardError,
+    },
+};
+
+/// Which connection, for what, in which life.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) lane: Lane,
+    pub(super) life: Life,
+}
+
+/// A connection to a [`MemoryShard`](super::MemoryShard).
+pub(super) struct MemoryLink {
+    shared: Arc<Shared>,
+    connection: Connection,
+}
+
+impl MemoryLink {
+    pub(super) fn new(shared: Arc<Shared>, connection: Connection) -> Self {
+        Self { shared, connection }
+    }
+
+    /// Sends `command` there and its answer back, which takes as long as the faults say.
+    async fn exchange<T, C>(&self, command: C) -> Result<T, ShardError>
+    where
+        C: FnOnce(&mut Memory, u64) -> Result<T, ShardError> + Send + 'static,
+    {
+        self.shared.state().check_open(&self.connection)?;
+        let mut flight = Flight {
+            link: self,
+            command: Some(command),
+            answered: false,
+        };
+        self.shared.travel().await;
+        let answer = flight.land();
+        self.shared.travel().await;
+        flight.answered = true;
+        answer
+    }
+}
+
+/// A command under way. Dropped before it lands, it still arrives, later; dropped before the
+/// answer is back, it ends the connection, whose next answer would be this one.
+struct Flight<'a, T, C>
+where
+    C: FnOnce(&mut Memory, u64) -> Result<T, ShardError> + Send + 'static,
+{
+    link: &'a MemoryLink,
+    command: Option<C>,
+    answered: bool,
+}
+
+impl<T, C> Flight<'_, T, C>
+where
+    C: FnOnce(&mut Memory, u64) -> Result<T, ShardError> + Send + 'static,
+{
+    fn land(&mut self) -> Result<T, ShardError> {
+        let command = self.command.take().expect("lands once");
+        self.link.shared.apply(&self.link.connection, command)
+    }
+}
+
+impl<T, C> Drop for Flight<'_, T, C>
+where
+    C: FnOnce(&mut Memory, u64) -> Result<T, ShardError> + Send + 'static,
+{
+    fn drop(&mut self) {
+        let MemoryLink { shared, connection } = self.link;
+        if let Some(command) = self.command.take() {
+            let late = move |memory: &mut Memory, now_ms| drop(command(memory, now_ms));
+            shared.keep_late(connection, Box::new(late));
+        }
+        if !self.answered {
+            shared.close(connection.id);
+        }
+    }
+}
+
+#[async_trait]
+impl Link for MemoryLink {
+    fn life(&self) -> &Life {
+        &self.connection.life
+    }
+
+    fn connection(&self) -> ConnectionId {
+        self.connection.id
+    }
+
+    async fn ended(&mut self) {
+        std::future::pending().await
+    }
+
+    async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
+        if !self.shared.is_slow() {
+            return self
+                .shared
+                .apply(&self.connection, |memory, now| memory.call(batch, now));
+        }
+        let batch = batch.to_vec();
+        self.exchange(move |memory, now| memory.call(&batch, now))
+            .await
+    }
+
+    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
+        let arm = arm.clone();
+        self.exchange(move |memory, now| memory.arm(&arm, now))
+            .await
+    }
+
+    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
+        let settle = settle.clone();
+        self.exchange(move |memory, now| memory.settle(&settle, now))
+            .await
+    }
+
+    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
+        self.exchange(move |memory, _| memory.raise(incarnation, epoch))
+            .await
+    }
+
+    async fn inspect(&mut self, key: &LockKey) -> Result<Option<Inspection>, ShardError> {
+        let key = key.clone();
+        self.exchange(move |memory, now| memory.inspect(&key, now))
+            .await
+    }
+}
+
+impl std::fmt::Debug for MemoryLink {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.connection.fmt(formatter)
+    }
+}
+
+impl Drop for MemoryLink {
+    fn drop(&mut self) {
+        self.shared.close(self.connection.id);
+    }
+}

@@ -1,0 +1,33 @@
+//! A shard in this process's memory: the embedded default, and what every other backend is
+//! compared with. It is also the fault injector.
+//!
+//! ```text
+//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise, inspect
+//!                              │                   └──▶ turn: acquire, renew, release
+//!                              └─ faults: what is lost, who is ended
+//! ```
+//!
+//! `state`, `turn` and `records` are pure: the time is passed in.
+
+mod armed;
+mod faults;
+mod link;
+mod records;
+mod shard;
+mod shared;
+mod state;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use faults::Faults;
+pub use shard::MemoryShard;
+pub use state::Traces;
+
+/// Whole milliseconds of `length`, as a server counts them.
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,79 @@
+//! The shard, as it is connected to.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use super::{faults::Faults, link::MemoryLink, shared::Shared, state::Traces};
+use crate::{
+    clock::Clock,
+    ids::Life,
+    random::Random,
+    shard::{ConnectionId, Lane, Link, Shard, ShardError},
+};
+
+/// A shard in this process's memory. What it holds is gone when the process is.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use ringfence_coordinator::{clock::BootClock, random::Random, shard::memory::MemoryShard};
+///
+/// let shard = MemoryShard::new(Arc::new(BootClock), Arc::new(Random::from_os()));
+/// shard.faults().unreachable(true);
+/// ```
+pub struct MemoryShard(Arc<Shared>);
+
+impl MemoryShard {
+    /// How far the shard's clock is ahead of the one it is given: nobody may take the one for the
+    /// other.
+    pub const CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000_000);
+
+    /// An empty shard, not armed, whose first life begins now.
+    pub fn new(clock: Arc<dyn Clock>, random: Arc<Random>) -> Arc<Self> {
+        Arc::new(Self(Arc::new(Shared::new(clock, random))))
+    }
+
+    /// What makes it fail.
+    pub fn faults(&self) -> Faults {
+        Faults(Arc::clone(&self.0))
+    }
+
+    /// What it knows of topologies.
+    pub fn traces(&self) -> Traces {
+        self.0.state().memory.traces()
+    }
+}
+
+impl fmt::Debug for MemoryShard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("MemoryShard")
+            .field(&self.0.state().memory)
+            .finish()
+    }
+}
+
+#[async_trait]
+impl Shard for MemoryShard {
+    async fn connect(
+        &self,
+        lane: Lane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Link>, ShardError> {
+        self.0.travel().await;
+        let mut state = self.0.state();
+        if state.unreachable {
+            return Err(ShardError::Unreachable {
+                reason: "made unreachable".into(),
+            });
+        }
+        match former {
+            Some((life, id)) if life == *state.memory.life() => self.0.end(&mut state, id),
+            _ => {}
+        }
+        let connection = state.open(lane);
+        Ok(Box::new(MemoryLink::new(Arc::clone(&self.0), connection)))
+    }
+}

@@ -1,0 +1,239 @@
+//! What a shard, its links and its faults share: one lock around all of it.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use hashbrown::HashSet;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::{sync::watch, time::sleep};
+
+use super::{
+    MemoryShard,
+    faults::{Loss, Losses},
+    link::Connection,
+    millis,
+    state::Memory,
+};
+use crate::{
+    clock::Clock,
+    ids::Life,
+    random::Random,
+    shard::{ConnectionId, Lane, ShardError},
+};
+
+/// What a request does, given the time. Nobody waits for its answer.
+pub(super) type Command = Box<dyn FnOnce(&mut Memory, u64) + Send>;
+
+/// A request whose sender stopped waiting before it was applied.
+struct Late {
+    connection: Connection,
+    command: Command,
+}
+
+/// Everything behind the lock.
+pub(super) struct State {
+    pub(super) memory: Memory,
+    /// Connections not ended.
+    open: HashSet<ConnectionId>,
+    last_connection: u64,
+    /// At most one a connection: its next request would need an answer to this one.
+    late: Vec<Late>,
+    pub(super) losses: Losses,
+    pub(super) unreachable: bool,
+    pub(super) latency: Range<Duration>,
+}
+
+impl State {
+    /// Opens a connection in the present life.
+    pub(super) fn open(&mut self, lane: Lane) -> Connection {
+        self.last_connection += 1;
+        let id = ConnectionId(self.last_connection);
+        self.open.insert(id);
+        let life = self.memory.life().clone();
+        Connection { id, lane, life }
+    }
+
+    /// Ends every connection.
+    pub(super) fn hang_up(&mut self) {
+        self.open.clear();
+        self.late.clear();
+    }
+
+    /// Refuses a connection that has ended.
+    pub(super) fn check_open(&self, connection: &Connection) -> Result<(), ShardError> {
+        if self.open.contains(&connection.id) {
+            return Ok(());
+        }
+        Err(ShardError::NoReply {
+            reason: "the connection has ended".into(),
+        })
+    }
+
+    fn apply_late(&mut self, now_ms: u64) {
+        for Late {
+            connection,
+            command,
+        } in std::mem::take(&mut self.late)
+        {
+            if connection.life == *self.memory.life() {
+                command(&mut self.memory, now_ms);
+            }
+        }
+    }
+
+    fn perform<T>(
+        &mut self,
+        connection: &Connection,
+        now_ms: u64,
+        command: impl FnOnce(&mut Memory, u64) -> Result<T, ShardError>,
+    ) -> Result<T, ShardError> {
+        self.check_open(connection)?;
+        let loss = self.losses.next(connection.lane);
+        if loss.is_some() {
+            self.open.remove(&connection.id);
+        }
+        if loss == Some(Loss::Request) {
+            return Err(ShardError::NoReply {
+                reason: "the request was lost".into(),
+            });
+        }
+        if connection.life != *self.memory.life() {
+            return Err(ShardError::Unarmed);
+        }
+        let answer = command(&mut self.memory, now_ms);
+        match loss {
+            Some(_) => Err(ShardError::NoReply {
+                reason: "the reply was lost".into(),
+            }),
+            None => answer,
+        }
+    }
+}
+
+/// What a shard, its links and its faults share.
+pub(super) struct Shared {
+    clock: Arc<dyn Clock>,
+    random: Arc<Random>,
+    state: Mutex<State>,
+    pub(super) stalled: watch::Sender<bool>,
+    /// A request takes time: the shard is stalled, or has latency.
+    slow: AtomicBool,
+}
+
+impl Shared {
+    /// Of a shard whose first life begins now.
+    pub(super) fn new(clock: Arc<dyn Clock>, random: Arc<Random>) -> Self {
+        let state = State {
+            memory: Memory::new(new_life(&random), time_ms(&*clock)),
+            open: HashSet::new(),
+            last_connection: 0,
+            late: Vec::new(),
+            losses: Losses::default(),
+            unreachable: false,
+            latency: Duration::ZERO..Duration::ZERO,
+        };
+        Self {
+            clock,
+            random,
+            state: Mutex::new(state),
+            stalled: watch::Sender::new(false),
+            slow: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        time_ms(&*self.clock)
+    }
+
+    pub(super) fn new_life(&self) -> Life {
+        new_life(&self.random)
+    }
+
+    /// Whether a request takes time.
+    pub(super) fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Acquire)
+    }
+
+    /// To be called when stall or latency have changed.
+    pub(super) fn tell_slow(&self) {
+        let latency = !self.state().latency.end.is_zero();
+        self.slow
+            .store(latency || *self.stalled.borrow(), Ordering::Release);
+    }
+
+    /// Applies what came late, then `command`.
+    pub(super) fn apply<T>(
+        &self,
+        connection: &Connection,
+        command: impl FnOnce(&mut Memory, u64) -> Result<T, ShardError>,
+    ) -> Result<T, ShardError> {
+        let mut state = self.state();
+        let now_ms = self.now_ms();
+        state.apply_late(now_ms);
+        state.perform(connection, now_ms, command)
+    }
+
+    /// Ends a connection. A request of it that came late is applied first, or never.
+    pub(super) fn end(&self, state: &mut State, id: ConnectionId) {
+        let late = state.late.iter().any(|late| late.connection.id == id);
+        if late && self.random.below(2) == 0 {
+            state.apply_late(self.now_ms());
+        }
+        state.late.retain(|late| late.connection.id != id);
+        state.open.remove(&id);
+    }
+
+    /// The sender has closed a connection: what it sent before is on its way.
+    pub(super) fn close(&self, id: ConnectionId) {
+        self.state().open.remove(&id);
+    }
+
+    /// Keeps a command whose sender stopped waiting, unless its connection has ended: it is
+    /// applied just before the next thing that happens here.
+    pub(super) fn keep_late(&self, connection: &Connection, command: Command) {
+        let mut state = self.state();
+        if state.open.contains(&connection.id) {
+            state.late.push(Late {
+                connection: connection.clone(),
+                command,
+            });
+        }
+    }
+
+    /// The way to the shard, or back.
+    pub(super) async fn travel(&self) {
+        if !self.is_slow() {
+            return;
+        }
+        let latency = self.draw_latency();
+        if !latency.is_zero() {
+            sleep(latency).await;
+        }
+        // The sender is `self`'s: it cannot be gone.
+        let _ = self.stalled.subscribe().wait_for(|stalled| !stalled).await;
+    }
+
+    fn draw_latency(&self) -> Duration {
+        let Range { start, end } = self.state().latency.clone();
+        let span = u64::try_from(end.saturating_sub(start).as_nanos()).unwrap_or(u64::MAX);
+        start + Duration::from_nanos(self.random.below(span))
+    }
+}
+
+fn time_ms(clock: &dyn Clock) -> u64 {
+    clock.now().as_nanos() / 1_000_000 + millis(MemoryShard::CLOCK_AHEAD)
+}
+
+fn new_life(random: &Random) -> Life {
+    Life::new(format!("memory:{:032x}", random.id()))
+}

@@ -1,0 +1,263 @@
+//! What a shard remembers, and what is done to the whole of it.
+
+use std::{fmt, time::Duration};
+
+use super::{
+    armed::Armed,
+    millis,
+    records::{Entry, Records},
+    turn::Turn,
+};
+use crate::{
+    ids::{Epoch, Incarnation, Life, MapVersion},
+    name::LockKey,
+    shard::{
+        Answers, Arm, ArmAnswer, Grace, Inspection, Mode, Op, Reply, Request, Settle, ShardError,
+        ShardTime,
+    },
+};
+
+/// What a shard knows of topologies: what a recovery asks of every member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traces {
+    /// Its present life.
+    pub life: Life,
+    /// Nothing of a lower incarnation takes effect in this life.
+    pub fence: Option<Incarnation>,
+    /// Incarnation, version and text of the newest record seen.
+    pub copy: Option<(Incarnation, u64, String)>,
+    /// The epoch this life is armed with.
+    pub armed: Option<Epoch>,
+    /// The greatest epoch seen.
+    pub epoch_seen: Epoch,
+}
+
+/// A shard's memory, in one life of it.
+pub(super) struct Memory {
+    /// All but what is armed, which `armed` tells.
+    traces: Traces,
+    /// When the life began.
+    began_ms: u64,
+    /// Everything was forgotten since the life began.
+    emptied: bool,
+    armed: Option<Armed>,
+    records: Records,
+    /// There is no room for new locks.
+    pub(super) full: bool,
+}
+
+impl Memory {
+    /// An empty memory in a life that begins now.
+    pub(super) fn new(life: Life, now_ms: u64) -> Self {
+        let epoch_seen = Epoch::default();
+        Self {
+            traces: Traces {
+                life,
+                fence: None,
+                copy: None,
+                armed: None,
+                epoch_seen,
+            },
+            began_ms: now_ms,
+            emptied: false,
+            armed: None,
+            records: Records::new(),
+            full: false,
+        }
+    }
+
+    pub(super) fn life(&self) -> &Life {
+        &self.traces.life
+    }
+
+    pub(super) fn traces(&self) -> Traces {
+        Traces {
+            armed: self.armed.as_ref().map(|armed| armed.epoch),
+            ..self.traces.clone()
+        }
+    }
+
+    /// Applies a batch, or nothing of it.
+    pub(super) fn call(&mut self, batch: &[Request], now_ms: u64) -> Result<Answers, ShardError> {
+        let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
+        let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
+        let refused = |request: &Request| self.full && is_acquire(request);
+        let grantable = |request: &&Request| is_acquire(request) && !refused(request);
+        let acquires = batch.iter().filter(grantable).count() as u64;
+        let map = batch
+            .first()
+            .map_or(MapVersion::UNKNOWN, |request| request.map);
+
+        let mut turn = Turn::new(armed, &mut self.records, now_ms, (acquires, map));
+        let quiet = turn.is_quiet();
+        let reply = |request| {
+            if refused(request) {
+                Reply::OutOfMemory
+            } else {
+                turn.apply(request)
+            }
+        };
+        let replies = batch.iter().map(reply).collect();
+        let counter = if acquires > 0 { armed.counter } else { 0 };
+        Ok(Answers {
+            now: ShardTime(now_ms),
+            quiet,
+            counter,
+            replies,
+        })
+    }
+
+    /// Gives the life its state, unless it has one.
+    pub(super) fn arm(&mut self, arm: &Arm, now_ms: u64) -> Result<ArmAnswer, ShardError> {
+        self.raise_fence(arm.incarnation)?;
+        self.keep_copy(arm);
+        if let Some(armed) = &self.armed {
+            return Ok(ArmAnswer {
+                armed_now: false,
+                grace_left: armed.grace_left(now_ms),
+            });
+        }
+        self.saw(arm.epoch.max(arm.token_epoch));
+        let armed = Armed {
+            epoch: arm.epoch,
+            token_epoch: arm.token_epoch,
+            counter: 0,
+            slots: arm.slots.clone(),
+            grace_until_ms: now_ms.saturating_add(self.grace_ms(arm.grace, now_ms)),
+            shut_until_ms: 0,
+            quiet: None,
+        };
+        let grace_left = armed.grace_left(now_ms);
+        self.armed = Some(armed);
+        Ok(ArmAnswer {
+            armed_now: true,
+            grace_left,
+        })
+    }
+
+    /// Declares the life quiet, if it is.
+    pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) -> Result<bool, ShardError> {
+        self.raise_fence(settle.incarnation)?;
+        let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
+        let timers_done = now_ms >= armed.grace_until_ms && now_ms >= armed.shut_until_ms;
+        let open = |slot| armed.slots.get(slot).mode == Mode::Open;
+        let quiet = timers_done && settle.slots.iter().copied().all(open);
+        armed.quiet = quiet.then_some(settle.map);
+        Ok(quiet)
+    }
+
+    /// Moves to a greater token epoch.
+    pub(super) fn raise(
+        &mut self,
+        incarnation: Incarnation,
+        epoch: Epoch,
+    ) -> Result<(), ShardError> {
+        self.raise_fence(incarnation)?;
+        let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
+        if epoch > armed.token_epoch {
+            armed.token_epoch = epoch;
+            armed.counter = 0;
+            self.saw(epoch);
+        }
+        Ok(())
+    }
+
+    /// The live record of `key`.
+    pub(super) fn inspect(
+        &self,
+        key: &LockKey,
+        now_ms: u64,
+    ) -> Result<Option<Inspection>, ShardError> {
+        let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
+        let entry = self
+            .records
+            .get(key, now_ms)
+            .filter(|entry| armed.is_live(entry, now_ms));
+        Ok(entry.map(|Entry { record, expires_ms }| Inspection {
+            nonce: record.nonce,
+            label: record.label.clone(),
+            token: record.token,
+            remaining: Duration::from_millis(expires_ms - now_ms),
+        }))
+    }
+
+    /// Forgets everything; the life goes on.
+    pub(super) fn forget(&mut self) {
+        let life = self.traces.life.clone();
+        *self = Self {
+            emptied: true,
+            full: self.full,
+            ..Self::new(life, self.began_ms)
+        };
+    }
+
+    /// Begins the life called `life`, with the former records or with none.
+    pub(super) fn restart(&mut self, life: Life, keep_records: bool, now_ms: u64) {
+        let former = std::mem::replace(self, Self::new(life, now_ms));
+        self.full = former.full;
+        if keep_records {
+            self.records = former.records;
+        }
+    }
+
+    /// What is armed, for faults and tests.
+    pub(super) fn armed_mut(&mut self) -> Option<&mut Armed> {
+        self.armed.as_mut()
+    }
+
+    /// Refuses an incarnation below the fence; else makes it the fence, armed or not.
+    fn raise_fence(&mut self, incarnation: Incarnation) -> Result<(), ShardError> {
+        match self.traces.fence {
+            Some(fence) if incarnation < fence => Err(ShardError::Stale {
+                fence: fence.to_string(),
+            }),
+            _ => {
+                self.traces.fence = Some(incarnation);
+                Ok(())
+            }
+        }
+    }
+
+    fn keep_copy(
+        &mut self,
+        Arm {
+            incarnation,
+            copy: (version, text),
+            ..
+        }: &Arm,
+    ) {
+        let newer = |(its_incarnation, its_version, _): &(Incarnation, u64, String)| {
+            (*incarnation, *version) > (*its_incarnation, *its_version)
+        };
+        if self.traces.copy.as_ref().is_none_or(newer) {
+            self.traces.copy = Some((*incarnation, *version, text.clone()));
+        }
+    }
+
+    fn saw(&mut self, epoch: Epoch) {
+        self.traces.epoch_seen = self.traces.epoch_seen.max(epoch);
+    }
+
+    fn grace_ms(&self, grace: Grace, now_ms: u64) -> u64 {
+        match grace {
+            Grace::Full(length) => millis(length),
+            // Emptied meanwhile: the locks it forgot may be younger than the life.
+            Grace::LessUptime(length) if self.emptied => millis(length),
+            Grace::LessUptime(length) => {
+                millis(length).saturating_sub(now_ms.saturating_sub(self.began_ms))
+            }
+            Grace::None => 0,
+        }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Memory")
+            .field("life", self.life())
+            .field("armed", &self.armed)
+            .field("records", &self.records.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! What the suite of all backends does not ask: faults, and what only this backend can be shown.
+
+mod faults;
+mod lives;
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_ring::SlotCount;
+
+use super::MemoryShard;
+use crate::{
+    clock::TokioClock,
+    ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce, Token},
+    name::{Label, LockKey, Namespace},
+    random::Random,
+    shard::{
+        Arm, Grace, Lane, Link, Mode, Op, Record, Reply, Request, Settle, Shard, ShardError,
+        SlotState, SlotStates,
+    },
+};
+
+const LEASE: Duration = Duration::from_secs(10);
+const MOMENT: Duration = Duration::from_millis(5);
+
+fn shard() -> Arc<MemoryShard> {
+    seeded(1)
+}
+
+fn seeded(seed: u64) -> Arc<MemoryShard> {
+    let clock = TokioClock::starting_at(Duration::ZERO);
+    MemoryShard::new(Arc::new(clock), Arc::new(Random::seeded(seed)))
+}
+
+fn arm(number: u64, grace: Grace) -> Arm {
+    let epoch = Epoch(number);
+    let open = |_| SlotState {
+        mode: Mode::Open,
+        epoch,
+    };
+    Arm {
+        topology: "test".into(),
+        incarnation: Incarnation {
+            number,
+            engine: ClientId(0),
+        },
+        epoch,
+        token_epoch: epoch,
+        slots: SlotStates::new(SlotCount::new(16).unwrap(), open),
+        grace,
+        copy: (number, format!("record {number}")),
+    }
+}
+
+async fn connect(shard: &MemoryShard, lane: Lane) -> Box<dyn Link> {
+    shard.connect(lane, None).await.unwrap()
+}
+
+async fn armed() -> (Arc<MemoryShard>, Box<dyn Link>) {
+    armed_from(shard()).await
+}
+
+async fn armed_from(shard: Arc<MemoryShard>) -> (Arc<MemoryShard>, Box<dyn Link>) {
+    connect(&shard, Lane::Control)
+        .await
+        .arm(&arm(5, Grace::None))
+        .await
+        .unwrap();
+    let link = connect(&shard, Lane::Work).await;
+    (shard, link)
+}
+
+fn key(name: &str) -> LockKey {
+    LockKey::new(
+        &Namespace::default(),
+        name.as_bytes(),
+        SlotCount::new(16).unwrap(),
+    )
+    .unwrap()
+}
+
+fn nonce(sequence: u64) -> Nonce {
+    Nonce {
+        client: ClientId(9),
+        sequence,
+    }
+}
+
+fn acquire(name: &str, sequence: u64) -> Request {
+    let op = Op::Acquire {
+        nonce: nonce(sequence),
+        label: Label::default(),
+        lease: LEASE,
+    };
+    Request {
+        key: key(name),
+        map: MapVersion::UNKNOWN,
+        op,
+    }
+}
+
+fn renew(name: &str, sequence: u64) -> Request {
+    let token = Token::new(Epoch(5), sequence);
+    let op = Op::Renew {
+        nonce: nonce(sequence),
+        label: Label::default(),
+        token,
+        lease: LEASE,
+    };
+    Request {
+        key: key(name),
+        map: MapVersion::UNKNOWN,
+        op,
+    }
+}
+
+async fn holder(shard: &MemoryShard, name: &str) -> Option<u64> {
+    let found = connect(shard, Lane::Control)
+        .await
+        .inspect(&key(name))
+        .await
+        .unwrap();
+    found.map(|found| found.nonce.sequence)
+}
+
+async fn reply(link: &mut Box<dyn Link>, request: Request) -> Reply {
+    link.call(&[request]).await.unwrap().replies.remove(0)
+}
+
+fn assert_no_reply<T: std::fmt::Debug>(answer: Result<T, ShardError>) {
+    assert!(
+        matches!(answer, Err(ShardError::NoReply { .. })),
+        "{answer:?}"
+    );
+}

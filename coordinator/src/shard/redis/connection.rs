@@ -1,0 +1,228 @@
+//! One physical connection: shaken hands with, never reconnected.
+
+use redis::{Cmd, InfoDict, Pipeline, Value, cmd};
+use tokio::time::timeout;
+
+use super::{RedisOptions, Script, classify, scripts, wire::Wire};
+use crate::{
+    ids::Life,
+    shard::{ConnectionId, ShardError},
+};
+
+/// A connection, the life it was opened in, and what the handshake saw.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    wire: Wire,
+    pub(crate) id: ConnectionId,
+    pub(crate) server: Server,
+    pub(crate) keys: Keys,
+}
+
+/// What INFO says of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) run_id: String,
+    pub(crate) replid: String,
+    pub(crate) life: Life,
+    /// Whether every write reaches the disk before it is answered.
+    pub(crate) appendonly: bool,
+}
+
+/// The names of the keys that belong to one life, and of those that belong to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    pub(crate) prefix: String,
+    pub(crate) life_family: String,
+    pub(crate) state: String,
+    pub(crate) ctr: String,
+    pub(crate) slots: String,
+    pub(crate) quiet: String,
+    pub(crate) fence: String,
+    pub(crate) copy: String,
+    pub(crate) lives: String,
+    pub(crate) pointer: String,
+    pub(crate) topology: String,
+}
+
+impl Keys {
+    fn new(prefix: &str, life: &Life) -> Self {
+        let life_family = format!("{prefix}:life:");
+        let of_life = |part: &str| format!("{life_family}{life}:{part}");
+        Self {
+            state: of_life("state"),
+            ctr: of_life("ctr"),
+            slots: of_life("slots"),
+            quiet: of_life("quiet"),
+            fence: of_life("fence"),
+            copy: of_life("copy"),
+            lives: format!("{prefix}:lives"),
+            pointer: format!("{prefix}:pointer"),
+            topology: format!("{prefix}:topology"),
+            prefix: prefix.to_owned(),
+            life_family,
+        }
+    }
+}
+
+impl Connection {
+    /// Opens a connection named `rf:<client>:<lane>` and shakes hands: names it, reads the life,
+    /// checks that the server keeps what it is given, ends `former` if it was of the same life,
+    /// loads the scripts.
+    pub(crate) async fn open(
+        options: &RedisOptions,
+        lane: &str,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Self, ShardError> {
+        let opened = timeout(
+            options.connect_timeout,
+            Self::shake_hands(options, lane, former),
+        );
+        opened.await.unwrap_or_else(|_| {
+            let reason = format!(
+                "{}: no handshake in {:?}",
+                options.address, options.connect_timeout
+            );
+            Err(ShardError::Unreachable { reason })
+        })
+    }
+
+    async fn shake_hands(
+        options: &RedisOptions,
+        lane: &str,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Self, ShardError> {
+        let failed = |error: &redis::RedisError| unreachable(options, error);
+        let mut wire = Wire::open(options).await.map_err(|error| failed(&error))?;
+
+        let mut greeting = redis::pipe();
+        let name = format!("rf:{}:{lane}", options.client);
+        greeting.cmd("CLIENT").arg("SETNAME").arg(name).ignore();
+        greeting.cmd("CLIENT").arg("ID");
+        greeting
+            .cmd("INFO")
+            .arg(&["server", "replication", "memory", "cluster", "persistence"]);
+        let greeted = wire.query(&greeting).await;
+        let (id, info): (u64, InfoDict) = greeted.map_err(|error| failed(&error))?;
+        let server = Server::check(&info, options)?;
+
+        let mut settling = redis::pipe();
+        if let Some((life, ConnectionId(former))) = former
+            && life == server.life
+        {
+            settling
+                .cmd("CLIENT")
+                .arg("KILL")
+                .arg("ID")
+                .arg(former)
+                .ignore();
+        }
+        for script in scripts::all() {
+            settling
+                .load_script(&redis::Script::new(&script.code))
+                .ignore();
+        }
+        let () = wire
+            .query(&settling)
+            .await
+            .map_err(|error| failed(&error))?;
+        let keys = Keys::new(&options.prefix, &server.life);
+        Ok(Self {
+            wire,
+            id: ConnectionId(id),
+            server,
+            keys,
+        })
+    }
+
+    /// Waits until the connection is seen to have ended.
+    pub(crate) async fn ended(&mut self) {
+        self.wire.ended().await;
+    }
+
+    /// Sends `commands` in one write; an answer for each, be it an error.
+    pub(crate) async fn run(&mut self, commands: &Pipeline) -> Result<Vec<Value>, ShardError> {
+        self.wire
+            .run(commands)
+            .await
+            .map_err(|error| classify("a batch", &error))
+    }
+
+    /// Sends one command.
+    pub(crate) async fn query(
+        &mut self,
+        what: &'static str,
+        command: &Cmd,
+    ) -> Result<Value, ShardError> {
+        self.wire
+            .run_one(command)
+            .await
+            .map_err(|error| classify(what, &error))
+    }
+}
+
+/// `EVALSHA` of `script`, to be given its keys and arguments.
+pub(crate) fn evalsha(script: &Script, keys: usize) -> Cmd {
+    let mut command = cmd("EVALSHA");
+    command.arg(&script.hash).arg(keys);
+    command
+}
+
+fn unreachable(options: &RedisOptions, error: &redis::RedisError) -> ShardError {
+    match classify("the handshake", error) {
+        ShardError::Unusable { reason } => ShardError::Unusable {
+            reason: format!("{}: {reason}", options.address),
+        },
+        _ => ShardError::Unreachable {
+            reason: format!("{}: {error}", options.address),
+        },
+    }
+}
+
+impl Server {
+    /// Reads `info`, and refuses a server that would forget locks or that is not a primary.
+    fn check(info: &InfoDict, options: &RedisOptions) -> Result<Self, ShardError> {
+        let address = &options.address;
+        let unusable = |reason: String| {
+            Err(ShardError::Unusable {
+                reason: format!("{address}: {reason}"),
+            })
+        };
+        let text = |name: &str| info.get::<String>(name).unwrap_or_default();
+
+        let version = text("redis_version");
+        let major = version
+            .split('.')
+            .next()
+            .and_then(|major| major.parse::<u32>().ok());
+        if major.is_none_or(|major| major < 7) {
+            return unusable(format!(
+                "redis_version is {version:?}: 7.0 or later is needed"
+            ));
+        }
+        if text("cluster_enabled") == "1" {
+            return unusable(
+                "cluster_enabled is 1: Ringfence shards by itself; use standalone servers".into(),
+            );
+        }
+        let policy = text("maxmemory_policy");
+        if policy != "noeviction" {
+            return unusable(format!(
+                "maxmemory-policy is {policy:?} and could evict a lock; run: \
+                 redis-cli -u {address} CONFIG SET maxmemory-policy noeviction"
+            ));
+        }
+        let role = text("role");
+        if role != "master" {
+            let reason = format!("{address}: role is {role:?}: a primary is needed");
+            return Err(ShardError::Unreachable { reason });
+        }
+        let (run_id, replid) = (text("run_id"), text("master_replid"));
+        let life = Life::new(format!("{run_id}:{replid}"));
+        Ok(Self {
+            run_id,
+            replid,
+            life,
+            appendonly: text("aof_enabled") == "1",
+        })
+    }
+}

@@ -1,0 +1,62 @@
+#!lua
+--[[
+arm: give this life of the server its slots, epoch and timers, once.
+
+KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[2]  ctr      the token counter
+KEYS[3]  slots    8 bytes a slot
+KEYS[4]  quiet    deleted: set by settle
+KEYS[5]  fence    greatest incarnation seen
+KEYS[6]  copy     newest topology record seen
+KEYS[7]  lives    set of every life that ever had state here
+KEYS[8]  pointer  "topology-id home-address"
+ARGV[1]  replid   of the life that KEYS[1..6] are named by
+ARGV[2]  life     its name
+ARGV[3]  id       of the topology
+ARGV[4]  n        incarnation of its record
+ARGV[5]  version  of its record
+ARGV[6]  record   its text
+ARGV[7]  arm      the epoch allotted to this life
+ARGV[8]  te       epoch of the tokens to come
+ARGV[9]  slots    packed
+ARGV[10] grace_ms no new grants for this long
+ARGV[11] uptime   1: less the server's uptime, if it was never emptied and followed nobody
+ARGV[12] family   prefix of keys named by a life
+
+Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
+]]
+if not same_life(ARGV[1]) then return {-1} end
+if string.match(redis.call('GET', KEYS[8]) or '', '^%x+') ~= ARGV[3] then
+  return {-3, 'its pointer does not name this topology'}
+end
+local fence = below_fence(KEYS[5], ARGV[4])
+if fence then return {-2, fence} end
+keep_copy(KEYS[6], ARGV[4], ARGV[5], ARGV[6])
+
+local now = time_ms()
+local armed_grace = redis.call('HGET', KEYS[1], 'grace')
+if armed_grace then return {0, math.max(0, armed_grace - now)} end
+
+for _, life in ipairs(redis.call('SMEMBERS', KEYS[7])) do
+  if life ~= ARGV[2] then
+    for _, part in ipairs({'state', 'ctr', 'slots', 'quiet', 'fence', 'copy'}) do
+      redis.call('UNLINK', ARGV[12] .. life .. ':' .. part)
+    end
+    redis.call('SREM', KEYS[7], life)
+  end
+end
+
+local grace = tonumber(ARGV[10])
+if ARGV[11] == '1' then
+  local info = redis.call('INFO', 'server', 'replication', 'commandstats')
+  local followed = not string.find(info, 'second_repl_offset:-1\r', 1, true)
+  if not followed and not string.find(info, 'cmdstat_flush', 1, true) then
+    grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
+  end
+end
+redis.call('SADD', KEYS[7], ARGV[2])
+redis.call('SET', KEYS[3], ARGV[9])
+redis.call('SET', KEYS[2], 0)
+redis.call('UNLINK', KEYS[4])
+redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', ARGV[8], 'grace', now + grace, 'shut', 0)
+return {1, grace}

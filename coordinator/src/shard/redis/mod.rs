@@ -1,0 +1,79 @@
+//! Shards on Redis ≥ 7.0 or Valkey ≥ 8. The only module that says `redis::`.
+
+mod address;
+mod connection;
+mod error;
+mod link;
+mod scripts;
+mod wire;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use address::{Address, AddressError};
+pub(crate) use connection::{Connection, Server, evalsha};
+pub(crate) use error::classify;
+#[cfg(test)]
+pub(crate) use scripts::tests::check_headers;
+pub(crate) use scripts::{Script, scripts, shared};
+
+use crate::{
+    ids::{ClientId, Life},
+    shard::{ConnectionId, Lane, Link, Shard, ShardError},
+};
+
+/// How one server is reached.
+#[derive(Clone, Debug)]
+pub struct RedisOptions {
+    /// Where it is.
+    pub address: Address,
+    /// Put before every key. Part of the shard's identity: whoever shares a server with another
+    /// prefix shares nothing else.
+    pub prefix: String,
+    /// Names the connections, together with their lane.
+    pub client: ClientId,
+    /// How long a connection may take to open and shake hands.
+    pub connect_timeout: Duration,
+    /// How long an answer may take. After it the connection is given up.
+    pub response_timeout: Duration,
+}
+
+impl RedisOptions {
+    /// The server at `address`, for `client`, with default timeouts (1 s each) and prefix
+    /// (`ringfence`).
+    pub fn new(address: Address, client: ClientId) -> Self {
+        Self {
+            address,
+            prefix: "ringfence".into(),
+            client,
+            connect_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A shard on one Redis server.
+#[derive(Clone, Debug)]
+pub struct RedisShard {
+    options: RedisOptions,
+}
+
+impl RedisShard {
+    /// A shard on the server that `options` names. Connects to nothing yet.
+    pub fn new(options: RedisOptions) -> Self {
+        Self { options }
+    }
+}
+
+#[async_trait]
+impl Shard for RedisShard {
+    async fn connect(
+        &self,
+        lane: Lane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Link>, ShardError> {
+        let connection = Connection::open(&self.options, lane.as_str(), former).await?;
+        Ok(Box::new(link::RedisLink::new(connection)))
+    }
+}

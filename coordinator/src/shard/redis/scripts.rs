@@ -1,0 +1,122 @@
+//! The Lua scripts: files with headers, put together with the functions they share.
+
+use std::sync::LazyLock;
+
+/// A script and its SHA-1, computed once.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) name: &'static str,
+    pub(crate) code: String,
+    pub(crate) hash: String,
+}
+
+impl Script {
+    /// `body`, whose first line is its `#!lua` line, with `shared` functions put before the rest.
+    pub(crate) fn new(name: &'static str, shared: &[&str], body: &str) -> Self {
+        let (shebang, rest) = body.split_once('\n').expect("a script has lines");
+        let code = format!("{shebang}\n{}\n{rest}", shared.join("\n"));
+        let hash = redis::Script::new(&code).get_hash().to_owned();
+        Self { name, code, hash }
+    }
+}
+
+/// Functions that scripts share.
+pub(crate) mod shared {
+    pub(crate) const LIFE: &str = include_str!("lua/life.lua");
+    pub(crate) const SLOT: &str = include_str!("lua/slot.lua");
+    pub(crate) const RECORD: &str = include_str!("lua/record.lua");
+    pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
+    pub(crate) const COPY: &str = include_str!("lua/copy.lua");
+}
+
+macro_rules! scripts {
+    ($($constant:ident = $name:literal with [$($shared:ident),*];)+) => {
+        $(pub(crate) static $constant: LazyLock<Script> = LazyLock::new(|| {
+            Script::new($name, &[$(shared::$shared),*], include_str!(concat!("lua/", $name, ".lua")))
+        });)+
+
+        /// Every script named here: loaded on each new connection.
+        pub(crate) fn all() -> Vec<&'static Script> {
+            vec![$(&$constant),+]
+        }
+
+        /// Each script as it stands in its file.
+        #[cfg(test)]
+        const SOURCES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("lua/", $name, ".lua")))),+];
+    };
+}
+pub(crate) use scripts;
+
+scripts! {
+    ACQUIRE = "acquire" with [LIFE, SLOT, RECORD];
+    RENEW = "renew" with [LIFE, SLOT, RECORD];
+    RELEASE = "release" with [LIFE];
+    INSPECT = "inspect" with [LIFE, RECORD];
+    ARM = "arm" with [LIFE, FENCE, COPY];
+    SETTLE = "settle" with [LIFE, FENCE];
+    RAISE = "raise" with [LIFE, FENCE];
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The inputs named in `text`: `KEYS[3]`, `ARGV[2]`; and those it takes by computed index.
+    fn inputs(text: &str) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        for table in ["KEYS[", "ARGV["] {
+            for (at, _) in text.match_indices(table) {
+                let index: String = text[at + table.len()..]
+                    .chars()
+                    .take_while(char::is_ascii_digit)
+                    .collect();
+                let closed = text[at + table.len() + index.len()..].starts_with(']');
+                if !index.is_empty() && closed {
+                    found.insert(format!("{table}{index}]"));
+                }
+            }
+        }
+        found
+    }
+
+    /// The header's inputs without the open-ended ones, `KEYS[5]..`, which a body reaches by
+    /// computed indices.
+    fn named(header: &str) -> BTreeSet<String> {
+        let open_ended = |input: &String| header.contains(&format!("{input}.."));
+        inputs(header)
+            .into_iter()
+            .filter(|input| !open_ended(input))
+            .collect()
+    }
+
+    #[test]
+    fn a_header_names_exactly_what_its_body_uses() {
+        check_headers(SOURCES);
+    }
+
+    pub(crate) fn check_headers(sources: &[(&str, &str)]) {
+        for (name, source) in sources {
+            let (header, body) = source.split_once("]]").expect("a header");
+            assert_eq!(named(header), inputs(body), "{name}");
+            assert!(
+                header.contains(&format!("{name}: ")),
+                "{name}: header starts with its name"
+            );
+            assert!(
+                header.contains("\nReturns "),
+                "{name}: header says what it returns"
+            );
+        }
+    }
+
+    #[test]
+    fn only_acquire_and_arm_need_free_memory() {
+        for (name, source) in SOURCES {
+            let frugal = source.starts_with("#!lua flags=");
+            assert_eq!(frugal, !["acquire", "arm"].contains(name), "{name}");
+        }
+    }
+}

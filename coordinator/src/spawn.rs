@@ -1,0 +1,298 @@
+//! A `redis-server` of one's own: for tests, benches, and the demo's `--spawn-redis`.
+//!
+//! It lives no longer than the value that stands for it, nor than this process, however that ends.
+
+mod error;
+mod process;
+
+use std::{
+    io,
+    net::TcpListener,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, sleep, timeout},
+};
+
+pub use error::SpawnError;
+use error::system;
+use process::{Process, start};
+
+/// Free ports tried. Another process may take one first.
+const ATTEMPTS_MAX: u32 = 5;
+/// How long a server may take to answer: long enough for a busy machine to load an append-only file.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+const READY_POLL: Duration = Duration::from_millis(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Of a server's log, in an error.
+const LOG_BYTES_MAX: usize = 2000;
+/// What setpriv exits with if it finds no program to become.
+const NOT_FOUND: i32 = 127;
+
+/// What a server is started with, beside what [`RedisServer::spawn`] gives.
+#[derive(Clone, Debug, Default)]
+pub struct RedisServerBuilder {
+    args: Vec<String>,
+    /// User, or none for the default one, and password.
+    login: Option<(Option<String>, String)>,
+}
+
+impl RedisServerBuilder {
+    /// Sets `directive`, as in redis.conf, to `value`.
+    #[must_use]
+    pub fn set(mut self, directive: &str, value: impl ToString) -> Self {
+        self.args
+            .extend([format!("--{directive}"), value.to_string()]);
+        self
+    }
+
+    /// Makes it a replica of the server on `port`.
+    #[must_use]
+    pub fn replica_of(mut self, port: u16) -> Self {
+        self.args
+            .extend(["--replicaof", "127.0.0.1", &port.to_string()].map(str::to_owned));
+        self
+    }
+
+    /// Has the default user need `password`: letters, digits and `-._~`.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.login = Some((None, password.to_owned()));
+        self.set("requirepass", password)
+    }
+
+    /// Logs in as `user` with `password`, whom an `aclfile` or a `user` directive is to know; in
+    /// [`url`](RedisServer::url) too. Letters, digits and `-._~`.
+    #[must_use]
+    pub fn login(mut self, user: &str, password: &str) -> Self {
+        self.login = Some((Some(user.to_owned()), password.to_owned()));
+        self
+    }
+
+    /// Starts the server on a free port, and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]: each message says what mends it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills what was started.
+    pub async fn spawn(self) -> Result<RedisServer, SpawnError> {
+        let dir = TempDir::with_prefix("ringfence-redis-");
+        let dir = dir.map_err(|source| system("make a directory", source))?;
+        let mut server = RedisServer {
+            builder: self,
+            dir,
+            port: 0,
+            process: None,
+        };
+        let mut attempt = 1;
+        loop {
+            server.port = free_port()?;
+            match server.start().await {
+                Err(SpawnError::Ended { .. }) if attempt < ATTEMPTS_MAX => attempt += 1,
+                started => return started.map(|()| server),
+            }
+        }
+    }
+}
+
+/// A server on 127.0.0.1 that lives as long as this value, and as this process.
+///
+/// It saves nothing, unless told to, and what it saves is gone with it.
+#[derive(Debug)]
+pub struct RedisServer {
+    builder: RedisServerBuilder,
+    dir: TempDir,
+    port: u16,
+    process: Option<Process>,
+}
+
+impl RedisServer {
+    /// Starts a server that saves nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]: each message says what mends it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills what was started.
+    pub async fn spawn() -> Result<Self, SpawnError> {
+        Self::builder().spawn().await
+    }
+
+    /// A server to be set up.
+    pub fn builder() -> RedisServerBuilder {
+        RedisServerBuilder::default()
+    }
+
+    /// Its address, with the login it needs.
+    pub fn url(&self) -> String {
+        let login = match &self.builder.login {
+            Some((user, password)) => {
+                format!("{}:{password}@", user.as_deref().unwrap_or_default())
+            }
+            None => String::new(),
+        };
+        format!("redis://{login}127.0.0.1:{}", self.port)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process id, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(|process| process.0.id())
+    }
+
+    /// Kills it, as a crash would: what it did not write to disk is gone.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Kills it, if it runs, and starts it again: same port, same directory, same settings.
+    ///
+    /// # Errors
+    ///
+    /// [`SpawnError`]; [`SpawnError::Ended`] also if another process took the port meanwhile.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the server killed.
+    pub async fn restart(&mut self) -> Result<(), SpawnError> {
+        self.kill();
+        self.start().await
+    }
+
+    /// Stops it (SIGSTOP): connections stay open, and nothing answers.
+    pub fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on after [`stop`](Self::stop): it then does all it was sent meanwhile.
+    pub fn cont(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            // It can only fail if there is no such process; and there is, until it is reaped.
+            let _ = kill(Pid::from_raw(process.0.id() as i32), signal);
+        }
+    }
+
+    async fn start(&mut self) -> Result<(), SpawnError> {
+        let process = start(self.command()).await?;
+        let process = self.ready(process).await?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "redis-server"]);
+        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"]);
+        command.args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--logfile",
+            "redis.log",
+            "--dir",
+        ]);
+        command.arg(self.dir.path()).args(&self.builder.args);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        // Ctrl-C is for us: it is up to us to give back locks, and then to end the server.
+        command.process_group(0);
+        command
+    }
+
+    /// Waits until *this* server, and not another that took the port first, answers.
+    async fn ready(&self, mut process: Process) -> Result<Process, SpawnError> {
+        let deadline = Instant::now() + READY_WITHIN;
+        loop {
+            let ended = process.0.try_wait();
+            match ended.map_err(|source| system("wait for redis-server", source))? {
+                Some(status) if status.code() == Some(NOT_FOUND) => {
+                    return Err(SpawnError::NoRedis);
+                }
+                Some(_) => return Err(SpawnError::Ended { log: self.log() }),
+                None => {}
+            }
+            let probed = timeout(PROBE_TIMEOUT, self.probe()).await;
+            if matches!(probed, Ok(Ok(Some(pid))) if pid == process.0.id()) {
+                return Ok(process);
+            }
+            if Instant::now() >= deadline {
+                return Err(SpawnError::Silent { log: self.log() });
+            }
+            sleep(READY_POLL).await;
+        }
+    }
+
+    /// Process id of the server on the port, if that answers PING: while loading it does not.
+    async fn probe(&self) -> io::Result<Option<u32>> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        let mut hello = String::new();
+        if let Some((user, password)) = &self.builder.login {
+            let auth = ["AUTH", user.as_deref().unwrap_or("default"), password];
+            hello.push_str(&request(&auth));
+        }
+        hello.push_str(&request(&["INFO", "server"]));
+        hello.push_str(&request(&["PING"]));
+        stream.write_all(hello.as_bytes()).await?;
+
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"+PONG\r\n") {
+            let refused = answer.starts_with(b"-") || answer.windows(2).any(|pair| pair == b"\n-");
+            if refused || stream.read_buf(&mut answer).await? == 0 {
+                return Ok(None);
+            }
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        let pid = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("process_id:"));
+        Ok(pid.and_then(|pid| pid.parse().ok()))
+    }
+
+    fn log(&self) -> String {
+        let log = std::fs::read(self.dir.path().join("redis.log")).unwrap_or_default();
+        let tail = &log[log.len().saturating_sub(LOG_BYTES_MAX)..];
+        String::from_utf8_lossy(tail).into_owned()
+    }
+}
+
+/// A command as the wire has it.
+fn request(words: &[&str]) -> String {
+    let words = words
+        .iter()
+        .map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{}\r\n{}", words.len(), words.collect::<String>())
+}
+
+/// A port free a moment ago.
+fn free_port() -> Result<u16, SpawnError> {
+    let probe = TcpListener::bind(("127.0.0.1", 0)).and_then(|probe| probe.local_addr());
+    probe
+        .map(|address| address.port())
+        .map_err(|source| system("find a free port", source))
+}

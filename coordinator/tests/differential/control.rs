@@ -1,0 +1,157 @@
+//! What is done to the whole of both.
+
+use std::time::Duration;
+
+use ringfence_coordinator::{
+    ids::{ClientId, Epoch, Incarnation, MapVersion},
+    shard::{
+        Arm, ArmAnswer, Grace, Inspection, Mode, Settle, SlotState, SlotStates,
+        conformance::Fixture,
+    },
+};
+
+use crate::{
+    pair::{Checked, Pair, gone, lock_key, slot_count, wall_ms},
+    steps::{Arming, KEYS},
+};
+
+impl Pair<'_> {
+    /// Arms both, or finds them armed.
+    pub(crate) async fn arm(&mut self, arming: &Arming) -> Checked {
+        let arm = self.arming(arming);
+        let [redis, memory] = &mut self.links;
+        let before = wall_ms();
+        let expected = redis.arm(&arm).await;
+        self.asked_ms = [before, wall_ms()];
+        // The answer does not tell when it was armed, and the state does.
+        let grace_ms = arming.grace.unwrap_or_default().as_millis() as u64;
+        let armed_now = matches!(
+            expected,
+            Ok(ArmAnswer {
+                armed_now: true,
+                ..
+            })
+        );
+        let grace_until = self.redis.grace_until().await.filter(|_| armed_now);
+        self.clock
+            .set(grace_until.map_or(self.asked_ms[1], |until| until - grace_ms));
+        let found = memory.arm(&arm).await;
+        let Some((expected, found)) = self.both(expected, found, &arm).await? else {
+            return Ok(());
+        };
+        self.tally
+            .count(if armed_now { "armed" } else { "armed before" });
+        if armed_now {
+            self.shut = arming.shut;
+            self.ends_ms[KEYS.len()] = grace_until.filter(|_| grace_ms > 0).unwrap_or_default();
+        }
+        let same = expected.armed_now == found.armed_now
+            && self.near(expected.grace_left, found.grace_left);
+        self.check(same, &arm, &expected, &found)
+    }
+
+    fn arming(&mut self, arming: &Arming) -> Arm {
+        self.last_epoch += 1;
+        let epoch = Epoch(self.last_epoch);
+        let state = |slot| match arming.shut && slot == gone() {
+            true => SlotState {
+                mode: Mode::Shut,
+                epoch: Epoch(1),
+            },
+            false => SlotState {
+                mode: Mode::Open,
+                epoch,
+            },
+        };
+        Arm {
+            topology: self.redis.topology(),
+            incarnation: self.incarnation(arming.incarnation),
+            epoch,
+            token_epoch: epoch,
+            slots: SlotStates::new(slot_count(), state),
+            grace: arming.grace.map_or(Grace::None, Grace::Full),
+            copy: (self.last_epoch, "record".into()),
+        }
+    }
+
+    /// Settles both, or neither.
+    pub(crate) async fn settle(&mut self, incarnation: u64, map: u64, shut_too: bool) -> Checked {
+        let ours = |slot: &_| shut_too || !self.shut || *slot != gone();
+        let slots = slot_count().iter().filter(ours).collect();
+        let incarnation = self.incarnation(incarnation);
+        let settle = Settle {
+            incarnation,
+            map: MapVersion(map),
+            slots,
+        };
+        let [redis, memory] = &mut self.links;
+        let before = wall_ms();
+        let expected = redis.settle(&settle).await;
+        self.asked_ms = [before, wall_ms()];
+        self.clock.set(self.asked_ms[1]);
+        let found = memory.settle(&settle).await;
+        let Some((expected, found)) = self.both(expected, found, &settle).await? else {
+            return Ok(());
+        };
+        self.tally.count(if expected {
+            "quiet settles"
+        } else {
+            "failed settles"
+        });
+        self.check(expected == found, &settle, &expected, &found)
+    }
+
+    /// Raises both.
+    pub(crate) async fn raise(&mut self, incarnation: u64, epoch: u64) -> Checked {
+        let (incarnation, epoch) = (self.incarnation(incarnation), Epoch(epoch));
+        self.last_epoch = self.last_epoch.max(epoch.0);
+        let [redis, memory] = &mut self.links;
+        let expected = redis.raise(incarnation, epoch).await;
+        let found = memory.raise(incarnation, epoch).await;
+        self.tally.count("raises");
+        self.both(expected, found, &(incarnation, epoch))
+            .await
+            .map(drop)
+    }
+
+    /// Looks at a key of both.
+    pub(crate) async fn inspect(&mut self, key: usize) -> Checked {
+        let key = lock_key(key);
+        let [redis, memory] = &mut self.links;
+        let before = wall_ms();
+        let expected = redis.inspect(&key).await;
+        self.asked_ms = [before, wall_ms()];
+        self.clock.set(self.asked_ms[1]);
+        let found = memory.inspect(&key).await;
+        let Some((expected, found)) = self.both(expected, found, &key).await? else {
+            return Ok(());
+        };
+        self.tally.count(if expected.is_some() {
+            "found"
+        } else {
+            "not found"
+        });
+        let timeless = |inspection: &Inspection| Inspection {
+            remaining: Duration::ZERO,
+            ..inspection.clone()
+        };
+        let remaining = |inspection: &Option<Inspection>| {
+            inspection
+                .as_ref()
+                .map_or(Duration::ZERO, |inspection| inspection.remaining)
+        };
+        let same = expected.as_ref().map(timeless) == found.as_ref().map(timeless)
+            && self.near(remaining(&expected), remaining(&found));
+        self.check(same, &key, &expected, &found)
+    }
+
+    /// One below the usual, the usual, or one above, which is the usual from then on.
+    fn incarnation(&mut self, offset: u64) -> Incarnation {
+        let number = self.incarnation + offset - 1;
+        self.incarnation = self.incarnation.max(number);
+        Incarnation {
+            number,
+            engine: ClientId(u128::from(number)),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The memory shard and Redis answer alike: the same random operations to both, every reply
+//! compared, on real time.
+//!
+//! Memory runs on a clock that is set to what Redis answered. Times are compared to within 2 ms.
+//! A run ends early where an expiry or a timer lay so near that the two may rightly differ.
+#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+mod control;
+mod deeds;
+mod pair;
+#[path = "../redis_fixture/mod.rs"]
+mod redis_fixture;
+mod server;
+mod steps;
+mod tally;
+
+use proptest::test_runner::{Config, TestRunner};
+
+use pair::Pair;
+use redis_fixture::Redis;
+use tally::Tally;
+
+/// Runs at a time, each with a server of its own: most of a run is waiting.
+const WORKERS: u32 = 4;
+/// Runs a worker makes before it looks whether that was enough.
+const CASES: u32 = 8;
+/// Operations after which no more runs begin.
+const ENOUGH: u64 = 13_000;
+
+#[test]
+fn memory_and_redis_answer_alike() {
+    let tally = Tally::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(|| work(&tally))).collect();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+    println!("{tally}");
+    tally.assert_not_vacuous();
+}
+
+fn work(tally: &Tally) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let redis = runtime.block_on(Redis::new());
+    let config = Config {
+        cases: CASES,
+        failure_persistence: None,
+        max_shrink_iters: 60,
+        ..Config::default()
+    };
+    while tally.of("operations") < ENOUGH {
+        let outcome = TestRunner::new(config.clone()).run(&steps::run(), |steps| {
+            runtime.block_on(async { Pair::new(&redis, tally).await.run(&steps).await })
+        });
+        if let Err(difference) = outcome {
+            panic!("{difference}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Two shards side by side.
+
+use std::{
+    collections::HashMap,
+    fmt::Debug,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use proptest::test_runner::TestCaseError;
+use ringfence_coordinator::{
+    clock::{BootClock, Clock, Instant},
+    ids::Token,
+    name::{LockKey, Namespace},
+    random::Random,
+    shard::{Lane, Link, Shard, ShardError, conformance::Fixture, memory::MemoryShard},
+};
+use ringfence_ring::{Slot, SlotCount};
+use tokio::time::sleep;
+
+use crate::{
+    redis_fixture::Redis,
+    steps::{Arming, KEYS, Step},
+    tally::Tally,
+};
+
+/// How far two times may be apart, in milliseconds; and how near to now an end may lie.
+const TOLERANCE_MS: u64 = 2;
+/// How long an answer may take, in milliseconds.
+pub(crate) const ANSWER_MS: u64 = 2;
+
+pub(crate) type Checked<T = ()> = Result<T, TestCaseError>;
+
+/// Shows what it is told.
+#[derive(Debug, Default)]
+pub(crate) struct HandClock(AtomicU64);
+
+impl HandClock {
+    /// Makes the memory shard's time `shard_ms`.
+    pub(crate) fn set(&self, shard_ms: u64) {
+        let ahead_ms = MemoryShard::CLOCK_AHEAD.as_millis() as u64;
+        self.0
+            .store((shard_ms - ahead_ms) * 1_000_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn unix(&self) -> Duration {
+        unreachable!("a shard takes no wall time")
+    }
+}
+
+/// The servers' wall clock is this machine's.
+pub(crate) fn wall_ms() -> u64 {
+    BootClock.unix().as_millis() as u64
+}
+
+/// An empty Redis, an empty memory shard, and what both have been told.
+pub(crate) struct Pair<'a> {
+    pub(crate) redis: &'a Redis,
+    memory: Arc<MemoryShard>,
+    pub(crate) clock: Arc<HandClock>,
+    /// To Redis, and to memory.
+    pub(crate) links: [Box<dyn Link>; 2],
+    pub(crate) tally: &'a Tally,
+    /// Each used once, as a topology does.
+    pub(crate) last_epoch: u64,
+    pub(crate) incarnation: u64,
+    pub(crate) shut: bool,
+    /// Of each nonce.
+    pub(crate) tokens: HashMap<u64, Token>,
+    /// When records and the grace end, on the shards' clock. The grace is last.
+    pub(crate) ends_ms: [u64; KEYS.len() + 1],
+    /// Before and after Redis was asked last.
+    pub(crate) asked_ms: [u64; 2],
+    /// The last batch was several calls at Redis, perhaps at times too different.
+    pub(crate) skewed: bool,
+}
+
+impl<'a> Pair<'a> {
+    pub(crate) async fn new(redis: &'a Redis, tally: &'a Tally) -> Self {
+        redis.flush().await;
+        let clock = Arc::new(HandClock::default());
+        clock.set(wall_ms());
+        let memory = MemoryShard::new(clock.clone(), Arc::new(Random::seeded(1)));
+        let links = connect(redis, &memory).await;
+        tally.count("runs");
+        Self {
+            redis,
+            memory,
+            clock,
+            links,
+            tally,
+            last_epoch: 1,
+            incarnation: 5,
+            shut: false,
+            tokens: HashMap::new(),
+            ends_ms: [0; KEYS.len() + 1],
+            asked_ms: [0; 2],
+            skewed: false,
+        }
+    }
+
+    /// Takes every step, or as many as can be compared.
+    pub(crate) async fn run(mut self, steps: &[Step]) -> Checked {
+        for step in steps {
+            self.wait_for_ends().await;
+            self.step(step).await?;
+            if self.is_near_an_end() {
+                self.tally.count("ended early");
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, step: &Step) -> Checked {
+        match step {
+            Step::Batch { map, ops } => self.batch(*map, ops).await,
+            Step::Inspect { key } => self.inspect(*key).await,
+            Step::Arm(arming) => self.arm(arming).await,
+            Step::Settle {
+                incarnation,
+                map,
+                shut_too,
+            } => self.settle(*incarnation, *map, *shut_too).await,
+            Step::Raise { incarnation, epoch } => self.raise(*incarnation, *epoch).await,
+            Step::LoseState { rearm } => {
+                self.redis.lose_state().await;
+                self.memory.faults().restart(true);
+                self.begin_anew(rearm.as_ref()).await
+            }
+            Step::Forget { rearm } => {
+                self.redis.flush().await;
+                self.memory.faults().forget();
+                self.ends_ms = Default::default();
+                self.begin_anew(rearm.as_ref()).await
+            }
+            Step::Pass(length) => {
+                sleep(*length).await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn begin_anew(&mut self, rearm: Option<&Arming>) -> Checked {
+        self.ends_ms[KEYS.len()] = 0;
+        self.links = connect(self.redis, &self.memory).await;
+        match rearm {
+            Some(arming) => self.arm(arming).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Both answers, or `None` where both made the same error, and are connected anew.
+    pub(crate) async fn both<T: Debug>(
+        &mut self,
+        expected: Result<T, ShardError>,
+        found: Result<T, ShardError>,
+        what: &impl Debug,
+    ) -> Checked<Option<(T, T)>> {
+        match (expected, found) {
+            (Ok(expected), Ok(found)) => return Ok(Some((expected, found))),
+            (Err(ShardError::Unarmed), Err(ShardError::Unarmed)) => self.tally.count("unarmed"),
+            (Err(ShardError::Stale { fence: one }), Err(ShardError::Stale { fence: other }))
+                if one == other =>
+            {
+                self.tally.count("stale")
+            }
+            (expected, found) => self.check(false, what, &expected, &found)?,
+        }
+        self.links = connect(self.redis, &self.memory).await;
+        Ok(None)
+    }
+
+    /// Fails unless they are the `same`, or may rightly differ.
+    pub(crate) fn check(
+        &self,
+        same: bool,
+        what: &(impl Debug + ?Sized),
+        expected: &impl Debug,
+        found: &impl Debug,
+    ) -> Checked {
+        if same || self.is_near_an_end() {
+            return Ok(());
+        }
+        let difference = format!("{what:?}\n   redis: {expected:?}\n  memory: {found:?}");
+        Err(TestCaseError::fail(difference))
+    }
+
+    /// Whether two times are the same, but for rounding and for how long Redis was waited for.
+    pub(crate) fn near(&self, one: Duration, other: Duration) -> bool {
+        let [before, after] = self.asked_ms;
+        one.abs_diff(other) <= Duration::from_millis(TOLERANCE_MS + after - before)
+    }
+
+    /// Waits while the next answer could go either way.
+    async fn wait_for_ends(&self) {
+        loop {
+            let now_ms = wall_ms();
+            let soon = now_ms - TOLERANCE_MS..=now_ms + TOLERANCE_MS + ANSWER_MS;
+            if !self.ends_ms.iter().any(|end_ms| soon.contains(end_ms)) {
+                return;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Whether the last answer could have gone either way.
+    fn is_near_an_end(&self) -> bool {
+        let [before, after] = self.asked_ms;
+        let range = before.saturating_sub(TOLERANCE_MS)..=after + TOLERANCE_MS;
+        self.skewed || self.ends_ms.iter().any(|end_ms| range.contains(end_ms))
+    }
+}
+
+async fn connect(redis: &Redis, memory: &MemoryShard) -> [Box<dyn Link>; 2] {
+    let redis = redis.shard().connect(Lane::Work, None).await.unwrap();
+    [redis, memory.connect(Lane::Work, None).await.unwrap()]
+}
+
+pub(crate) fn slot_count() -> SlotCount {
+    SlotCount::new(16).unwrap()
+}
+
+pub(crate) fn lock_key(index: usize) -> LockKey {
+    LockKey::new(&Namespace::default(), KEYS[index].as_bytes(), slot_count()).unwrap()
+}
+
+/// The slot that may be shut: the last key's.
+pub(crate) fn gone() -> Slot {
+    lock_key(KEYS.len() - 1).slot()
+}

@@ -1,0 +1,46 @@
+//! What is done to the server under a shard.
+
+use crate::redis_fixture::Redis;
+
+impl Redis {
+    /// Empties the server. The life goes on, without state.
+    pub(crate) async fn flush(&self) {
+        let mut raw = self.raw().await;
+        redis::cmd("FLUSHALL").exec_async(&mut raw).await.unwrap();
+        self.point().await;
+    }
+
+    /// Takes the state from every life, and leaves the records.
+    pub(crate) async fn lose_state(&self) {
+        let mut raw = self.raw().await;
+        let state: Vec<String> = redis::cmd("KEYS")
+            .arg("ringfence:life:*")
+            .query_async(&mut raw)
+            .await
+            .unwrap();
+        if !state.is_empty() {
+            redis::cmd("UNLINK")
+                .arg(state)
+                .exec_async(&mut raw)
+                .await
+                .unwrap();
+        }
+    }
+
+    /// When the grace of the one armed life ends, on the server's clock.
+    pub(crate) async fn grace_until(&self) -> Option<u64> {
+        let mut raw = self.raw().await;
+        let states: Vec<String> = redis::cmd("KEYS")
+            .arg("ringfence:life:*:state")
+            .query_async(&mut raw)
+            .await
+            .unwrap();
+        let [state] = &states[..] else { return None };
+        redis::cmd("HGET")
+            .arg(state)
+            .arg("grace")
+            .query_async(&mut raw)
+            .await
+            .unwrap()
+    }
+}

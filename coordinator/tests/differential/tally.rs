@@ -1,0 +1,67 @@
+//! What was compared: a run in which nothing happens proves nothing.
+
+use std::{collections::BTreeMap, fmt, sync::Mutex};
+
+/// How often at least: half of what a run finds, or less.
+const MINIMA: [(&str, u64); 22] = [
+    ("operations", 10_000),
+    ("granted", 500),
+    ("granted again", 50),
+    ("held", 300),
+    ("renewed", 200),
+    ("reclaimed", 40),
+    ("lost", 300),
+    ("released", 100),
+    ("gone", 300),
+    ("moved", 50),
+    ("grace", 200),
+    ("quiet batches", 100),
+    ("full batches", 300),
+    ("found", 50),
+    ("not found", 100),
+    ("armed", 100),
+    ("armed before", 10),
+    ("quiet settles", 30),
+    ("failed settles", 30),
+    ("raises", 15),
+    ("unarmed", 10),
+    ("stale", 10),
+];
+
+/// Counts by name.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
+
+impl Tally {
+    pub(crate) fn count(&self, name: &'static str) {
+        *self.0.lock().unwrap().entry(name).or_default() += 1;
+    }
+
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        self.0
+            .lock()
+            .unwrap()
+            .get(name)
+            .copied()
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn assert_not_vacuous(&self) {
+        for (name, minimum) in MINIMA {
+            assert!(
+                self.of(name) >= minimum,
+                "{name}: {} of {minimum}",
+                self.of(name)
+            );
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.0.lock().unwrap();
+        counts
+            .iter()
+            .try_for_each(|(name, count)| writeln!(formatter, "{count:>8} {name}"))
+    }
+}

@@ -1,0 +1,97 @@
+//! A shard on a server of its own, with a hand inside.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use redis::aio::MultiplexedConnection;
+use ringfence_coordinator::{
+    ids::ClientId,
+    shard::{
+        Shard,
+        conformance::Fixture,
+        redis::{RedisOptions, RedisShard},
+    },
+    spawn::RedisServer,
+};
+use tokio::sync::Mutex;
+
+/// Id of the topology that the server's pointer names.
+const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
+
+/// A server, and the shard on it.
+pub(crate) struct Redis {
+    server: Mutex<RedisServer>,
+    client: redis::Client,
+    shard: Arc<RedisShard>,
+}
+
+impl Redis {
+    /// An empty server that belongs to [`TOPOLOGY`].
+    pub(crate) async fn new() -> Self {
+        let server = RedisServer::spawn().await.unwrap();
+        let url = server.url();
+        let options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
+        let fixture = Self {
+            client: redis::Client::open(url).unwrap(),
+            shard: Arc::new(RedisShard::new(options)),
+            server: Mutex::new(server),
+        };
+        fixture.point().await;
+        fixture
+    }
+
+    /// Lets the topology arm the server.
+    pub(crate) async fn point(&self) {
+        let mut raw = self.raw().await;
+        let pointer = format!("{TOPOLOGY} redis://127.0.0.1");
+        let command = redis::Cmd::set("ringfence:pointer", pointer);
+        command.exec_async(&mut raw).await.unwrap();
+    }
+
+    /// A connection that asks nothing of anybody.
+    pub(crate) async fn raw(&self) -> MultiplexedConnection {
+        self.client
+            .get_multiplexed_async_connection()
+            .await
+            .unwrap()
+    }
+}
+
+#[async_trait]
+impl Fixture for Redis {
+    fn shard(&self) -> Arc<dyn Shard> {
+        self.shard.clone()
+    }
+
+    fn topology(&self) -> String {
+        TOPOLOGY.into()
+    }
+
+    async fn elapse(&self, length: Duration) {
+        tokio::time::sleep(length).await;
+    }
+
+    async fn set_counter(&self, counter: u64) {
+        let mut raw = self.raw().await;
+        let counters: Vec<String> = redis::cmd("KEYS")
+            .arg("ringfence:life:*:ctr")
+            .query_async(&mut raw)
+            .await
+            .unwrap();
+        let [counter_key] = &counters[..] else {
+            panic!("one life is armed: {counters:?}")
+        };
+        redis::Cmd::set(counter_key, counter)
+            .exec_async(&mut raw)
+            .await
+            .unwrap();
+    }
+
+    async fn restart(&self) {
+        redis::cmd("SAVE")
+            .exec_async(&mut self.raw().await)
+            .await
+            .unwrap();
+        self.server.lock().await.restart().await.unwrap();
+    }
+}
