@@ -1,5 +1,6 @@
 //! The engine of Ringfence: who holds what, on which shard, until when.
 
+mod backoff;
 pub mod clock;
 pub mod ids;
 pub mod limits;
@@ -8,3 +9,4 @@ pub mod random;
 pub mod shard;
 #[cfg(feature = "spawn")]
 pub mod spawn;
+pub mod topology;

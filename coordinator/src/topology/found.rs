@@ -1,0 +1,268 @@
+//! The first record of a topology.
+
+use std::time::Duration;
+
+use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight};
+
+use super::{Constants, Home, ShardEntry, ShardName, Status, Topology, TopologyError};
+use crate::{
+    ids::{ClientId, Epoch, Incarnation, Life, MapVersion},
+    limits::{LEASE_MIN, MAX_LEASE_MAX},
+};
+
+/// The version of a topology's first record. Every shard's slots changed at it.
+const FIRST: u64 = 1;
+
+/// A shard of a topology that is to be founded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Founder {
+    /// What it will be called.
+    pub id: ShardId,
+    /// Its address, without credentials.
+    pub address: String,
+    /// Its present life.
+    pub life: Life,
+    /// Its part of the slots, beside the others'.
+    pub weight: Weight,
+}
+
+/// What a topology is founded from.
+#[derive(Clone, Debug)]
+pub struct Blueprint {
+    /// Names it: 128 random bits, new for every attempt.
+    pub id: u128,
+    /// Who founds it.
+    pub engine: ClientId,
+    /// Wall time since 1970: epoch and incarnation follow it.
+    pub unix: Duration,
+    /// The greatest epoch that anything is left of; [`Epoch::default`] for none.
+    pub after: Epoch,
+    /// What stays as it is for good.
+    pub constants: Constants,
+    /// How many slots keys are spread over.
+    pub slots: SlotCount,
+    /// Where the record will live.
+    pub home: Home,
+    /// The members.
+    pub founders: Vec<Founder>,
+}
+
+impl Topology {
+    /// An active topology's first record. One epoch arms all its shards.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Founding`]: no members or two of one name, constants out of range, or
+    /// epochs used up.
+    pub fn found(blueprint: Blueprint) -> Result<Self, TopologyError> {
+        let Blueprint {
+            id,
+            engine,
+            unix,
+            after,
+            constants,
+            slots,
+            home,
+            founders,
+        } = blueprint;
+        constants.check()?;
+        let epoch = Epoch::after(after, unix).ok_or_else(|| {
+            TopologyError::Founding("epochs are used up: they end in the year 2110".into())
+        })?;
+        let table = table(slots, &founders)?;
+        let shards = founders
+            .into_iter()
+            .map(|founder| founder.enters(epoch))
+            .collect();
+        Ok(Self {
+            id: format!("{id:032x}"),
+            incarnation: Incarnation {
+                number: epoch.0,
+                engine,
+            },
+            version: FIRST,
+            status: Status::Active,
+            home,
+            founded: epoch,
+            last_epoch: epoch,
+            constants,
+            shards,
+            table,
+        })
+    }
+}
+
+impl Founder {
+    /// Its entry, in a topology founded with `epoch`.
+    fn enters(self, epoch: Epoch) -> (ShardName, ShardEntry) {
+        let Self {
+            id, address, life, ..
+        } = self;
+        (
+            ShardName(id),
+            ShardEntry {
+                address,
+                life,
+                epoch,
+                changed: MapVersion(FIRST),
+            },
+        )
+    }
+}
+
+fn table(slots: SlotCount, founders: &[Founder]) -> Result<Table, TopologyError> {
+    if founders.is_empty() {
+        return Err(TopologyError::Founding(
+            "a topology has at least one shard".into(),
+        ));
+    }
+    let refused = |error: RingError| TopologyError::Founding(error.to_string());
+    let weights = founders
+        .iter()
+        .map(|founder| (founder.id.clone(), founder.weight));
+    let membership = Membership::new(slots, weights).map_err(refused)?;
+    Table::bootstrap(&membership, Placement::default()).map_err(refused)
+}
+
+impl Constants {
+    fn check(&self) -> Result<(), TopologyError> {
+        let max_lease = self.max_lease();
+        if !(LEASE_MIN..=MAX_LEASE_MAX).contains(&max_lease) {
+            return Err(TopologyError::Founding(format!(
+                "max_lease is {max_lease:?}, must be {LEASE_MIN:?} to {MAX_LEASE_MAX:?}"
+            )));
+        }
+        if self.rho_permille >= 1000 {
+            return Err(TopologyError::Founding(format!(
+                "rho is {} permille, must be less than 1000",
+                self.rho_permille
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The `index`th shard's id: a to z, then aa, ab and so on.
+pub fn shard_id(index: usize) -> ShardId {
+    let mut letters = Vec::new();
+    let mut left = index + 1;
+    while left > 0 {
+        left -= 1;
+        letters.push(char::from(b'a' + (left % 26) as u8));
+        left /= 26;
+    }
+    let id: String = letters.into_iter().rev().collect();
+    ShardId::new(&id).expect("1 to 14 letters")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blueprint(shards: usize) -> Blueprint {
+        let founder = |index| Founder {
+            id: shard_id(index),
+            address: format!("memory:{index}"),
+            life: Life::new(format!("life-{index}")),
+            weight: Weight::ONE,
+        };
+        Blueprint {
+            id: 7,
+            engine: ClientId(1),
+            unix: Duration::from_secs(1_735_689_600 + 100),
+            after: Epoch::default(),
+            constants: Constants::default(),
+            slots: SlotCount::default(),
+            home: Home {
+                address: "memory".into(),
+                life: Life::new("home"),
+            },
+            founders: (0..shards).map(founder).collect(),
+        }
+    }
+
+    #[test]
+    fn shards_are_called_by_letters() {
+        let names = [
+            (0, "a"),
+            (25, "z"),
+            (26, "aa"),
+            (27, "ab"),
+            (701, "zz"),
+            (702, "aaa"),
+        ];
+        for (index, name) in names {
+            assert_eq!(shard_id(index).as_str(), name);
+        }
+    }
+
+    #[test]
+    fn one_epoch_of_the_clock_arms_all() {
+        let topology = Topology::found(blueprint(3)).unwrap();
+        assert_eq!(topology.last_epoch, Epoch(10));
+        assert_eq!(topology.incarnation.number, 10);
+        assert!(
+            topology
+                .shards
+                .values()
+                .all(|entry| entry.epoch == Epoch(10))
+        );
+        assert!(
+            topology
+                .shards
+                .values()
+                .all(|entry| entry.changed == MapVersion(1))
+        );
+        assert_eq!(Topology::decode(&topology.encode()).unwrap(), topology);
+    }
+
+    #[test]
+    fn an_epoch_that_something_is_left_of_is_not_used_again() {
+        let topology = Topology::found(Blueprint {
+            after: Epoch(10),
+            ..blueprint(1)
+        })
+        .unwrap();
+        assert_eq!(
+            (topology.founded, topology.incarnation.number),
+            (Epoch(11), 11)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_founded_is_refused() {
+        let lease = |max_lease_ms| Constants {
+            max_lease_ms,
+            ..Constants::default()
+        };
+        let refused = [
+            blueprint(0),
+            Blueprint {
+                constants: lease(0),
+                ..blueprint(1)
+            },
+            Blueprint {
+                constants: lease(u64::MAX),
+                ..blueprint(1)
+            },
+            Blueprint {
+                constants: Constants {
+                    rho_permille: 1000,
+                    ..lease(30_000)
+                },
+                ..blueprint(1)
+            },
+            Blueprint {
+                after: Epoch(1 << 28),
+                ..blueprint(1)
+            },
+        ];
+        for blueprint in refused {
+            let refused = Topology::found(blueprint);
+            assert!(
+                matches!(refused, Err(TopologyError::Founding(_))),
+                "{refused:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A topology record in this process's memory: for embedded use, and simulation.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
+
+/// Keeps the record for as long as the process lives.
+#[derive(Debug)]
+pub struct MemoryTopology {
+    record: watch::Sender<Arc<Topology>>,
+}
+
+impl MemoryTopology {
+    /// A store that `founded` is in force at.
+    pub fn new(founded: Topology) -> Self {
+        Self {
+            record: watch::Sender::new(Arc::new(founded)),
+        }
+    }
+}
+
+#[async_trait]
+impl TopologyStore for MemoryTopology {
+    async fn load(&self) -> Result<Arc<Topology>, TopologyError> {
+        Ok(self.record.borrow().clone())
+    }
+
+    async fn swap(&self, expected: Version, next: &Topology) -> Result<Swap, TopologyError> {
+        check_next(expected, next)?;
+        let mut swap = Swap::Done;
+        self.record.send_if_modified(|record| {
+            if record.version() != expected {
+                swap = Swap::Newer(record.clone());
+                return false;
+            }
+            *record = Arc::new(next.clone());
+            true
+        });
+        Ok(swap)
+    }
+
+    async fn watch(&self, known: Version) -> Result<Arc<Topology>, TopologyError> {
+        let mut records = self.record.subscribe();
+        let newer = records.wait_for(|record| record.version() > known).await;
+        Ok(newer.expect("its sender is `self.record`").clone())
+    }
+}

@@ -1,0 +1,14 @@
+//! Who is a shard, and which slots are whose: one record, changed by compare-and-swap.
+
+mod found;
+mod record;
+mod store;
+
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod memory;
+pub mod redis;
+
+pub use found::{Blueprint, Founder, shard_id};
+pub use record::{Constants, Home, ShardEntry, ShardName, Status, Topology, Version};
+pub use store::{Swap, TopologyError, TopologyStore};

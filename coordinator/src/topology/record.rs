@@ -1,0 +1,211 @@
+//! The topology record.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use ringfence_ring::{ShardId, Table};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use crate::{
+    ids::{Epoch, Incarnation, Life, MapVersion},
+    limits::{LEASE_MAX, RHO_PERMILLE},
+    shard::{Arm, Grace, Mode, Settle, SlotState, SlotStates},
+};
+
+/// Orders records: a later incarnation beats every version of an earlier one.
+pub type Version = (Incarnation, u64);
+
+/// How far a topology's founding has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Its members are being joined. Arms nothing.
+    Creating,
+    /// In use.
+    Active,
+}
+
+/// Where the record lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Home {
+    /// The server's address, without credentials.
+    pub address: String,
+    /// The life that the record was written in: in another, it may be an old copy.
+    pub life: Life,
+}
+
+/// One shard, as the topology knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShardEntry {
+    /// Its address, without credentials.
+    pub address: String,
+    /// The life that may be armed.
+    pub life: Life,
+    /// The epoch allotted to that life.
+    pub epoch: Epoch,
+    /// The version of the topology at which its own slots last changed.
+    pub changed: MapVersion,
+}
+
+/// What is fixed when a topology is founded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constants {
+    /// The longest lease, in milliseconds; also the length of a grace.
+    pub max_lease_ms: u64,
+    /// How much two clocks' rates may differ, in parts per thousand.
+    pub rho_permille: u32,
+}
+
+impl Constants {
+    /// The longest lease.
+    pub fn max_lease(&self) -> Duration {
+        Duration::from_millis(self.max_lease_ms)
+    }
+
+    /// How long a shard that came back grants nothing: every lease of before is over by then.
+    pub fn grace(&self) -> Duration {
+        let max_lease = self.max_lease();
+        max_lease + max_lease * self.rho_permille / 1000
+    }
+}
+
+impl Default for Constants {
+    fn default() -> Self {
+        Self {
+            max_lease_ms: LEASE_MAX.as_millis() as u64,
+            rho_permille: RHO_PERMILLE,
+        }
+    }
+}
+
+/// The topology record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// Names this topology: 32 hex digits, new for every attempt to found one.
+    pub id: String,
+    /// Its incarnation (`n`).
+    pub incarnation: Incarnation,
+    /// Counts the changes.
+    pub version: u64,
+    /// How far its founding has come.
+    pub status: Status,
+    /// Where the record lives.
+    pub home: Home,
+    /// The epoch that all members were first armed with.
+    pub founded: Epoch,
+    /// The last epoch allotted.
+    pub last_epoch: Epoch,
+    /// Fixed at the founding.
+    pub constants: Constants,
+    /// The members.
+    pub shards: BTreeMap<ShardName, ShardEntry>,
+    /// Which slots are whose.
+    #[serde(serialize_with = "table_to_hex", deserialize_with = "table_from_hex")]
+    pub table: Table,
+}
+
+/// A shard's id, as the record spells it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShardName(pub ShardId);
+
+impl Serialize for ShardName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ShardName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        ShardId::new(&text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl Topology {
+    /// This record's place in the order of records.
+    pub fn version(&self) -> Version {
+        (self.incarnation, self.version)
+    }
+
+    /// The entry of `shard`.
+    pub fn shard(&self, shard: &ShardId) -> Option<&ShardEntry> {
+        self.shards.get(&ShardName(shard.clone()))
+    }
+
+    /// The record as text.
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("strings, numbers and maps with text keys")
+    }
+
+    /// Reads a record's text.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in words.
+    pub fn decode(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| format!("topology record: {error}"))
+    }
+
+    /// What arms `shard`'s life.
+    ///
+    /// # Panics
+    ///
+    /// `shard` is not a member.
+    pub fn arm(&self, shard: &ShardId, grace: Grace) -> Arm {
+        let entry = self.shard(shard).expect("a member");
+        let slots = SlotStates::new(self.table.slots(), |slot| SlotState {
+            mode: if self.table.owner(slot) == shard {
+                Mode::Open
+            } else {
+                Mode::Shut
+            },
+            epoch: entry.epoch,
+        });
+        Arm {
+            topology: self.id.clone(),
+            incarnation: self.incarnation,
+            epoch: entry.epoch,
+            token_epoch: entry.epoch,
+            slots,
+            grace,
+            copy: (self.version, self.encode()),
+        }
+    }
+
+    /// What settles `shard` at this version of its slots.
+    ///
+    /// # Panics
+    ///
+    /// `shard` is not a member.
+    pub fn settle(&self, shard: &ShardId) -> Settle {
+        let entry = self.shard(shard).expect("a member");
+        Settle {
+            incarnation: self.incarnation,
+            map: entry.changed,
+            slots: self.table.slots_of(shard).collect(),
+        }
+    }
+}
+
+fn table_to_hex<S: Serializer>(table: &Table, serializer: S) -> Result<S::Ok, S::Error> {
+    let hex: String = table
+        .encode()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    serializer.serialize_str(&hex)
+}
+
+fn table_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Table, D::Error> {
+    let hex = String::deserialize(deserializer)?;
+    let bytes = (0..hex.len()).step_by(2).map(|at| {
+        hex.get(at..at + 2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+    });
+    let bytes: Option<Vec<u8>> = bytes.collect();
+    let bytes = bytes.ok_or_else(|| D::Error::custom("table: not pairs of hex digits"))?;
+    Table::decode(&bytes).map_err(D::Error::custom)
+}

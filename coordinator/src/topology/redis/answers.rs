@@ -1,0 +1,79 @@
+//! What a server answers, in the words of the protocol.
+
+use std::sync::Arc;
+
+use super::stored::Pointer;
+use crate::{
+    ids::{Epoch, Incarnation},
+    shard::redis::Server,
+    topology::Topology,
+};
+
+/// Everything a server knows of a topology.
+#[derive(Debug)]
+pub(super) struct Trace {
+    pub(super) server: Server,
+    pub(super) pointer: Option<Pointer>,
+    pub(super) record: Option<Topology>,
+    pub(super) fence: Option<Incarnation>,
+    pub(super) copy: Option<Topology>,
+    pub(super) armed: bool,
+    /// The greatest that this life was given.
+    pub(super) epoch: Epoch,
+}
+
+/// What came of [`Member::claim`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    Claimed,
+    /// A pointer or a record is there, or a fence above the one claimed with.
+    Taken,
+}
+
+/// What came of [`Member::join`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Join {
+    Joined,
+    /// It belongs to another topology.
+    Theirs,
+    /// It is in another life.
+    OtherLife,
+}
+
+/// What came of [`Member::leave`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    Left,
+    NotThere,
+    /// The topology was in use here.
+    InUse,
+}
+
+/// What came of [`Member::swap`].
+#[derive(Debug)]
+pub(super) enum Swapped {
+    Done,
+    Newer(Arc<Topology>),
+    Unusable(String),
+}
+
+/// What came of [`Member::copy`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    Kept,
+    /// The member's fence is above the record.
+    Stale(String),
+    /// It has no pointer to this topology.
+    NotMember,
+}
+
+/// What came of [`Member::read`].
+#[derive(Debug)]
+pub(super) enum Found {
+    Nothing,
+    /// The record known already, or another.
+    Record {
+        fence: Option<Incarnation>,
+        record: Option<Arc<Topology>>,
+    },
+}

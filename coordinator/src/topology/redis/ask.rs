@@ -1,0 +1,251 @@
+//! Whoever finds a pointer asks its home, and finishes what was begun there or takes it back.
+
+use std::sync::Arc;
+
+use super::{
+    RedisTopology, Step,
+    answers::{Claim, Join, Leave},
+    first_use::FirstUse,
+    home::recover_needed,
+    member::Member,
+    stored::Pointer,
+    survey::{Seen, Survey},
+};
+use crate::topology::{
+    Blueprint, Founder, Home, Status, Swap, Topology, TopologyError, found::shard_id,
+};
+
+/// Why nothing is done while a server is silent.
+const MUST_ALL_ANSWER: &str = "a topology is founded, or given up, only if every address answers";
+
+impl FirstUse {
+    /// The topology that `pointer` names, if it is in use. `None`: it is not, or not any more, or
+    /// only now; look again.
+    pub(super) async fn ask(
+        &self,
+        pointer: &Pointer,
+        survey: &Survey,
+    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+        let home = match survey.home_of(&pointer.id) {
+            Some(home) => home,
+            None => self.members.at(&pointer.home)?,
+        };
+        let trace = home.trace().await?;
+        let Some(record) = trace.record.filter(|record| record.id == pointer.id) else {
+            return self.forget(&pointer.id, &home, survey).await;
+        };
+        match record.status {
+            Status::Active => Ok(Some(self.store(&record, home))),
+            Status::Creating if record.home.life == trace.server.life => {
+                self.finish(&record, home).await
+            }
+            Status::Creating => self.give_up_old(&record, &home, survey).await,
+        }
+    }
+
+    /// Founds a topology: every server answers, and none carries a trace of one.
+    pub(super) async fn found(
+        &mut self,
+        survey: &Survey,
+    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+        survey.check_complete(MUST_ALL_ANSWER)?;
+        let home = self.home_to_be(survey);
+        let mut creating = Topology::found(self.blueprint(home, survey))?;
+        creating.status = Status::Creating;
+        self.observe(Step::Claiming {
+            home: home.member.address().to_owned(),
+        });
+        match home.member.claim(&creating).await? {
+            Claim::Claimed => {}
+            Claim::Taken => return Ok(None),
+        }
+        self.claimed.insert(creating.id.clone());
+        self.observe(Step::Claimed {
+            id: creating.id.clone(),
+        });
+        self.finish(&creating, home.member.clone()).await
+    }
+
+    /// The server that was asked for, or else the first by `run_id`: whatever the order of their
+    /// lists, all processes choose the same.
+    fn home_to_be<'a>(&self, survey: &'a Survey) -> &'a Seen {
+        let wanted = self.founding.home.as_ref().map(|address| address.as_str());
+        let chosen = survey
+            .seen
+            .iter()
+            .find(|seen| Some(seen.member.address()) == wanted);
+        let by_run_id = || {
+            survey
+                .seen
+                .iter()
+                .min_by_key(|seen| &seen.trace.server.run_id)
+        };
+        chosen
+            .or_else(by_run_id)
+            .expect("there is a seed, and every one answered")
+    }
+
+    fn blueprint(&self, home: &Seen, survey: &Survey) -> Blueprint {
+        let founder = |seen: &Seen| {
+            let place = seen.place?;
+            Some(Founder {
+                id: shard_id(place),
+                address: seen.member.address().to_owned(),
+                life: seen.trace.server.life.clone(),
+                weight: self
+                    .founding
+                    .weights
+                    .get(place)
+                    .copied()
+                    .unwrap_or_default(),
+            })
+        };
+        Blueprint {
+            id: self.random.id(),
+            engine: self.engine,
+            unix: self.clock.unix(),
+            after: survey.greatest(),
+            constants: self.founding.constants,
+            slots: self.founding.slots,
+            home: Home {
+                address: home.member.address().to_owned(),
+                life: home.trace.server.life.clone(),
+            },
+            founders: survey.seen.iter().filter_map(founder).collect(),
+        }
+    }
+
+    /// Joins every member of `creating` to it, one after the other, and brings it into use.
+    async fn finish(
+        &self,
+        creating: &Topology,
+        home: Arc<Member>,
+    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+        if let Some(obstacle) = self.join_all(creating).await {
+            home.void(&creating.id).await?;
+            self.observe(Step::Voided {
+                id: creating.id.clone(),
+            });
+            return obstacle.map(|()| None);
+        }
+        let mut active = creating.clone();
+        active.status = Status::Active;
+        active.version += 1;
+        let store = self.store(creating, home);
+        match store.compare_and_swap(creating.version(), &active).await {
+            Ok(Swap::Done) => {
+                self.observe(Step::Activated { id: active.id });
+                Ok(Some(store))
+            }
+            // Somebody else brought it into use, or took it away: another look tells.
+            Ok(Swap::Newer(_)) | Err(TopologyError::RecoverNeeded { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Joins the members in the order of their `run_id`s, so that of two foundings one meets the
+    /// other and gives way. Answers what is in the way: another topology, or a server.
+    async fn join_all(&self, creating: &Topology) -> Option<Result<(), TopologyError>> {
+        let pointer = Pointer::to(creating);
+        let mut entries: Vec<_> = creating.shards.values().collect();
+        entries.sort_by_key(|entry| entry.life.run_id());
+        for entry in entries
+            .into_iter()
+            .filter(|entry| entry.address != creating.home.address)
+        {
+            let joined = match self.members.at(&entry.address) {
+                Ok(member) => member.join(&pointer, &entry.life).await,
+                Err(error) => Err(error),
+            };
+            match joined {
+                Ok(Join::Joined) => self.observe(Step::Joined {
+                    address: entry.address.clone(),
+                }),
+                Ok(Join::Theirs | Join::OtherLife) => return Some(Ok(())),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        None
+    }
+
+    /// Takes back a founding that its home remembers from an earlier life: it cannot be finished
+    /// any more. Nobody used it, unless somebody has a copy.
+    async fn give_up_old(
+        &self,
+        creating: &Topology,
+        home: &Member,
+        survey: &Survey,
+    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+        survey.check_complete(MUST_ALL_ANSWER)?;
+        self.check_unused(&creating.id, home, survey)?;
+        for entry in creating.shards.values() {
+            if self
+                .members
+                .at(&entry.address)?
+                .trace()
+                .await?
+                .used(&creating.id)
+            {
+                return Err(in_use(&creating.id, home, &entry.address));
+            }
+        }
+        home.void(&creating.id).await?;
+        self.observe(Step::Voided {
+            id: creating.id.clone(),
+        });
+        Ok(None)
+    }
+
+    /// Takes away the pointers to a topology whose home has no record of it. It can never come into
+    /// use; and it never was, unless somebody has a copy.
+    async fn forget(
+        &self,
+        id: &str,
+        home: &Member,
+        survey: &Survey,
+    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+        self.check_unused(id, home, survey)?;
+        survey.check_complete(MUST_ALL_ANSWER)?;
+        for Seen { member, trace, .. } in &survey.seen {
+            let pointed = trace
+                .pointer
+                .as_ref()
+                .is_some_and(|pointer| pointer.id == id);
+            if pointed && member.leave(id).await? == Leave::InUse {
+                return Err(in_use(id, home, member.address()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn check_unused(&self, id: &str, home: &Member, survey: &Survey) -> Result<(), TopologyError> {
+        survey
+            .user_of(id)
+            .map_or(Ok(()), |user| Err(in_use(id, home, user)))
+    }
+
+    fn store(&self, topology: &Topology, home: Arc<Member>) -> Arc<RedisTopology> {
+        let (members, random) = (self.members.clone(), self.random.clone());
+        let watch_every = self.founding.watch_every;
+        Arc::new(RedisTopology::new(
+            topology,
+            home,
+            members,
+            watch_every,
+            random,
+        ))
+    }
+
+    fn observe(&self, step: Step) {
+        self.founding.observer.tell(step);
+    }
+}
+
+fn in_use(id: &str, home: &Member, user: &str) -> TopologyError {
+    recover_needed(
+        home.address(),
+        &format!(
+            "it has no record of topology {id} from its present life, and {user} has a copy of it"
+        ),
+    )
+}

@@ -1,0 +1,193 @@
+//! From a list of addresses to the one topology they belong to.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use hashbrown::HashSet;
+use tokio::time::{Duration, sleep};
+
+use super::{
+    Founding, RedisTopology, member::Member, members::Members, stored::Pointer, survey::Survey,
+};
+use crate::{
+    backoff::Backoff,
+    clock::Clock,
+    ids::ClientId,
+    random::Random,
+    shard::redis::RedisOptions,
+    topology::{Topology, TopologyError, TopologyStore},
+};
+
+/// Pauses between two attempts: others may be founding the same topology.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_millis(500);
+
+/// The topology that a list of addresses belongs to.
+#[derive(Debug)]
+pub struct Joined {
+    /// Keeps its record.
+    pub store: Arc<RedisTopology>,
+    /// The record.
+    pub topology: Arc<Topology>,
+    /// Whether this call founded it.
+    pub founded_now: bool,
+    /// What a person had better know, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// Finds the topology that `seeds` belong to, or founds one on them.
+///
+/// The seeds say where to ask, and no more: who is a member, the topology says. A seed that is no
+/// member, or is silent, is a warning. Only if every seed answers and none carries a trace of a
+/// topology is one founded, of all seeds, called a, b, c and so on in their order. Any number of
+/// processes may do so at once, with their seeds in any order, and any of them may end at any time:
+/// the others agree on one.
+///
+/// # Errors
+///
+/// * [`TopologyError::Seeds`]: two seeds are one server, or belong to two topologies, or a server
+///   is not fit to be used. Names them.
+/// * [`TopologyError::RecoverNeeded`]: there is a topology, and its home has no usable record.
+/// * [`TopologyError::Founding`]: what `founding` asks for cannot be.
+/// * [`TopologyError::Malformed`]: a server has something else under our names.
+/// * [`TopologyError::Unreachable`]: not done within [`Founding::within`]; the last obstacle.
+///
+/// # Cancel safety
+///
+/// Dropping the future may leave a founding unfinished: the next call, of any process, finishes it
+/// or gives it up.
+pub async fn connect(
+    seeds: Vec<RedisOptions>,
+    founding: Founding,
+    clock: Arc<dyn Clock>,
+    random: Arc<Random>,
+    engine: ClientId,
+) -> Result<Joined, TopologyError> {
+    let until = clock.now() + founding.within;
+    let mut backoff = Backoff::new(PAUSE_FIRST, PAUSE_MAX);
+    let mut first_use = FirstUse::new(seeds, founding, clock, random, engine)?;
+    loop {
+        let obstacle = match first_use.attempt().await {
+            Ok(Some(joined)) => return Ok(joined),
+            Ok(None) => first_use.others_are_founding(),
+            Err(error) if error.is_retryable() => error,
+            Err(error) => return Err(error),
+        };
+        if first_use.clock.now() >= until {
+            return Err(obstacle);
+        }
+        sleep(backoff.next(&first_use.random)).await;
+    }
+}
+
+/// One process's way to its topology.
+#[derive(Debug)]
+pub(super) struct FirstUse {
+    /// The seeds, by their place in the list, and a home of its own, which has none.
+    pub(super) servers: Vec<(Option<usize>, Arc<Member>)>,
+    pub(super) members: Arc<Members>,
+    pub(super) founding: Founding,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) random: Arc<Random>,
+    pub(super) engine: ClientId,
+    /// Ids of the topologies that this process claimed.
+    pub(super) claimed: HashSet<String>,
+}
+
+impl FirstUse {
+    fn new(
+        seeds: Vec<RedisOptions>,
+        founding: Founding,
+        clock: Arc<dyn Clock>,
+        random: Arc<Random>,
+        engine: ClientId,
+    ) -> Result<Self, TopologyError> {
+        let first = seeds.first().cloned();
+        let first = first.ok_or_else(|| TopologyError::Seeds("no address is given".into()))?;
+        let members = Arc::new(Members::new(first.clone()));
+        let mut servers: Vec<(Option<usize>, Arc<Member>)> = Vec::new();
+        let given = |servers: &[(Option<usize>, Arc<Member>)], address: &str| {
+            servers.iter().any(|(_, other)| other.address() == address)
+        };
+        for (place, options) in seeds.into_iter().enumerate() {
+            if given(&servers, options.address.as_str()) {
+                let address = options.address;
+                return Err(TopologyError::Seeds(format!("{address} is given twice")));
+            }
+            servers.push((Some(place), members.with(options)));
+        }
+        if let Some(address) = founding.home.clone()
+            && !given(&servers, address.as_str())
+        {
+            servers.push((None, members.with(RedisOptions { address, ..first })));
+        }
+        Ok(Self {
+            servers,
+            members,
+            founding,
+            clock,
+            random,
+            engine,
+            claimed: HashSet::new(),
+        })
+    }
+
+    /// Looks at every server and does what can be done. `None`: something was done, or somebody
+    /// else is doing it; look again.
+    async fn attempt(&mut self) -> Result<Option<Joined>, TopologyError> {
+        let survey = Survey::take(&self.servers).await?;
+        let topologies = survey.topologies();
+        let store = match topologies.len() {
+            0 => self.found(&survey).await?,
+            1 => {
+                let (pointer, _) = &topologies.values().next().expect("there is one");
+                self.ask(pointer, &survey).await?
+            }
+            _ => self.ask_all(&topologies, &survey).await?,
+        };
+        let Some(store) = store else { return Ok(None) };
+        let topology = store.load().await?;
+        let warnings = self.warnings(&store, &topology, &survey).await;
+        let founded_now = self.claimed.contains(&topology.id);
+        Ok(Some(Joined {
+            store,
+            topology,
+            founded_now,
+            warnings,
+        }))
+    }
+
+    /// Asks the homes of several topologies. All but one must turn out never to have been in use.
+    async fn ask_all(
+        &self,
+        topologies: &BTreeMap<String, (Pointer, Vec<String>)>,
+        survey: &Survey,
+    ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+        let (mut acted, mut in_use) = (false, Vec::new());
+        for (pointer, there) in topologies.values() {
+            match self.ask(pointer, survey).await {
+                Ok(None) => acted = true,
+                Ok(Some(_)) | Err(TopologyError::RecoverNeeded { .. }) => {
+                    in_use.push(format!("{} to topology {}", there.join(", "), pointer.id));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if in_use.len() > 1 && !acted {
+            return Err(TopologyError::Seeds(format!(
+                "the addresses belong to several topologies: {}",
+                in_use.join("; ")
+            )));
+        }
+        Ok(None)
+    }
+
+    fn others_are_founding(&self) -> TopologyError {
+        TopologyError::Unreachable {
+            address: self.servers[0].1.address().to_owned(),
+            reason: format!(
+                "no topology was agreed on within {:?}",
+                self.founding.within
+            ),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a topology is founded with, where there is none yet.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use ringfence_ring::{SlotCount, Weight};
+
+use crate::{shard::redis::Address, topology::Constants};
+
+/// What to found, if the servers carry no topology yet, and how patiently.
+///
+/// Of a topology that is there already nothing changes: it stays as it was founded.
+#[derive(Clone, Debug)]
+pub struct Founding {
+    /// What stays as it is for good.
+    pub constants: Constants,
+    /// How many slots keys are spread over.
+    pub slots: SlotCount,
+    /// The servers' parts of the slots, in the seeds' order; 1 each where none is given.
+    pub weights: Vec<Weight>,
+    /// A server of its own for the record; none: the first of the members by `run_id`. Whoever is
+    /// not given it finds it by the members' pointers, and logs in there as at the first seed.
+    pub home: Option<Address>,
+    /// How long to go on trying.
+    pub within: Duration,
+    /// How often the record is read again, at least half and at most all of this apart.
+    pub watch_every: Duration,
+    /// Is told every step, before the next is begun.
+    pub observer: Observer,
+}
+
+impl Default for Founding {
+    /// Default constants and slots, weight 1, no home of its own, 10 s, and a look a second.
+    fn default() -> Self {
+        Self {
+            constants: Constants::default(),
+            slots: SlotCount::default(),
+            weights: Vec::new(),
+            home: None,
+            within: Duration::from_secs(10),
+            watch_every: Duration::from_secs(1),
+            observer: Observer::default(),
+        }
+    }
+}
+
+/// A step towards a topology in use. A process may end after any of them, and others go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Every seed was looked at, none carries a trace, and the claim is about to be sent.
+    Claiming {
+        /// The home to be.
+        home: String,
+    },
+    /// The home has a record, in creation, of a topology nobody can use yet.
+    Claimed {
+        /// The topology's id.
+        id: String,
+    },
+    /// A member has its pointer.
+    Joined {
+        /// Its address.
+        address: String,
+    },
+    /// The record is active; no other member has a copy yet.
+    Activated {
+        /// The topology's id.
+        id: String,
+    },
+    /// The record is gone, as it could not be finished.
+    Voided {
+        /// The topology's id.
+        id: String,
+    },
+}
+
+/// Is told the steps of a founding. For tests: one that does not return holds the founding up
+/// between two steps, as a process that is stopped there would be.
+#[derive(Clone, Default)]
+pub struct Observer(Option<Arc<Observe>>);
+
+type Observe = dyn Fn(&Step) + Send + Sync;
+
+impl Observer {
+    /// Calls `observe` for every step.
+    pub fn new(observe: impl Fn(&Step) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(observe)))
+    }
+
+    pub(super) fn tell(&self, step: Step) {
+        tracing::debug!(?step, "founding");
+        if let Some(observe) = &self.0 {
+            observe(&step);
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_some() {
+            "Observer"
+        } else {
+            "Observer(none)"
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! The topology's side of one server.
+
+use ::redis::Value;
+use tokio::sync::Mutex;
+
+use super::scripts;
+use crate::{
+    ids::Life,
+    shard::{
+        ConnectionId, ShardError,
+        redis::{Connection, RedisOptions, Script, Server, classify, evalsha},
+    },
+    topology::TopologyError,
+};
+
+/// The word in its connections' names.
+const LANE: &str = "control";
+
+/// A server, reached over a connection of its own.
+///
+/// Every operation may be repeated. One that got no answer may have taken effect, or may yet, until
+/// the next one begins: that ends the former connection first.
+#[derive(Debug)]
+pub(super) struct Member {
+    options: RedisOptions,
+    wire: Mutex<Wire>,
+}
+
+#[derive(Debug, Default)]
+struct Wire {
+    connection: Option<Connection>,
+    former: Option<(Life, ConnectionId)>,
+}
+
+/// A script's keys, and its arguments after the first, which is the life's `replid` always.
+pub(super) struct Input<'a> {
+    pub(super) keys: Vec<&'a str>,
+    pub(super) arguments: Vec<String>,
+}
+
+/// What a script answered, and the server as it was shaken hands with.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) server: Server,
+    pub(super) code: i64,
+    pub(super) rest: Vec<Value>,
+}
+
+/// Every script's answer where the server is in another life than it was spoken to in.
+pub(super) const OTHER_LIFE: i64 = -1;
+
+impl Member {
+    pub(super) fn new(options: RedisOptions) -> Self {
+        Self {
+            options,
+            wire: Mutex::default(),
+        }
+    }
+
+    /// How it is reached.
+    pub(super) fn options(&self) -> &RedisOptions {
+        &self.options
+    }
+
+    /// Its address, without credentials.
+    pub(super) fn address(&self) -> &str {
+        self.options.address.as_str()
+    }
+
+    /// The server, as the present connection's handshake found it.
+    pub(super) async fn server(&self) -> Result<Server, TopologyError> {
+        let mut wire = self.wire.lock().await;
+        match wire.open(&self.options).await {
+            Ok(connection) => Ok(connection.server.clone()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Does `operation`, and once more if it found its connection dead: a server that restarted
+    /// leaves one. For operations that may be repeated unseen; a swap is none.
+    pub(super) async fn repeated<T, F>(&self, operation: impl Fn() -> F) -> Result<T, TopologyError>
+    where
+        F: Future<Output = Result<T, TopologyError>>,
+    {
+        let connected = self.wire.lock().await.connection.is_some();
+        match operation().await {
+            Err(TopologyError::Unreachable { .. }) if connected => operation().await,
+            answer => answer,
+        }
+    }
+
+    /// Calls `script` in the server's present life.
+    pub(super) async fn call(
+        &self,
+        script: &Script,
+        input: impl FnOnce(&Connection) -> Input<'_> + Send,
+    ) -> Result<Answer, TopologyError> {
+        let answer = self.call_if(None, script, input).await?;
+        if answer.code == OTHER_LIFE {
+            let reason = "it began another life meanwhile".to_owned();
+            return Err(self.failed(ShardError::Unreachable { reason }));
+        }
+        Ok(answer)
+    }
+
+    /// Calls `script` if the server is in `life`; else answers [`OTHER_LIFE`].
+    pub(super) async fn call_in(
+        &self,
+        life: &Life,
+        script: &Script,
+        input: impl FnOnce(&Connection) -> Input<'_> + Send,
+    ) -> Result<Answer, TopologyError> {
+        self.call_if(Some(life), script, input).await
+    }
+
+    async fn call_if(
+        &self,
+        life: Option<&Life>,
+        script: &Script,
+        input: impl FnOnce(&Connection) -> Input<'_> + Send,
+    ) -> Result<Answer, TopologyError> {
+        let mut wire = self.wire.lock().await;
+        let answered = async {
+            let connection = wire.open_in(life, &self.options).await?;
+            let server = connection.server.clone();
+            if life.is_some_and(|life| *life != server.life) {
+                return Ok(Answer {
+                    server,
+                    code: OTHER_LIFE,
+                    rest: Vec::new(),
+                });
+            }
+            let Input { keys, arguments } = input(connection);
+            let mut command = evalsha(script, keys.len());
+            command.arg(keys).arg(&server.replid).arg(arguments);
+            answer(
+                server,
+                script,
+                connection.query(script.name, &command).await?,
+            )
+        };
+        let answered = answered.await;
+        if answered
+            .as_ref()
+            .map_or(true, |answer| answer.code == OTHER_LIFE)
+        {
+            wire.close();
+        }
+        answered.map_err(|error| self.failed(error))
+    }
+
+    /// What `error` means to whoever asked this server for the topology.
+    fn failed(&self, error: ShardError) -> TopologyError {
+        let address = self.address().to_owned();
+        match error {
+            ShardError::Unusable { reason } => TopologyError::Seeds(reason),
+            ShardError::Refused { .. } => TopologyError::Malformed(format!("{address}: {error}")),
+            ShardError::Unreachable { reason } | ShardError::NoReply { reason } => {
+                let prefix = format!("{address}: ");
+                let reason = reason.strip_prefix(&prefix).unwrap_or(&reason).to_owned();
+                TopologyError::Unreachable { address, reason }
+            }
+            ShardError::Overloaded { .. } | ShardError::Unarmed | ShardError::Stale { .. } => {
+                TopologyError::Unreachable {
+                    address,
+                    reason: error.to_string(),
+                }
+            }
+        }
+    }
+}
+
+impl Wire {
+    /// The connection, and a new one if it was opened in another life than `life`: it may have died
+    /// with that.
+    async fn open_in(
+        &mut self,
+        life: Option<&Life>,
+        options: &RedisOptions,
+    ) -> Result<&mut Connection, ShardError> {
+        let opened_in = self
+            .connection
+            .as_ref()
+            .map(|connection| &connection.server.life);
+        if life.is_some() && opened_in != life {
+            self.close();
+        }
+        self.open(options).await
+    }
+
+    /// The connection; a new one, with the scripts loaded, if there is none.
+    async fn open(&mut self, options: &RedisOptions) -> Result<&mut Connection, ShardError> {
+        if self.connection.is_none() {
+            let mut connection = Connection::open(options, LANE, self.former.clone()).await?;
+            let mut loading = ::redis::pipe();
+            for script in scripts::all() {
+                loading.load_script(&::redis::Script::new(&script.code));
+            }
+            for loaded in connection.run(&loading).await? {
+                loaded
+                    .extract_error()
+                    .map_err(|error| classify("the handshake", &error))?;
+            }
+            self.former = Some((connection.server.life.clone(), connection.id));
+            self.connection = Some(connection);
+        }
+        Ok(self.connection.as_mut().expect("just put there"))
+    }
+
+    /// Gives the connection up. The next one ends it at the server.
+    fn close(&mut self) {
+        self.connection = None;
+    }
+}
+
+/// What `script` answered: a code, and what comes with it.
+fn answer(server: Server, script: &Script, value: Value) -> Result<Answer, ShardError> {
+    match value {
+        Value::Array(mut rest) if matches!(rest.first(), Some(Value::Int(_))) => {
+            let Value::Int(code) = rest.remove(0) else {
+                unreachable!("just matched")
+            };
+            Ok(Answer { server, code, rest })
+        }
+        other => {
+            let reason = format!("unexpected answer {other:?}");
+            Err(ShardError::Refused {
+                what: script.name,
+                reason,
+            })
+        }
+    }
+}

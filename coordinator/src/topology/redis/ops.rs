@@ -1,0 +1,205 @@
+//! What a server can be asked to do with a topology: one function a script.
+
+use std::sync::Arc;
+
+use ::redis::Value;
+
+use super::{
+    answers::{Claim, Copied, Found, Join, Leave, Swapped, Trace},
+    member::{Answer, Input, Member, OTHER_LIFE},
+    scripts,
+    stored::{Pointer, header, read_copy, read_record, write_record},
+};
+use crate::{
+    ids::{Epoch, Life},
+    shard::redis::Server,
+    topology::{Topology, TopologyError, Version},
+};
+
+impl Member {
+    pub(super) async fn trace(&self) -> Result<Trace, TopologyError> {
+        let answer = self.call(&scripts::TRACE, |at| Input {
+            keys: vec![
+                &at.keys.pointer,
+                &at.keys.topology,
+                &at.keys.fence,
+                &at.keys.copy,
+                &at.keys.state,
+            ],
+            arguments: vec![],
+        });
+        let Answer { server, rest, .. } = answer.await?;
+        let text = |at: usize| rest.get(at).and_then(text);
+        let malformed = |reason| self.malformed(reason);
+        let number = |at: usize| match rest.get(at) {
+            Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),
+            _ => 0,
+        };
+        Ok(Trace {
+            server,
+            pointer: text(0).map(Pointer::parse).transpose().map_err(malformed)?,
+            record: text(1).map(read_record).transpose().map_err(malformed)?,
+            fence: text(2).map(str::parse).transpose().map_err(malformed)?,
+            copy: text(3).map(read_copy).transpose().map_err(malformed)?,
+            armed: number(4) == 1,
+            epoch: Epoch(number(5)),
+        })
+    }
+
+    /// Begins to found `creating`, in the life that its home is said to be in.
+    pub(super) async fn claim(&self, creating: &Topology) -> Result<Claim, TopologyError> {
+        let (pointer, record) = (Pointer::to(creating).to_string(), write_record(creating));
+        let answer = self.call_in(&creating.home.life, &scripts::CLAIM, |at| Input {
+            keys: vec![&at.keys.pointer, &at.keys.topology, &at.keys.fence],
+            arguments: vec![creating.incarnation.to_string(), pointer, record],
+        });
+        Ok(if answer.await?.code == 1 {
+            Claim::Claimed
+        } else {
+            Claim::Taken
+        })
+    }
+
+    /// Makes the server, if it is in `life`, a member of the topology that `pointer` names.
+    pub(super) async fn join(&self, pointer: &Pointer, life: &Life) -> Result<Join, TopologyError> {
+        let answer = self.call_in(life, &scripts::JOIN, |at| Input {
+            keys: vec![&at.keys.pointer],
+            arguments: vec![pointer.to_string()],
+        });
+        let Answer { code, rest, .. } = answer.await?;
+        if code == OTHER_LIFE {
+            return Ok(Join::OtherLife);
+        }
+        let there = rest.first().and_then(text).map(Pointer::parse).transpose();
+        let there = there.map_err(|reason| self.malformed(reason))?;
+        let ours = there.is_some_and(|there| there.id == pointer.id);
+        Ok(if ours { Join::Joined } else { Join::Theirs })
+    }
+
+    /// Takes the pointer to topology `id` away, if it was never in use here.
+    pub(super) async fn leave(&self, id: &str) -> Result<Leave, TopologyError> {
+        let answer = self.call(&scripts::LEAVE, |at| Input {
+            keys: vec![&at.keys.pointer, &at.keys.copy, &at.keys.state],
+            arguments: vec![id.to_owned()],
+        });
+        Ok(match answer.await?.code {
+            1 => Leave::Left,
+            0 => Leave::NotThere,
+            _ => Leave::InUse,
+        })
+    }
+
+    /// Puts `next` in the place of the record at `expected`, in the life that it names.
+    pub(super) async fn swap(
+        &self,
+        expected: Version,
+        next: &Topology,
+    ) -> Result<Swapped, TopologyError> {
+        let life = &next.home.life;
+        let mut arguments = vec![life.to_string(), next.id.clone()];
+        arguments.extend([expected.0.to_string(), expected.1.to_string()]);
+        arguments.extend([next.incarnation.to_string(), write_record(next)]);
+        let answer = self.call_in(life, &scripts::SWAP, |at| Input {
+            keys: vec![&at.keys.topology, &at.keys.fence, &at.keys.lives],
+            arguments,
+        });
+        let Answer { server, code, rest } = answer.await?;
+        let there = rest.first().and_then(text).unwrap_or("");
+        Ok(match code {
+            1 => Swapped::Done,
+            0 => {
+                let newer = read_record(there).map_err(|reason| self.malformed(reason))?;
+                Swapped::Newer(Arc::new(newer))
+            }
+            -2 => Swapped::Unusable(format!("its fence is {there}")),
+            -3 if there.is_empty() => Swapped::Unusable("there is none".into()),
+            -3 => Swapped::Unusable(format!(
+                "found {:?}",
+                there.lines().next().unwrap_or_default()
+            )),
+            _ => Swapped::Unusable(format!("the server is in life {}, not {life}", server.life)),
+        })
+    }
+
+    /// Takes the record of `id` away, if it is still being created. Answers whether it was there.
+    pub(super) async fn void(&self, id: &str) -> Result<bool, TopologyError> {
+        let answer = self.call(&scripts::VOID, |at| Input {
+            keys: vec![&at.keys.pointer, &at.keys.topology],
+            arguments: vec![id.to_owned()],
+        });
+        Ok(answer.await?.code == 1)
+    }
+
+    /// Gives the server a copy of `topology`.
+    pub(super) async fn copy(&self, topology: &Topology) -> Result<Copied, TopologyError> {
+        let (n, version) = topology.version();
+        let record = [
+            topology.id.clone(),
+            n.to_string(),
+            version.to_string(),
+            topology.encode(),
+        ];
+        let answer = self.call(&scripts::COPY, |at| Input {
+            keys: vec![
+                &at.keys.pointer,
+                &at.keys.fence,
+                &at.keys.copy,
+                &at.keys.lives,
+            ],
+            arguments: [vec![at.server.life.to_string()], record.into()].concat(),
+        });
+        let Answer { code, rest, .. } = answer.await?;
+        Ok(match code {
+            1 => Copied::Kept,
+            -2 => Copied::Stale(rest.first().and_then(text).unwrap_or_default().to_owned()),
+            _ => Copied::NotMember,
+        })
+    }
+
+    /// Reads the record, if it is not `known`, and the server it is on.
+    pub(super) async fn read(
+        &self,
+        known: Option<&Topology>,
+    ) -> Result<(Server, Found), TopologyError> {
+        let known = known.map(header).unwrap_or_default();
+        let answer = self.call(&scripts::READ, |at| Input {
+            keys: vec![&at.keys.topology, &at.keys.fence],
+            arguments: vec![known],
+        });
+        let Answer { server, code, rest } = answer.await?;
+        if code == 0 {
+            return Ok((server, Found::Nothing));
+        }
+        let malformed = |reason| self.malformed(reason);
+        let fence = rest
+            .first()
+            .and_then(text)
+            .map(str::parse)
+            .transpose()
+            .map_err(malformed)?;
+        let record = rest
+            .get(1)
+            .and_then(text)
+            .map(read_record)
+            .transpose()
+            .map_err(malformed)?;
+        Ok((
+            server,
+            Found::Record {
+                fence,
+                record: record.map(Arc::new),
+            },
+        ))
+    }
+
+    fn malformed(&self, reason: String) -> TopologyError {
+        TopologyError::Malformed(format!("{}: {reason}", self.address()))
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}

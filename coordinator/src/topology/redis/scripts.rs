@@ -1,0 +1,43 @@
+//! The Lua scripts that keep the topology on servers.
+
+use std::sync::LazyLock;
+
+use crate::shard::redis::{Script, scripts};
+
+mod shared {
+    pub(super) use crate::shard::redis::shared::{COPY, FENCE, LIFE};
+    pub(super) const HEADER: &str = include_str!("lua/header.lua");
+}
+
+scripts! {
+    TRACE = "trace" with [LIFE];
+    CLAIM = "claim" with [LIFE];
+    JOIN = "join" with [LIFE];
+    LEAVE = "leave" with [LIFE];
+    SWAP = "swap" with [LIFE, FENCE, HEADER];
+    VOID = "void" with [LIFE, HEADER];
+    COPY = "copy" with [LIFE, FENCE, COPY];
+    READ = "read" with [LIFE];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::redis::check_headers;
+
+    #[test]
+    fn a_header_names_exactly_what_its_body_uses() {
+        check_headers(SOURCES);
+    }
+
+    #[test]
+    fn only_claim_needs_free_memory() {
+        for (name, source) in SOURCES {
+            assert_eq!(
+                source.starts_with("#!lua flags="),
+                *name != "claim",
+                "{name}"
+            );
+        }
+    }
+}

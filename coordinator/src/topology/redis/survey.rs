@@ -1,0 +1,142 @@
+//! One look at every server of a list.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures_util::future::join_all;
+
+use super::{answers::Trace, member::Member, stored::Pointer};
+use crate::{ids::Epoch, topology::TopologyError};
+
+/// A server that answered.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) member: Arc<Member>,
+    pub(super) trace: Trace,
+    /// Its place in the list; none for a home of its own.
+    pub(super) place: Option<usize>,
+}
+
+/// What a list's servers carry.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) seen: Vec<Seen>,
+    /// Servers without an answer, and why.
+    pub(super) silent: Vec<(Arc<Member>, TopologyError)>,
+}
+
+impl Trace {
+    /// The topology that this server belongs to. One that lost its pointer and nothing else still
+    /// does.
+    pub(super) fn belongs_to(&self) -> Option<Pointer> {
+        let record = self.record.as_ref().or(self.copy.as_ref());
+        self.pointer.clone().or(record.map(Pointer::to))
+    }
+
+    /// Whether topology `id` was in use at this server, in its present life.
+    pub(super) fn used(&self, id: &str) -> bool {
+        self.copy.as_ref().is_some_and(|copy| copy.id == id)
+            || (self.armed && self.belongs_to().is_some_and(|pointer| pointer.id == id))
+    }
+}
+
+impl Survey {
+    /// Looks at `servers`, each with its place in the list.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Seeds`]: two of them are one server. [`TopologyError::Malformed`].
+    pub(super) async fn take(
+        servers: &[(Option<usize>, Arc<Member>)],
+    ) -> Result<Self, TopologyError> {
+        let look = async |(place, member): &(Option<usize>, Arc<Member>)| {
+            (*place, member.clone(), member.trace().await)
+        };
+        let (mut seen, mut silent) = (Vec::new(), Vec::new());
+        for (place, member, trace) in join_all(servers.iter().map(look)).await {
+            match trace {
+                Ok(trace) => seen.push(Seen {
+                    member,
+                    trace,
+                    place,
+                }),
+                Err(error @ TopologyError::Malformed(_)) => return Err(error),
+                Err(error) => silent.push((member, error)),
+            }
+        }
+        let survey = Self { seen, silent };
+        survey.check_distinct()?;
+        Ok(survey)
+    }
+
+    fn check_distinct(&self) -> Result<(), TopologyError> {
+        for (index, one) in self.seen.iter().enumerate() {
+            let run_id = &one.trace.server.run_id;
+            let same = |other: &&Seen| other.trace.server.run_id == *run_id;
+            if let Some(other) = self.seen[..index].iter().find(same) {
+                return Err(TopologyError::Seeds(format!(
+                    "{} and {} are one server (run_id {run_id}): give each server once",
+                    other.member.address(),
+                    one.member.address()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The topologies there are traces of, by id: a pointer to each, and the servers that have it.
+    pub(super) fn topologies(&self) -> BTreeMap<String, (Pointer, Vec<String>)> {
+        let mut topologies = BTreeMap::new();
+        for Seen { member, trace, .. } in &self.seen {
+            if let Some(pointer) = trace.belongs_to() {
+                let id = pointer.id.clone();
+                let (_, there) = topologies
+                    .entry(id)
+                    .or_insert_with(|| (pointer, Vec::new()));
+                there.push(member.address().to_owned());
+            }
+        }
+        topologies
+    }
+
+    /// # Errors
+    ///
+    /// The first server's that did not answer; `or` says what cannot be done without it.
+    pub(super) fn check_complete(&self, or: &str) -> Result<(), TopologyError> {
+        match self.silent.first() {
+            None => Ok(()),
+            Some((_, TopologyError::Unreachable { address, reason })) => {
+                let (address, reason) = (address.clone(), format!("{reason}; {or}"));
+                Err(TopologyError::Unreachable { address, reason })
+            }
+            Some((_, error)) => Err(error.clone()),
+        }
+    }
+
+    /// The server that has the record of `id`, written in its present life: the home, whatever
+    /// address others know it by.
+    pub(super) fn home_of(&self, id: &str) -> Option<Arc<Member>> {
+        let has = |Seen { trace, .. }: &&Seen| {
+            let record = trace.record.as_ref();
+            record.is_some_and(|record| record.id == id && record.home.life == trace.server.life)
+        };
+        self.seen.iter().find(has).map(|seen| seen.member.clone())
+    }
+
+    /// A server at which topology `id` was in use.
+    pub(super) fn user_of(&self, id: &str) -> Option<&str> {
+        self.seen
+            .iter()
+            .find(|seen| seen.trace.used(id))
+            .map(|seen| seen.member.address())
+    }
+
+    /// Above this are an epoch and an incarnation that no server has seen.
+    pub(super) fn greatest(&self) -> Epoch {
+        let epochs = self.seen.iter().map(|Seen { trace, .. }| {
+            trace
+                .epoch
+                .max(Epoch(trace.fence.map_or(0, |fence| fence.number)))
+        });
+        epochs.max().unwrap_or_default()
+    }
+}

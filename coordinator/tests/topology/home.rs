@@ -1,0 +1,240 @@
+//! A record is used only while its home lives the life it was written in, and nobody has seen a
+//! later incarnation.
+
+use ringfence_coordinator::{
+    ids::Life,
+    topology::{Swap, Topology, TopologyError, TopologyStore, redis::Joined},
+};
+
+use crate::servers::{POINTER, RECORD, Servers, join, recover_needed};
+
+/// Above every incarnation there will be.
+const HIGHER: &str = "7fffffffffffffff00000000000000000000000000000000";
+
+/// Three servers, the topology on them, and its home's place.
+async fn founded(servers: Servers) -> (Servers, Joined, usize) {
+    let joined = servers.found().await;
+    let home = servers.place(&joined.topology.home.address);
+    (servers, joined, home)
+}
+
+fn successor(topology: &Topology) -> Topology {
+    Topology {
+        version: topology.version + 1,
+        ..topology.clone()
+    }
+}
+
+#[tokio::test]
+async fn an_empty_home_needs_recovery_and_founds_no_second_topology() {
+    let (mut servers, joined, home) = founded(Servers::spawn(3).await).await;
+    servers.0[home].restart().await.unwrap();
+
+    let error = recover_needed(join(servers.seeds()).await);
+    assert!(error.contains(&joined.topology.home.address), "{error}");
+    assert!(
+        error.contains(&joined.topology.id) && error.contains("ring recover"),
+        "{error}"
+    );
+    let mut backwards = servers.seeds();
+    backwards.reverse();
+    recover_needed(join(backwards).await);
+    recover_needed(joined.store.load().await);
+    recover_needed(
+        joined
+            .store
+            .swap(joined.topology.version(), &successor(&joined.topology))
+            .await,
+    );
+    assert_eq!(servers.get(home, RECORD).await, None);
+    assert_eq!(servers.get(home, POINTER).await, None);
+}
+
+#[tokio::test]
+async fn a_record_of_an_earlier_life_is_not_used() {
+    let (mut servers, joined, home) = founded(Servers::spawn_saving(3).await).await;
+    let record = servers.get(home, RECORD).await;
+    servers.0[home].restart().await.unwrap();
+    assert_eq!(servers.get(home, RECORD).await, record);
+
+    let error = recover_needed(joined.store.load().await);
+    assert!(
+        error.contains("earlier") || error.contains("old version"),
+        "{error}"
+    );
+    recover_needed(joined.store.watch(joined.topology.version()).await);
+    recover_needed(join(servers.seeds()).await);
+    let next = successor(&joined.topology);
+    recover_needed(joined.store.swap(joined.topology.version(), &next).await);
+    // Nor by whoever believes that the new life is the one.
+    let life = servers.key_of_life(home, "").await;
+    let life = life
+        .trim_start_matches("ringfence:life:")
+        .trim_end_matches(':');
+    let mut believing = successor(&joined.topology);
+    believing.home.life = Life::new(life);
+    recover_needed(
+        joined
+            .store
+            .swap(joined.topology.version(), &believing)
+            .await,
+    );
+    assert_eq!(servers.get(home, RECORD).await, record);
+}
+
+#[tokio::test]
+async fn a_record_below_its_homes_fence_is_not_used() {
+    let (servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let record = servers.get(home, RECORD).await;
+    servers
+        .set(home, &servers.key_of_life(home, "fence").await, HIGHER)
+        .await;
+
+    recover_needed(joined.store.load().await);
+    recover_needed(join(servers.seeds()).await);
+    let next = successor(&joined.topology);
+    recover_needed(joined.store.swap(joined.topology.version(), &next).await);
+    assert_eq!(servers.get(home, RECORD).await, record);
+}
+
+#[tokio::test]
+async fn a_swap_raises_its_homes_fence() {
+    let (servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let mut next = successor(&joined.topology);
+    next.incarnation.number += 1;
+    let swap = joined.store.swap(joined.topology.version(), &next).await;
+    assert!(matches!(swap, Ok(Swap::Done)), "{swap:?}");
+    let fence = servers.key_of_life(home, "fence").await;
+    assert_eq!(
+        servers.get(home, &fence).await,
+        Some(next.incarnation.to_string())
+    );
+}
+
+#[tokio::test]
+async fn a_member_that_saw_a_later_incarnation_takes_no_copy_and_is_heard() {
+    let (servers, joined, home) = founded(Servers::spawn(2).await).await;
+    let [other] = servers.others(home)[..] else {
+        unreachable!("there are two")
+    };
+    let copy = servers.key_of_life(other, "copy").await;
+    let held = servers.get(other, &copy).await;
+    servers
+        .set(other, &servers.key_of_life(other, "fence").await, HIGHER)
+        .await;
+
+    let next = successor(&joined.topology);
+    let error = recover_needed(joined.store.swap(joined.topology.version(), &next).await);
+    assert!(error.contains(&servers.addresses()[other]), "{error}");
+    assert_eq!(servers.get(other, &copy).await, held);
+}
+
+#[tokio::test]
+async fn another_member_has_a_copy_before_a_record_is_handed_out() {
+    let (servers, joined, home) = founded(Servers::spawn(2).await).await;
+    let [other] = servers.others(home)[..] else {
+        unreachable!("there are two")
+    };
+    let copy = servers.key_of_life(other, "copy").await;
+    let copied = |topology: &Topology| {
+        format!(
+            "{} {} {}",
+            topology.incarnation,
+            topology.version,
+            topology.encode()
+        )
+    };
+    assert_eq!(
+        servers.get(other, &copy).await,
+        Some(copied(&joined.topology))
+    );
+    let next = successor(&joined.topology);
+    let swap = joined.store.swap(joined.topology.version(), &next).await;
+    assert!(matches!(swap, Ok(Swap::Done)), "{swap:?}");
+    assert_eq!(servers.get(other, &copy).await, Some(copied(&next)));
+
+    // Nor by a process that only reads what another wrote, and ended before it made a copy.
+    let reader = join(servers.seeds()).await.unwrap();
+    servers.set(other, &copy, &copied(&joined.topology)).await;
+    let mut raw = servers.raw(home).await;
+    let unpublished = successor(&next);
+    let header = format!(
+        "{} {} {} active {}",
+        unpublished.incarnation, unpublished.version, unpublished.home.life, unpublished.id
+    );
+    let written = redis::Cmd::set(RECORD, format!("{header}\n{}", unpublished.encode()));
+    written.exec_async(&mut raw).await.unwrap();
+    assert_eq!(*reader.store.load().await.unwrap(), unpublished);
+    assert_eq!(servers.get(other, &copy).await, Some(copied(&unpublished)));
+}
+
+#[tokio::test]
+async fn a_swap_is_done_though_no_other_member_answers() {
+    let (servers, joined, home) = founded(Servers::spawn(2).await).await;
+    let other = servers.others(home)[0];
+    servers.0[other].stop();
+    let next = successor(&joined.topology);
+    let swap = joined.store.swap(joined.topology.version(), &next).await;
+    assert!(matches!(swap, Ok(Swap::Done)), "{swap:?}");
+    assert_eq!(*joined.store.load().await.unwrap(), next);
+}
+
+#[tokio::test]
+async fn a_member_that_came_back_empty_is_pointed_before_it_can_be_armed() {
+    let (mut servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let member = servers.others(home)[0];
+    servers.0[member].restart().await.unwrap();
+    assert_eq!(servers.pointers().await[member], None);
+
+    let life = servers.key_of_life(member, "").await;
+    let life = life
+        .trim_start_matches("ringfence:life:")
+        .trim_end_matches(':');
+    let address = &servers.addresses()[member];
+    let mut next = successor(&joined.topology);
+    let entry = next
+        .shards
+        .values_mut()
+        .find(|entry| entry.address == *address)
+        .unwrap();
+    entry.life = Life::new(life);
+    let swap = joined.store.swap(joined.topology.version(), &next).await;
+    assert!(matches!(swap, Ok(Swap::Done)), "{swap:?}");
+    assert_eq!(servers.pointers().await[member], Some(next.id));
+}
+
+#[tokio::test]
+async fn a_life_that_the_record_does_not_name_is_not_pointed() {
+    let (mut servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let member = servers.others(home)[0];
+    servers.0[member].restart().await.unwrap();
+    joined.store.load().await.unwrap();
+    join(servers.seeds()).await.unwrap();
+    assert_eq!(servers.pointers().await[member], None);
+}
+
+#[tokio::test]
+async fn a_home_that_belongs_to_another_topology_is_an_error() {
+    let (mut servers, joined, home) = founded(Servers::spawn(1).await).await;
+    servers.0[home].restart().await.unwrap();
+    let (_servers, second, _) = founded(servers).await;
+    let error = joined.store.load().await.unwrap_err();
+    assert!(matches!(error, TopologyError::Seeds(_)), "{error}");
+    assert!(error.to_string().contains(&second.topology.id), "{error}");
+    // Not even a swap that the version alone would let through.
+    let mut next = successor(&joined.topology);
+    next.home = second.topology.home.clone();
+    recover_needed(
+        joined
+            .store
+            .swap(
+                second.topology.version(),
+                &Topology {
+                    incarnation: second.topology.incarnation,
+                    ..next
+                },
+            )
+            .await,
+    );
+    assert_eq!(second.store.load().await.unwrap(), second.topology);
+}
