@@ -2,6 +2,8 @@
 
 mod backoff;
 pub mod clock;
+pub mod driver;
+pub mod engine;
 pub mod ids;
 pub mod limits;
 pub mod name;

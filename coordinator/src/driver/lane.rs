@@ -1,0 +1,195 @@
+//! One connection at a time, one batch at a time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use ringfence_ring::ShardId;
+use tokio::sync::Notify;
+use tracing::{debug, warn};
+
+use super::{
+    Answered, Surroundings,
+    queue::{Batch, Queue},
+};
+use crate::{
+    backoff::Backoff,
+    ids::{Life, MapVersion},
+    limits::COUNTER_RAISE,
+    shard::{Answers, ConnectionId, Lane, Link, Shard, ShardError},
+};
+
+/// First and longest pause between attempts to connect.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// What the lanes of a shard found it to need. Whoever tends shards waits for it.
+#[derive(Debug, Default)]
+pub struct Needs {
+    arm: AtomicBool,
+    settle: AtomicBool,
+    raise: AtomicBool,
+    something: Notify,
+}
+
+impl Needs {
+    /// Waits until the shard needs something.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn something(&self) {
+        self.something.notified().await;
+    }
+
+    /// Whether it answered that it is not armed, since this was last asked.
+    pub fn take_arm(&self) -> bool {
+        self.arm.swap(false, Relaxed)
+    }
+
+    /// Whether it looked at slots although the map is at rest, since this was last asked.
+    pub fn take_settle(&self) -> bool {
+        self.settle.swap(false, Relaxed)
+    }
+
+    /// Whether its token counter is near its end, since this was last asked.
+    pub fn take_raise(&self) -> bool {
+        self.raise.swap(false, Relaxed)
+    }
+
+    fn note(&self, need: &AtomicBool) {
+        if !need.swap(true, Relaxed) {
+            self.something.notify_one();
+        }
+    }
+}
+
+/// Starts the lane's task.
+pub(super) fn start(
+    lane: Lane,
+    id: ShardId,
+    shard: Arc<dyn Shard>,
+    queue: Arc<Queue>,
+    needs: Arc<Needs>,
+    around: &Surroundings,
+) {
+    let running = Running {
+        lane,
+        id,
+        shard,
+        queue,
+        needs,
+        around: around.clone(),
+    };
+    around.tasks.spawn(running.run());
+}
+
+struct Running {
+    lane: Lane,
+    id: ShardId,
+    shard: Arc<dyn Shard>,
+    queue: Arc<Queue>,
+    needs: Arc<Needs>,
+    around: Surroundings,
+}
+
+impl Running {
+    /// Connects, serves, connects again, until told to stop.
+    async fn run(self) {
+        let mut former: Option<(Life, ConnectionId)> = None;
+        let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
+        while !self.around.stop.is_cancelled() {
+            let ended = match self.connect(former.clone()).await {
+                Some(Ok(mut link)) => {
+                    former = Some((link.life().clone(), link.connection()));
+                    self.queue.open();
+                    let Some(error) = self.serve(link.as_mut(), &mut backoff).await else {
+                        break;
+                    };
+                    error
+                }
+                Some(Err(error)) => error,
+                None => break,
+            };
+            debug!(shard = %self.id, lane = self.lane.as_str(), %ended, "not connected");
+            self.queue.close(&unsent(&ended));
+            let pause = backoff.next(&self.around.random);
+            let stopped = self.around.stop.cancelled();
+            let _ = tokio::time::timeout(pause, stopped).await;
+        }
+        self.queue.close(&ShardError::Unreachable {
+            reason: "the engine is closed".into(),
+        });
+    }
+
+    /// Connects; `None` if told to stop first.
+    async fn connect(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Option<Result<Box<dyn Link>, ShardError>> {
+        let connecting = self.shard.connect(self.lane, former);
+        self.around.stop.run_until_cancelled(connecting).await
+    }
+
+    /// Sends batches until the connection fails; `None` if told to stop, with the queue empty.
+    async fn serve(&self, link: &mut dyn Link, backoff: &mut Backoff) -> Option<ShardError> {
+        let mut batch = Batch::default();
+        loop {
+            let stopped = tokio::select! {
+                biased;
+                () = self.queue.gather(&mut batch) => false,
+                () = self.around.stop.cancelled() => true,
+                () = link.ended() => {
+                    return Some(ShardError::Unreachable { reason: "the connection ended".into() });
+                }
+            };
+            if stopped && !self.queue.take(&mut batch) {
+                return None;
+            }
+            let sent = self.around.clock.now();
+            match link.call(&batch.requests).await {
+                Ok(answers) => {
+                    backoff.reset();
+                    self.note(&answers, batch.requests[0].map);
+                    batch.requests.clear();
+                    for (respond, reply) in batch.responds.drain(..).zip(answers.replies) {
+                        respond.respond(Ok(Answered { reply, sent }));
+                    }
+                }
+                Err(error) => {
+                    if matches!(error, ShardError::Unarmed) {
+                        self.needs.note(&self.needs.arm);
+                    } else {
+                        warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
+                    }
+                    batch.fail(&error);
+                    return Some(error);
+                }
+            }
+        }
+    }
+
+    fn note(&self, answers: &Answers, map: MapVersion) {
+        if !answers.quiet && map != MapVersion::UNKNOWN {
+            self.needs.note(&self.needs.settle);
+        }
+        if answers.counter >= COUNTER_RAISE {
+            self.needs.note(&self.needs.raise);
+        }
+    }
+}
+
+/// What `ended` means for requests that were never sent.
+fn unsent(ended: &ShardError) -> ShardError {
+    match ended {
+        ShardError::NoReply { reason } | ShardError::Refused { reason, .. } => {
+            ShardError::Unreachable {
+                reason: reason.clone(),
+            }
+        }
+        other => other.clone(),
+    }
+}

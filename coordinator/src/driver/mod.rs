@@ -1,0 +1,164 @@
+//! One shard's traffic: what waits, in which lane, and over which connection it goes.
+//!
+//! ```text
+//! submit ─► Queue ─► Lane: gather what came while the last batch was out ─► Link::call ─► answers
+//! ```
+//!
+//! A lane has one connection and one batch under way. Nothing is sent by a timer, nothing is kept
+//! for later while the shard is away: it is refused at once, and whoever asked decides.
+
+mod lane;
+mod queue;
+
+use std::{fmt, sync::Arc};
+
+use ringfence_ring::ShardId;
+use tokio::sync::oneshot;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    clock::{Clock, Instant},
+    random::Random,
+    shard::{Lane, Reply, Request, Shard, ShardError},
+};
+pub use lane::Needs;
+use queue::Queue;
+
+/// An operation's answer, and when the batch that was answered had been sent.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The answer.
+    pub reply: Reply,
+    /// A moment before the request left: deadlines count from here.
+    pub sent: Instant,
+}
+
+/// What a request comes back as.
+pub type Answer = Result<Answered, ShardError>;
+
+/// Who is told the answer.
+pub enum Respond {
+    /// A waiting caller. An acquire whose caller is gone before it was sent is not sent.
+    Caller(oneshot::Sender<Answer>),
+    /// The engine itself.
+    Engine(Box<dyn FnOnce(Answer) + Send>),
+}
+
+impl fmt::Debug for Respond {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Caller(_) => "Caller",
+            Self::Engine(_) => "Engine",
+        })
+    }
+}
+
+impl Respond {
+    pub(crate) fn respond(self, answer: Answer) {
+        match self {
+            // A caller that left has an attempt or a release of its own to clean up with.
+            Self::Caller(caller) => drop(caller.send(answer)),
+            Self::Engine(respond) => respond(answer),
+        }
+    }
+}
+
+/// A shard and the lanes to it. Each lane is a task on the tracker given to [`start`](Self::start).
+#[derive(Debug)]
+pub struct Driver {
+    id: ShardId,
+    shard: Arc<dyn Shard>,
+    work: Arc<Queue>,
+    renew: Arc<Queue>,
+    needs: Arc<Needs>,
+}
+
+/// What every driver of an engine shares.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Spreads reconnections.
+    pub random: Arc<Random>,
+    /// Waits for every task.
+    pub tasks: TaskTracker,
+    /// Says stop: lanes send what has been submitted, then end.
+    pub stop: CancellationToken,
+}
+
+impl Driver {
+    /// Starts the lanes to `shard`.
+    pub fn start(id: ShardId, shard: Arc<dyn Shard>, around: &Surroundings) -> Arc<Self> {
+        let needs = Arc::new(Needs::default());
+        let start_lane = |lane: Lane| {
+            let queue = Arc::new(Queue::default());
+            lane::start(
+                lane,
+                id.clone(),
+                shard.clone(),
+                queue.clone(),
+                needs.clone(),
+                around,
+            );
+            queue
+        };
+        let (work, renew) = (start_lane(Lane::Work), start_lane(Lane::Renew));
+        Arc::new(Self {
+            id,
+            shard,
+            work,
+            renew,
+            needs,
+        })
+    }
+
+    /// The shard's id.
+    pub fn id(&self) -> &ShardId {
+        &self.id
+    }
+
+    /// The shard, for connections of one's own.
+    pub fn shard(&self) -> &Arc<dyn Shard> {
+        &self.shard
+    }
+
+    /// What the lanes found the shard to need.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// Queues `request` and answers its caller's side.
+    ///
+    /// # Errors
+    ///
+    /// Through the receiver: [`ShardError`]; a receiver whose sender is gone: the driver stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the receiver withdraws an acquire that was not sent yet, and nothing else.
+    pub fn submit(&self, lane: Lane, request: Request) -> oneshot::Receiver<Answer> {
+        let (caller, answer) = oneshot::channel();
+        self.submit_with(lane, request, Respond::Caller(caller));
+        answer
+    }
+
+    /// Queues `request`; `respond` is told the answer, at once if it cannot be queued.
+    pub fn submit_with(&self, lane: Lane, request: Request, respond: Respond) {
+        if let Err((respond, error)) = self.try_submit(lane, request, respond) {
+            respond.respond(Err(error));
+        }
+    }
+
+    /// Queues `request`, or hands `respond` back with the reason.
+    pub(crate) fn try_submit(
+        &self,
+        lane: Lane,
+        request: Request,
+        respond: Respond,
+    ) -> Result<(), (Respond, ShardError)> {
+        match lane {
+            Lane::Work => self.work.push(request, respond),
+            Lane::Renew | Lane::Control => self.renew.push(request, respond),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What waits for a lane.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::Respond;
+use crate::{
+    ids::MapVersion,
+    limits::{BATCH_MAX, QUEUE_MAX},
+    shard::{Op, Request, ShardError},
+};
+
+/// Requests in the order they came. Acquires are refused beyond [`QUEUE_MAX`]; renewals and
+/// releases, of which there is at most one a held lock, are not.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    ready: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<(Request, Respond)>,
+    /// Why nothing can be sent, while nothing can be.
+    down: Option<ShardError>,
+}
+
+/// What one batch is made of, side by side.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) requests: Vec<Request>,
+    pub(super) responds: Vec<Respond>,
+}
+
+impl Batch {
+    /// Tells everybody `error`.
+    pub(super) fn fail(&mut self, error: &ShardError) {
+        self.requests.clear();
+        self.responds
+            .drain(..)
+            .for_each(|respond| respond.respond(Err(error.clone())));
+    }
+}
+
+impl Queue {
+    /// Adds a request, or hands `respond` back with the reason.
+    pub(super) fn push(
+        &self,
+        request: Request,
+        respond: Respond,
+    ) -> Result<(), (Respond, ShardError)> {
+        let mut state = self.state.lock();
+        let refusal = match &state.down {
+            Some(error) => Some(error.clone()),
+            None => full(&state, &request.op),
+        };
+        if let Some(error) = refusal {
+            return Err((respond, error));
+        }
+        state.waiting.push_back((request, respond));
+        let first = state.waiting.len() == 1;
+        drop(state);
+        if first {
+            self.ready.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Refuses what waits and what comes, because of `error`.
+    pub(super) fn close(&self, error: &ShardError) {
+        let waiting = {
+            let mut state = self.state.lock();
+            state.down = Some(error.clone());
+            std::mem::take(&mut state.waiting)
+        };
+        waiting
+            .into_iter()
+            .for_each(|(_, respond)| respond.respond(Err(error.clone())));
+    }
+
+    /// Takes requests again.
+    pub(super) fn open(&self) {
+        self.state.lock().down = None;
+    }
+
+    /// Waits for requests and moves up to [`BATCH_MAX`] of one map version into `batch`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes nothing.
+    pub(super) async fn gather(&self, batch: &mut Batch) {
+        while !self.take(batch) {
+            self.ready.notified().await;
+        }
+    }
+
+    /// Moves what waits into `batch`; whether there was anything.
+    pub(super) fn take(&self, batch: &mut Batch) -> bool {
+        let mut state = self.state.lock();
+        let mut map: Option<MapVersion> = None;
+        while let Some((request, respond)) = state.waiting.front() {
+            let withdrawn = matches!(
+                (&request.op, respond),
+                (Op::Acquire { .. }, Respond::Caller(caller)) if caller.is_closed()
+            );
+            let fits = batch.requests.len() < BATCH_MAX && map.is_none_or(|map| map == request.map);
+            if !withdrawn && !fits {
+                break;
+            }
+            let (request, respond) = state.waiting.pop_front().expect("just seen");
+            if !withdrawn {
+                map = Some(request.map);
+                batch.requests.push(request);
+                batch.responds.push(respond);
+            }
+        }
+        if !state.waiting.is_empty() {
+            self.ready.notify_one();
+        }
+        !batch.requests.is_empty()
+    }
+}
+
+fn full(state: &State, op: &Op) -> Option<ShardError> {
+    let waiting = state.waiting.len();
+    let refused = waiting >= QUEUE_MAX && matches!(op, Op::Acquire { .. });
+    refused.then_some(ShardError::Overloaded {
+        waiting,
+        max: QUEUE_MAX,
+    })
+}

@@ -1,0 +1,161 @@
+//! A holder's side of a grant.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use super::{Danger, Inner, LockLost, ReleaseAnswer, hold::Hold};
+use crate::{
+    clock::{Instant, sleep_until},
+    ids::Token,
+};
+
+/// A held lock.
+///
+/// Dropping it gives the lock back in the background: it does not wait, block or fail. If the
+/// process dies first, the grant ends by itself when its lease does.
+///
+/// A guard may be sent to another task. Whether the lock is still held is decided by the clock, not
+/// by a timer: [`is_held`](Self::is_held) is right even after the machine was suspended.
+#[must_use = "dropping the guard releases the lock"]
+pub struct Guard {
+    hold: Arc<Hold>,
+    engine: Arc<Inner>,
+    /// Whether this guard still counts as one of the hold's.
+    counted: bool,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hold, .. } = self;
+        write!(formatter, "Guard({:?}, token {})", hold.key, hold.token())
+    }
+}
+
+impl Guard {
+    /// A guard that counts as one already.
+    pub(super) fn new(hold: Arc<Hold>, engine: Arc<Inner>) -> Self {
+        Self {
+            hold,
+            engine,
+            counted: true,
+        }
+    }
+
+    /// The fencing token: hand it to whatever the lock protects, and have that refuse a smaller
+    /// one than it has seen (Kleppmann, "How to do distributed locking", 2016).
+    pub fn token(&self) -> Token {
+        self.hold.token()
+    }
+
+    /// Until when the lock is surely held, on the engine's [`clock`](super::Engine::clock).
+    /// Renewals move it.
+    pub fn deadline(&self) -> Instant {
+        self.hold.deadline()
+    }
+
+    /// How long the lock is surely held from now on; zero once it is not.
+    pub fn remaining(&self) -> Duration {
+        if self.is_held() {
+            self.deadline().since(self.engine.now())
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Whether the lock is held now.
+    pub fn is_held(&self) -> bool {
+        self.hold.is_held(self.engine.now())
+    }
+
+    /// Waits until the lock is in danger: a renewal failed, or less than a third of the lease is
+    /// left. At once if it is, or is lost already.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn danger(&self) -> Danger {
+        loop {
+            let changed = self.hold.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.hold.has_failed_renewal() {
+                return Danger::RenewalFailed;
+            }
+            let third = self.hold.lease / 3;
+            if self.remaining() <= third {
+                return Danger::NearDeadline;
+            }
+            let near = self.engine.now() + (self.remaining() - third);
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = sleep_until(&*self.engine.around.clock, near) => {}
+            }
+        }
+    }
+
+    /// Waits until the lock is no longer held, for whatever reason; no later than the deadline.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn lost(&self) {
+        loop {
+            let changed = self.hold.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if !self.is_held() {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = sleep_until(&*self.engine.around.clock, self.deadline()) => {}
+            }
+        }
+    }
+
+    /// Runs `work` for as long as the lock is held, and drops it the moment it is not.
+    ///
+    /// # Errors
+    ///
+    /// [`LockLost`]: `work` was dropped unfinished.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops `work`; the guard goes on.
+    pub async fn run_while_held<F: Future>(&self, work: F) -> Result<F::Output, LockLost> {
+        tokio::select! {
+            biased;
+            () = self.lost() => Err(LockLost),
+            output = work => Ok(output),
+        }
+    }
+
+    /// Gives the lock back and says whether it was held until now. Where the owner entered more
+    /// than once, only the last guard gives it back.
+    ///
+    /// Releasing a lost lock is no error: the answer says so.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the lock back in the background, as dropping the guard does.
+    pub async fn release(mut self) -> ReleaseAnswer {
+        let held = self.is_held();
+        self.counted = false;
+        if self.hold.leave() {
+            self.engine.release(&self.hold).await
+        } else if held {
+            ReleaseAnswer::Held
+        } else {
+            ReleaseAnswer::Lost
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.counted && self.hold.leave() {
+            self.engine.release_in_background(&self.hold);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The watchdog: one task a shard renews what is held there, so that no shard's trouble delays
+//! another's.
+//!
+//! Renewals that fall due together travel together: the lane batches them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::{hold::Hold, release::Releases};
+use crate::{
+    clock::{Instant, sleep_until},
+    driver::{Answer, Answered, Driver, Respond, Surroundings},
+    ids::MapVersion,
+    shard::{Lane, Op, Reply, Request},
+};
+
+/// Renewals due within the same tick are sent together.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A failed renewal is tried again after at most this, and at most a twelfth of the lease.
+const RETRY_MAX: Duration = Duration::from_millis(500);
+
+/// One shard's holds, in the order their renewals fall due; and the way to the shard.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    pub(super) driver: Arc<Driver>,
+    /// When the shard's slots last changed, by the present map.
+    map: AtomicU64,
+    around: Surroundings,
+    releases: Arc<Releases>,
+    wheel: Mutex<Wheel>,
+    earlier: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Wheel {
+    due: BTreeMap<u64, Vec<Arc<Hold>>>,
+    /// The tick the task sleeps until.
+    asleep_until: u64,
+}
+
+/// Where in the wheel a hold is. Touched only with the wheel locked.
+#[derive(Debug)]
+pub(super) struct Place {
+    tick: AtomicU64,
+    index: AtomicUsize,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            tick: AtomicU64::new(Self::NOWHERE),
+            index: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Place {
+    const NOWHERE: u64 = u64::MAX;
+}
+
+impl Wheel {
+    fn add(&mut self, hold: Arc<Hold>, tick: u64) {
+        let bucket = self.due.entry(tick).or_default();
+        hold.place.tick.store(tick, Relaxed);
+        hold.place.index.store(bucket.len(), Relaxed);
+        bucket.push(hold);
+    }
+
+    fn remove(&mut self, hold: &Hold) {
+        let tick = hold.place.tick.swap(Place::NOWHERE, Relaxed);
+        let Some(bucket) = self.due.get_mut(&tick) else {
+            return;
+        };
+        let index = hold.place.index.load(Relaxed);
+        bucket.swap_remove(index);
+        if let Some(moved) = bucket.get(index) {
+            moved.place.index.store(index, Relaxed);
+        }
+    }
+
+    /// Takes what is due at `tick` or before.
+    fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
+        let later = self.due.split_off(&(tick + 1));
+        let due = std::mem::replace(&mut self.due, later);
+        let holds: Vec<_> = due.into_values().flatten().collect();
+        holds
+            .iter()
+            .for_each(|hold| hold.place.tick.store(Place::NOWHERE, Relaxed));
+        holds
+    }
+}
+
+fn tick_of(at: Instant) -> u64 {
+    at.as_nanos() / TICK.as_nanos() as u64
+}
+
+impl Keeper {
+    /// A keeper of the shard behind `driver`; its task runs until the engine stops.
+    pub(super) fn start(
+        driver: Arc<Driver>,
+        map: MapVersion,
+        releases: Arc<Releases>,
+        around: &Surroundings,
+    ) -> Arc<Self> {
+        let keeper = Arc::new(Self {
+            driver,
+            map: AtomicU64::new(map.0),
+            around: around.clone(),
+            releases,
+            wheel: Mutex::default(),
+            earlier: Notify::new(),
+        });
+        let running = keeper.clone();
+        around.tasks.spawn(async move {
+            running.around.stop.run_until_cancelled(running.run()).await;
+        });
+        keeper
+    }
+
+    pub(super) fn map(&self) -> MapVersion {
+        MapVersion(self.map.load(Relaxed))
+    }
+
+    pub(super) fn set_map(&self, map: MapVersion) {
+        self.map.store(map.0, Relaxed);
+    }
+
+    /// Keeps `hold`, granted or renewed by a request sent at `sent`.
+    pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) {
+        let third = hold.lease_to_ask() / 3;
+        let due = sent + (third - self.around.random.jitter(third / 5));
+        self.tend_at(hold, due);
+    }
+
+    /// Stops keeping `hold`.
+    pub(super) fn forget(&self, hold: &Hold) {
+        self.wheel.lock().remove(hold);
+    }
+
+    fn tend_at(&self, hold: &Arc<Hold>, at: Instant) {
+        let tick = tick_of(at.min(hold.deadline()));
+        let mut wheel = self.wheel.lock();
+        // Forgetting takes the same lock after ending the hold: it comes before or after, not amid.
+        if hold.is_over() {
+            return;
+        }
+        wheel.remove(hold);
+        wheel.add(hold.clone(), tick);
+        let wake = tick < wheel.asleep_until;
+        drop(wheel);
+        if wake {
+            self.earlier.notify_one();
+        }
+    }
+
+    async fn run(&self) {
+        loop {
+            let next = {
+                let mut wheel = self.wheel.lock();
+                let next = wheel.due.keys().next().copied();
+                wheel.asleep_until = next.unwrap_or(u64::MAX);
+                next
+            };
+            match next {
+                None => self.earlier.notified().await,
+                Some(tick) => {
+                    let due = Instant::from_nanos(tick.saturating_mul(TICK.as_nanos() as u64));
+                    tokio::select! {
+                        biased;
+                        () = self.earlier.notified() => {}
+                        () = sleep_until(&*self.around.clock, due) => {}
+                    }
+                }
+            }
+            let due = self.wheel.lock().take_due(tick_of(self.around.clock.now()));
+            due.iter().for_each(|hold| self.tend(hold));
+        }
+    }
+
+    /// Renews `hold`, waits for its end, or ends it: whichever it is time for.
+    fn tend(&self, hold: &Arc<Hold>) {
+        let now = self.around.clock.now();
+        if !hold.is_held(now) {
+            return self.expire(hold);
+        }
+        if hold.is_final() {
+            return self.tend_at(hold, hold.deadline());
+        }
+        let refused = {
+            let mut flow = hold.flow.lock();
+            // Under the lock that a release takes after ending the hold: either it sees the
+            // renewal and goes behind it, or none is sent.
+            if hold.is_over() || flow.renewing {
+                return;
+            }
+            flow.renewing = true;
+            self.submit_renewal(hold)
+        };
+        if let Err((respond, error)) = refused {
+            respond.respond(Err(error));
+        }
+    }
+
+    fn submit_renewal(&self, hold: &Arc<Hold>) -> Result<(), (Respond, crate::shard::ShardError)> {
+        let request = Request {
+            key: hold.key.clone(),
+            map: self.map(),
+            op: Op::Renew {
+                nonce: hold.nonce,
+                label: hold.label.clone(),
+                token: hold.token(),
+                lease: hold.lease_to_ask(),
+            },
+        };
+        let renewed = hold.clone();
+        let respond = Respond::Engine(Box::new(move |answer| {
+            renewed.keeper.clone().renewed(&renewed, answer);
+        }));
+        self.driver.try_submit(Lane::Renew, request, respond)
+    }
+
+    /// Only `lost` or the deadline ends a guard; everything else is tried again.
+    fn renewed(&self, hold: &Arc<Hold>, answer: Answer) {
+        hold.flow.lock().renewing = false;
+        let now = self.around.clock.now();
+        if hold.is_over() {
+            return;
+        }
+        match answer {
+            Ok(Answered {
+                reply: Reply::Renewed { reclaimed },
+                sent,
+            }) => {
+                if reclaimed {
+                    tracing::info!(key = %hold.key, "put back after its shard came back");
+                }
+                if hold.renewed(sent, now) {
+                    self.keep(hold, sent);
+                } else {
+                    self.expire(hold);
+                }
+            }
+            Ok(Answered {
+                reply: Reply::Lost, ..
+            }) => {
+                tracing::warn!(key = %hold.key, "lock lost: the shard has no record of it");
+                hold.end();
+            }
+            Ok(_) | Err(_) => {
+                hold.renewal_failed();
+                let pause = self.around.random.jitter(RETRY_MAX.min(hold.lease / 12));
+                self.tend_at(hold, now + pause);
+            }
+        }
+    }
+
+    /// The deadline has passed: nobody believes in it any more, so what may be left is released.
+    fn expire(&self, hold: &Arc<Hold>) {
+        if hold.end() {
+            if !hold.is_final() {
+                tracing::warn!(key = %hold.key, "lock lost: not renewed before its deadline");
+            }
+            self.releases.send(hold);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Asks shards for locks, keeps them while they are wanted, and tells the truth about them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `acquire.rs` | one acquisition: try, wait, try again, or clean up |
+//! | `hold.rs` | what is known of one grant: token, deadline, state |
+//! | `guard.rs` | a holder's side of it |
+//! | `release.rs` | giving back, now or in the background |
+//! | `keeper.rs` | renewals, a task a shard |
+//! | `owner.rs` | re-entry |
+//! | `routing.rs` | key → shard |
+//! | `steward.rs` | arms and settles shards, follows the topology |
+
+mod acquire;
+mod error;
+mod guard;
+mod hold;
+mod keeper;
+mod owner;
+mod release;
+mod routing;
+mod steward;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use ringfence_ring::ShardId;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    clock::{Clock, Instant},
+    driver::Surroundings,
+    ids::{ClientId, Nonce},
+    name::{Label, LockKey, Namespace},
+    random::Random,
+    shard::{Inspection, Lane, Shard, ShardError},
+    topology::{ShardEntry, Topology, TopologyStore},
+};
+pub use acquire::{Acquire, Wait};
+pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
+pub use guard::Guard;
+pub use owner::Owner;
+use release::Releases;
+use routing::Routing;
+
+/// Makes the shard that a topology's entry names.
+pub trait Dial: fmt::Debug + Send + Sync + 'static {
+    /// The shard. Connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// The entry's address is not one this engine can reach.
+    fn dial(&self, id: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError>;
+}
+
+/// What an engine is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Jitter.
+    pub random: Arc<Random>,
+    /// This process. New for every engine: two that share one could share a nonce.
+    pub client: ClientId,
+    /// How this process is shown to others.
+    pub label: Label,
+    /// Where the topology is kept.
+    pub store: Arc<dyn TopologyStore>,
+    /// The topology as it is.
+    pub topology: Arc<Topology>,
+    /// Reaches its shards.
+    pub dial: Arc<dyn Dial>,
+    /// Whether whoever started the servers says that they are new, so that no lock of before can
+    /// be held: a founding epoch then needs no grace.
+    pub servers_are_new: bool,
+}
+
+/// Hands out locks. Cheap to clone; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    around: Surroundings,
+    client: ClientId,
+    label: Label,
+    sequence: AtomicU64,
+    held: AtomicUsize,
+    routing: Arc<Routing>,
+    releases: Arc<Releases>,
+    store: Arc<dyn TopologyStore>,
+}
+
+/// A shard, as the engine sees it.
+#[derive(Clone, Debug)]
+pub struct ShardStatus {
+    /// The part of the slots it has, of 1.
+    pub share: f64,
+    /// How long it grants nothing yet.
+    pub grace_left: Duration,
+    /// Why it cannot be reached, if so.
+    pub error: Option<ShardError>,
+}
+
+impl Engine {
+    /// Starts an engine: connects to every shard of the topology, and arms those that are not.
+    ///
+    /// A shard that cannot be reached is no error here: its own keys answer so, until it can.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops what was started.
+    pub async fn start(parts: Parts) -> Self {
+        let Parts {
+            clock,
+            random,
+            client,
+            label,
+            store,
+            topology,
+            dial,
+            servers_are_new,
+        } = parts;
+        let around = Surroundings {
+            clock,
+            random,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        };
+        let stop_if_dropped = around.stop.clone().drop_guard();
+        let releases = Releases::start(&around);
+        let routing = Arc::new(Routing::new(topology, dial, releases.clone(), &around));
+        let inner = Arc::new(Inner {
+            client,
+            label,
+            sequence: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            routing,
+            releases,
+            store,
+            around,
+        });
+        steward::start(&inner.routing, &inner.store, &inner.around, servers_are_new).await;
+        stop_if_dropped.disarm();
+        Self(inner)
+    }
+
+    /// The time that deadlines are counted on.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.around.clock
+    }
+
+    /// The topology in use.
+    pub fn topology(&self) -> Arc<Topology> {
+        self.0.routing.topology()
+    }
+
+    /// Which shard `key` is on now.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`].
+    pub fn shard_of(&self, namespace: &Namespace, key: &[u8]) -> Result<ShardId, AcquireError> {
+        let key = self.key(namespace, key)?;
+        Ok(self.0.routing.route(&key).keeper.driver.id().clone())
+    }
+
+    /// Every shard's state, asked for now.
+    pub async fn shards(&self) -> BTreeMap<ShardId, ShardStatus> {
+        steward::look(&self.0.routing).await
+    }
+
+    /// Who holds `key`, from the record the grant lives by.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`], [`AcquireError::Shard`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn inspect(
+        &self,
+        namespace: &Namespace,
+        key: &[u8],
+    ) -> Result<Option<Inspection>, AcquireError> {
+        let key = self.key(namespace, key)?;
+        let route = self.0.routing.route(&key);
+        let mut link = route
+            .keeper
+            .driver
+            .shard()
+            .connect(Lane::Control, None)
+            .await?;
+        Ok(link.inspect(&key).await?)
+    }
+
+    /// Takes `key` from whoever holds it, and says whom. The next grant's token is greater, as
+    /// always; the former holder learns of it with its next renewal, and a resource that checks
+    /// tokens refuses it before. In grace a holder may put its record back.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`], [`AcquireError::Shard`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave the lock released or not.
+    pub async fn force_release(
+        &self,
+        namespace: &Namespace,
+        key: &[u8],
+        reason: &str,
+    ) -> Result<Option<Inspection>, AcquireError> {
+        let Some(holder) = self.inspect(namespace, key).await? else {
+            return Ok(None);
+        };
+        let key = self.key(namespace, key)?;
+        let released = self.0.force_release(&key, holder.nonce).await?;
+        tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
+        Ok(released.then_some(holder))
+    }
+
+    /// Locks held by this engine now.
+    pub fn held(&self) -> usize {
+        self.0.held.load(Relaxed)
+    }
+
+    /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task.
+    /// Guards still held are not released: they end with their leases.
+    ///
+    /// Answers how many releases could not be sent; their locks expire.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the engine running; call again.
+    pub async fn close(&self, grace: Duration) -> usize {
+        let unsent = self.0.releases.flush(grace).await;
+        self.0.around.stop.cancel();
+        self.0.around.tasks.close();
+        self.0.around.tasks.wait().await;
+        unsent
+    }
+
+    fn key(&self, namespace: &Namespace, key: &[u8]) -> Result<LockKey, AcquireError> {
+        Ok(LockKey::new(namespace, key, self.0.routing.slots())?)
+    }
+}
+
+impl Inner {
+    fn now(&self) -> Instant {
+        self.around.clock.now()
+    }
+
+    fn next_nonce(&self) -> Nonce {
+        Nonce {
+            client: self.client,
+            sequence: self.sequence.fetch_add(1, Relaxed),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.around.stop.cancel();
+    }
+}

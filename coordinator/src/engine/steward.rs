@@ -1,0 +1,276 @@
+//! Tends shards: arms a life that has no state, settles what is at rest, raises token epochs,
+//! follows the topology.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use ringfence_ring::ShardId;
+use tokio::time::sleep;
+
+use super::{
+    ShardStatus,
+    routing::{Route, Routing},
+};
+use crate::{
+    driver::Surroundings,
+    ids::{Epoch, Life},
+    shard::{Grace, Lane, Link, ShardError},
+    topology::{ShardName, Swap, Topology, TopologyError, TopologyStore},
+};
+
+/// Pause between two looks at one shard, at least.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Pause before an unreachable topology store is asked again.
+const STORE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why a shard could not be tended. It is tried again.
+#[derive(Debug, thiserror::Error)]
+enum TendError {
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    #[error("epochs are used up: they end in the year 2110")]
+    NoEpochs,
+}
+
+/// Arms and settles every shard once, then starts a task for each, and one for the topology.
+pub(super) async fn start(
+    routing: &Arc<Routing>,
+    store: &Arc<dyn TopologyStore>,
+    around: &Surroundings,
+    servers_are_new: bool,
+) {
+    let stewards: Vec<Steward> = routing
+        .view()
+        .routes
+        .iter()
+        .map(|route| Steward {
+            route: route.clone(),
+            routing: routing.clone(),
+            store: store.clone(),
+            around: around.clone(),
+            servers_are_new,
+        })
+        .collect();
+    let bring_up = |steward: Steward| async {
+        if let Err(error) = steward.bring_up().await {
+            tracing::warn!(shard = %steward.id(), %error, "shard not ready; its keys wait for it");
+        }
+        steward
+    };
+    for steward in join_all(stewards.into_iter().map(bring_up)).await {
+        let stop = around.stop.clone();
+        around.tasks.spawn(async move {
+            stop.run_until_cancelled(steward.tend()).await;
+        });
+    }
+    let (stop, routing, store) = (around.stop.clone(), routing.clone(), store.clone());
+    around.tasks.spawn(async move {
+        stop.run_until_cancelled(follow(&routing, &*store)).await;
+    });
+}
+
+/// Adopts every newer topology.
+async fn follow(routing: &Routing, store: &dyn TopologyStore) {
+    loop {
+        let known = routing.topology().version();
+        let newer = tokio::select! {
+            biased;
+            () = routing.stale() => store.load().await,
+            newer = store.watch(known) => newer,
+        };
+        match newer {
+            Ok(topology) if topology.version() > known => routing.adopt(topology),
+            Ok(_) => sleep(LOOK_AGAIN).await,
+            Err(error) => {
+                tracing::debug!(%error, "going on with the last topology seen");
+                sleep(STORE_AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Every shard's state, asked for now.
+pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
+    let view = routing.view();
+    let look_at = |route: &Route| {
+        let (topology, driver) = (view.topology.clone(), route.keeper.driver.clone());
+        async move {
+            let id = driver.id().clone();
+            let grace_left = async {
+                let mut link = driver.shard().connect(Lane::Control, None).await?;
+                // Arms nothing that is armed, and what is not is right to be.
+                let arm = topology.arm(&id, Grace::Full(topology.constants.grace()));
+                if topology
+                    .shard(&id)
+                    .is_some_and(|entry| &entry.life != link.life())
+                {
+                    return Err(ShardError::Unarmed);
+                }
+                Ok(link.arm(&arm).await?.grace_left)
+            };
+            let (grace_left, error) = match grace_left.await {
+                Ok(left) => (left, None),
+                Err(error) => (Duration::ZERO, Some(error)),
+            };
+            let share = topology.table.share(&id);
+            (
+                id,
+                ShardStatus {
+                    share,
+                    grace_left,
+                    error,
+                },
+            )
+        }
+    };
+    join_all(view.routes.iter().map(look_at))
+        .await
+        .into_iter()
+        .collect()
+}
+
+/// Tends one shard.
+struct Steward {
+    route: Route,
+    routing: Arc<Routing>,
+    store: Arc<dyn TopologyStore>,
+    around: Surroundings,
+    servers_are_new: bool,
+}
+
+impl Steward {
+    fn id(&self) -> &ShardId {
+        self.route.keeper.driver.id()
+    }
+
+    /// Does what its lanes ask for, until stopped.
+    async fn tend(&self) {
+        let needs = self.route.keeper.driver.needs();
+        loop {
+            needs.something().await;
+            let tended = async {
+                if needs.take_arm() {
+                    self.bring_up().await?;
+                }
+                if needs.take_raise() {
+                    self.raise().await?;
+                }
+                if needs.take_settle() {
+                    self.settle().await?;
+                }
+                Ok::<(), TendError>(())
+            };
+            if let Err(error) = tended.await {
+                tracing::debug!(shard = %self.id(), %error, "will look again");
+            }
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Link>, ShardError> {
+        self.route
+            .keeper
+            .driver
+            .shard()
+            .connect(Lane::Control, None)
+            .await
+    }
+
+    /// Arms the shard's present life, if it is not, and settles it if it can be.
+    async fn bring_up(&self) -> Result<(), TendError> {
+        let mut link = self.connect().await?;
+        let topology = self.of_life(&link.life().clone()).await?;
+        let armed = link
+            .arm(&topology.arm(self.id(), self.grace(&topology)))
+            .await?;
+        if armed.armed_now {
+            let grace = armed.grace_left;
+            tracing::info!(shard = %self.id(), ?grace, "armed");
+        }
+        if armed.grace_left.is_zero() {
+            link.settle(&topology.settle(self.id())).await?;
+        }
+        Ok(())
+    }
+
+    /// Grace in full, unless this life is the one the topology was founded on: before it, nothing
+    /// was granted but in the name of a topology that is forgotten.
+    fn grace(&self, topology: &Topology) -> Grace {
+        let grace = topology.constants.grace();
+        let founding = topology
+            .shard(self.id())
+            .is_some_and(|entry| entry.epoch == topology.founded);
+        match (founding, self.servers_are_new) {
+            (true, true) => Grace::None,
+            (true, false) => Grace::LessUptime(grace),
+            (false, _) => Grace::Full(grace),
+        }
+    }
+
+    /// The topology, with `life` as the shard's: a new one gets a new epoch first.
+    async fn of_life(&self, life: &Life) -> Result<Arc<Topology>, TendError> {
+        let mut topology = self.routing.topology();
+        loop {
+            let entry = topology.shard(self.id());
+            if entry.is_none_or(|entry| &entry.life == life) {
+                return Ok(topology);
+            }
+            let loaded = self.store.load().await?;
+            let mut next = Topology::clone(&loaded);
+            next.version += 1;
+            next.last_epoch = self.next_epoch(&loaded)?;
+            let Some(entry) = next.shards.get_mut(&ShardName(self.id().clone())) else {
+                return Ok(loaded);
+            };
+            if &entry.life == life {
+                self.routing.adopt(loaded.clone());
+                return Ok(loaded);
+            }
+            entry.life = life.clone();
+            entry.epoch = next.last_epoch;
+            topology = self.swap(&loaded, next).await?;
+        }
+    }
+
+    /// Moves the shard to a fresh token epoch. One that somebody else was allotted is not ours to
+    /// use: then the next batch asks again.
+    async fn raise(&self) -> Result<(), TendError> {
+        let loaded = self.store.load().await?;
+        let mut next = Topology::clone(&loaded);
+        next.version += 1;
+        next.last_epoch = self.next_epoch(&loaded)?;
+        let raised = (next.incarnation, next.last_epoch);
+        let swapped = self.store.swap(loaded.version(), &next).await?;
+        if let Swap::Done = swapped {
+            self.routing.adopt(Arc::new(next));
+            self.connect().await?.raise(raised.0, raised.1).await?;
+        }
+        Ok(())
+    }
+
+    async fn settle(&self) -> Result<(), TendError> {
+        let topology = self.routing.topology();
+        self.connect()
+            .await?
+            .settle(&topology.settle(self.id()))
+            .await?;
+        Ok(())
+    }
+
+    fn next_epoch(&self, topology: &Topology) -> Result<Epoch, TendError> {
+        Epoch::after(topology.last_epoch, self.around.clock.unix()).ok_or(TendError::NoEpochs)
+    }
+
+    /// Puts `next` in the place of `loaded`, and adopts whichever record is in force then.
+    async fn swap(&self, loaded: &Topology, next: Topology) -> Result<Arc<Topology>, TendError> {
+        let in_force = match self.store.swap(loaded.version(), &next).await? {
+            Swap::Done => Arc::new(next),
+            Swap::Newer(newer) => newer,
+        };
+        self.routing.adopt(in_force.clone());
+        Ok(in_force)
+    }
+}
