@@ -1,0 +1,227 @@
+//! Where the shards are, and how they are used.
+
+use std::{collections::BTreeMap, fmt, ops::Range, sync::Arc, time::Duration};
+
+use ringfence_coordinator::{
+    clock::{BootClock, Clock},
+    engine::{Engine, Parts},
+    ids::ClientId,
+    name::Label,
+    random::Random,
+    shard::memory::Faults,
+    shard::redis::AddressError,
+    topology::{Constants, TopologyError},
+};
+use ringfence_ring::ShardId;
+
+use crate::{Client, embedded, redis};
+
+/// Says where the shards are, and how they are used. Made by [`Client::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is started until it is built"]
+pub struct Builder {
+    pub(crate) place: Option<Place>,
+    pub(crate) label: Option<String>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) latency: Range<Duration>,
+    pub(crate) prefix: String,
+    pub(crate) constants: Constants,
+    pub(crate) servers_are_new: bool,
+    pub(crate) topology_at: Option<String>,
+}
+
+/// Where the shards are.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Embedded(usize),
+    Redis(Vec<String>),
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Embedded(shards) => write!(formatter, "Embedded({shards})"),
+            // A URL may hold a password.
+            Self::Redis(urls) => write!(formatter, "Redis({} seeds)", urls.len()),
+        }
+    }
+}
+
+/// Why a client could not be built.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Neither `embedded` nor `redis` was called, or with nothing.
+    #[error("no shards: call embedded(n) with n ≥ 1, or redis([..]) with at least one URL")]
+    NoShards,
+    /// A seed on shards that other processes share: two with one seed would share their nonces,
+    /// and so each other's locks.
+    #[error(
+        "seed is for embedded shards: on servers, two processes with one seed would share locks"
+    )]
+    SeedOnServers,
+    /// A URL is not one.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The topology cannot be founded or joined.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            place: None,
+            label: None,
+            seed: None,
+            clock: Arc::new(BootClock),
+            latency: Duration::ZERO..Duration::ZERO,
+            prefix: "ringfence".into(),
+            constants: Constants::default(),
+            servers_are_new: false,
+            topology_at: None,
+        }
+    }
+}
+
+impl Builder {
+    /// On `shards` shards in this process: they exclude nobody outside it, and need no server.
+    pub fn embedded(mut self, shards: usize) -> Self {
+        self.place = Some(Place::Embedded(shards));
+        self
+    }
+
+    /// On Redis servers. `urls` are seeds: who is a member is decided by the topology found there.
+    /// Where none is found, and every one of them answers, one is founded of exactly these.
+    pub fn redis(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.place = Some(Place::Redis(urls.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// How this process is shown to others that wait for its locks: `host/pid` if not said.
+    pub fn label(mut self, label: &str) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// All randomness from `seed`, for simulation. Embedded shards only.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// All time from `clock`, for simulation.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Each request to an embedded shard, and each answer, takes this long.
+    pub fn latency(mut self, range: Range<Duration>) -> Self {
+        self.latency = range;
+        self
+    }
+
+    /// Put before every key on the servers, instead of `ringfence`.
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// The longest lease, if a topology is founded: 30 s if not said. It is also how long a shard
+    /// that came back grants nothing new.
+    pub fn max_lease(mut self, length: Duration) -> Self {
+        self.constants.max_lease_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Says that the servers were started for this and have never held a lock: if a topology is
+    /// founded, they need no grace. Wrong, it can make two holders.
+    pub fn servers_are_new(mut self, new: bool) -> Self {
+        self.servers_are_new = new;
+        self
+    }
+
+    /// If a topology is founded, its record is kept on the server at `url` instead of on a shard.
+    pub fn topology_at(mut self, url: &str) -> Self {
+        self.topology_at = Some(url.into());
+        self
+    }
+
+    /// Finds or founds the topology, connects to its shards, and starts a client.
+    ///
+    /// A shard that cannot be reached is no error here: its own keys answer so, until it can.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave a topology half founded: whoever comes next finishes it.
+    pub async fn build(self) -> Result<Client, BuildError> {
+        let random = Arc::new(self.seed.map_or_else(Random::from_os, Random::seeded));
+        match &self.place {
+            None | Some(Place::Embedded(0)) => Err(BuildError::NoShards),
+            Some(Place::Redis(urls)) if urls.is_empty() => Err(BuildError::NoShards),
+            Some(Place::Redis(_)) if self.seed.is_some() => Err(BuildError::SeedOnServers),
+            Some(Place::Embedded(shards)) => embedded::build(&self, *shards, random).await,
+            Some(Place::Redis(urls)) => redis::build(&self, urls, random).await,
+        }
+    }
+
+    /// The engine's parts that do not depend on where the shards are.
+    pub(crate) async fn start(
+        &self,
+        found: Found,
+        client: ClientId,
+        random: Arc<Random>,
+    ) -> Client {
+        let Found {
+            store,
+            topology,
+            dial,
+            servers_are_new,
+            faults,
+            warnings,
+        } = found;
+        let label = self.label.clone().unwrap_or_else(host_and_pid);
+        let engine = Engine::start(Parts {
+            clock: self.clock.clone(),
+            random,
+            client,
+            label: Label::new(&label),
+            store,
+            topology,
+            dial,
+            servers_are_new,
+        });
+        Client {
+            engine: engine.await,
+            faults,
+            warnings,
+        }
+    }
+}
+
+/// What depends on where the shards are.
+pub(crate) struct Found {
+    pub(crate) store: Arc<dyn ringfence_coordinator::topology::TopologyStore>,
+    pub(crate) topology: Arc<ringfence_coordinator::topology::Topology>,
+    pub(crate) dial: Arc<dyn ringfence_coordinator::engine::Dial>,
+    pub(crate) servers_are_new: bool,
+    pub(crate) faults: BTreeMap<ShardId, Faults>,
+    pub(crate) warnings: Vec<String>,
+}
+
+fn host_and_pid() -> String {
+    let host = nix::unistd::gethostname()
+        .ok()
+        .and_then(|host| host.into_string().ok());
+    format!(
+        "{}/{}",
+        host.unwrap_or_else(|| "unknown".into()),
+        std::process::id()
+    )
+}

@@ -1,0 +1,87 @@
+//! Where a caller starts: ask for a lock, get a guard.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use ringfence_coordinator::{
+    engine::{AcquireError, Engine, ShardStatus},
+    name::Namespace,
+    shard::memory::Faults,
+    topology::Topology,
+};
+use ringfence_ring::ShardId;
+
+use crate::{Builder, Lock};
+
+/// How long [`Client::close`] waits for the releases of dropped guards.
+const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// Hands out locks. Cheap to clone; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Client {
+    pub(crate) engine: Engine,
+    pub(crate) faults: BTreeMap<ShardId, Faults>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Client {
+    /// Says where the shards are, and starts a client.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The lock called `key`: 1 to 512 bytes, any of them.
+    ///
+    /// Nothing is sent until it is [acquired](Lock::acquire).
+    pub fn lock<'a>(&'a self, key: &'a (impl AsRef<[u8]> + ?Sized)) -> Lock<'a> {
+        Lock::new(&self.engine, key.as_ref())
+    }
+
+    /// Which shard `key` of `namespace` is on now.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`].
+    pub fn shard_of(
+        &self,
+        namespace: &Namespace,
+        key: impl AsRef<[u8]>,
+    ) -> Result<ShardId, AcquireError> {
+        self.engine.shard_of(namespace, key.as_ref())
+    }
+
+    /// The topology in use.
+    pub fn topology(&self) -> Arc<Topology> {
+        self.engine.topology()
+    }
+
+    /// Every shard's state, asked for now.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn shards(&self) -> BTreeMap<ShardId, ShardStatus> {
+        self.engine.shards().await
+    }
+
+    /// What was found worth a person's look when the client was built.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// What can be done to the embedded shards, for tests and simulation. Empty on Redis.
+    pub fn faults(&self) -> &BTreeMap<ShardId, Faults> {
+        &self.faults
+    }
+
+    /// Sends the releases of dropped guards, waits for them for up to 5 s, and ends every task.
+    /// Guards still held are not released: they end with their leases.
+    ///
+    /// Answers how many releases could not be sent; their locks expire.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the client open.
+    pub async fn close(&self) -> usize {
+        self.engine.close(CLOSE_GRACE).await
+    }
+}

@@ -1,0 +1,35 @@
+//! Locks from Ringfence: fenced, renewed while held, lost out loud.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use ringfence_client::{Client, ReleaseAnswer};
+//!
+//! let client = Client::builder().embedded(3).build().await?;
+//! let guard = client.lock("order/42").acquire().await?;
+//! assert!(client.lock("order/42").try_acquire().await.is_err());
+//! assert_eq!(guard.release().await, ReleaseAnswer::Held);
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod builder;
+mod client;
+mod embedded;
+mod lock;
+mod redis;
+
+pub use builder::{BuildError, Builder};
+pub use client::Client;
+pub use lock::Lock;
+pub use ringfence_coordinator::{
+    clock::{BootClock, Clock, Instant, TokioClock},
+    engine::{AcquireError, Danger, Guard, LockLost, Owner, ReleaseAnswer, ShardStatus},
+    ids::{Epoch, Nonce, Token},
+    limits,
+    name::{Label, NameError, Namespace},
+    shard::{Effect, Inspection, ShardError, memory::Faults},
+    topology::{Constants, Topology, TopologyError},
+};
+pub use ringfence_ring::{ShardId, Weight};

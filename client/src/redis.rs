@@ -1,0 +1,84 @@
+//! Shards on Redis servers.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ringfence_coordinator::{
+    engine::Dial,
+    ids::ClientId,
+    random::Random,
+    shard::{
+        Shard, ShardError,
+        redis::{Address, AddressError, RedisOptions, RedisShard},
+    },
+    topology::{
+        ShardEntry,
+        redis::{Founding, Joined, RedisTopology, connect},
+    },
+};
+use ringfence_ring::ShardId;
+
+use crate::{BuildError, Builder, Client, builder::Found};
+
+/// Shards at the addresses that the topology's record spells.
+#[derive(Debug)]
+struct OnServers(Arc<RedisTopology>);
+
+impl Dial for OnServers {
+    fn dial(&self, _id: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        let options = self.0.options(&entry.address);
+        let options = options.map_err(|error| ShardError::Unusable {
+            reason: error.to_string(),
+        })?;
+        Ok(Arc::new(RedisShard::new(options)))
+    }
+}
+
+pub(crate) async fn build(
+    builder: &Builder,
+    urls: &[String],
+    random: Arc<Random>,
+) -> Result<Client, BuildError> {
+    let client = ClientId(random.id());
+    let options = |url: &String| {
+        let mut options = RedisOptions::new(url.parse()?, client);
+        options.prefix.clone_from(&builder.prefix);
+        Ok(options)
+    };
+    let seeds = urls
+        .iter()
+        .map(options)
+        .collect::<Result<Vec<_>, AddressError>>()?;
+    let home = builder
+        .topology_at
+        .as_deref()
+        .map(str::parse::<Address>)
+        .transpose()?;
+    let founding = Founding {
+        constants: builder.constants,
+        home,
+        ..Founding::default()
+    };
+    let joined = connect(
+        seeds,
+        founding,
+        builder.clock.clone(),
+        random.clone(),
+        client,
+    )
+    .await?;
+    let Joined {
+        store,
+        topology,
+        warnings,
+        ..
+    } = joined;
+    let found = Found {
+        dial: Arc::new(OnServers(store.clone())),
+        store,
+        topology,
+        servers_are_new: builder.servers_are_new,
+        faults: BTreeMap::new(),
+        warnings,
+    };
+    Ok(builder.start(found, client, random).await)
+}

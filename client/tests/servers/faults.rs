@@ -1,0 +1,205 @@
+//! Servers and connections in trouble.
+
+use ringfence_client::{AcquireError, Effect, ReleaseAnswer};
+use ringfence_test_support::{Servers, eventually};
+use tokio::time::{Instant, sleep};
+
+use crate::{SECOND, keys_on, not_the_home};
+
+#[tokio::test]
+async fn killed_connections_cost_no_lock() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
+    for _ in 0..10 {
+        servers
+            .ask::<u64>(0, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"])
+            .await;
+        sleep(SECOND / 5).await;
+        assert!(guard.is_held());
+        drop(
+            client
+                .lock("other")
+                .wait(5 * SECOND)
+                .acquire()
+                .await
+                .unwrap(),
+        );
+    }
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+#[tokio::test]
+async fn forgotten_scripts_cost_no_lock() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
+    for _ in 0..5 {
+        servers.ask::<()>(0, &["SCRIPT", "FLUSH"]).await;
+        sleep(SECOND / 2).await;
+        assert!(guard.is_held());
+        drop(
+            client
+                .lock("other")
+                .wait(5 * SECOND)
+                .acquire()
+                .await
+                .unwrap(),
+        );
+    }
+    eventually("given back", async || {
+        client.lock("other").inspect().await.unwrap().is_none()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_full_server_keeps_what_it_has_and_grants_nothing() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
+    servers
+        .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "1"])
+        .await;
+    let refused = client.lock("other").try_acquire().await.unwrap_err();
+    assert!(
+        matches!(refused, AcquireError::OutOfMemory(_)),
+        "{refused:?}"
+    );
+    assert_eq!(refused.effect(), Effect::None);
+    sleep(3 * SECOND).await;
+    assert!(guard.is_held());
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    servers
+        .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "0"])
+        .await;
+    client
+        .lock("other")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+}
+
+#[tokio::test]
+async fn something_else_under_a_key_is_reported_and_left_alone() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    client
+        .lock("key")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+    let slot = client
+        .topology()
+        .table
+        .slots()
+        .slot_of(ringfence_ring::key_hash("default", b"key"));
+    let record = format!("ringfence:{{{}}}:default:key", slot.index());
+    for foreign in [
+        vec!["SET", &record, "not a lock"],
+        vec!["SADD", &record, "member"],
+    ] {
+        servers.ask::<redis::Value>(0, &["DEL", &record]).await;
+        servers.ask::<redis::Value>(0, &foreign).await;
+        let refused = client.lock("key").try_acquire().await.unwrap_err();
+        assert!(matches!(refused, AcquireError::Foreign(_)), "{refused:?}");
+        assert_eq!(servers.ask::<u64>(0, &["EXISTS", &record]).await, 1);
+        client
+            .lock("other")
+            .try_acquire()
+            .await
+            .unwrap()
+            .release()
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_server_delays_nobody_elses_locks_and_renewals() {
+    let servers = Servers::spawn(3).await;
+    let client = servers.client().await;
+    let stopped = not_the_home(&servers, &client).await;
+    let (mut guards, mut others) = (Vec::new(), Vec::new());
+    for index in 0..3 {
+        let [key, other] = keys_on(&servers, &client, index);
+        others.push(other);
+        guards.push((
+            index,
+            client.lock(&key).lease(SECOND).acquire().await.unwrap(),
+        ));
+    }
+    servers.servers[stopped].stop();
+    let until = Instant::now() + 3 * SECOND;
+    while Instant::now() < until {
+        for index in (0..3).filter(|index| *index != stopped) {
+            let key = &others[index];
+            drop(client.lock(key).wait(SECOND / 2).acquire().await.unwrap());
+        }
+    }
+    for (index, guard) in guards {
+        assert_eq!(guard.is_held(), index != stopped, "server {index}");
+    }
+    servers.servers[stopped].cont();
+    client
+        .lock(&others[stopped])
+        .wait(10 * SECOND)
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_empty_keeps_its_holders_and_makes_others_wait() {
+    let mut servers = Servers::spawn(3).await;
+    let client = servers
+        .builder()
+        .max_lease(3 * SECOND)
+        .build()
+        .await
+        .unwrap();
+    let restarted = not_the_home(&servers, &client).await;
+    let [key, other] = keys_on(&servers, &client, restarted);
+    let guard = client.lock(&key).acquire().await.unwrap();
+
+    servers.servers[restarted].restart().await.unwrap();
+    let back = Instant::now();
+    eventually("put back", async || {
+        client
+            .lock(&key)
+            .inspect()
+            .await
+            .is_ok_and(|held| held.is_some())
+    })
+    .await;
+    assert!(guard.is_held());
+    let again = client
+        .lock(&key)
+        .wait(SECOND / 2)
+        .acquire()
+        .await
+        .unwrap_err();
+    let AcquireError::TimedOut { because, .. } = again else {
+        panic!("{again:?}")
+    };
+    assert!(
+        matches!(*because, AcquireError::Grace { .. }),
+        "{because:?}"
+    );
+    let next = client
+        .lock(&other)
+        .wait(10 * SECOND)
+        .acquire()
+        .await
+        .unwrap();
+    assert!(back.elapsed() > 2 * SECOND);
+    assert!(next.token() > guard.token());
+    sleep(4 * SECOND).await;
+    assert!(guard.is_held());
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}

@@ -1,0 +1,39 @@
+//! What a lock promises, on real Redis servers.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod faults;
+mod locking;
+mod setup;
+
+use std::time::Duration;
+
+use ringfence_client::{Client, Namespace};
+use ringfence_test_support::Servers;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The index of the server that the topology's record is not on.
+async fn not_the_home(servers: &Servers, client: &Client) -> usize {
+    let home = client.topology().home.address.clone();
+    servers
+        .servers
+        .iter()
+        .position(|server| !home.contains(&server.port().to_string()))
+        .unwrap()
+}
+
+/// Two keys on the shard at the server of `index`.
+fn keys_on(servers: &Servers, client: &Client, index: usize) -> [String; 2] {
+    let port = servers.servers[index].port().to_string();
+    let is_there = |key: &String| {
+        let shard = client.shard_of(&Namespace::default(), key).unwrap();
+        client
+            .topology()
+            .shard(&shard)
+            .unwrap()
+            .address
+            .contains(&port)
+    };
+    let mut keys = (0..).map(|number| format!("key/{number}")).filter(is_there);
+    [keys.next().unwrap(), keys.next().unwrap()]
+}

@@ -1,0 +1,234 @@
+//! Which servers are used, and how.
+
+use std::collections::BTreeSet;
+
+use ringfence_client::{AcquireError, Client};
+use ringfence_test_support::{Servers, eventually};
+
+use crate::SECOND;
+
+#[tokio::test]
+async fn a_second_run_on_the_same_servers_just_works() {
+    let servers = Servers::spawn(3).await;
+    let mut last = None;
+    for _ in 0..3 {
+        let client = servers.client().await;
+        let guard = client.lock("key").try_acquire().await.unwrap();
+        assert!(Some(guard.token()) > last);
+        last = Some(guard.token());
+        guard.release().await;
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn one_seed_finds_every_shard() {
+    let servers = Servers::spawn(3).await;
+    let founder = servers.client().await;
+    let client = Client::builder()
+        .redis(servers.urls().into_iter().skip(2))
+        .build()
+        .await
+        .unwrap();
+    assert_eq!(client.topology().id, founder.topology().id);
+    assert_eq!(client.shards().await.len(), 3);
+    let _held = founder.lock("key").try_acquire().await.unwrap();
+    let refused = client.lock("key").try_acquire().await;
+    assert!(
+        matches!(refused, Err(AcquireError::Held { .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_could_evict_a_lock_is_refused_with_what_mends_it() {
+    let servers =
+        Servers::spawn_with(1, |builder| builder.set("maxmemory-policy", "volatile-lru")).await;
+    let refused = servers.builder().build().await.unwrap_err().to_string();
+    assert!(
+        refused.contains("CONFIG SET maxmemory-policy noeviction"),
+        "{refused}"
+    );
+    servers
+        .ask::<()>(0, &["CONFIG", "SET", "maxmemory-policy", "noeviction"])
+        .await;
+    servers
+        .client()
+        .await
+        .lock("key")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+}
+
+#[tokio::test]
+async fn a_cluster_node_is_refused() {
+    let servers = Servers::spawn_with(1, |builder| builder.set("cluster-enabled", "yes")).await;
+    let refused = servers.builder().build().await.unwrap_err().to_string();
+    assert!(refused.contains("cluster_enabled is 1"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_rights_that_the_readme_lists_are_enough() {
+    let servers = Servers::spawn(2).await;
+    let readme = include_str!("../../../README.md");
+    let rights = readme
+        .split('`')
+        .find(|code| code.starts_with("~ringfence:*"))
+        .unwrap();
+    let mut user = vec!["ACL", "SETUSER", "locker", "on", ">s3cret"];
+    user.extend(rights.split(' '));
+    let mut urls = Vec::new();
+    for (index, server) in servers.servers.iter().enumerate() {
+        servers.ask::<()>(index, &user).await;
+        urls.push(format!("redis://locker:s3cret@127.0.0.1:{}", server.port()));
+    }
+    let client = Client::builder()
+        .redis(urls)
+        .servers_are_new(true)
+        .build()
+        .await
+        .unwrap();
+    for index in 0..10 {
+        let key = format!("key/{index}");
+        let guard = client
+            .lock(&key)
+            .lease(SECOND / 5)
+            .try_acquire()
+            .await
+            .unwrap();
+        tokio::time::sleep(SECOND / 10).await;
+        assert!(client.lock(&key).inspect().await.unwrap().is_some());
+        guard.release().await;
+    }
+    assert!(
+        client
+            .shards()
+            .await
+            .values()
+            .all(|shard| shard.error.is_none())
+    );
+}
+
+#[tokio::test]
+async fn a_password_is_never_shown() {
+    let servers = Servers::spawn(1).await;
+    let url = format!(
+        "redis://locker:s3cret@127.0.0.1:{}",
+        servers.servers[0].port()
+    );
+    let builder = Client::builder().redis([url]);
+    let shown = format!("{builder:?}");
+    let refused = builder.build().await.unwrap_err();
+    let shown = format!("{shown} {refused} {refused:?}");
+    assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+#[tokio::test]
+async fn connections_are_named_for_their_lanes() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    client
+        .lock("key")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+    eventually("a work and a renew connection", async || {
+        let list: String = servers.ask(0, &["CLIENT", "LIST"]).await;
+        let names = list
+            .split_whitespace()
+            .filter_map(|field| field.strip_prefix("name=rf:"));
+        let lanes: BTreeSet<&str> = names.filter_map(|name| name.split(':').nth(1)).collect();
+        lanes.contains("work") && lanes.contains("renew")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_may_have_held_locks_waits_for_them() {
+    let servers = Servers::spawn(1).await;
+    let careful = || {
+        Client::builder()
+            .redis(servers.urls())
+            .max_lease(2 * SECOND)
+    };
+    servers.ask::<()>(0, &["FLUSHALL"]).await;
+    let client = careful().build().await.unwrap();
+    let refused = client.lock("key").try_acquire().await;
+    assert!(
+        matches!(refused, Err(AcquireError::Grace { .. })),
+        "{refused:?}"
+    );
+    client
+        .lock("key")
+        .wait(4 * SECOND)
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+
+    // Once its timers have run out, somebody who had to look at everything settles it.
+    eventually("quiet", async || {
+        drop(client.lock("key").acquire().await.unwrap());
+        let quiet: Vec<String> = servers.ask(0, &["KEYS", "ringfence:life:*:quiet"]).await;
+        !quiet.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_was_up_for_long_has_nothing_to_wait_for() {
+    let servers = Servers::spawn(1).await;
+    eventually("up for three seconds", async || {
+        let info: String = servers.ask(0, &["INFO", "server"]).await;
+        let uptime = info
+            .lines()
+            .find_map(|line| line.strip_prefix("uptime_in_seconds:"))
+            .unwrap();
+        uptime.trim().parse::<u64>().unwrap() >= 3
+    })
+    .await;
+    let client = Client::builder()
+        .redis(servers.urls())
+        .max_lease(2 * SECOND)
+        .build()
+        .await
+        .unwrap();
+    client
+        .lock("key")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_behind_but_what_is_armed() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    client
+        .lock("first")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+    let before: u64 = servers.ask(0, &["DBSIZE"]).await;
+    for index in 0..100 {
+        drop(
+            client
+                .lock(&format!("key/{index}"))
+                .try_acquire()
+                .await
+                .unwrap(),
+        );
+    }
+    assert_eq!(client.close().await, 0);
+    assert_eq!(servers.ask::<u64>(0, &["DBSIZE"]).await, before);
+}

@@ -1,0 +1,79 @@
+//! Real servers for tests, and a hand inside them.
+#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+use std::{future::Future, time::Duration};
+
+use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection};
+use ringfence_client::{Builder, Client};
+use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
+use tokio::time::{sleep, timeout};
+
+/// How long a condition may take to come true before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Redis servers of one's own. Nothing is shared with any other test; they end with this value.
+pub struct Servers {
+    /// In the order they were started: shards a, b, c of a topology founded on [`urls`](Self::urls).
+    pub servers: Vec<RedisServer>,
+}
+
+impl Servers {
+    /// Starts `count` servers that save nothing.
+    pub async fn spawn(count: usize) -> Self {
+        Self::spawn_with(count, |builder| builder).await
+    }
+
+    /// Starts `count` servers, set up by `set_up`.
+    pub async fn spawn_with(
+        count: usize,
+        set_up: impl Fn(RedisServerBuilder) -> RedisServerBuilder,
+    ) -> Self {
+        let mut servers = Vec::new();
+        for _ in 0..count {
+            servers.push(set_up(RedisServer::builder()).spawn().await.unwrap());
+        }
+        Self { servers }
+    }
+
+    /// Where they are.
+    pub fn urls(&self) -> Vec<String> {
+        self.servers.iter().map(RedisServer::url).collect()
+    }
+
+    /// A builder of clients of all of them, new as they are.
+    pub fn builder(&self) -> Builder {
+        Client::builder().redis(self.urls()).servers_are_new(true)
+    }
+
+    /// A client of all of them.
+    pub async fn client(&self) -> Client {
+        self.builder().build().await.unwrap()
+    }
+
+    /// A connection to the server at `index` that asks nothing of anybody.
+    pub async fn raw(&self, index: usize) -> MultiplexedConnection {
+        let client = redis::Client::open(self.servers[index].url()).unwrap();
+        client.get_multiplexed_async_connection().await.unwrap()
+    }
+
+    /// What the server at `index` answers to `words`.
+    pub async fn ask<T: FromRedisValue>(&self, index: usize, words: &[&str]) -> T {
+        let mut command = Cmd::new();
+        command.arg(words);
+        command
+            .query_async(&mut self.raw(index).await)
+            .await
+            .unwrap()
+    }
+}
+
+/// Waits until `condition` holds; panics, naming `what`, if that takes too long.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+    let held = timeout(PATIENCE, async {
+        while !condition().await {
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    held.await
+        .unwrap_or_else(|_| panic!("not within {PATIENCE:?}: {what}"));
+}
