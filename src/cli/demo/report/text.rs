@@ -1,0 +1,101 @@
+//! A report for people.
+
+use std::fmt::{Display, Formatter, Result};
+
+use super::{Audit, Named, Percentiles, Report};
+use crate::cli::table::{Table, grouped, percent};
+
+/// Violations named one by one, at most.
+const SHOWN_MAX: usize = 10;
+
+impl Display for Report {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        writeln!(out, "{}\n", self.setting())?;
+        writeln!(out, "{}\n", self.counts())?;
+        if self.setting.locked {
+            writeln!(out, "{}", self.times())?;
+        }
+        writeln!(out, "{}", self.loads())?;
+        write!(out, "{}", self.audit)
+    }
+}
+
+impl Report {
+    fn setting(&self) -> String {
+        let setting = &self.setting;
+        let how = if setting.locked {
+            "under locks"
+        } else {
+            "WITHOUT LOCKS"
+        };
+        format!(
+            "{} workers took coins from {} accounts (Zipf {}) {how}\n{}; time: {}; seed {}",
+            grouped(setting.workers.into()),
+            grouped(setting.accounts.into()),
+            setting.skew,
+            setting.place,
+            setting.time,
+            setting.seed
+        )
+    }
+
+    fn counts(&self) -> String {
+        format!(
+            "{} deductions in {:.1} s: {} a second\n\
+             {} found no coins, {} were fenced off, {} locks were lost",
+            grouped(self.deductions),
+            self.seconds,
+            grouped(self.per_second as u64),
+            grouped(self.refused_empty),
+            grouped(self.fenced),
+            grouped(self.locks_lost)
+        )
+    }
+
+    fn times(&self) -> Table {
+        let mut table = Table::new(&["", "p50", "p99", "p99.9"]);
+        for (name, times) in [
+            ("wait for a lock", &self.wait_us),
+            ("hold it", &self.hold_us),
+        ] {
+            let Percentiles { p50, p99, p999 } = times;
+            table.row([name.into(), time(*p50), time(*p99), time(*p999)]);
+        }
+        table
+    }
+
+    fn loads(&self) -> Table {
+        let mut table = Table::new(&["shard", "deductions", "load", "fair share"]);
+        for load in &self.shards {
+            let (share, fair_share) = (percent(load.share), percent(load.fair_share));
+            table.row([load.id.clone(), grouped(load.deductions), share, fair_share]);
+        }
+        table
+    }
+}
+
+impl Display for Audit {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        if self.ok {
+            return writeln!(out, "audit: every coin is accounted for");
+        }
+        let total = self.violations_total;
+        writeln!(out, "audit: FAILED, {} violations", grouped(total as u64))?;
+        for Named { message, .. } in self.violations.iter().take(SHOWN_MAX) {
+            writeln!(out, "  {message}")?;
+        }
+        match total.saturating_sub(SHOWN_MAX) {
+            0 => Ok(()),
+            more => writeln!(out, "  and {} more", grouped(more as u64)),
+        }
+    }
+}
+
+/// A time in the unit that suits it.
+fn time(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        _ => format!("{:.2} s", micros as f64 / 1e6),
+    }
+}

@@ -1,0 +1,238 @@
+//! `ringfence ring`: which servers are shards, and which slots are whose.
+
+mod status;
+
+use std::{sync::Arc, time::Duration};
+
+use clap::{Args, Subcommand};
+use ringfence_client::{
+    BootClock, BuildError, Client, Clock, Constants, Epoch, Token, TopologyError,
+};
+use ringfence_coordinator::{
+    ids::ClientId,
+    limits::EPOCH_MAX,
+    random::Random,
+    shard::redis::{Address, AddressError, RedisOptions},
+    topology::redis::{Founding, Joined, connect},
+};
+
+use super::seeds::{Seeds, SeedsError};
+use status::Status;
+pub(super) use status::fair_share;
+
+/// How long to go on asking servers that do not answer.
+const ASK_WITHIN: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Found a topology on servers that have none, or say which one they have
+    ///
+    /// All of them must answer; they become shards a, b, c and so on. Each is used from then on,
+    /// by whoever names one of them. Founding again changes nothing.
+    Init(Init),
+    /// Show the topology, and how its shards are
+    Status(ShowStatus),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    seeds: Seeds,
+    /// The longest lease there will be; a shard that comes back grants nothing for as long
+    #[arg(long, value_name = "LENGTH", default_value = "30s")]
+    #[arg(value_parser = humantime::parse_duration)]
+    max_lease: Duration,
+    /// The servers were started for this and have never held a lock: no grace is needed. Wrong, it
+    /// can make two holders
+    #[arg(long)]
+    servers_are_new: bool,
+    /// Keep the record on this server, instead of on one of the shards
+    #[arg(long, value_name = "URL")]
+    topology_at: Option<String>,
+    /// Tokens shall be greater than this one, the greatest that a resource has seen: for after the
+    /// loss of every server
+    #[arg(long, value_name = "TOKEN", value_parser = token)]
+    after: Option<Token>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowStatus {
+    #[command(flatten)]
+    seeds: Seeds,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why there is no topology to show.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RingError {
+    /// The servers carry no topology.
+    #[error("no topology on these servers yet; to found one: ringfence ring init --redis URL...")]
+    None,
+    /// Tokens of the topology that is there already may be smaller.
+    #[error("topology {0} is there already: --after is for founding one")]
+    TooLate(String),
+    #[error(transparent)]
+    Seeds(#[from] SeedsError),
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error("cannot start a runtime")]
+    Runtime(#[from] std::io::Error),
+}
+
+/// Does what was asked, and prints what is to be known.
+pub(crate) fn run(command: &Command) -> Result<(), RingError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (status, json) = match command {
+        Command::Init(init) => (runtime.block_on(init.found())?, init.json),
+        Command::Status(show) => (runtime.block_on(show.look())?, show.json),
+    };
+    if json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&status).expect("numbers, texts and lists")
+        );
+    } else {
+        print!("{status}");
+    }
+    Ok(())
+}
+
+impl Init {
+    /// Founds the topology, then arms its shards: only now is it known that they are new.
+    async fn found(&self) -> Result<Status, RingError> {
+        let urls = self.seeds.urls()?;
+        let constants = constants(self.max_lease);
+        let home = self
+            .topology_at
+            .as_deref()
+            .map(str::parse::<Address>)
+            .transpose()?;
+        let founding = Founding {
+            constants,
+            home,
+            within: ASK_WITHIN,
+            ..Founding::default()
+        };
+        let joined = join(&urls, founding, self.clock()).await?;
+        if let Some(token) = self.after
+            && joined.topology.founded <= token.epoch()
+        {
+            return Err(RingError::TooLate(joined.topology.id.clone()));
+        }
+        let client = Client::builder().redis(urls).max_lease(self.max_lease);
+        let client = client.servers_are_new(self.servers_are_new).build().await?;
+        Ok(Status::of(&client, Some(joined.founded_now)).await)
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        match self.after {
+            Some(token) => Arc::new(After::new(token.epoch())),
+            None => Arc::new(BootClock),
+        }
+    }
+}
+
+impl ShowStatus {
+    /// Looks, and founds nothing.
+    async fn look(&self) -> Result<Status, RingError> {
+        let urls = self.seeds.urls()?;
+        // A lease that no topology can be founded with.
+        let constants = constants(Duration::ZERO);
+        let founding = Founding {
+            constants,
+            within: ASK_WITHIN,
+            ..Founding::default()
+        };
+        let joined =
+            join(&urls, founding, Arc::new(BootClock))
+                .await
+                .map_err(|error| match error {
+                    RingError::Topology(TopologyError::Founding(_)) => RingError::None,
+                    other => other,
+                })?;
+        let max_lease = joined.topology.constants.max_lease();
+        let client = Client::builder()
+            .redis(urls)
+            .max_lease(max_lease)
+            .build()
+            .await?;
+        Ok(Status::of(&client, None).await)
+    }
+}
+
+async fn join(
+    urls: &[String],
+    founding: Founding,
+    clock: Arc<dyn Clock>,
+) -> Result<Joined, RingError> {
+    let random = Arc::new(Random::from_os());
+    let me = ClientId(random.id());
+    let seeds: Result<Vec<_>, AddressError> = urls
+        .iter()
+        .map(|url| Ok(RedisOptions::new(url.parse()?, me)))
+        .collect();
+    Ok(connect(seeds?, founding, clock, random, me).await?)
+}
+
+fn constants(max_lease: Duration) -> Constants {
+    let max_lease_ms = u64::try_from(max_lease.as_millis()).unwrap_or(u64::MAX);
+    Constants {
+        max_lease_ms,
+        ..Constants::default()
+    }
+}
+
+/// A token, as a resource wrote it down.
+fn token(text: &str) -> Result<Token, String> {
+    let number: u64 = text.parse().map_err(|_| "a token is a number".to_owned())?;
+    let token = Token::from_number(number);
+    // One more epoch is needed for each change to come.
+    if token.epoch().0 + 1 >= EPOCH_MAX {
+        return Err("a token is less than 2^63, and of an epoch that others can follow".to_owned());
+    }
+    Ok(token)
+}
+
+/// A clock on whose dates epochs begin after a given one.
+///
+/// Epochs follow the date, so that they rise although all memory of the last is gone. That fails
+/// where more epochs were used than the date accounts for, or where the date went back.
+#[derive(Debug)]
+struct After {
+    ahead: Duration,
+}
+
+impl After {
+    /// A tick of the date, by which epochs are counted.
+    const EPOCH: Duration = Duration::from_secs(10);
+
+    fn new(epoch: Epoch) -> Self {
+        let date = Epoch::after(Epoch::default(), BootClock.unix()).unwrap_or_default();
+        let missing = (epoch.0 + 1).saturating_sub(date.0);
+        let missing = u32::try_from(missing).expect("an epoch has 28 bits");
+        Self {
+            ahead: Self::EPOCH * missing,
+        }
+    }
+}
+
+impl Clock for After {
+    fn now(&self) -> ringfence_client::Instant {
+        BootClock.now()
+    }
+
+    fn unix(&self) -> Duration {
+        BootClock.unix() + self.ahead
+    }
+}

@@ -1,0 +1,98 @@
+//! Columns of text, for people.
+
+use std::fmt;
+
+/// Rows of cells, each column as wide as its widest cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings.
+    pub(crate) fn new(headings: &[&str]) -> Self {
+        Self {
+            rows: vec![headings.iter().map(ToString::to_string).collect()],
+        }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Whether the cells below the heading are numbers, or nothing at all.
+    fn is_numeric(&self, column: usize) -> bool {
+        let cells = self.rows[1..].iter().filter_map(|row| row.get(column));
+        let numeric =
+            |cell: &str| cell.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+        cells.map(String::as_str).all(numeric)
+    }
+}
+
+impl fmt::Display for Table {
+    /// Numbers to the right, text to the left, two spaces between; no space at a line's end.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.rows {
+            let cells = row.iter().enumerate().map(|(column, cell)| {
+                let width = self.width(column);
+                if self.is_numeric(column) {
+                    format!("{cell:>width$}")
+                } else {
+                    format!("{cell:<width$}")
+                }
+            });
+            writeln!(
+                formatter,
+                "{}",
+                cells.collect::<Vec<_>>().join("  ").trim_end()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// `number` with a comma between thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let group = |(at, digit): (usize, char)| {
+        let comma = at > 0 && (digits.len() - at).is_multiple_of(3);
+        [comma.then_some(','), Some(digit)].into_iter().flatten()
+    };
+    digits.chars().enumerate().flat_map(group).collect()
+}
+
+/// A part of 1, in percent.
+pub(crate) fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_they_need_be() {
+        let mut table = Table::new(&["shard", "load", "state"]);
+        table.row(["a", "9.1 %", "ok"].map(String::from));
+        table.row(["bb", "90.9 %", "unreachable"].map(String::from));
+        assert_eq!(
+            table.to_string(),
+            "shard    load  state\na       9.1 %  ok\nbb     90.9 %  unreachable\n"
+        );
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        let shown = [0, 12, 999, 1_000, 12_345, 1_234_567].map(grouped);
+        assert_eq!(shown, ["0", "12", "999", "1,000", "12,345", "1,234,567"]);
+    }
+}

@@ -1,0 +1,254 @@
+//! `ringfence demo`: it passes, it can fail, it repeats itself, and it leaves nothing behind.
+#![cfg(feature = "cli")]
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod binary;
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Stdio},
+};
+
+use binary::{Output, command, ringfence, ringfence_with};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use ringfence_test_support::Servers;
+use serde_json::Value;
+use tokio::time::Instant;
+
+fn demo(args: &[&str]) -> Output {
+    ringfence(&[&["demo"], args].concat())
+}
+
+/// The report of a run whose audit found nothing.
+fn passed(output: &Output) -> Value {
+    assert_eq!((output.code, &*output.stderr), (0, ""), "{output:?}");
+    let report: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(report["audit"]["ok"], true, "{report}");
+    assert!(report["deductions"].as_u64().unwrap() > 0, "{report}");
+    report
+}
+
+fn sum(report: &Value, part: &str) -> f64 {
+    let shards = report["shards"].as_array().unwrap();
+    shards
+        .iter()
+        .map(|shard| shard[part].as_f64().unwrap())
+        .sum()
+}
+
+#[test]
+fn a_simulated_run_repeats_itself_to_the_byte() {
+    let run = |seed: &str| demo(&["--seed", seed, "--for", "2s", "--json"]);
+    let (once, again, other) = (run("7"), run("7"), run("8"));
+    assert_eq!(passed(&once)["time"], "simulated");
+    assert_eq!(once.stdout, again.stdout);
+    assert_ne!(once.stdout, other.stdout);
+}
+
+#[test]
+fn a_simulated_hold_is_as_long_as_its_three_round_trips() {
+    let report = passed(&demo(&["--seed", "7", "--for", "2s", "--json"]));
+    let hold_us = report["hold_us"]["p50"].as_u64().unwrap();
+    // Each way takes 1 to 3 ms; a release may wait for a batch that is out.
+    assert!((6_000..=24_000).contains(&hold_us), "{hold_us}");
+}
+
+#[test]
+fn a_simulated_run_takes_hardly_any_time() {
+    let begun = Instant::now();
+    passed(&demo(&[
+        "--seed",
+        "7",
+        "--for",
+        "1m",
+        "--workers",
+        "8",
+        "--json",
+    ]));
+    assert!(begun.elapsed().as_secs() < 30);
+}
+
+#[test]
+fn a_run_in_real_time_passes() {
+    let report = passed(&demo(&["--for", "500ms", "--json"]));
+    assert_eq!(report["time"], "real");
+    assert!(report["seconds"].as_f64().unwrap() >= 0.5, "{report}");
+    assert!(
+        report["wait_us"]["p50"].as_u64() <= report["wait_us"]["p99"].as_u64(),
+        "{report}"
+    );
+    assert!(
+        report["hold_us"]["p99"].as_u64() <= report["hold_us"]["p999"].as_u64(),
+        "{report}"
+    );
+    assert!((sum(&report, "share") - 1.0).abs() < 1e-9, "{report}");
+    assert!((sum(&report, "fair_share") - 1.0).abs() < 1e-9, "{report}");
+    assert_eq!(
+        sum(&report, "deductions"),
+        report["deductions"].as_f64().unwrap()
+    );
+}
+
+#[test]
+fn without_locks_deductions_are_lost_and_named() {
+    for time in [&["--seed", "7"][..], &["--shards", "2"]] {
+        let args = [time, &["--for", "500ms", "--unsafe-no-lock"]].concat();
+        let shown = demo(&args);
+        assert_eq!(shown.code, 1, "{shown:?}");
+        assert!(shown.stdout.contains("WITHOUT LOCKS"), "{shown:?}");
+        assert!(shown.stdout.contains("audit: FAILED"), "{shown:?}");
+        assert!(shown.stdout.contains("account 0: lost: "), "{shown:?}");
+        assert!(
+            shown.stdout.contains("account 0: overwritten: op "),
+            "{shown:?}"
+        );
+
+        let failed = demo(&[&args[..], &["--json"]].concat());
+        assert_eq!(failed.code, 1);
+        let report: Value = serde_json::from_str(&failed.stdout).unwrap();
+        assert_eq!(report["audit"]["ok"], false);
+        let violations = report["audit"]["violations"].as_array().unwrap();
+        let lost = violations
+            .iter()
+            .find(|violation| violation["kind"] == "lost")
+            .unwrap();
+        assert_eq!(
+            (&lost["account"], &lost["of"]["token"]),
+            (&0.into(), &Value::Null)
+        );
+    }
+}
+
+#[test]
+fn an_empty_account_is_left_alone() {
+    let report = passed(&demo(&[
+        "--seed",
+        "7",
+        "--accounts",
+        "1",
+        "--coins",
+        "10",
+        "--json",
+    ]));
+    assert!(report["refused_empty"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["deductions"].as_u64().unwrap() <= 10, "{report}");
+}
+
+#[test]
+fn its_own_servers_end_with_the_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let environment = [("TMPDIR", dir.path().to_str().unwrap())];
+    let args = ["demo", "--spawn-redis", "3", "--for", "1s", "--json"];
+    let report = passed(&ringfence_with(&args, &environment));
+    assert_eq!(report["shards"].as_array().unwrap().len(), 3);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(processes_in(dir.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_run_on_given_servers_leaves_no_key_of_its_own() {
+    let servers = Servers::spawn(3).await;
+    // It is founded, so that the run need not wait for grace.
+    servers.client().await.close().await;
+    let urls = servers.urls();
+    let report = demo(&[
+        "--redis", &urls[0], &urls[1], &urls[2], "--for", "500ms", "--json",
+    ]);
+    assert_eq!(report.code, 0, "{report:?}");
+    for index in 0..3 {
+        let left: Vec<String> = servers.ask(index, &["KEYS", "ringfence-demo:*"]).await;
+        assert_eq!(left, [""; 0]);
+        let locks: Vec<String> = servers.ask(index, &["KEYS", "ringfence:{*"]).await;
+        assert_eq!(locks, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn grace_is_waited_for_and_said() {
+    let servers = Servers::spawn(1).await;
+    let url = &servers.urls()[0];
+    let init = ringfence(&["ring", "init", "--max-lease", "6s", "--redis", url]);
+    assert_eq!(init.code, 0, "{init:?}");
+    let begun = Instant::now();
+    let shown = demo(&["--redis", url, "--for", "200ms", "--json"]);
+
+    let waited = begun.elapsed().as_secs_f64();
+    assert_eq!(shown.code, 0, "{shown:?}");
+    let said = "shard a came back or is new: new locks in ";
+    assert_eq!(shown.stderr.matches(said).count(), 1, "{shown:?}");
+    let report: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let ran = report["seconds"].as_f64().unwrap();
+    assert!(
+        ran + 1.0 < waited,
+        "the wait is no part of the run: {ran} of {waited} s"
+    );
+}
+
+#[tokio::test]
+async fn a_silent_server_is_named() {
+    let mut servers = Servers::spawn(2).await;
+    servers.client().await.close().await;
+    servers.servers[1].kill();
+    let (up, down) = (&servers.urls()[0], &servers.urls()[1]);
+    let failed = demo(&["--redis", up, down, "--for", "200ms"]);
+    assert_eq!((failed.code, &*failed.stdout), (1, ""), "{failed:?}");
+    assert!(failed.stderr.contains(&format!("{down}/0")), "{failed:?}");
+}
+
+#[test]
+fn an_interrupted_run_is_audited() {
+    let args = ["demo", "--spawn-redis", "1", "--for", "1m", "--json"];
+    let mut run = command(&args)
+        .env("RUST_LOG", "ringfence=info")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&mut run, "the run has begun");
+    kill(Pid::from_raw(run.id() as i32), Signal::SIGINT).unwrap();
+
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["audit"]["ok"], true);
+    assert!(report["seconds"].as_f64().unwrap() < 50.0);
+}
+
+#[test]
+fn an_interrupted_wait_for_grace_is_no_run() {
+    // Servers that are not said to be new have a grace.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let servers = runtime.block_on(Servers::spawn(1));
+    let args = ["demo", "--redis", &servers.urls()[0]];
+    let mut run = command(&args)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&mut run, "new locks in");
+    kill(Pid::from_raw(run.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(run.wait_with_output().unwrap().status.code(), Some(1));
+    let left: Vec<String> = runtime.block_on(servers.ask(0, &["KEYS", "ringfence-demo:*"]));
+    assert_eq!(left, [""; 0]);
+}
+
+/// Reads what `run` logs until it says `words`.
+fn wait_for(run: &mut Child, words: &str) {
+    let mut lines = BufReader::new(run.stderr.as_mut().unwrap()).lines();
+    let said = lines.any(|line| line.unwrap().contains(words));
+    assert!(said, "it ended without saying {words:?}");
+}
+
+/// Command lines of processes that have to do with `dir`.
+fn processes_in(dir: &Path) -> Vec<String> {
+    let dir = dir.to_str().unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(dir)).collect()
+}
