@@ -1,0 +1,290 @@
+//! The same scripts from a bare loop of the redis crate, on one multiplexed connection: no engine,
+//! no driver, no link.
+//!
+//! `pipelined`: one task sends the acquires of all locks in calls of up to [`BATCH_MAX`], all calls
+//! in one write, then the releases the same way. `single`: one task a lock, one EVALSHA an operation,
+//! so that as many are in flight as there are locks.
+//!
+//! The scripts are put together from their files as the coordinator does it; that it is still done
+//! so is checked by asking the server for their hashes, which it has from the client.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use async_trait::async_trait;
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, Script, Value, aio::MultiplexedConnection};
+use ringfence_client::Client;
+use ringfence_coordinator::{
+    ids::{ClientId, Life, MapVersion, Nonce},
+    limits::{BATCH_MAX, COUNTER_MAX},
+    name::{Label, LockKey, Namespace},
+};
+use ringfence_ring::SlotCount;
+
+use super::{Contender, Failure, LEASE, Worker, one_each};
+
+macro_rules! lua {
+    ($name:literal) => {
+        include_str!(concat!(
+            "../../../../coordinator/src/shard/redis/lua/",
+            $name,
+            ".lua"
+        ))
+    };
+}
+
+/// Commands that may wait for the connection: all of them.
+const BUFFER: usize = 2048;
+
+/// The one shard of a client's topology: what a request to it has to say.
+#[derive(Clone)]
+pub(super) struct OneShard {
+    pub(super) client: ClientId,
+    pub(super) label: Label,
+    pub(super) map: MapVersion,
+    life: Life,
+    slots: SlotCount,
+    sequence: Arc<AtomicU64>,
+}
+
+impl OneShard {
+    /// The shard that `client` armed and settled.
+    pub(super) fn of(client: &Client) -> Result<Self, Failure> {
+        let topology = client.topology();
+        let shard = topology
+            .shards
+            .values()
+            .next()
+            .ok_or("a topology without shards")?;
+        let bits = u128::from(std::process::id()) << 64 | 0x0062_656e_6368;
+        Ok(Self {
+            client: ClientId(bits),
+            label: Label::new("bench/1234"),
+            map: shard.changed,
+            life: shard.life.clone(),
+            slots: topology.table.slots(),
+            sequence: Arc::default(),
+        })
+    }
+
+    pub(super) fn key(&self, key: &str) -> Result<LockKey, Failure> {
+        Ok(LockKey::new(
+            &Namespace::default(),
+            key.as_bytes(),
+            self.slots,
+        )?)
+    }
+
+    pub(super) fn nonce(&self) -> Nonce {
+        Nonce {
+            client: self.client,
+            sequence: self.sequence.fetch_add(1, Relaxed),
+        }
+    }
+}
+
+pub(crate) struct Scripts {
+    batching: Batching,
+    calls: Arc<Calls>,
+    connection: MultiplexedConnection,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Batching {
+    Pipelined,
+    Single,
+}
+
+impl Scripts {
+    pub(crate) async fn pipelined(url: &str, shard: OneShard) -> Result<Self, Failure> {
+        Self::new(Batching::Pipelined, url, shard).await
+    }
+
+    pub(crate) async fn single(url: &str, shard: OneShard) -> Result<Self, Failure> {
+        Self::new(Batching::Single, url, shard).await
+    }
+
+    async fn new(batching: Batching, url: &str, shard: OneShard) -> Result<Self, Failure> {
+        let config = AsyncConnectionConfig::new().set_pipeline_buffer_size(BUFFER);
+        let server = redis::Client::open(url)?;
+        let mut connection = server
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?;
+        let calls = Calls::new(shard);
+        let mut known = redis::cmd("SCRIPT");
+        known
+            .arg("EXISTS")
+            .arg(calls.acquire.get_hash())
+            .arg(calls.release.get_hash());
+        let known: Vec<bool> = known.query_async(&mut connection).await?;
+        if known != [true, true] {
+            let reason = "the coordinator's scripts are no longer put together as Calls::new does";
+            return Err(reason.into());
+        }
+        Ok(Self {
+            batching,
+            calls: Arc::new(calls),
+            connection,
+        })
+    }
+}
+
+#[async_trait]
+impl Contender for Scripts {
+    fn name(&self) -> &'static str {
+        match self.batching {
+            Batching::Pipelined => "pipelined",
+            Batching::Single => "single",
+        }
+    }
+
+    fn what(&self) -> &'static str {
+        match self.batching {
+            Batching::Pipelined => "our scripts from a bare loop, 128 a call, calls pipelined",
+            Batching::Single => "our scripts from bare loops, one lock a call, calls pipelined",
+        }
+    }
+
+    async fn workers(&self, locks: usize) -> Result<Vec<Box<dyn Worker>>, Failure> {
+        let lock = |lock: usize| self.calls.lock(&format!("{}:{lock}", self.name()));
+        let worker = |locks| Loop {
+            calls: self.calls.clone(),
+            connection: self.connection.clone(),
+            locks,
+        };
+        match self.batching {
+            Batching::Pipelined => {
+                let locks = (0..locks).map(lock).collect::<Result<_, _>>()?;
+                Ok(vec![Box::new(worker(locks))])
+            }
+            Batching::Single => one_each(locks, |index| Ok(worker(vec![lock(index)?]))),
+        }
+    }
+}
+
+/// A lock as the scripts see it.
+struct Lock {
+    record: Vec<u8>,
+    nonce: Vec<u8>,
+}
+
+/// Makes the script calls.
+struct Calls {
+    acquire: Script,
+    release: Script,
+    shard: OneShard,
+    replid: String,
+    /// quiet, ctr, state, slots: the keys that acquire wants before the records.
+    keys: [String; 4],
+}
+
+impl Calls {
+    fn new(shard: OneShard) -> Self {
+        let whole = |shared: &[&str], body: &str| {
+            let (shebang, rest) = body.split_once('\n').unwrap_or((body, ""));
+            Script::new(&format!("{shebang}\n{}\n{rest}", shared.join("\n")))
+        };
+        let shared = [lua!("life"), lua!("slot"), lua!("record")];
+        let life = shard.life.as_str();
+        Self {
+            acquire: whole(&shared, lua!("acquire")),
+            release: whole(&shared[..1], lua!("release")),
+            replid: life.split(':').nth(1).unwrap_or_default().to_owned(),
+            keys: ["quiet", "ctr", "state", "slots"]
+                .map(|part| format!("ringfence:life:{life}:{part}")),
+            shard,
+        }
+    }
+
+    fn lock(&self, key: &str) -> Result<Lock, Failure> {
+        let record = [b"ringfence:", self.shard.key(key)?.text()].concat();
+        Ok(Lock {
+            record,
+            nonce: Vec::new(),
+        })
+    }
+
+    /// Takes `locks`, each for a new nonce.
+    fn acquire(&self, locks: &mut [Lock]) -> Cmd {
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(self.acquire.get_hash())
+            .arg(self.keys.len() + locks.len());
+        call.arg(&self.keys[..])
+            .arg(records(locks))
+            .arg(&self.replid)
+            .arg(self.shard.map.0)
+            .arg(COUNTER_MAX);
+        let mut head = Vec::with_capacity(64);
+        for (lock, offset) in locks.iter_mut().zip(1..) {
+            lock.nonce.clear();
+            self.shard.nonce().push_text(&mut lock.nonce);
+            head.clone_from(&lock.nonce);
+            let rest = format!("|{}|{offset}", self.shard.label);
+            head.extend_from_slice(rest.as_bytes());
+            call.arg(&head[..]).arg(LEASE.as_millis() as u64);
+        }
+        call
+    }
+
+    fn release(&self, locks: &[Lock]) -> Cmd {
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(self.release.get_hash())
+            .arg(1 + locks.len())
+            .arg(&self.keys[1]);
+        call.arg(records(locks)).arg(&self.replid);
+        call.arg(locks.iter().map(|lock| &lock.nonce[..]).collect::<Vec<_>>());
+        call
+    }
+}
+
+fn records(locks: &[Lock]) -> Vec<&[u8]> {
+    locks.iter().map(|lock| &lock.record[..]).collect()
+}
+
+struct Loop {
+    calls: Arc<Calls>,
+    connection: MultiplexedConnection,
+    locks: Vec<Lock>,
+}
+
+#[async_trait]
+impl Worker for Loop {
+    fn locks(&self) -> usize {
+        self.locks.len()
+    }
+
+    async fn pair(&mut self) -> Result<(), Failure> {
+        let mut acquires = redis::pipe();
+        for locks in self.locks.chunks_mut(BATCH_MAX) {
+            acquires.add_command(self.calls.acquire(locks));
+        }
+        // After now, quiet, token epoch and counter: 0 a lock, granted.
+        self.send(&acquires, 4, 0).await?;
+        let mut releases = redis::pipe();
+        for locks in self.locks.chunks(BATCH_MAX) {
+            releases.add_command(self.calls.release(locks));
+        }
+        // After now: 1 a lock, deleted.
+        self.send(&releases, 1, 1).await
+    }
+}
+
+impl Loop {
+    /// Sends `calls`, whose answers are to be `wanted`, once for each lock, after `skip` numbers.
+    async fn send(&mut self, calls: &Pipeline, skip: usize, wanted: i64) -> Result<(), Failure> {
+        let answers = self
+            .connection
+            .send_packed_commands(calls, 0, calls.len())
+            .await?;
+        let as_wanted = |answer: &Value| match answer {
+            Value::Array(parts) => parts[skip..].iter().all(|part| *part == Value::Int(wanted)),
+            _ => false,
+        };
+        match answers.iter().find(|answer| !as_wanted(answer)) {
+            None => Ok(()),
+            Some(answer) => Err(format!("a call was answered {answer:?}").into()),
+        }
+    }
+}

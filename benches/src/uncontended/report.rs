@@ -1,0 +1,257 @@
+//! What a run found: a table for people, JSON for machines, and the bounds.
+
+use std::{collections::BTreeMap, path::Path};
+
+use ringfence_benches::{Machine, Spread, print_table, write_json};
+use serde::Serialize;
+
+use crate::{
+    contenders::Failure,
+    measure::{Plan, Row},
+};
+
+/// Whom every other contender is compared with.
+const OURS: &str = "ringfence";
+
+/// Ringfence, under another name: what the machine does to a ratio.
+const AGAIN: &str = "ringfence-again";
+
+/// What ringfence has to reach: baseline, tasks, times its pairs a second.
+const BOUNDS: &[(&str, usize, f64)] = &[
+    ("rslock", 1, 0.85),
+    ("rslock", 64, 1.4),
+    ("rslock", 256, 1.3),
+    ("rslock", 1024, 1.3),
+    ("batched", 1, 0.8),
+    ("batched", 16, 0.8),
+    ("batched", 64, 0.8),
+    ("batched", 256, 0.8),
+    ("batched", 1024, 0.8),
+    ("pipelined", 1, 0.8),
+    ("pipelined", 16, 0.8),
+    ("pipelined", 64, 0.8),
+    ("pipelined", 256, 0.8),
+    ("pipelined", 1024, 0.8),
+];
+
+/// A bound counts on as many rounds, at least.
+const ROUNDS_MIN: usize = 5;
+
+/// Processors that others may use before the results stop to count.
+const OTHERS_MAX: f64 = 0.1;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    bench: &'static str,
+    machine: Machine,
+    /// Processors busy with neither the server nor the bench.
+    others: Spread,
+    parameters: Parameters,
+    rows: Vec<Line>,
+    /// `"ringfence/rslock@64"`: the median of the rounds' ratios of pairs a second.
+    ratios: BTreeMap<String, f64>,
+    /// The same, with the least and the greatest.
+    ratio_spreads: BTreeMap<String, Spread>,
+    bounds: Vec<Bound>,
+}
+
+#[derive(Debug, Serialize)]
+struct Parameters {
+    rounds: usize,
+    warm_up_ms: u64,
+    length_ms: u64,
+    tasks: Vec<usize>,
+}
+
+/// One contender at one number of tasks.
+#[derive(Debug, Serialize)]
+struct Line {
+    contender: &'static str,
+    what: &'static str,
+    tasks: usize,
+    pairs_per_s: Spread,
+    p50_us: f64,
+    p99_us: f64,
+    /// Processor time a pair; the median of the rounds.
+    server_cpu_us: f64,
+    client_cpu_us: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Bound {
+    ratio: String,
+    at_least: f64,
+    measured: Spread,
+    same_against_same: Option<Spread>,
+    reached: bool,
+}
+
+impl Report {
+    pub(crate) fn new(plan: &Plan, rows: &[Row]) -> Self {
+        let ratio_spreads = ratios(rows);
+        let parameters = Parameters {
+            rounds: plan.rounds,
+            warm_up_ms: plan.timing.warm_up.as_millis() as u64,
+            length_ms: plan.timing.length.as_millis() as u64,
+            tasks: plan.tasks.clone(),
+        };
+        Self {
+            bench: "uncontended",
+            machine: Machine::here(),
+            others: Spread::of(rows.iter().flat_map(|row| row.others.iter().copied())),
+            parameters,
+            rows: rows.iter().map(Line::of).collect(),
+            ratios: ratio_spreads
+                .iter()
+                .map(|(name, ratio)| (name.clone(), ratio.median))
+                .collect(),
+            bounds: bounds(&ratio_spreads),
+            ratio_spreads,
+        }
+    }
+
+    /// Prints it, and writes it to `json`.
+    pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
+        let Parameters {
+            rounds,
+            warm_up_ms,
+            length_ms,
+            ..
+        } = self.parameters;
+        println!("{}", self.machine);
+        println!("{rounds} rounds, {length_ms} ms each after {warm_up_ms} ms of warm-up");
+        println!("other work on the machine: {:.1} processors", self.others);
+        println!("median (min … max) of the rounds; CPU is processor time a pair\n");
+        self.print_rows();
+        self.print_bounds();
+        Ok(write_json(json, self)?)
+    }
+
+    fn print_rows(&self) {
+        for &tasks in &self.parameters.tasks {
+            let title = if tasks == 1 {
+                "1 task".into()
+            } else {
+                format!("{tasks} tasks")
+            };
+            let head = [
+                &title,
+                "pairs/s",
+                "p50 us",
+                "p99 us",
+                "server us",
+                "client us",
+                "ringfence is",
+            ];
+            let here = self.rows.iter().filter(|line| line.tasks == tasks);
+            let cells: Vec<Vec<String>> = here.map(|line| self.cells(line)).collect();
+            print_table(&head, &cells);
+            println!();
+        }
+        for line in self
+            .rows
+            .iter()
+            .filter(|line| line.tasks == self.parameters.tasks[0])
+        {
+            println!("{:15} {}", line.contender, line.what);
+        }
+        println!();
+    }
+
+    fn cells(&self, line: &Line) -> Vec<String> {
+        let ratio = self.ratio_spreads.get(&name_of(line.contender, line.tasks));
+        let ratio = ratio.filter(|_| line.contender != OURS);
+        vec![
+            line.contender.to_owned(),
+            format!("{:.0}", line.pairs_per_s),
+            format!("{:.0}", line.p50_us),
+            format!("{:.0}", line.p99_us),
+            format!("{:.1}", line.server_cpu_us),
+            format!("{:.1}", line.client_cpu_us),
+            ratio.map_or_else(String::new, |ratio| format!("{ratio:.2} x")),
+        ]
+    }
+
+    fn print_bounds(&self) {
+        if self.bounds.is_empty() {
+            return;
+        }
+        let head = ["bound", "at least", "measured", "same against same", ""];
+        let cells = self.bounds.iter().map(|bound| {
+            let same = bound.same_against_same;
+            vec![
+                bound.ratio.clone(),
+                format!("{:.2}", bound.at_least),
+                format!("{:.2}", bound.measured),
+                same.map_or_else(String::new, |same| format!("{same:.2}")),
+                if bound.reached {
+                    "reached"
+                } else {
+                    "NOT REACHED"
+                }
+                .to_owned(),
+            ]
+        });
+        print_table(&head, &cells.collect::<Vec<_>>());
+        if self.parameters.rounds < ROUNDS_MIN {
+            println!("fewer than {ROUNDS_MIN} rounds: none of this counts");
+        }
+        if self.others.median > OTHERS_MAX {
+            println!("the machine was busy with other work: none of this counts");
+        }
+        println!();
+    }
+}
+
+impl Line {
+    fn of(row: &Row) -> Self {
+        let quantile = |part| row.latencies.value_at_quantile(part) as f64 / 1000.0;
+        let median = |values: &Vec<f64>| Spread::of(values.iter().copied()).median;
+        Self {
+            contender: row.contender,
+            what: row.what,
+            tasks: row.tasks,
+            pairs_per_s: Spread::of(row.pairs_per_s.iter().copied()),
+            p50_us: quantile(0.5),
+            p99_us: quantile(0.99),
+            server_cpu_us: median(&row.server_us),
+            client_cpu_us: median(&row.client_us),
+        }
+    }
+}
+
+/// Ours against everybody else's, round by round, by name.
+fn ratios(rows: &[Row]) -> BTreeMap<String, Spread> {
+    let ours = |tasks| {
+        rows.iter()
+            .find(|row| row.contender == OURS && row.tasks == tasks)
+    };
+    let others = rows.iter().filter(|row| row.contender != OURS);
+    let ratio = |other: &Row| {
+        let ratio = Spread::of_ratios(&ours(other.tasks)?.pairs_per_s, &other.pairs_per_s);
+        Some((name_of(other.contender, other.tasks), ratio))
+    };
+    others.filter_map(ratio).collect()
+}
+
+fn name_of(baseline: &str, tasks: usize) -> String {
+    let baseline = if baseline == AGAIN { OURS } else { baseline };
+    format!("{OURS}/{baseline}@{tasks}")
+}
+
+fn bounds(ratios: &BTreeMap<String, Spread>) -> Vec<Bound> {
+    let bound = |&(baseline, tasks, at_least): &(&str, usize, f64)| {
+        let ratio = name_of(baseline, tasks);
+        let measured = *ratios.get(&ratio)?;
+        let same_against_same = ratios.get(&name_of(AGAIN, tasks)).copied();
+        let reached = measured.median >= at_least;
+        Some(Bound {
+            ratio,
+            at_least,
+            measured,
+            same_against_same,
+            reached,
+        })
+    };
+    BOUNDS.iter().filter_map(bound).collect()
+}
