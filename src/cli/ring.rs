@@ -5,9 +5,7 @@ mod status;
 use std::{sync::Arc, time::Duration};
 
 use clap::{Args, Subcommand};
-use ringfence_client::{
-    BootClock, BuildError, Client, Clock, Constants, Epoch, Token, TopologyError,
-};
+use ringfence_client::{BootClock, BuildError, Client, Constants, Token, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
     limits::EPOCH_MAX,
@@ -119,12 +117,13 @@ impl Init {
             .map(str::parse::<Address>)
             .transpose()?;
         let founding = Founding {
+            after: self.after.map(Token::epoch).unwrap_or_default(),
             constants,
             home,
             within: ASK_WITHIN,
             ..Founding::default()
         };
-        let joined = join(&urls, founding, self.clock()).await?;
+        let joined = join(&urls, founding).await?;
         if let Some(token) = self.after
             && joined.topology.founded <= token.epoch()
         {
@@ -134,55 +133,35 @@ impl Init {
         let client = client.servers_are_new(self.servers_are_new).build().await?;
         Ok(Status::of(&client, Some(joined.founded_now)).await)
     }
-
-    fn clock(&self) -> Arc<dyn Clock> {
-        match self.after {
-            Some(token) => Arc::new(After::new(token.epoch())),
-            None => Arc::new(BootClock),
-        }
-    }
 }
 
 impl ShowStatus {
     /// Looks, and founds nothing.
     async fn look(&self) -> Result<Status, RingError> {
         let urls = self.seeds.urls()?;
-        // A lease that no topology can be founded with.
-        let constants = constants(Duration::ZERO);
         let founding = Founding {
-            constants,
+            allowed: false,
             within: ASK_WITHIN,
             ..Founding::default()
         };
-        let joined =
-            join(&urls, founding, Arc::new(BootClock))
-                .await
-                .map_err(|error| match error {
-                    RingError::Topology(TopologyError::Founding(_)) => RingError::None,
-                    other => other,
-                })?;
-        let max_lease = joined.topology.constants.max_lease();
-        let client = Client::builder()
-            .redis(urls)
-            .max_lease(max_lease)
-            .build()
-            .await?;
+        join(&urls, founding).await?;
+        let client = Client::builder().redis(urls).build().await?;
         Ok(Status::of(&client, None).await)
     }
 }
 
-async fn join(
-    urls: &[String],
-    founding: Founding,
-    clock: Arc<dyn Clock>,
-) -> Result<Joined, RingError> {
+async fn join(urls: &[String], founding: Founding) -> Result<Joined, RingError> {
+    let clock = Arc::new(BootClock);
     let random = Arc::new(Random::from_os());
     let me = ClientId(random.id());
     let seeds: Result<Vec<_>, AddressError> = urls
         .iter()
         .map(|url| Ok(RedisOptions::new(url.parse()?, me)))
         .collect();
-    Ok(connect(seeds?, founding, clock, random, me).await?)
+    match connect(seeds?, founding, clock, random, me).await {
+        Err(TopologyError::Absent) => Err(RingError::None),
+        joined => Ok(joined?),
+    }
 }
 
 fn constants(max_lease: Duration) -> Constants {
@@ -202,37 +181,4 @@ fn token(text: &str) -> Result<Token, String> {
         return Err("a token is less than 2^63, and of an epoch that others can follow".to_owned());
     }
     Ok(token)
-}
-
-/// A clock on whose dates epochs begin after a given one.
-///
-/// Epochs follow the date, so that they rise although all memory of the last is gone. That fails
-/// where more epochs were used than the date accounts for, or where the date went back.
-#[derive(Debug)]
-struct After {
-    ahead: Duration,
-}
-
-impl After {
-    /// A tick of the date, by which epochs are counted.
-    const EPOCH: Duration = Duration::from_secs(10);
-
-    fn new(epoch: Epoch) -> Self {
-        let date = Epoch::after(Epoch::default(), BootClock.unix()).unwrap_or_default();
-        let missing = (epoch.0 + 1).saturating_sub(date.0);
-        let missing = u32::try_from(missing).expect("an epoch has 28 bits");
-        Self {
-            ahead: Self::EPOCH * missing,
-        }
-    }
-}
-
-impl Clock for After {
-    fn now(&self) -> ringfence_client::Instant {
-        BootClock.now()
-    }
-
-    fn unix(&self) -> Duration {
-        BootClock.unix() + self.ahead
-    }
 }

@@ -37,6 +37,9 @@ pub enum TopologyError {
         /// What was found.
         reason: String,
     },
+    /// There is none, and none was to be founded.
+    #[error("no topology on these servers")]
+    Absent,
     /// The addresses given do not make one topology. The message names them.
     #[error("{0}")]
     Seeds(String),
@@ -54,6 +57,7 @@ impl TopologyError {
         match self {
             Self::Unreachable { .. } => true,
             Self::RecoverNeeded { .. }
+            | Self::Absent
             | Self::Seeds(_)
             | Self::Founding(_)
             | Self::Malformed(_) => false,

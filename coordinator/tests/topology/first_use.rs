@@ -160,10 +160,22 @@ async fn a_founding_keeps_to_what_it_is_given() {
         16_384 * 3 / 4
     );
 
-    let later = join(servers.seeds()).await.unwrap();
-    assert_eq!(later.topology.constants, constants);
-    let told = |word: &str| later.warnings.iter().any(|warning| warning.contains(word));
-    assert!(told("max_lease 5s"), "{:?}", later.warnings);
+    let told = |warnings: &[String]| warnings.iter().any(|it| it.contains("max_lease 5s"));
+    let unasked = join(servers.seeds()).await.unwrap();
+    assert_eq!(unasked.topology.constants, constants);
+    assert!(!told(&unasked.warnings), "{:?}", unasked.warnings);
+
+    let others = Constants {
+        max_lease_ms: 7_000,
+        ..constants
+    };
+    let asked = Founding {
+        constants: others,
+        ..self::founding()
+    };
+    let asked = join_with(servers.seeds(), asked).await.unwrap();
+    assert_eq!(asked.topology.constants, constants);
+    assert!(told(&asked.warnings), "{:?}", asked.warnings);
 }
 
 #[tokio::test]

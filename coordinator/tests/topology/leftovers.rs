@@ -188,16 +188,18 @@ async fn pointers_stay_where_one_member_has_a_copy() {
 }
 
 #[tokio::test]
-async fn a_pointer_stays_where_a_state_shows_that_it_was_in_use() {
+async fn pointers_stay_where_one_member_is_armed() {
     let servers = Servers::spawn(3).await;
     let pointer = format!("{NOBODYS} {}", servers.addresses()[0]);
     servers.set(1, POINTER, &pointer).await;
-    let key = servers.key_of_life(1, "state").await;
+    servers.set(2, POINTER, &pointer).await;
+    let key = servers.key_of_life(2, "state").await;
     let arm = redis::Cmd::hset(&key, "arm", 7);
-    arm.exec_async(&mut servers.raw(1).await).await.unwrap();
-    recover_needed(join(servers.seeds()).await);
-    assert_eq!(servers.get(1, POINTER).await, Some(pointer));
-    assert_eq!(servers.pointers().await[2], None);
+    arm.exec_async(&mut servers.raw(2).await).await.unwrap();
+    let error = recover_needed(join(servers.seeds()).await);
+    assert!(error.contains(&servers.addresses()[2]), "{error}");
+    assert_eq!(servers.get(1, POINTER).await.as_ref(), Some(&pointer));
+    assert_eq!(servers.get(2, POINTER).await.as_ref(), Some(&pointer));
 }
 
 #[tokio::test]
@@ -229,6 +231,26 @@ async fn a_claim_of_an_earlier_life_is_given_up_if_nobody_used_it() {
         servers.pointers().await,
         vec![Some(joined.topology.id.clone()); 3]
     );
+}
+
+#[tokio::test]
+async fn a_claim_of_an_earlier_life_stays_while_a_member_is_silent() {
+    let mut servers = Servers::spawn_saving(3).await;
+    servers
+        .found_until(|step| matches!(step, Step::Claimed { .. }))
+        .await;
+    let home = servers
+        .pointers()
+        .await
+        .iter()
+        .position(Option::is_some)
+        .unwrap();
+    servers.0[home].restart().await.unwrap();
+    servers.0[servers.others(home)[0]].stop();
+    let seed = servers.seeds().remove(home);
+    let error = join_with(vec![seed], hopeless()).await.unwrap_err();
+    assert!(error.is_retryable(), "{error}");
+    assert!(servers.get(home, RECORD).await.is_some());
 }
 
 #[tokio::test]

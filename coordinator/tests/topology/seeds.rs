@@ -2,7 +2,9 @@
 
 use ringfence_coordinator::topology::{TopologyError, redis::Founding};
 
-use crate::servers::{RECORD, Servers, founding, hopeless, join, join_with, members, options};
+use crate::servers::{
+    POINTER, RECORD, Servers, founding, hopeless, join, join_with, members, options,
+};
 
 #[tokio::test]
 async fn a_subset_of_the_seeds_gives_the_whole_membership() {
@@ -174,6 +176,17 @@ async fn a_home_that_others_know_by_another_name_is_the_same_home() {
         "{:?}",
         joined.warnings
     );
+}
+
+#[tokio::test]
+async fn a_home_is_known_by_its_record_where_its_address_leads_nowhere() {
+    let servers = Servers::spawn(2).await;
+    let topology = servers.found().await.topology;
+    let pointer = format!("{} redis://127.0.0.1:1/0", topology.id);
+    for place in 0..2 {
+        servers.set(place, POINTER, &pointer).await;
+    }
+    assert_eq!(join(servers.seeds()).await.unwrap().topology, topology);
 }
 
 #[tokio::test]

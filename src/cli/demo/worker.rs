@@ -11,6 +11,7 @@ use std::{
 use hdrhistogram::Histogram;
 use rand::{RngExt, rngs::StdRng};
 use ringfence_client::{AcquireError, Client, Clock, Instant, ReleaseAnswer, Token};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -24,6 +25,10 @@ const DEDUCTIONS_MAX: u64 = 8_000_000;
 
 /// Coins in one deduction, at most.
 const AMOUNT_MAX: i64 = 3;
+
+/// Between reading and writing, where no lock is held: what waiting for a server takes, so that
+/// somebody else is sure to come in between.
+const UNLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
 /// Longer waits and holds are counted as this long.
 const TIME_MAX: Duration = Duration::from_secs(3600);
@@ -158,8 +163,7 @@ impl Worker {
             return Ok(());
         }
         if token.is_none() {
-            // Lets somebody else have a turn, as any wait for a server would.
-            tokio::task::yield_now().await;
+            sleep(UNLOCKED_PAUSE).await;
         }
         self.deductions += 1;
         let op = OpId {

@@ -39,7 +39,7 @@ impl FirstUse {
             Status::Creating if record.home.life == trace.server.life => {
                 self.finish(&record, home).await
             }
-            Status::Creating => self.give_up_old(&record, &home, survey).await,
+            Status::Creating => self.give_up_old(&record, &home).await,
         }
     }
 
@@ -49,6 +49,9 @@ impl FirstUse {
         survey: &Survey,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         survey.check_complete(MUST_ALL_ANSWER)?;
+        if !self.founding.allowed {
+            return Err(TopologyError::Absent);
+        }
         let home = self.home_to_be(survey);
         let mut creating = Topology::found(self.blueprint(home, survey))?;
         creating.status = Status::Creating;
@@ -104,7 +107,7 @@ impl FirstUse {
             id: self.random.id(),
             engine: self.engine,
             unix: self.clock.unix(),
-            after: survey.greatest(),
+            after: survey.greatest().max(self.founding.after),
             constants: self.founding.constants,
             slots: self.founding.slots,
             home: Home {
@@ -169,23 +172,15 @@ impl FirstUse {
     }
 
     /// Takes back a founding that its home remembers from an earlier life: it cannot be finished
-    /// any more. Nobody used it, unless somebody has a copy.
+    /// any more. Every member must answer: nobody used it, unless one of them has a copy.
     async fn give_up_old(
         &self,
         creating: &Topology,
         home: &Member,
-        survey: &Survey,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
-        survey.check_complete(MUST_ALL_ANSWER)?;
-        self.check_unused(&creating.id, home, survey)?;
         for entry in creating.shards.values() {
-            if self
-                .members
-                .at(&entry.address)?
-                .trace()
-                .await?
-                .used(&creating.id)
-            {
+            let member = self.members.at(&entry.address)?;
+            if member.trace().await?.used(&creating.id) {
                 return Err(in_use(&creating.id, home, &entry.address));
             }
         }

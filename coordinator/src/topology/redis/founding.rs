@@ -4,13 +4,17 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use ringfence_ring::{SlotCount, Weight};
 
-use crate::{shard::redis::Address, topology::Constants};
+use crate::{ids::Epoch, shard::redis::Address, topology::Constants};
 
 /// What to found, if the servers carry no topology yet, and how patiently.
 ///
 /// Of a topology that is there already nothing changes: it stays as it was founded.
 #[derive(Clone, Debug)]
 pub struct Founding {
+    /// Whether to found a topology at all, or only to look for one.
+    pub allowed: bool,
+    /// The greatest epoch that is known to have been used, where no trace of it is left.
+    pub after: Epoch,
     /// What stays as it is for good.
     pub constants: Constants,
     /// How many slots keys are spread over.
@@ -29,9 +33,11 @@ pub struct Founding {
 }
 
 impl Default for Founding {
-    /// Default constants and slots, weight 1, no home of its own, 10 s, and a look a second.
+    /// Allowed, with default constants and slots, weight 1, no home of its own, 10 s, and a look a second.
     fn default() -> Self {
         Self {
+            allowed: true,
+            after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
             weights: Vec::new(),

@@ -1,7 +1,7 @@
 //! What a person had better know of the topology that was found.
 
 use super::{RedisTopology, first_use::FirstUse, survey::Survey};
-use crate::topology::Topology;
+use crate::topology::{Constants, Topology};
 
 impl FirstUse {
     /// What is worth telling of `topology`, found by `survey`.
@@ -32,7 +32,8 @@ impl FirstUse {
     /// What was asked for, and is otherwise.
     fn founding_warnings(&self, topology: &Topology) -> Vec<String> {
         let mut warnings = Vec::new();
-        if topology.constants != self.founding.constants {
+        let asked = self.founding.constants;
+        if ![topology.constants, Constants::default()].contains(&asked) {
             let (max_lease, rho) = (
                 topology.constants.max_lease(),
                 topology.constants.rho_permille,

@@ -1,6 +1,15 @@
 //! Swap, copy and read.
 
+use std::sync::Arc;
+
 use super::*;
+use crate::{
+    random::Random,
+    topology::{
+        TopologyStore,
+        redis::{RedisTopology, members::Members},
+    },
+};
 
 #[tokio::test]
 async fn a_swap_looks_at_version_and_incarnation() {
@@ -123,6 +132,26 @@ async fn a_copy_raises_the_fence_and_is_listed_for_arm_to_unlink() {
         .await
         .unwrap();
     assert_eq!(lives, [server.life.as_str()]);
+}
+
+#[tokio::test]
+async fn a_record_in_creation_is_not_handed_out() {
+    let server = Server::spawn().await;
+    let claimed = server.claimed(1).await;
+    let home = Arc::new(Member::new(server.member.options().clone()));
+    let members = Arc::new(Members::new(server.member.options().clone()));
+    let random = Arc::new(Random::seeded(1));
+    let store = RedisTopology::new(&claimed, home, members, Duration::from_secs(1), random);
+    let loaded = store.load().await;
+    assert!(
+        matches!(loaded, Err(TopologyError::Unreachable { .. })),
+        "{loaded:?}"
+    );
+    store
+        .compare_and_swap(claimed.version(), &active(&claimed))
+        .await
+        .unwrap();
+    assert_eq!(*store.load().await.unwrap(), active(&claimed));
 }
 
 #[tokio::test]
