@@ -55,11 +55,11 @@ async fn a_holder_keeps_its_lock_through_a_restart() {
         sleep(2 * LEASE).await;
         assert!(guard.is_held(), "keep_records: {keep_records}");
         assert_eq!(guard.token(), token);
-        let refused = client.lock("key").try_acquire().await;
-        assert!(
-            matches!(refused, Err(AcquireError::Held { .. })),
-            "{refused:?}"
-        );
+        let refused = client.lock("key").wait(SECOND).acquire().await.unwrap_err();
+        let AcquireError::TimedOut { because, .. } = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(matches!(*because, AcquireError::Held { .. }), "{because:?}");
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
     }
 }

@@ -137,7 +137,12 @@ impl Running {
     /// Sends batches until the connection fails; `None` if told to stop, with the queue empty.
     async fn serve(&self, link: &mut dyn Link, backoff: &mut Backoff) -> Option<ShardError> {
         let mut batch = Batch::default();
+        let mut crowded = false;
         loop {
+            if crowded {
+                // Those just answered are about to ask again: let them, and send it all at once.
+                tokio::task::yield_now().await;
+            }
             let stopped = tokio::select! {
                 biased;
                 () = self.queue.gather(&mut batch) => false,
@@ -149,6 +154,7 @@ impl Running {
             if stopped && !self.queue.take(&mut batch) {
                 return None;
             }
+            crowded = batch.requests.len() > 1;
             let sent = self.around.clock.now();
             match link.call(&batch.requests).await {
                 Ok(answers) => {

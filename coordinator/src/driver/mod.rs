@@ -4,7 +4,8 @@
 //! submit ─► Queue ─► Lane: gather what came while the last batch was out ─► Link::call ─► answers
 //! ```
 //!
-//! A lane has one connection and one batch under way. Nothing is sent by a timer, nothing is kept
+//! A lane has one connection and one batch under way. Work has two lanes, by slot, so that the
+//! server has something to do while answers are on their way. Nothing is sent by a timer, nothing is kept
 //! for later while the shard is away: it is refused at once, and whoever asked decides.
 
 mod lane;
@@ -18,6 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     clock::{Clock, Instant},
+    limits::WORK_LANES,
     random::Random,
     shard::{Lane, Reply, Request, Shard, ShardError},
 };
@@ -68,7 +70,7 @@ impl Respond {
 pub struct Driver {
     id: ShardId,
     shard: Arc<dyn Shard>,
-    work: Arc<Queue>,
+    work: [Arc<Queue>; WORK_LANES],
     renew: Arc<Queue>,
     needs: Arc<Needs>,
 }
@@ -102,7 +104,8 @@ impl Driver {
             );
             queue
         };
-        let (work, renew) = (start_lane(Lane::Work), start_lane(Lane::Renew));
+        let work = std::array::from_fn(|_| start_lane(Lane::Work));
+        let renew = start_lane(Lane::Renew);
         Arc::new(Self {
             id,
             shard,
@@ -157,7 +160,10 @@ impl Driver {
         respond: Respond,
     ) -> Result<(), (Respond, ShardError)> {
         match lane {
-            Lane::Work => self.work.push(request, respond),
+            Lane::Work => {
+                let of_its_slot = request.key.slot().index() % WORK_LANES;
+                self.work[of_its_slot].push(request, respond)
+            }
             Lane::Renew | Lane::Control => self.renew.push(request, respond),
         }
     }

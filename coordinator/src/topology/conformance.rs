@@ -26,8 +26,8 @@ pub trait Fixture: Send + Sync {
     async fn open(&self) -> Arc<dyn TopologyStore>;
 }
 
-/// Makes one test of each property. The argument is a future of a
-/// [`Fixture`](crate::topology::conformance::Fixture), which lives as long as its test.
+/// Makes one test of each property. The argument is a future of a [`Fixture`], which lives as long
+/// as its test.
 ///
 /// # Examples
 ///

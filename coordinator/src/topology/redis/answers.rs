@@ -22,7 +22,7 @@ pub(super) struct Trace {
     pub(super) epoch: Epoch,
 }
 
-/// What came of [`Member::claim`].
+/// What came of [`Member::claim`](super::member::Member::claim).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     Claimed,
@@ -30,7 +30,7 @@ pub(super) enum Claim {
     Taken,
 }
 
-/// What came of [`Member::join`].
+/// What came of [`Member::join`](super::member::Member::join).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Join {
     Joined,
@@ -40,7 +40,7 @@ pub(super) enum Join {
     OtherLife,
 }
 
-/// What came of [`Member::leave`].
+/// What came of [`Member::leave`](super::member::Member::leave).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leave {
     Left,
@@ -49,7 +49,7 @@ pub(super) enum Leave {
     InUse,
 }
 
-/// What came of [`Member::swap`].
+/// What came of [`Member::swap`](super::member::Member::swap).
 #[derive(Debug)]
 pub(super) enum Swapped {
     Done,
@@ -57,7 +57,7 @@ pub(super) enum Swapped {
     Unusable(String),
 }
 
-/// What came of [`Member::copy`].
+/// What came of [`Member::copy`](super::member::Member::copy).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Copied {
     Kept,
@@ -67,7 +67,7 @@ pub(super) enum Copied {
     NotMember,
 }
 
-/// What came of [`Member::read`].
+/// What came of [`Member::read`](super::member::Member::read).
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,
