@@ -1,6 +1,8 @@
 //! Shards on Redis ≥ 7.0 or Valkey ≥ 8. The only module that says `redis::`.
 
 mod address;
+mod answers;
+mod batch;
 mod connection;
 mod error;
 mod link;

@@ -1,0 +1,156 @@
+//! A batch, split into script calls.
+
+use hashbrown::HashSet;
+
+use crate::{
+    name::LockKey,
+    shard::{Op, Request},
+};
+
+/// Which script an operation travels in. Acquire never shares a call with the others: they must
+/// work on a full server, and it must not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verb {
+    Release,
+    Renew,
+    Acquire,
+}
+
+impl Verb {
+    /// The order of the calls of one batch, where nothing else is asked for.
+    const ALL: [Self; 3] = [Self::Release, Self::Renew, Self::Acquire];
+
+    fn of(op: &Op) -> Self {
+        match op {
+            Op::Acquire { .. } => Self::Acquire,
+            Op::Renew { .. } => Self::Renew,
+            Op::Release { .. } => Self::Release,
+        }
+    }
+}
+
+/// Operations that go in one script call, by their place in the batch.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) verb: Verb,
+    pub(super) places: Vec<usize>,
+}
+
+/// Splits `batch` into script calls. Operations of one verb go together; where that would let one
+/// overtake another on the same key, a new round of calls begins.
+pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
+    let first = Verb::of(&batch[0].op);
+    if batch.iter().all(|request| Verb::of(&request.op) == first) {
+        return vec![Call {
+            verb: first,
+            places: (0..batch.len()).collect(),
+        }];
+    }
+    let mut calls = Vec::new();
+    let mut round = Round::default();
+    for (place, request) in batch.iter().enumerate() {
+        let verb = Verb::of(&request.op);
+        if round.would_overtake(verb, &request.key) {
+            calls.append(&mut round.finish());
+        }
+        round.add(verb, place, &request.key);
+    }
+    calls.append(&mut round.finish());
+    calls
+}
+
+/// Calls under way, one a verb.
+#[derive(Default)]
+struct Round<'a> {
+    places: [Vec<usize>; 3],
+    keys: [HashSet<&'a LockKey>; 3],
+}
+
+impl<'a> Round<'a> {
+    /// Whether an operation on `key` added now would run before one on it that was added earlier.
+    fn would_overtake(&self, verb: Verb, key: &LockKey) -> bool {
+        self.keys[verb as usize + 1..]
+            .iter()
+            .any(|keys| keys.contains(key))
+    }
+
+    fn add(&mut self, verb: Verb, place: usize, key: &'a LockKey) {
+        self.places[verb as usize].push(place);
+        self.keys[verb as usize].insert(key);
+    }
+
+    fn finish(&mut self) -> Vec<Call> {
+        let Self { places, .. } = std::mem::take(self);
+        let calls = Verb::ALL
+            .into_iter()
+            .zip(places)
+            .map(|(verb, places)| Call { verb, places });
+        calls.filter(|call| !call.places.is_empty()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ringfence_ring::SlotCount;
+
+    use super::*;
+    use crate::{
+        ids::{ClientId, MapVersion, Nonce},
+        name::{Label, Namespace},
+    };
+
+    fn request(key: &str, acquire: bool) -> Request {
+        let nonce = Nonce {
+            client: ClientId(1),
+            sequence: 1,
+        };
+        let op = if acquire {
+            Op::Acquire {
+                nonce,
+                label: Label::default(),
+                lease: Duration::from_secs(1),
+            }
+        } else {
+            Op::Release { nonce }
+        };
+        let key =
+            LockKey::new(&Namespace::default(), key.as_bytes(), SlotCount::default()).unwrap();
+        Request {
+            key,
+            map: MapVersion::UNKNOWN,
+            op,
+        }
+    }
+
+    fn planned(batch: &[Request]) -> Vec<(Verb, Vec<usize>)> {
+        plan(batch)
+            .into_iter()
+            .map(|call| (call.verb, call.places))
+            .collect()
+    }
+
+    #[test]
+    fn operations_of_one_verb_travel_together() {
+        let batch = [
+            request("a", true),
+            request("b", false),
+            request("c", true),
+            request("d", false),
+        ];
+        let expected = vec![(Verb::Release, vec![1, 3]), (Verb::Acquire, vec![0, 2])];
+        assert_eq!(planned(&batch), expected);
+    }
+
+    #[test]
+    fn no_operation_overtakes_another_on_its_key() {
+        let batch = [request("a", true), request("a", false), request("a", true)];
+        let expected = vec![
+            (Verb::Acquire, vec![0]),
+            (Verb::Release, vec![1]),
+            (Verb::Acquire, vec![2]),
+        ];
+        assert_eq!(planned(&batch), expected);
+    }
+}
