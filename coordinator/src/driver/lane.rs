@@ -109,6 +109,10 @@ impl Running {
                     let Some(error) = self.serve(link.as_mut(), &mut backoff).await else {
                         break;
                     };
+                    if !matches!(error, ShardError::Unarmed) {
+                        // It shook hands: what ended the connection says nothing of the next.
+                        backoff.reset();
+                    }
                     error
                 }
                 Some(Err(error)) => error,
