@@ -5,6 +5,10 @@
 //! shows what the machine does to a ratio. Latency is that of a closed loop: tasks do nothing
 //! between pairs. All tasks, and the server, share the machine.
 //!
+//! At few tasks it matters where the scheduler puts the server: beside the client on one processor,
+//! or on another that has to be woken for every call. On a virtual machine that is a factor of three,
+//! and it changes by the second. `--place` decides it.
+//!
 //! *Not* measured: contention, waiting, more than one shard or process, networks, persistence,
 //! TLS, latency at a given rate of arrivals.
 //!
@@ -12,6 +16,7 @@
 
 mod contenders;
 mod measure;
+mod place;
 mod report;
 
 use std::{num::NonZeroUsize, path::PathBuf};
@@ -19,6 +24,8 @@ use std::{num::NonZeroUsize, path::PathBuf};
 use clap::Parser;
 use contenders::Failure;
 use measure::{Plan, Timing};
+use place::Place;
+use ringfence_benches::Machine;
 use ringfence_coordinator::spawn::RedisServer;
 
 /// Pairs of acquire and release on distinct keys over one Redis of its own, beside what else could
@@ -37,6 +44,9 @@ struct Options {
     /// Only contenders whose names start with one of these.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Which processors the server and this process may run on.
+    #[arg(long, value_enum, default_value = "free")]
+    place: Place,
     /// Where the report goes.
     #[arg(long, default_value = "target/bench/uncontended.json")]
     json: PathBuf,
@@ -53,6 +63,7 @@ impl Options {
             tasks: self.tasks.iter().copied().map(usize::from).collect(),
             rounds: self.rounds.unwrap_or(rounds).max(1),
             timing,
+            place: self.place,
         }
     }
 
@@ -61,15 +72,24 @@ impl Options {
     }
 }
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> Result<(), Failure> {
+fn main() -> Result<(), Failure> {
     let options = Options::parse();
+    let machine = Machine::here();
+    options.place.client(machine.cores)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(&options, machine))
+}
+
+async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
     let server = RedisServer::spawn().await?;
+    let server_pid = server.pid().ok_or("the server is gone")?;
+    options.place.server(server_pid)?;
     let mut contenders = contenders::all(&server.url()).await?;
     contenders.retain(|contender| options.wants(contender.name()));
     let plan = options.plan();
-    let server_pid = server.pid().ok_or("the server is gone")?;
     let results = measure::run(&contenders, &plan, server_pid).await?;
-    report::Report::new(&plan, &results).publish(&options.json)?;
-    Ok(())
+    report::Report::new(machine, &plan, &results).publish(&options.json)
 }

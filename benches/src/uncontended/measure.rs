@@ -16,7 +16,10 @@ use nix::{
 use ringfence_benches::{busy_time, now};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::contenders::{Contender, Failure, Worker};
+use crate::{
+    contenders::{Contender, Failure, Worker},
+    place::Place,
+};
 
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(10);
@@ -27,6 +30,7 @@ pub(crate) struct Plan {
     pub(crate) tasks: Vec<usize>,
     pub(crate) rounds: usize,
     pub(crate) timing: Timing,
+    pub(crate) place: Place,
 }
 
 /// How long a contender runs at a time.

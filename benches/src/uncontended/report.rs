@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::{
     contenders::Failure,
     measure::{Plan, Row},
+    place::Place,
 };
 
 /// Whom every other contender is compared with.
@@ -61,6 +62,7 @@ struct Parameters {
     warm_up_ms: u64,
     length_ms: u64,
     tasks: Vec<usize>,
+    place: Place,
 }
 
 /// One contender at one number of tasks.
@@ -87,17 +89,18 @@ struct Bound {
 }
 
 impl Report {
-    pub(crate) fn new(plan: &Plan, rows: &[Row]) -> Self {
+    pub(crate) fn new(machine: Machine, plan: &Plan, rows: &[Row]) -> Self {
         let ratio_spreads = ratios(rows);
         let parameters = Parameters {
             rounds: plan.rounds,
             warm_up_ms: plan.timing.warm_up.as_millis() as u64,
             length_ms: plan.timing.length.as_millis() as u64,
             tasks: plan.tasks.clone(),
+            place: plan.place,
         };
         Self {
             bench: "uncontended",
-            machine: Machine::here(),
+            machine,
             others: Spread::of(rows.iter().flat_map(|row| row.others.iter().copied())),
             parameters,
             rows: rows.iter().map(Line::of).collect(),
@@ -116,10 +119,16 @@ impl Report {
             rounds,
             warm_up_ms,
             length_ms,
+            place,
             ..
         } = self.parameters;
         println!("{}", self.machine);
         println!("{rounds} rounds, {length_ms} ms each after {warm_up_ms} ms of warm-up");
+        match place {
+            Place::Free => println!("server and client on any processor"),
+            Place::Apart => println!("server on one processor, client on the others"),
+            Place::Together => println!("server and client on one processor"),
+        }
         println!("other work on the machine: {:.1} processors", self.others);
         println!("median (min … max) of the rounds; CPU is processor time a pair\n");
         self.print_rows();
