@@ -1,13 +1,31 @@
+use std::fmt;
+
 use crate::rendezvous::Rendezvous;
 use crate::{Membership, Placement, RingError, ShardId, Slot, SlotCount};
 
 /// Which shard owns each slot. Stored, never recomputed: it is where the locks are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Table {
     membership: Membership,
     placement: Placement,
     /// Owner of each slot, as an index into the membership's shards.
     owners: Box<[u16]>,
+}
+
+impl fmt::Debug for Table {
+    /// Without the slots, of which there are thousands.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            membership,
+            placement,
+            ..
+        } = self;
+        formatter
+            .debug_struct("Table")
+            .field("membership", membership)
+            .field("placement", placement)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Table {

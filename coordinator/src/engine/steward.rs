@@ -31,8 +31,6 @@ enum TendError {
     Shard(#[from] ShardError),
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    #[error("epochs are used up: they end in the year 2110")]
-    NoEpochs,
 }
 
 /// Arms and settles every shard once, then starts a task for each, and one for the topology.
@@ -165,8 +163,19 @@ impl Steward {
             };
             if let Err(error) = tended.await {
                 tracing::debug!(shard = %self.id(), %error, "will look again");
+                self.heed(&error);
             }
             sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Follows the topology at once where a shard has seen a later one.
+    fn heed(&self, error: &TendError) {
+        if let TendError::Shard(ShardError::Stale { fence }) = error
+            && let Ok(fence) = fence.parse()
+        {
+            self.store.outrun(fence);
+            self.routing.refresh();
         }
     }
 
@@ -261,7 +270,8 @@ impl Steward {
     }
 
     fn next_epoch(&self, topology: &Topology) -> Result<Epoch, TendError> {
-        Epoch::after(topology.last_epoch, self.around.clock.unix()).ok_or(TendError::NoEpochs)
+        let epoch = Epoch::after(topology.last_epoch, self.around.clock.unix());
+        Ok(epoch.ok_or(TopologyError::NoEpochs)?)
     }
 
     /// Puts `next` in the place of `loaded`, and adopts whichever record is in force then.

@@ -52,8 +52,8 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Founding`]: no members or two of one name, constants out of range, or
-    /// epochs used up.
+    /// [`TopologyError::Founding`]: no members or two of one name, constants out of range.
+    /// [`TopologyError::NoEpochs`].
     pub fn found(blueprint: Blueprint) -> Result<Self, TopologyError> {
         let Blueprint {
             id,
@@ -66,9 +66,7 @@ impl Topology {
             founders,
         } = blueprint;
         constants.check()?;
-        let epoch = Epoch::after(after, unix).ok_or_else(|| {
-            TopologyError::Founding("epochs are used up: they end in the year 2110".into())
-        })?;
+        let epoch = Epoch::after(after, unix).ok_or(TopologyError::NoEpochs)?;
         let table = table(slots, &founders)?;
         let shards = founders
             .into_iter()
@@ -252,10 +250,6 @@ mod tests {
                 },
                 ..blueprint(1)
             },
-            Blueprint {
-                after: Epoch(1 << 28),
-                ..blueprint(1)
-            },
         ];
         for blueprint in refused {
             let refused = Topology::found(blueprint);
@@ -264,5 +258,13 @@ mod tests {
                 "{refused:?}"
             );
         }
+        let refused = Topology::found(Blueprint {
+            after: Epoch(1 << 28),
+            ..blueprint(1)
+        });
+        assert!(
+            matches!(refused, Err(TopologyError::NoEpochs)),
+            "{refused:?}"
+        );
     }
 }

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
+use crate::ids::Incarnation;
 
 /// Keeps the record for as long as the process lives.
 #[derive(Debug)]
@@ -47,4 +48,7 @@ impl TopologyStore for MemoryTopology {
         let newer = records.wait_for(|record| record.version() > known).await;
         Ok(newer.expect("its sender is `self.record`").clone())
     }
+
+    /// The record is where it always was: nobody else can have put another in force.
+    fn outrun(&self, _incarnation: Incarnation) {}
 }

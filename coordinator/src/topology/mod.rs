@@ -2,6 +2,7 @@
 
 mod found;
 mod record;
+mod recovered;
 mod store;
 
 #[cfg(any(test, feature = "conformance"))]

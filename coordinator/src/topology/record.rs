@@ -130,6 +130,11 @@ impl Topology {
         (self.incarnation, self.version)
     }
 
+    /// Above this are an epoch and an incarnation that this record does not know of.
+    pub(super) fn greatest(&self) -> Epoch {
+        self.last_epoch.max(Epoch(self.incarnation.number))
+    }
+
     /// The entry of `shard`.
     pub fn shard(&self, shard: &ShardId) -> Option<&ShardEntry> {
         self.shards.get(&ShardName(shard.clone()))

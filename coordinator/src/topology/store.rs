@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 
 use super::{Topology, Version};
+use crate::ids::Incarnation;
 
 /// What came of a compare-and-swap.
 #[derive(Clone, Debug)]
@@ -29,7 +30,9 @@ pub enum TopologyError {
         /// What happened.
         reason: String,
     },
-    /// The store has no record that may be used.
+    /// The store has no record that may be used, and it could not be put right by itself: the
+    /// message says what is missing, and the command for when it is gone for good. Locks go on with
+    /// the last view.
     #[error("no usable topology record at {address}: {reason}")]
     RecoverNeeded {
         /// Where it was looked for.
@@ -37,6 +40,12 @@ pub enum TopologyError {
         /// What was found.
         reason: String,
     },
+    /// There was a record, and nothing is left of it. The message says what mends it.
+    #[error("{0}")]
+    Lost(String),
+    /// Every epoch has been allotted.
+    #[error("epochs are used up: they end in the year 2110")]
+    NoEpochs,
     /// There is none, and none was to be founded.
     #[error("no topology on these servers")]
     Absent,
@@ -55,8 +64,9 @@ impl TopologyError {
     /// Whether the same call may succeed if made again.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } => true,
-            Self::RecoverNeeded { .. }
+            Self::Unreachable { .. } | Self::RecoverNeeded { .. } => true,
+            Self::Lost(_)
+            | Self::NoEpochs
             | Self::Absent
             | Self::Seeds(_)
             | Self::Founding(_)
@@ -85,11 +95,12 @@ pub(super) fn check_next(expected: Version, next: &Topology) -> Result<(), Topol
 /// that expect the same version, one is [`Swap::Done`]. There are no default methods.
 #[async_trait]
 pub trait TopologyStore: fmt::Debug + Send + Sync + 'static {
-    /// The record in force.
+    /// The record in force. A store that lost it, and can tell that nobody has a later one, puts
+    /// the newest that is left back in force first.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future has no effect.
+    /// Dropping the future may leave that undone: the next call, of any process, does it.
     async fn load(&self) -> Result<Arc<Topology>, TopologyError>;
 
     /// Puts `next` in the place of the record at version `expected`.
@@ -107,8 +118,11 @@ pub trait TopologyStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future has no effect.
+    /// As [`load`](Self::load).
     async fn watch(&self, known: Version) -> Result<Arc<Topology>, TopologyError>;
+
+    /// Learns that a shard has seen `incarnation`: no record below it is in force any more.
+    fn outrun(&self, incarnation: Incarnation);
 }
 
 // Keeps it usable as a trait object.

@@ -1,105 +1,67 @@
 //! A record is used only while its home lives the life it was written in, and nobody has seen a
 //! later incarnation.
 
-use ringfence_coordinator::{
-    ids::Life,
-    topology::{Swap, Topology, TopologyError, TopologyStore, redis::Joined},
-};
+use ringfence_coordinator::topology::{Swap, Topology, TopologyError, TopologyStore};
 
-use crate::servers::{POINTER, RECORD, Servers, join, recover_needed};
-
-/// Above every incarnation there will be.
-const HIGHER: &str = "7fffffffffffffff00000000000000000000000000000000";
-
-/// Three servers, the topology on them, and its home's place.
-async fn founded(servers: Servers) -> (Servers, Joined, usize) {
-    let joined = servers.found().await;
-    let home = servers.place(&joined.topology.home.address);
-    (servers, joined, home)
-}
-
-fn successor(topology: &Topology) -> Topology {
-    Topology {
-        version: topology.version + 1,
-        ..topology.clone()
-    }
-}
-
-#[tokio::test]
-async fn an_empty_home_needs_recovery_and_founds_no_second_topology() {
-    let (mut servers, joined, home) = founded(Servers::spawn(3).await).await;
-    servers.0[home].restart().await.unwrap();
-
-    let error = recover_needed(join(servers.seeds()).await);
-    assert!(error.contains(&joined.topology.home.address), "{error}");
-    assert!(
-        error.contains(&joined.topology.id) && error.contains("ring recover"),
-        "{error}"
-    );
-    let mut backwards = servers.seeds();
-    backwards.reverse();
-    recover_needed(join(backwards).await);
-    recover_needed(joined.store.load().await);
-    recover_needed(
-        joined
-            .store
-            .swap(joined.topology.version(), &successor(&joined.topology))
-            .await,
-    );
-    assert_eq!(servers.get(home, RECORD).await, None);
-    assert_eq!(servers.get(home, POINTER).await, None);
-}
+use crate::servers::{RECORD, Servers, join, recover_needed, successor};
 
 #[tokio::test]
 async fn a_record_of_an_earlier_life_is_not_used() {
-    let (mut servers, joined, home) = founded(Servers::spawn_saving(3).await).await;
+    let (mut servers, joined, home) = Servers::spawn_saving(3).await.founded().await;
     let record = servers.get(home, RECORD).await;
     servers.0[home].restart().await.unwrap();
     assert_eq!(servers.get(home, RECORD).await, record);
 
-    let error = recover_needed(joined.store.load().await);
-    assert!(
-        error.contains("earlier") || error.contains("old version"),
-        "{error}"
-    );
-    recover_needed(joined.store.watch(joined.topology.version()).await);
-    recover_needed(join(servers.seeds()).await);
+    let swap = async |next: &Topology| joined.store.swap(joined.topology.version(), next).await;
     let next = successor(&joined.topology);
-    recover_needed(joined.store.swap(joined.topology.version(), &next).await);
+    let dead_connection = swap(&next).await.unwrap_err();
+    assert!(dead_connection.is_retryable(), "{dead_connection}");
+    recover_needed(swap(&next).await);
     // Nor by whoever believes that the new life is the one.
-    let life = servers.key_of_life(home, "").await;
-    let life = life
-        .trim_start_matches("ringfence:life:")
-        .trim_end_matches(':');
-    let mut believing = successor(&joined.topology);
-    believing.home.life = Life::new(life);
-    recover_needed(
-        joined
-            .store
-            .swap(joined.topology.version(), &believing)
-            .await,
-    );
+    let mut believing = next.clone();
+    believing.home.life = servers.life(home).await;
+    recover_needed(swap(&believing).await);
     assert_eq!(servers.get(home, RECORD).await, record);
+
+    let recovered = joined.store.load().await.unwrap();
+    assert!(recovered.incarnation > joined.topology.incarnation);
+    assert_eq!(recovered.home.life, servers.life(home).await);
 }
 
 #[tokio::test]
 async fn a_record_below_its_homes_fence_is_not_used() {
-    let (servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let (servers, joined, home) = Servers::spawn(3).await.founded().await;
     let record = servers.get(home, RECORD).await;
-    servers
-        .set(home, &servers.key_of_life(home, "fence").await, HIGHER)
-        .await;
+    let mut fence = joined.topology.incarnation;
+    fence.number += 7;
+    let key = servers.key_of_life(home, "fence").await;
+    servers.set(home, &key, &fence.to_string()).await;
 
-    recover_needed(joined.store.load().await);
-    recover_needed(join(servers.seeds()).await);
     let next = successor(&joined.topology);
     recover_needed(joined.store.swap(joined.topology.version(), &next).await);
     assert_eq!(servers.get(home, RECORD).await, record);
+    let recovered = joined.store.load().await.unwrap();
+    assert!(recovered.incarnation > fence, "{}", recovered.incarnation);
+}
+
+#[tokio::test]
+async fn a_record_that_somebody_has_seen_a_newer_one_of_is_not_used() {
+    let (servers, joined, home) = Servers::spawn(3).await.founded().await;
+    let record = servers.get(home, RECORD).await.unwrap();
+    let next = successor(&joined.topology);
+    let swapped = joined.store.swap(joined.topology.version(), &next).await;
+    assert!(matches!(swapped, Ok(Swap::Done)), "{swapped:?}");
+    joined.store.load().await.unwrap();
+
+    servers.set(home, RECORD, &record).await;
+    let recovered = joined.store.load().await.unwrap();
+    assert_eq!(recovered.version, next.version + 1);
+    assert!(recovered.incarnation > next.incarnation);
 }
 
 #[tokio::test]
 async fn a_swap_raises_its_homes_fence() {
-    let (servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let (servers, joined, home) = Servers::spawn(3).await.founded().await;
     let mut next = successor(&joined.topology);
     next.incarnation.number += 1;
     let swap = joined.store.swap(joined.topology.version(), &next).await;
@@ -113,25 +75,28 @@ async fn a_swap_raises_its_homes_fence() {
 
 #[tokio::test]
 async fn a_member_that_saw_a_later_incarnation_takes_no_copy_and_is_heard() {
-    let (servers, joined, home) = founded(Servers::spawn(2).await).await;
+    let (servers, joined, home) = Servers::spawn(2).await.founded().await;
     let [other] = servers.others(home)[..] else {
         unreachable!("there are two")
     };
     let copy = servers.key_of_life(other, "copy").await;
     let held = servers.get(other, &copy).await;
-    servers
-        .set(other, &servers.key_of_life(other, "fence").await, HIGHER)
-        .await;
+    let mut fence = joined.topology.incarnation;
+    fence.number += 7;
+    let key = servers.key_of_life(other, "fence").await;
+    servers.set(other, &key, &fence.to_string()).await;
 
     let next = successor(&joined.topology);
     let error = recover_needed(joined.store.swap(joined.topology.version(), &next).await);
     assert!(error.contains(&servers.addresses()[other]), "{error}");
     assert_eq!(servers.get(other, &copy).await, held);
+    let recovered = joined.store.load().await.unwrap();
+    assert!(recovered.incarnation > fence);
 }
 
 #[tokio::test]
 async fn another_member_has_a_copy_before_a_record_is_handed_out() {
-    let (servers, joined, home) = founded(Servers::spawn(2).await).await;
+    let (servers, joined, home) = Servers::spawn(2).await.founded().await;
     let [other] = servers.others(home)[..] else {
         unreachable!("there are two")
     };
@@ -170,7 +135,7 @@ async fn another_member_has_a_copy_before_a_record_is_handed_out() {
 
 #[tokio::test]
 async fn a_swap_is_done_though_no_other_member_answers() {
-    let (servers, joined, home) = founded(Servers::spawn(2).await).await;
+    let (servers, joined, home) = Servers::spawn(2).await.founded().await;
     let other = servers.others(home)[0];
     servers.0[other].stop();
     let next = successor(&joined.topology);
@@ -181,15 +146,11 @@ async fn a_swap_is_done_though_no_other_member_answers() {
 
 #[tokio::test]
 async fn a_member_that_came_back_empty_is_pointed_before_it_can_be_armed() {
-    let (mut servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let member = servers.others(home)[0];
     servers.0[member].restart().await.unwrap();
     assert_eq!(servers.pointers().await[member], None);
 
-    let life = servers.key_of_life(member, "").await;
-    let life = life
-        .trim_start_matches("ringfence:life:")
-        .trim_end_matches(':');
     let address = &servers.addresses()[member];
     let mut next = successor(&joined.topology);
     let entry = next
@@ -197,7 +158,7 @@ async fn a_member_that_came_back_empty_is_pointed_before_it_can_be_armed() {
         .values_mut()
         .find(|entry| entry.address == *address)
         .unwrap();
-    entry.life = Life::new(life);
+    entry.life = servers.life(member).await;
     let swap = joined.store.swap(joined.topology.version(), &next).await;
     assert!(matches!(swap, Ok(Swap::Done)), "{swap:?}");
     assert_eq!(servers.pointers().await[member], Some(next.id));
@@ -205,7 +166,7 @@ async fn a_member_that_came_back_empty_is_pointed_before_it_can_be_armed() {
 
 #[tokio::test]
 async fn a_life_that_the_record_does_not_name_is_not_pointed() {
-    let (mut servers, joined, home) = founded(Servers::spawn(3).await).await;
+    let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let member = servers.others(home)[0];
     servers.0[member].restart().await.unwrap();
     joined.store.load().await.unwrap();
@@ -215,9 +176,9 @@ async fn a_life_that_the_record_does_not_name_is_not_pointed() {
 
 #[tokio::test]
 async fn a_home_that_belongs_to_another_topology_is_an_error() {
-    let (mut servers, joined, home) = founded(Servers::spawn(1).await).await;
+    let (mut servers, joined, home) = Servers::spawn(1).await.founded().await;
     servers.0[home].restart().await.unwrap();
-    let (_servers, second, _) = founded(servers).await;
+    let (_servers, second, _) = servers.founded().await;
     let error = joined.store.load().await.unwrap_err();
     assert!(matches!(error, TopologyError::Seeds(_)), "{error}");
     assert!(error.to_string().contains(&second.topology.id), "{error}");

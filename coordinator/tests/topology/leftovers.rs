@@ -1,11 +1,9 @@
 //! What a founding that did not come to its end leaves behind is finished or taken back, and what
 //! was in use never is.
 
-use ringfence_coordinator::topology::redis::Step;
+use ringfence_coordinator::topology::{TopologyError, redis::Step};
 
-use crate::servers::{
-    POINTER, RECORD, Servers, hopeless, join, join_with, options, recover_needed,
-};
+use crate::servers::{POINTER, RECORD, Servers, hopeless, join, join_with, options};
 
 const NOBODYS: &str = "0123456789abcdef0123456789abcdef";
 
@@ -180,8 +178,10 @@ async fn pointers_stay_where_one_member_has_a_copy() {
     servers.set(1, POINTER, &pointer).await;
     servers.set(2, POINTER, &pointer).await;
     copy_to(&servers, 2).await;
-    let error = recover_needed(join(servers.seeds()).await);
-    assert!(error.contains(&servers.addresses()[2]), "{error}");
+    // Its members are gone, and nobody says that it is for good.
+    let joined = join(servers.seeds()).await.unwrap();
+    assert!(!joined.founded_now && joined.topology.id == NOBODYS);
+    assert!(joined.warnings[0].contains("--attest-dead"));
     assert_eq!(servers.get(1, POINTER).await.as_ref(), Some(&pointer));
     assert_eq!(servers.get(2, POINTER).await.as_ref(), Some(&pointer));
     assert_eq!(servers.pointers().await[0], None);
@@ -196,8 +196,12 @@ async fn pointers_stay_where_one_member_is_armed() {
     let key = servers.key_of_life(2, "state").await;
     let arm = redis::Cmd::hset(&key, "arm", 7);
     arm.exec_async(&mut servers.raw(2).await).await.unwrap();
-    let error = recover_needed(join(servers.seeds()).await);
-    assert!(error.contains(&servers.addresses()[2]), "{error}");
+    let error = join(servers.seeds()).await.unwrap_err();
+    assert!(matches!(error, TopologyError::Lost(_)), "{error}");
+    assert!(
+        error.to_string().contains(&servers.addresses()[2]),
+        "{error}"
+    );
     assert_eq!(servers.get(1, POINTER).await.as_ref(), Some(&pointer));
     assert_eq!(servers.get(2, POINTER).await.as_ref(), Some(&pointer));
 }
@@ -207,7 +211,8 @@ async fn a_member_that_lost_its_pointer_alone_founds_nothing() {
     let servers = Servers::spawn(2).await;
     copy_to(&servers, 1).await;
     // The home that the copy names is none of these, and gone.
-    join_with(servers.seeds(), hopeless()).await.unwrap_err();
+    let joined = join(servers.seeds()).await.unwrap();
+    assert!(!joined.founded_now && joined.topology.id == NOBODYS);
     assert_eq!(servers.pointers().await, [None, None]);
 }
 
@@ -254,7 +259,7 @@ async fn a_claim_of_an_earlier_life_stays_while_a_member_is_silent() {
 }
 
 #[tokio::test]
-async fn a_claim_of_an_earlier_life_that_somebody_used_needs_recovery() {
+async fn a_claim_of_an_earlier_life_that_somebody_used_is_recovered_from_a_copy() {
     let mut servers = Servers::spawn_saving(3).await;
     servers
         .found_until(|step| matches!(step, Step::Claimed { .. }))
@@ -271,10 +276,9 @@ async fn a_claim_of_an_earlier_life_that_somebody_used_needs_recovery() {
     // The home forgets all that came after the claim, as one that saves now and then does.
     servers.set(home, RECORD, &claimed).await;
     servers.0[home].restart().await.unwrap();
-    let error = recover_needed(join(servers.seeds()).await);
-    assert!(
-        error.contains(&topology.id) && error.contains("ring recover"),
-        "{error}"
-    );
-    assert_eq!(servers.get(home, RECORD).await, Some(claimed));
+    let joined = join(servers.seeds()).await.unwrap();
+    assert!(!joined.founded_now);
+    assert_eq!(joined.topology.id, topology.id);
+    assert!(joined.topology.incarnation > topology.incarnation);
+    assert!(joined.topology.version > topology.version);
 }

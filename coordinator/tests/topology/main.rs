@@ -6,6 +6,7 @@ mod first_use;
 mod home;
 mod leftovers;
 mod processes;
+mod recover;
 mod seeds;
 mod servers;
 mod suite;

@@ -146,16 +146,22 @@ async fn a_topology_whose_home_is_lost_still_counts_as_another() {
 }
 
 #[tokio::test]
-async fn a_silent_home_is_an_obstacle_that_is_named() {
-    let servers = Servers::spawn(3).await;
-    let topology = servers.found().await.topology;
-    let home = servers.place(&topology.home.address);
-    let seeds = servers.seeds();
+async fn while_the_home_is_silent_a_copy_does_and_that_is_told() {
+    let (servers, founded, home) = Servers::spawn(3).await.founded().await;
+    let mut seeds = servers.seeds();
     servers.0[home].stop();
-    let error = join_with(seeds, hopeless()).await.unwrap_err();
+    let joined = join(seeds.clone()).await.unwrap();
+    assert_eq!(joined.topology, founded.topology);
+    let told = joined.warnings.iter().any(|warning| {
+        warning.contains(&founded.topology.home.address) && warning.contains("--attest-dead")
+    });
+    assert!(told, "{:?}", joined.warnings);
+    // But somebody must have one.
+    let error = join_with(vec![seeds.swap_remove(home)], hopeless()).await;
+    let error = error.unwrap_err();
     assert!(error.is_retryable(), "{error}");
     assert!(
-        error.to_string().contains(&topology.home.address),
+        error.to_string().contains(&founded.topology.home.address),
         "{error}"
     );
 }

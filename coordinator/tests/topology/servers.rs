@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use redis::aio::MultiplexedConnection;
 use ringfence_coordinator::{
     clock::BootClock,
-    ids::ClientId,
+    ids::{ClientId, Life},
     random::Random,
     shard::redis::RedisOptions,
     spawn::RedisServer,
@@ -116,6 +116,26 @@ impl Servers {
         pointers
     }
 
+    /// The life that the server at `place` is in.
+    pub(crate) async fn life(&self, place: usize) -> Life {
+        let key = self.key_of_life(place, "").await;
+        let life = key.trim_start_matches("ringfence:life:");
+        Life::new(life.trim_end_matches(':'))
+    }
+
+    /// The fence of the server at `place`, in its present life.
+    pub(crate) async fn fence(&self, place: usize) -> Option<String> {
+        self.get(place, &self.key_of_life(place, "fence").await)
+            .await
+    }
+
+    /// Founds a topology on all of them; answers its home's place too.
+    pub(crate) async fn founded(self) -> (Self, Joined, usize) {
+        let joined = self.found().await;
+        let home = self.place(&joined.topology.home.address);
+        (self, joined, home)
+    }
+
     /// Founds a topology on all of them.
     pub(crate) async fn found(&self) -> Joined {
         let joined = join(self.seeds()).await.unwrap();
@@ -193,6 +213,14 @@ pub(crate) fn members(topology: &Topology) -> Vec<String> {
         .values()
         .map(|entry| entry.address.clone())
         .collect()
+}
+
+/// A record that may follow `topology`.
+pub(crate) fn successor(topology: &Topology) -> Topology {
+    Topology {
+        version: topology.version + 1,
+        ..topology.clone()
+    }
 }
 
 /// The message of an error that is expected to be `RecoverNeeded`.

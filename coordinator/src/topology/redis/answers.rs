@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::stored::Pointer;
 use crate::{
-    ids::{Epoch, Incarnation},
+    ids::{Epoch, Incarnation, Life},
     shard::redis::Server,
     topology::Topology,
 };
@@ -65,6 +65,34 @@ pub(super) enum Copied {
     Stale(String),
     /// It has no pointer to this topology.
     NotMember,
+}
+
+/// What came of [`Member::fence`](super::member::Member::fence).
+#[derive(Debug)]
+pub(super) enum Fenced {
+    /// Nothing of an earlier incarnation takes effect there any more.
+    Raised(Box<Fence>),
+    /// It is in another life, or its fence is not below.
+    Outrun,
+    /// It is a member of that topology.
+    Theirs(String),
+}
+
+/// What a member knew in the step that raised its fence.
+#[derive(Debug)]
+pub(super) struct Fence {
+    pub(super) life: Life,
+    pub(super) record: Option<Topology>,
+    pub(super) copy: Option<Topology>,
+    pub(super) armed: bool,
+    /// The greatest that this life was given.
+    pub(super) epoch: Epoch,
+}
+
+impl Fence {
+    pub(super) fn records(&self) -> impl Iterator<Item = &Topology> {
+        self.record.iter().chain(&self.copy)
+    }
 }
 
 /// What came of [`Member::read`](super::member::Member::read).

@@ -6,7 +6,6 @@ use super::{
     RedisTopology, Step,
     answers::{Claim, Join, Leave},
     first_use::FirstUse,
-    home::recover_needed,
     member::Member,
     stored::Pointer,
     survey::{Seen, Survey},
@@ -26,10 +25,18 @@ impl FirstUse {
         pointer: &Pointer,
         survey: &Survey,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
+        let newest = survey.newest(&pointer.id);
         let home = match survey.home_of(&pointer.id) {
-            Some(home) => home,
-            None => self.members.at(&pointer.home)?,
+            Some((home, _)) => home,
+            None => {
+                let home = newest.map_or(&pointer.home, |newest| &newest.home.address);
+                self.caller.members.at(home)?
+            }
         };
+        // The store finds out what is in force: the home may have lost it, or be another by now.
+        if let Some(newest) = newest {
+            return Ok(Some(self.store(newest, home)));
+        }
         let trace = home.trace().await?;
         let Some(record) = trace.record.filter(|record| record.id == pointer.id) else {
             return self.forget(&pointer.id, &home, survey).await;
@@ -39,7 +46,7 @@ impl FirstUse {
             Status::Creating if record.home.life == trace.server.life => {
                 self.finish(&record, home).await
             }
-            Status::Creating => self.give_up_old(&record, &home).await,
+            Status::Creating => self.give_up_old(&record, home).await,
         }
     }
 
@@ -104,9 +111,9 @@ impl FirstUse {
             })
         };
         Blueprint {
-            id: self.random.id(),
-            engine: self.engine,
-            unix: self.clock.unix(),
+            id: self.caller.random.id(),
+            engine: self.caller.engine,
+            unix: self.caller.clock.unix(),
             after: survey.greatest().max(self.founding.after),
             constants: self.founding.constants,
             slots: self.founding.slots,
@@ -156,7 +163,7 @@ impl FirstUse {
             .into_iter()
             .filter(|entry| entry.address != creating.home.address)
         {
-            let joined = match self.members.at(&entry.address) {
+            let joined = match self.caller.members.at(&entry.address) {
                 Ok(member) => member.join(&pointer, &entry.life).await,
                 Err(error) => Err(error),
             };
@@ -172,16 +179,20 @@ impl FirstUse {
     }
 
     /// Takes back a founding that its home remembers from an earlier life: it cannot be finished
-    /// any more. Every member must answer: nobody used it, unless one of them has a copy.
+    /// any more. Every member must answer: nobody used it, unless one of them has a copy, and then
+    /// that is newer.
     async fn give_up_old(
         &self,
         creating: &Topology,
-        home: &Member,
+        home: Arc<Member>,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
         for entry in creating.shards.values() {
-            let member = self.members.at(&entry.address)?;
-            if member.trace().await?.used(&creating.id) {
-                return Err(in_use(&creating.id, home, &entry.address));
+            let trace = self.caller.members.at(&entry.address)?.trace().await?;
+            if let Some(copy) = trace.copy.as_ref().filter(|copy| copy.id == creating.id) {
+                return Ok(Some(self.store(copy, home)));
+            }
+            if trace.used(&creating.id) {
+                return Err(in_use(&creating.id, &home, &entry.address));
             }
         }
         home.void(&creating.id).await?;
@@ -220,27 +231,22 @@ impl FirstUse {
     }
 
     fn store(&self, topology: &Topology, home: Arc<Member>) -> Arc<RedisTopology> {
-        let (members, random) = (self.members.clone(), self.random.clone());
-        let watch_every = self.founding.watch_every;
         Arc::new(RedisTopology::new(
-            topology,
+            topology.clone(),
             home,
-            members,
-            watch_every,
-            random,
+            self.caller.clone(),
         ))
     }
 
     fn observe(&self, step: Step) {
-        self.founding.observer.tell(step);
+        self.caller.observer.tell(step);
     }
 }
 
 fn in_use(id: &str, home: &Member, user: &str) -> TopologyError {
-    recover_needed(
-        home.address(),
-        &format!(
-            "it has no record of topology {id} from its present life, and {user} has a copy of it"
-        ),
-    )
+    TopologyError::Lost(format!(
+        "{user} is armed in the name of topology {id}, {} has no record of it, and nobody has a \
+         copy: somebody deleted keys; to found another, flush every server",
+        home.address()
+    ))
 }

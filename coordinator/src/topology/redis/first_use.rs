@@ -6,7 +6,8 @@ use hashbrown::HashSet;
 use tokio::time::{Duration, sleep};
 
 use super::{
-    Founding, RedisTopology, member::Member, members::Members, stored::Pointer, survey::Survey,
+    Founding, RedisTopology, caller::Caller, member::Member, members::Members, stored::Pointer,
+    survey::Survey,
 };
 use crate::{
     backoff::Backoff,
@@ -37,7 +38,8 @@ pub struct Joined {
 /// Finds the topology that `seeds` belong to, or founds one on them.
 ///
 /// The seeds say where to ask, and no more: who is a member, the topology says. A seed that is no
-/// member, or is silent, is a warning. Only if every seed answers and none carries a trace of a
+/// member, or is silent, is a warning; so is a home without a usable record, where that cannot be
+/// [put right](RedisTopology::recover) by itself and another member has a copy. Only if every seed answers and none carries a trace of a
 /// topology is one founded, of all seeds, called a, b, c and so on in their order. Any number of
 /// processes may do so at once, with their seeds in any order, and any of them may end at any time:
 /// the others agree on one.
@@ -46,7 +48,7 @@ pub struct Joined {
 ///
 /// * [`TopologyError::Seeds`]: two seeds are one server, or belong to two topologies, or a server
 ///   is not fit to be used. Names them.
-/// * [`TopologyError::RecoverNeeded`]: there is a topology, and its home has no usable record.
+/// * [`TopologyError::Lost`]: a topology was in use, and nothing is left of its record.
 /// * [`TopologyError::Founding`]: what `founding` asks for cannot be.
 /// * [`TopologyError::Malformed`]: a server has something else under our names.
 /// * [`TopologyError::Unreachable`]: not done within [`Founding::within`]; the last obstacle.
@@ -72,10 +74,10 @@ pub async fn connect(
             Err(error) if error.is_retryable() => error,
             Err(error) => return Err(error),
         };
-        if first_use.clock.now() >= until {
+        if first_use.caller.clock.now() >= until {
             return Err(obstacle);
         }
-        sleep(backoff.next(&first_use.random)).await;
+        sleep(backoff.next(&first_use.caller.random)).await;
     }
 }
 
@@ -84,11 +86,8 @@ pub async fn connect(
 pub(super) struct FirstUse {
     /// The seeds, by their place in the list, and a home of its own, which has none.
     pub(super) servers: Vec<(Option<usize>, Arc<Member>)>,
-    pub(super) members: Arc<Members>,
     pub(super) founding: Founding,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) random: Arc<Random>,
-    pub(super) engine: ClientId,
+    pub(super) caller: Arc<Caller>,
     /// Ids of the topologies that this process claimed.
     pub(super) claimed: HashSet<String>,
 }
@@ -120,13 +119,18 @@ impl FirstUse {
         {
             servers.push((None, members.with(RedisOptions { address, ..first })));
         }
-        Ok(Self {
-            servers,
+        let caller = Arc::new(Caller {
+            engine,
             members,
-            founding,
             clock,
             random,
-            engine,
+            watch_every: founding.watch_every,
+            observer: founding.observer.clone(),
+        });
+        Ok(Self {
+            servers,
+            founding,
+            caller,
             claimed: HashSet::new(),
         })
     }
@@ -145,8 +149,20 @@ impl FirstUse {
             _ => self.ask_all(&topologies, &survey).await?,
         };
         let Some(store) = store else { return Ok(None) };
-        let topology = store.load().await?;
-        let warnings = self.warnings(&store, &topology, &survey).await;
+        let mut warnings = Vec::new();
+        let topology = match store.load().await {
+            Ok(topology) => topology,
+            Err(error) if error.is_retryable() && survey.newest(&store.view().id).is_some() => {
+                let view = store.view();
+                warnings.push(format!(
+                    "{error}; going by version {} meanwhile",
+                    view.version
+                ));
+                view
+            }
+            Err(error) => return Err(error),
+        };
+        warnings.extend(self.warnings(&store, &topology, &survey).await);
         let founded_now = self.claimed.contains(&topology.id);
         Ok(Some(Joined {
             store,
@@ -166,7 +182,7 @@ impl FirstUse {
         for (pointer, there) in topologies.values() {
             match self.ask(pointer, survey).await {
                 Ok(None) => acted = true,
-                Ok(Some(_)) | Err(TopologyError::RecoverNeeded { .. }) => {
+                Ok(Some(_)) | Err(TopologyError::Lost(_)) => {
                     in_use.push(format!("{} to topology {}", there.join(", "), pointer.id));
                 }
                 Err(error) => return Err(error),

@@ -28,7 +28,7 @@ pub struct Founding {
     pub within: Duration,
     /// How often the record is read again, at least half and at most all of this apart.
     pub watch_every: Duration,
-    /// Is told every step, before the next is begun.
+    /// Is told every step of a founding, and of a recovery later on, before the next is begun.
     pub observer: Observer,
 }
 
@@ -49,7 +49,8 @@ impl Default for Founding {
     }
 }
 
-/// A step towards a topology in use. A process may end after any of them, and others go on.
+/// A step towards a topology in use, or in use again. A process may end after any of them, and
+/// others go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Every seed was looked at, none carries a trace, and the claim is about to be sent.
@@ -77,9 +78,19 @@ pub enum Step {
         /// The topology's id.
         id: String,
     },
+    /// A member lets nothing of an earlier incarnation take effect any more. The home is the first.
+    Fenced {
+        /// Its address.
+        address: String,
+    },
+    /// The newest record that is left is about to be put in force again.
+    Restoring {
+        /// Its version.
+        version: u64,
+    },
 }
 
-/// Is told the steps of a founding. For tests: one that does not return holds the founding up
+/// Is told the steps of a founding or a recovery. For tests: one that does not return holds the founding up
 /// between two steps, as a process that is stopped there would be.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<Observe>>);
@@ -93,7 +104,7 @@ impl Observer {
     }
 
     pub(super) fn tell(&self, step: Step) {
-        tracing::debug!(?step, "founding");
+        tracing::debug!(?step, "topology");
         if let Some(observe) = &self.0 {
             observe(&step);
         }

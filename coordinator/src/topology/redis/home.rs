@@ -8,25 +8,13 @@ use crate::{
     topology::{Status, Topology, TopologyError},
 };
 
-/// Said wherever a topology is there and has no usable record.
-const RECOVER: &str = "the topology has to be rebuilt from its members' copies: the command for it \
-                       will be `ringfence ring recover`, which this version does not have yet";
-
-/// No usable record at `address`; `found` says what is there instead.
-pub(super) fn recover_needed(address: &str, found: &str) -> TopologyError {
-    TopologyError::RecoverNeeded {
-        address: address.to_owned(),
-        reason: format!("{found}; {RECOVER}"),
-    }
-}
-
 impl RedisTopology {
-    /// `found`, where the home lives `life` and `known` is the record it may not have repeated.
+    /// `found`, where the home lives `life` and `view` is the record it may not have repeated.
     pub(super) fn usable(
         &self,
         life: &Life,
         found: Found,
-        known: Option<Arc<Topology>>,
+        view: Arc<Topology>,
     ) -> Result<Arc<Topology>, TopologyError> {
         let Found::Record { fence, record } = found else {
             return Err(self.recover_needed(&format!(
@@ -34,20 +22,24 @@ impl RedisTopology {
                 self.id
             )));
         };
-        let record = record.or(known).ok_or_else(|| {
-            TopologyError::Malformed(format!("{}: no record in its answer", self.home()))
-        })?;
+        let record = record.unwrap_or_else(|| view.clone());
         if record.id != self.id {
             let (address, there, mine) = (self.home(), &record.id, &self.id);
             return Err(TopologyError::Seeds(format!(
                 "{address} belongs to topology {there} now, and to {mine} no more"
             )));
         }
-        self.check_current(&record, life, fence)?;
+        if record.version() < view.version() {
+            return Err(self.recover_needed(&format!(
+                "version {} of topology {}, although version {} was in use",
+                record.version, record.id, view.version
+            )));
+        }
+        self.check_current(&record, life, fence.max(self.fence()))?;
         match record.status {
             Status::Active => Ok(record),
             Status::Creating => Err(TopologyError::Unreachable {
-                address: self.home().to_owned(),
+                address: self.home(),
                 reason: format!("the founding of topology {} is not finished", self.id),
             }),
         }
@@ -77,13 +69,17 @@ impl RedisTopology {
         }
         if let Some(fence) = fence.filter(|fence| fence > incarnation) {
             return Err(self.recover_needed(&format!(
-                "{found} has incarnation {incarnation}, and its server's fence is {fence}"
+                "{found} has incarnation {incarnation}, and there is a fence at {fence}"
             )));
         }
         Ok(())
     }
 
+    /// No usable record at the home; `found` says what is there instead.
     pub(super) fn recover_needed(&self, found: &str) -> TopologyError {
-        recover_needed(self.home(), found)
+        TopologyError::RecoverNeeded {
+            address: self.home(),
+            reason: found.to_owned(),
+        }
     }
 }

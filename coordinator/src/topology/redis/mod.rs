@@ -7,10 +7,12 @@
 //! ```
 //!
 //! The record is *usable* while its home lives the life it was written in, and has not seen a later
-//! incarnation. Whoever hands a record out has made sure first that another member has a copy.
+//! incarnation. Where it is not, it is [recovered](recover) from what its members have. Whoever hands
+//! a record out has made sure first that another member has a copy.
 
 mod answers;
 mod ask;
+mod caller;
 mod first_use;
 mod founding;
 mod home;
@@ -18,6 +20,7 @@ mod member;
 mod members;
 mod ops;
 mod publish;
+mod recover;
 mod scripts;
 mod stored;
 mod survey;
@@ -25,7 +28,7 @@ mod survey;
 mod tests;
 mod warnings;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -34,10 +37,10 @@ use tokio::time::sleep;
 pub use first_use::{Joined, connect};
 pub use founding::{Founding, Observer, Step};
 
-use self::{answers::Swapped, member::Member, members::Members, publish::Published};
+use self::{answers::Swapped, caller::Caller, member::Member, publish::Published};
 use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
 use crate::{
-    random::Random,
+    ids::Incarnation,
     shard::redis::{AddressError, RedisOptions},
 };
 
@@ -45,41 +48,46 @@ use crate::{
 #[derive(Debug)]
 pub struct RedisTopology {
     id: String,
-    /// As the record spells it.
-    address: String,
-    home: Arc<Member>,
-    members: Arc<Members>,
-    watch_every: Duration,
-    random: Arc<Random>,
-    last: Mutex<Option<Arc<Topology>>>,
+    caller: Arc<Caller>,
+    known: Mutex<Known>,
     published: Mutex<Published>,
 }
 
+/// What is known of the record.
+#[derive(Debug)]
+struct Known {
+    /// The newest record seen; it may not have been usable.
+    view: Arc<Topology>,
+    /// The server that the view names as its home, whatever address it is known by here.
+    home: Arc<Member>,
+    /// The greatest incarnation that a shard was heard to have seen.
+    fence: Option<Incarnation>,
+}
+
 impl RedisTopology {
-    fn new(
-        topology: &Topology,
-        home: Arc<Member>,
-        members: Arc<Members>,
-        watch_every: Duration,
-        random: Arc<Random>,
-    ) -> Self {
-        let (last, published) = (Mutex::default(), Mutex::default());
-        let (id, address) = (topology.id.clone(), topology.home.address.clone());
+    fn new(view: Topology, home: Arc<Member>, caller: Arc<Caller>) -> Self {
+        let id = view.id.clone();
+        let known = Known {
+            view: Arc::new(view),
+            home,
+            fence: None,
+        };
         Self {
             id,
-            address,
-            home,
-            members,
-            watch_every,
-            random,
-            last,
-            published,
+            caller,
+            known: Mutex::new(known),
+            published: Mutex::default(),
         }
     }
 
     /// The home's address, without credentials, as the record spells it.
-    pub fn home(&self) -> &str {
-        &self.address
+    pub fn home(&self) -> String {
+        self.known.lock().view.home.address.clone()
+    }
+
+    /// The newest record seen, be it in force or not.
+    pub fn view(&self) -> Arc<Topology> {
+        self.known.lock().view.clone()
     }
 
     /// How the shard at `address` is reached, `address` being as the record spells it: like the
@@ -89,16 +97,31 @@ impl RedisTopology {
     ///
     /// [`AddressError`]: it is not a server's address.
     pub fn options(&self, address: &str) -> Result<RedisOptions, AddressError> {
-        self.members.options(address)
+        self.caller.members.options(address)
+    }
+
+    fn fence(&self) -> Option<Incarnation> {
+        self.known.lock().fence
+    }
+
+    fn home_member(&self) -> Arc<Member> {
+        self.known.lock().home.clone()
+    }
+
+    /// From now on the record is looked for at `home`, where `record` is.
+    fn look_at(&self, home: Arc<Member>, record: Arc<Topology>) {
+        let mut known = self.known.lock();
+        if record.version() >= known.view.version() {
+            (known.home, known.view) = (home, record);
+        }
     }
 
     /// The record at the home, if it is usable. Nothing may be done in its name yet.
     async fn look(&self) -> Result<Arc<Topology>, TopologyError> {
-        let known = self.last.lock().clone();
-        let read = self.home.repeated(|| self.home.read(known.as_deref()));
-        let (server, found) = read.await?;
-        let record = self.usable(&server.life, found, known)?;
-        *self.last.lock() = Some(record.clone());
+        let (home, view) = (self.home_member(), self.view());
+        let (server, found) = home.repeated(|| home.read(Some(&view))).await?;
+        let record = self.usable(&server.life, found, view)?;
+        self.look_at(home, record.clone());
         Ok(record)
     }
 
@@ -109,14 +132,15 @@ impl RedisTopology {
         next: &Topology,
     ) -> Result<Swap, TopologyError> {
         check_next(expected, next)?;
-        if next.id != self.id || next.home.address != self.address {
-            let reason = format!(
-                "topology {} at {} is another one",
-                next.id, next.home.address
-            );
+        let (home, view) = (self.home_member(), self.view());
+        if next.id != self.id {
+            let reason = format!("topology {} is another one", next.id);
             return Err(TopologyError::Malformed(reason));
         }
-        match self.home.swap(expected, next).await? {
+        if next.home.address != view.home.address && view.version() > expected {
+            return Ok(Swap::Newer(view));
+        }
+        match home.swap(expected, next).await? {
             Swapped::Done => Ok(Swap::Done),
             Swapped::Newer(record) => Ok(Swap::Newer(record)),
             Swapped::Unusable(reason) => Err(self.recover_needed(&reason)),
@@ -127,9 +151,7 @@ impl RedisTopology {
 #[async_trait]
 impl TopologyStore for RedisTopology {
     async fn load(&self) -> Result<Arc<Topology>, TopologyError> {
-        let topology = self.look().await?;
-        self.publish(&topology).await?;
-        Ok(topology)
+        self.recover(&[]).await
     }
 
     async fn swap(&self, expected: Version, next: &Topology) -> Result<Swap, TopologyError> {
@@ -143,12 +165,19 @@ impl TopologyStore for RedisTopology {
 
     async fn watch(&self, known: Version) -> Result<Arc<Topology>, TopologyError> {
         loop {
-            let topology = self.look().await?;
-            if topology.version() > known {
-                self.publish(&topology).await?;
-                return Ok(topology);
+            let seen = self.look().await;
+            if !seen.is_ok_and(|seen| seen.version() <= known) {
+                let topology = self.load().await?;
+                if topology.version() > known {
+                    return Ok(topology);
+                }
             }
-            sleep(self.random.jitter(self.watch_every)).await;
+            sleep(self.caller.random.jitter(self.caller.watch_every)).await;
         }
+    }
+
+    fn outrun(&self, incarnation: Incarnation) {
+        let mut known = self.known.lock();
+        known.fence = known.fence.max(Some(incarnation));
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ::redis::Value;
 
 use super::{
-    answers::{Claim, Copied, Found, Join, Leave, Swapped, Trace},
+    answers::{Claim, Copied, Fence, Fenced, Found, Join, Leave, Swapped, Trace},
     member::{Answer, Input, Member, OTHER_LIFE},
     scripts,
     stored::{Pointer, header, read_copy, read_record, write_record},
 };
 use crate::{
-    ids::{Epoch, Life},
+    ids::{Epoch, Incarnation, Life},
     shard::redis::Server,
     topology::{Topology, TopologyError, Version},
 };
@@ -31,18 +31,14 @@ impl Member {
         let Answer { server, rest, .. } = answer.await?;
         let text = |at: usize| rest.get(at).and_then(text);
         let malformed = |reason| self.malformed(reason);
-        let number = |at: usize| match rest.get(at) {
-            Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),
-            _ => 0,
-        };
         Ok(Trace {
             server,
             pointer: text(0).map(Pointer::parse).transpose().map_err(malformed)?,
             record: text(1).map(read_record).transpose().map_err(malformed)?,
             fence: text(2).map(str::parse).transpose().map_err(malformed)?,
             copy: text(3).map(read_copy).transpose().map_err(malformed)?,
-            armed: number(4) == 1,
-            epoch: Epoch(number(5)),
+            armed: number(&rest, 4) == 1,
+            epoch: Epoch(number(&rest, 5)),
         })
     }
 
@@ -138,6 +134,7 @@ impl Member {
             n.to_string(),
             version.to_string(),
             topology.encode(),
+            Pointer::to(topology).to_string(),
         ];
         let answer = self.call(&scripts::COPY, |at| Input {
             keys: vec![
@@ -154,6 +151,51 @@ impl Member {
             -2 => Copied::Stale(rest.first().and_then(text).unwrap_or_default().to_owned()),
             _ => Copied::NotMember,
         })
+    }
+
+    /// Raises the fence of the server, if it is in `life`, to `n`; it is or was a member of `id`.
+    pub(super) async fn fence(
+        &self,
+        life: &Life,
+        id: &str,
+        n: Incarnation,
+    ) -> Result<Fenced, TopologyError> {
+        let answer = self.call_in(life, &scripts::RAISE_FENCE, |at| Input {
+            keys: vec![
+                &at.keys.pointer,
+                &at.keys.topology,
+                &at.keys.fence,
+                &at.keys.copy,
+                &at.keys.state,
+                &at.keys.lives,
+            ],
+            arguments: vec![life.to_string(), id.to_owned(), n.to_string()],
+        });
+        let Answer { code, rest, .. } = answer.await?;
+        let text = |at: usize| rest.get(at).and_then(text);
+        let malformed = |reason| self.malformed(reason);
+        Ok(match code {
+            1 => Fenced::Raised(Box::new(Fence {
+                life: life.clone(),
+                record: text(0).map(read_record).transpose().map_err(malformed)?,
+                copy: text(1).map(read_copy).transpose().map_err(malformed)?,
+                armed: number(&rest, 2) == 1,
+                epoch: Epoch(number(&rest, 3)),
+            })),
+            -3 => Fenced::Theirs(text(0).unwrap_or_default().to_owned()),
+            _ => Fenced::Outrun,
+        })
+    }
+
+    /// Puts `next` in force here, in the life that it names, if the fence is its incarnation.
+    /// Answers whether it is.
+    pub(super) async fn restore(&self, next: &Topology) -> Result<bool, TopologyError> {
+        let (pointer, record) = (Pointer::to(next).to_string(), write_record(next));
+        let answer = self.call_in(&next.home.life, &scripts::RESTORE, |at| Input {
+            keys: vec![&at.keys.pointer, &at.keys.topology, &at.keys.fence],
+            arguments: vec![next.incarnation.to_string(), pointer, record],
+        });
+        Ok(answer.await?.code == 1)
     }
 
     /// Reads the record, if it is not `known`, and the server it is on.
@@ -194,6 +236,13 @@ impl Member {
 
     fn malformed(&self, reason: String) -> TopologyError {
         TopologyError::Malformed(format!("{}: {reason}", self.address()))
+    }
+}
+
+fn number(values: &[Value], at: usize) -> u64 {
+    match values.get(at) {
+        Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),
+        _ => 0,
     }
 }
 

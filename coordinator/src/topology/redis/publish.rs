@@ -1,19 +1,12 @@
 //! What has to be at other members before anything is done in a record's name.
 
-use std::sync::Arc;
-
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use hashbrown::HashSet;
 
-use super::{
-    RedisTopology,
-    answers::{Copied, Join},
-    member::Member,
-    stored::Pointer,
-};
+use super::{RedisTopology, answers::Copied, stored::Pointer};
 use crate::{
-    ids::Life,
-    topology::{ShardEntry, Topology, TopologyError, Version},
+    ids::{Incarnation, Life},
+    topology::{ShardEntry, Topology, TopologyError, TopologyStore as _, Version},
 };
 
 /// What is known to be at other members.
@@ -21,7 +14,9 @@ use crate::{
 pub(super) struct Published {
     /// The newest version that another member has a copy of.
     copied: Option<Version>,
-    /// Lives that have a pointer to the topology.
+    /// The record's incarnation: in another, its home may be another.
+    incarnation: Option<Incarnation>,
+    /// Lives that have a pointer to the record's home.
     pointed: HashSet<Life>,
 }
 
@@ -29,13 +24,13 @@ pub(super) struct Published {
 struct Told {
     address: String,
     life: Life,
-    joined: bool,
     copied: Result<Copied, TopologyError>,
 }
 
 impl RedisTopology {
-    /// Sets the pointer of every member that came back empty and was taken in again, and makes sure
-    /// that one other member, of those that answer, has a copy of `topology`.
+    /// Sets the pointer of every member that came back empty and was taken in again, or that knows
+    /// another home, and makes sure that one other member, of those that answer, has a copy of
+    /// `topology`.
     ///
     /// With no other member there to answer, it is done: no epoch is used twice all the same, as
     /// they follow the clock.
@@ -45,12 +40,16 @@ impl RedisTopology {
     /// [`TopologyError::RecoverNeeded`]: a member has seen a later incarnation.
     pub(super) async fn publish(&self, topology: &Topology) -> Result<(), TopologyError> {
         let (copied, others) = {
-            let published = self.published.lock();
+            let mut published = self.published.lock();
+            if published.incarnation < Some(topology.incarnation) {
+                published.incarnation = Some(topology.incarnation);
+                published.pointed.clear();
+            }
             let copied = published.copied >= Some(topology.version());
             let others = topology
                 .shards
                 .values()
-                .filter(|entry| entry.address != self.home());
+                .filter(|entry| entry.address != topology.home.address);
             let others = others.map(|entry| (entry, published.pointed.contains(&entry.life)));
             let others = others.filter(|(_, pointed)| !(copied && *pointed));
             (copied, others.collect::<Vec<_>>())
@@ -87,28 +86,21 @@ impl RedisTopology {
         entry: &ShardEntry,
         pointed: bool,
     ) -> (bool, Told) {
-        let member = self.members.at(&entry.address);
-        let told = async |member: Arc<Member>| {
-            let join = || member.join(pointer, &entry.life);
-            let joined = pointed || member.repeated(join).await? == Join::Joined;
-            Ok((joined, member.repeated(|| member.copy(topology)).await))
+        let told = async {
+            let member = self.caller.members.at(&entry.address)?;
+            if !pointed {
+                member
+                    .repeated(|| member.join(pointer, &entry.life))
+                    .await?;
+            }
+            member.repeated(|| member.copy(topology)).await
         };
-        let (joined, copied) = match member {
-            Ok(member) => told(member)
-                .await
-                .unwrap_or_else(|error| (false, Err(error))),
-            Err(error) => (false, Err(error)),
+        let told = Told {
+            copied: told.await,
+            address: entry.address.clone(),
+            life: entry.life.clone(),
         };
-        let (address, life) = (entry.address.clone(), entry.life.clone());
-        (
-            pointed,
-            Told {
-                address,
-                life,
-                joined,
-                copied,
-            },
-        )
+        (pointed, told)
     }
 
     /// Notes what a member did; answers whether it has the copy.
@@ -116,15 +108,14 @@ impl RedisTopology {
         let Told {
             address,
             life,
-            joined,
             copied,
         } = told;
         let mut published = self.published.lock();
-        if joined {
-            published.pointed.insert(life);
-        }
         match copied {
             Ok(Copied::Kept) => {
+                if published.incarnation == Some(topology.incarnation) {
+                    published.pointed.insert(life);
+                }
                 published.copied = published.copied.max(Some(topology.version()));
                 Ok(true)
             }
@@ -132,10 +123,15 @@ impl RedisTopology {
                 tracing::warn!(%address, id = topology.id, "a member's pointer names another topology, or none");
                 Ok(false)
             }
-            Ok(Copied::Stale(fence)) => Err(self.recover_needed(&format!(
-                "its record has incarnation {}, and the fence of {address} is {fence}",
-                topology.incarnation
-            ))),
+            Ok(Copied::Stale(fence)) => {
+                if let Ok(fence) = fence.parse() {
+                    self.outrun(fence);
+                }
+                Err(self.recover_needed(&format!(
+                    "its record has incarnation {}, and the fence of {address} is {fence}",
+                    topology.incarnation
+                )))
+            }
             Err(error) => {
                 tracing::debug!(%address, %error, "a member has no copy of the topology yet");
                 Ok(false)

@@ -17,6 +17,8 @@ scripts! {
     SWAP = "swap" with [LIFE, FENCE, HEADER];
     VOID = "void" with [LIFE, HEADER];
     COPY = "copy" with [LIFE, FENCE, COPY];
+    RAISE_FENCE = "fence" with [LIFE, HEADER];
+    RESTORE = "restore" with [LIFE, HEADER];
     READ = "read" with [LIFE];
 }
 

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use futures_util::future::join_all;
 
 use super::{answers::Trace, member::Member, stored::Pointer};
-use crate::{ids::Epoch, topology::TopologyError};
+use crate::{
+    ids::{Epoch, Incarnation},
+    topology::{Status, Topology, TopologyError},
+};
 
 /// A server that answered.
 #[derive(Debug)]
@@ -32,6 +35,17 @@ impl Trace {
         self.pointer.clone().or(record.map(Pointer::to))
     }
 
+    fn records(&self) -> impl Iterator<Item = &Topology> {
+        self.record.iter().chain(&self.copy)
+    }
+
+    /// Above this are an epoch and an incarnation that this server has not seen.
+    fn greatest(&self) -> Epoch {
+        let fence = self.fence.map_or(0, |fence| fence.number);
+        let records = self.records().map(Topology::greatest);
+        records.fold(self.epoch.max(Epoch(fence)), Epoch::max)
+    }
+
     /// Whether topology `id` was in use at this server, in its present life.
     pub(super) fn used(&self, id: &str) -> bool {
         self.copy.as_ref().is_some_and(|copy| copy.id == id)
@@ -49,7 +63,8 @@ impl Survey {
         servers: &[(Option<usize>, Arc<Member>)],
     ) -> Result<Self, TopologyError> {
         let look = async |(place, member): &(Option<usize>, Arc<Member>)| {
-            (*place, member.clone(), member.trace().await)
+            let trace = member.repeated(|| member.trace()).await;
+            (*place, member.clone(), trace)
         };
         let (mut seen, mut silent) = (Vec::new(), Vec::new());
         for (place, member, trace) in join_all(servers.iter().map(look)).await {
@@ -112,14 +127,33 @@ impl Survey {
         }
     }
 
-    /// The server that has the record of `id`, written in its present life: the home, whatever
-    /// address others know it by.
-    pub(super) fn home_of(&self, id: &str) -> Option<Arc<Member>> {
-        let has = |Seen { trace, .. }: &&Seen| {
-            let record = trace.record.as_ref();
-            record.is_some_and(|record| record.id == id && record.home.life == trace.server.life)
-        };
-        self.seen.iter().find(has).map(|seen| seen.member.clone())
+    /// The newest record of `id` that is written in its server's present life, and that server: the
+    /// home, whatever address others know it by.
+    pub(super) fn home_of(&self, id: &str) -> Option<(Arc<Member>, &Topology)> {
+        let homes = self.seen.iter().filter_map(|Seen { member, trace, .. }| {
+            let record = trace.record.as_ref().filter(|record| record.id == id)?;
+            let current = record.home.life == trace.server.life;
+            current.then(|| (member.clone(), record))
+        });
+        homes.max_by_key(|(_, record)| record.version())
+    }
+
+    /// The newest record or copy there is of `id`, once it was in use.
+    pub(super) fn newest(&self, id: &str) -> Option<&Topology> {
+        let records = self
+            .seen
+            .iter()
+            .flat_map(|Seen { trace, .. }| trace.records());
+        records
+            .filter(|record| record.id == id && record.status == Status::Active)
+            .max_by_key(|record| record.version())
+    }
+
+    /// The server at `address`, as records spell it.
+    pub(super) fn at(&self, address: &str) -> Option<&Seen> {
+        self.seen
+            .iter()
+            .find(|seen| seen.member.address() == address)
     }
 
     /// A server at which topology `id` was in use.
@@ -132,11 +166,12 @@ impl Survey {
 
     /// Above this are an epoch and an incarnation that no server has seen.
     pub(super) fn greatest(&self) -> Epoch {
-        let epochs = self.seen.iter().map(|Seen { trace, .. }| {
-            trace
-                .epoch
-                .max(Epoch(trace.fence.map_or(0, |fence| fence.number)))
-        });
-        epochs.max().unwrap_or_default()
+        let seen = self.seen.iter().map(|seen| seen.trace.greatest());
+        seen.max().unwrap_or_default()
+    }
+
+    /// The greatest incarnation that a server has seen.
+    pub(super) fn fence(&self) -> Option<Incarnation> {
+        self.seen.iter().filter_map(|seen| seen.trace.fence).max()
     }
 }

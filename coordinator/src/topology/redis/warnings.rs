@@ -14,7 +14,7 @@ impl FirstUse {
         let mut warnings = seed_warnings(topology, survey);
         warnings.extend(self.founding_warnings(topology));
         if store
-            .home
+            .home_member()
             .server()
             .await
             .is_ok_and(|server| !server.appendonly)

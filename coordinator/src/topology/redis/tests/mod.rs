@@ -4,6 +4,7 @@
 
 mod founding;
 mod records;
+mod recovery;
 
 use std::time::Duration;
 

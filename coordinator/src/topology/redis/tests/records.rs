@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
+    clock::BootClock,
     random::Random,
     topology::{
         TopologyStore,
-        redis::{RedisTopology, members::Members},
+        redis::{Observer, RedisTopology, caller::Caller, members::Members},
     },
 };
 
@@ -140,8 +141,15 @@ async fn a_record_in_creation_is_not_handed_out() {
     let claimed = server.claimed(1).await;
     let home = Arc::new(Member::new(server.member.options().clone()));
     let members = Arc::new(Members::new(server.member.options().clone()));
-    let random = Arc::new(Random::seeded(1));
-    let store = RedisTopology::new(&claimed, home, members, Duration::from_secs(1), random);
+    let caller = Arc::new(Caller {
+        engine: ClientId(1),
+        members,
+        clock: Arc::new(BootClock),
+        random: Arc::new(Random::seeded(1)),
+        watch_every: Duration::from_secs(1),
+        observer: Observer::default(),
+    });
+    let store = RedisTopology::new(claimed.clone(), home, caller);
     let loaded = store.load().await;
     assert!(
         matches!(loaded, Err(TopologyError::Unreachable { .. })),
