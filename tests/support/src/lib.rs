@@ -1,12 +1,16 @@
 //! Real servers for tests, and a hand inside them.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod proxy;
+
 use std::{future::Future, time::Duration};
 
 use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection};
 use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
 use tokio::time::{sleep, timeout};
+
+pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
 
 /// How long a condition may take to come true before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(20);
