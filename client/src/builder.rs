@@ -29,6 +29,7 @@ pub struct Builder {
     pub(crate) constants: Constants,
     pub(crate) servers_are_new: bool,
     pub(crate) topology_at: Option<String>,
+    pub(crate) connect_within: Option<Duration>,
 }
 
 /// Where the shards are.
@@ -81,6 +82,7 @@ impl Default for Builder {
             constants: Constants::default(),
             servers_are_new: false,
             topology_at: None,
+            connect_within: None,
         }
     }
 }
@@ -146,6 +148,13 @@ impl Builder {
     /// If a topology is founded, its record is kept on the server at `url` instead of on a shard.
     pub fn topology_at(mut self, url: &str) -> Self {
         self.topology_at = Some(url.into());
+        self
+    }
+
+    /// How long to go on asking servers that do not answer for their topology: 10 s if not said. An
+    /// attempt under way is finished, so it takes about 2 s more where servers are silent.
+    pub fn connect_within(mut self, length: Duration) -> Self {
+        self.connect_within = Some(length);
         self
     }
 

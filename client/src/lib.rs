@@ -25,7 +25,7 @@ pub use client::Client;
 pub use lock::Lock;
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
-    engine::{AcquireError, Danger, Guard, LockLost, Owner, ReleaseAnswer, ShardStatus},
+    engine::{AcquireError, Danger, Guard, LockLost, Owner, ReleaseAnswer, ShardStatus, Waiting},
     ids::{Epoch, Nonce, Token},
     limits,
     name::{Label, NameError, Namespace},

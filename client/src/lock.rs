@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, Owner, Wait},
+    engine::{Acquire, AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
     name::{Label, NameError, Namespace},
     shard::Inspection,
 };
@@ -20,6 +20,7 @@ pub struct Lock<'a> {
     wait: Option<Duration>,
     owner: Option<Owner>,
     label: Option<Label>,
+    observer: Option<WaitObserver>,
 }
 
 impl<'a> Lock<'a> {
@@ -33,6 +34,7 @@ impl<'a> Lock<'a> {
             wait: None,
             owner: None,
             label: None,
+            observer: None,
         }
     }
 
@@ -70,6 +72,14 @@ impl<'a> Lock<'a> {
     /// Shown to others as `label`, instead of as the client is.
     pub fn label(mut self, label: &str) -> Self {
         self.label = Some(Label::new(label));
+        self
+    }
+
+    /// Telling `observe` why, while it waits: after every refusal that is waited out, so up to once
+    /// a millisecond; [`Waiting::is_same_as`] tells a new reason from an old one. It is called in
+    /// the task that waits, and must neither block nor panic.
+    pub fn on_wait(mut self, observe: impl Fn(Waiting) + Send + Sync + 'static) -> Self {
+        self.observer = Some(WaitObserver::new(observe));
         self
     }
 
@@ -148,6 +158,7 @@ impl<'a> Lock<'a> {
             wait,
             owner: self.owner.as_ref(),
             label: self.label.clone(),
+            observer: self.observer.as_ref(),
         };
         self.engine.acquire(ask).await
     }

@@ -53,11 +53,14 @@ pub(crate) async fn build(
         .as_deref()
         .map(str::parse::<Address>)
         .transpose()?;
-    let founding = Founding {
+    let mut founding = Founding {
         constants: builder.constants,
         home,
         ..Founding::default()
     };
+    if let Some(within) = builder.connect_within {
+        founding.within = within;
+    }
     let joined = connect(
         seeds,
         founding,

@@ -5,6 +5,7 @@
 mod cancel;
 mod deadline;
 mod grace;
+mod observer;
 mod reentry;
 mod release;
 mod trouble;

@@ -7,7 +7,9 @@ use std::{
 
 use tokio::time::{sleep, timeout};
 
-use super::{AcquireError, Engine, Guard, Inner, Owner, hold::Hold, routing::Route};
+use super::{
+    AcquireError, Engine, Guard, Inner, Owner, WaitObserver, Waiting, hold::Hold, routing::Route,
+};
 use crate::{
     backoff::Backoff,
     clock::Instant,
@@ -53,6 +55,8 @@ pub struct Acquire<'a> {
     pub owner: Option<&'a Owner>,
     /// How the holder is shown to others; the engine's label if not said.
     pub label: Option<Label>,
+    /// Is told why, while it waits.
+    pub observer: Option<&'a WaitObserver>,
 }
 
 impl Engine {
@@ -72,7 +76,7 @@ impl Engine {
         if let Some(hold_for) = ask.hold_for.filter(|hold_for| *hold_for < LEASE_MIN) {
             return Err(AcquireError::HoldTooShort(hold_for));
         }
-        let mut waiting = Waiting {
+        let mut waiter = Waiter {
             engine: &self.0,
             ask: &ask,
             key,
@@ -80,13 +84,13 @@ impl Engine {
             attempt: None,
         };
         match ask.wait {
-            Wait::No => waiting.once().await,
-            Wait::Forever => waiting.until_granted(&mut None).await,
+            Wait::No => waiter.once().await,
+            Wait::Forever => waiter.until_granted(&mut None).await,
             Wait::For(length) => {
                 let mut last = None;
-                let granted = timeout(length, waiting.until_granted(&mut last)).await;
+                let granted = timeout(length, waiter.until_granted(&mut last)).await;
                 granted.unwrap_or_else(|_| {
-                    let because = Box::new(last.unwrap_or(AcquireError::Moved));
+                    let because = Box::new(last.unwrap_or_else(no_answer_yet));
                     Err(AcquireError::TimedOut {
                         waited: length,
                         because,
@@ -111,8 +115,14 @@ impl Inner {
     }
 }
 
+/// The first request is still out when the wait is over.
+fn no_answer_yet() -> AcquireError {
+    let reason = "none before the wait was over".into();
+    ShardError::NoReply { reason }.into()
+}
+
 /// Somebody who wants a lock.
-struct Waiting<'a> {
+struct Waiter<'a> {
     engine: &'a Arc<Inner>,
     ask: &'a Acquire<'a>,
     key: LockKey,
@@ -120,7 +130,7 @@ struct Waiting<'a> {
     attempt: Option<Attempt>,
 }
 
-impl Waiting<'_> {
+impl Waiter<'_> {
     /// Asks until granted or refused for good. `last` is why it is not granted yet.
     async fn until_granted(
         &mut self,
@@ -141,9 +151,20 @@ impl Waiting<'_> {
                     .unwrap_or_default()
                     .max(retry.next(random)),
             };
+            self.tell(&refusal);
             *last = Some(refusal);
             sleep(pause.max(Duration::from_millis(1))).await;
         }
+    }
+
+    /// Tells whoever wants to know why it is not granted yet.
+    fn tell(&self, refusal: &AcquireError) {
+        let Some(observer) = self.ask.observer else {
+            return;
+        };
+        let route = self.engine.routing.route(&self.key);
+        let grace = self.engine.routing.topology().constants.grace();
+        observer.tell(Waiting::new(refusal, route.keeper.driver.id(), grace));
     }
 
     /// Asks once; or enters again what the owner holds.

@@ -7,6 +7,7 @@
 //! | `guard.rs` | a holder's side of it |
 //! | `release.rs` | giving back, now or in the background |
 //! | `keeper.rs` | renewals, a task a shard |
+//! | `waiting.rs` | why an acquisition waits, for who wants to know |
 //! | `owner.rs` | re-entry |
 //! | `routing.rs` | key → shard |
 //! | `steward.rs` | arms and settles shards, follows the topology |
@@ -20,6 +21,7 @@ mod owner;
 mod release;
 mod routing;
 mod steward;
+mod waiting;
 
 use std::{
     collections::BTreeMap,
@@ -49,6 +51,7 @@ pub use guard::Guard;
 pub use owner::Owner;
 use release::Releases;
 use routing::Routing;
+pub use waiting::{WaitObserver, Waiting};
 
 /// Makes the shard that a topology's entry names.
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
