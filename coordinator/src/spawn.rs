@@ -9,6 +9,7 @@ use std::{
     io,
     net::TcpListener,
     os::unix::process::CommandExt,
+    path::Path,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -152,6 +153,11 @@ impl RedisServer {
     /// Its port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where it saves what it saves.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Its process id, while it runs.

@@ -4,7 +4,7 @@ use ringfence_client::{AcquireError, Effect, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep};
 
-use crate::{SECOND, keys_on, not_the_home};
+use crate::{SECOND, keys_on, not_the_home, take_and_give_back};
 
 #[tokio::test]
 async fn killed_connections_cost_no_lock() {
@@ -73,26 +73,14 @@ async fn a_full_server_keeps_what_it_has_and_grants_nothing() {
     servers
         .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "0"])
         .await;
-    client
-        .lock("other")
-        .try_acquire()
-        .await
-        .unwrap()
-        .release()
-        .await;
+    take_and_give_back(&client, "other").await;
 }
 
 #[tokio::test]
 async fn something_else_under_a_key_is_reported_and_left_alone() {
     let servers = Servers::spawn(1).await;
     let client = servers.client().await;
-    client
-        .lock("key")
-        .try_acquire()
-        .await
-        .unwrap()
-        .release()
-        .await;
+    take_and_give_back(&client, "key").await;
     let slot = client
         .topology()
         .table
@@ -108,13 +96,7 @@ async fn something_else_under_a_key_is_reported_and_left_alone() {
         let refused = client.lock("key").try_acquire().await.unwrap_err();
         assert!(matches!(refused, AcquireError::Foreign(_)), "{refused:?}");
         assert_eq!(servers.ask::<u64>(0, &["EXISTS", &record]).await, 1);
-        client
-            .lock("other")
-            .try_acquire()
-            .await
-            .unwrap()
-            .release()
-            .await;
+        take_and_give_back(&client, "other").await;
     }
 }
 

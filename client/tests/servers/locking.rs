@@ -9,7 +9,7 @@ use ringfence_client::{AcquireError, Owner, ReleaseAnswer};
 use ringfence_test_support::Servers;
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::SECOND;
+use crate::{SECOND, take_and_give_back};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_most_one_of_many_clients_holds_a_lock_and_tokens_rise() {
@@ -57,13 +57,7 @@ async fn a_guard_outlives_its_lease_and_then_is_free_at_once() {
     };
     assert_eq!(label.as_str(), "payroll");
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
-    other
-        .lock("key")
-        .try_acquire()
-        .await
-        .unwrap()
-        .release()
-        .await;
+    take_and_give_back(&other, "key").await;
 }
 
 #[tokio::test]

@@ -1,16 +1,25 @@
 //! What a lock promises, on real Redis servers.
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+mod comeback;
+mod failover;
 mod faults;
 mod locking;
+mod restart;
 mod setup;
 
 use std::time::Duration;
 
-use ringfence_client::{Client, Namespace};
+use ringfence_client::{Client, Namespace, ReleaseAnswer};
 use ringfence_test_support::Servers;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// `key` is free, and every part of the way to it works.
+async fn take_and_give_back(client: &Client, key: &str) {
+    let guard = client.lock(key).try_acquire().await.unwrap();
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
 
 /// The index of the server that the topology's record is not on.
 async fn not_the_home(servers: &Servers, client: &Client) -> usize {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringfence_client::{AcquireError, Client};
 use ringfence_test_support::{Servers, eventually};
 
-use crate::SECOND;
+use crate::{SECOND, take_and_give_back};
 
 #[tokio::test]
 async fn a_second_run_on_the_same_servers_just_works() {
@@ -52,15 +52,7 @@ async fn a_server_that_could_evict_a_lock_is_refused_with_what_mends_it() {
     servers
         .ask::<()>(0, &["CONFIG", "SET", "maxmemory-policy", "noeviction"])
         .await;
-    servers
-        .client()
-        .await
-        .lock("key")
-        .try_acquire()
-        .await
-        .unwrap()
-        .release()
-        .await;
+    take_and_give_back(&servers.client().await, "key").await;
 }
 
 #[tokio::test]
@@ -130,13 +122,7 @@ async fn a_password_is_never_shown() {
 async fn connections_are_named_for_their_lanes() {
     let servers = Servers::spawn(1).await;
     let client = servers.client().await;
-    client
-        .lock("key")
-        .try_acquire()
-        .await
-        .unwrap()
-        .release()
-        .await;
+    take_and_give_back(&client, "key").await;
     eventually("a work and a renew connection", async || {
         let list: String = servers.ask(0, &["CLIENT", "LIST"]).await;
         let names = list
@@ -199,26 +185,14 @@ async fn a_server_that_was_up_for_long_has_nothing_to_wait_for() {
         .build()
         .await
         .unwrap();
-    client
-        .lock("key")
-        .try_acquire()
-        .await
-        .unwrap()
-        .release()
-        .await;
+    take_and_give_back(&client, "key").await;
 }
 
 #[tokio::test]
 async fn nothing_is_left_behind_but_what_is_armed() {
     let servers = Servers::spawn(1).await;
     let client = servers.client().await;
-    client
-        .lock("first")
-        .try_acquire()
-        .await
-        .unwrap()
-        .release()
-        .await;
+    take_and_give_back(&client, "first").await;
     let before: u64 = servers.ask(0, &["DBSIZE"]).await;
     for index in 0..100 {
         drop(

@@ -1,6 +1,8 @@
 //! Real servers for tests, and a hand inside them.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod aof;
+mod pair;
 mod proxy;
 
 use std::{future::Future, time::Duration};
@@ -10,6 +12,8 @@ use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
 use tokio::time::{sleep, timeout};
 
+pub use aof::OnDisk;
+pub use pair::Pair;
 pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
 
 /// How long a condition may take to come true before a test gives up on it.
@@ -54,21 +58,24 @@ impl Servers {
         self.builder().build().await.unwrap()
     }
 
-    /// A connection to the server at `index` that asks nothing of anybody.
-    pub async fn raw(&self, index: usize) -> MultiplexedConnection {
-        let client = redis::Client::open(self.servers[index].url()).unwrap();
-        client.get_multiplexed_async_connection().await.unwrap()
-    }
-
     /// What the server at `index` answers to `words`.
     pub async fn ask<T: FromRedisValue>(&self, index: usize, words: &[&str]) -> T {
-        let mut command = Cmd::new();
-        command.arg(words);
-        command
-            .query_async(&mut self.raw(index).await)
-            .await
-            .unwrap()
+        ask(&self.servers[index], words).await
     }
+}
+
+/// A connection to `server` that asks nothing of anybody.
+pub async fn connection(server: &RedisServer) -> MultiplexedConnection {
+    let client = redis::Client::open(server.url()).unwrap();
+    client.get_multiplexed_async_connection().await.unwrap()
+}
+
+/// What `server` answers to `words`.
+pub async fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
+    let mut command = Cmd::new();
+    command.arg(words);
+    let answer = command.query_async(&mut connection(server).await).await;
+    answer.unwrap()
 }
 
 /// Waits until `condition` holds; panics, naming `what`, if that takes too long.

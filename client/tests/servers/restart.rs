@@ -1,0 +1,187 @@
+//! A shard's server ends and is started again: empty, with all it had, or without the end of it.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use ringfence_client::{AcquireError, Danger, ReleaseAnswer, ShardError, Topology};
+use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
+use ringfence_test_support::{OnDisk, ask, eventually};
+use tokio::time::timeout;
+
+use crate::{
+    SECOND,
+    comeback::{
+        MAX_LEASE, Returning, Stage, ask_until_granted,
+        holders_keep_their_locks_and_newcomers_wait, is_grace, recorded,
+    },
+};
+
+/// A server that is killed and started again.
+struct Restarted {
+    server: RedisServer,
+    /// Of what it was told late, the bytes that are on the disk all the same; none: it keeps all.
+    torn: Option<u64>,
+    on_disk: Option<OnDisk>,
+}
+
+impl Restarted {
+    async fn spawn(builder: RedisServerBuilder, torn: Option<u64>) -> Self {
+        Self {
+            server: builder.spawn().await.unwrap(),
+            torn,
+            on_disk: None,
+        }
+    }
+}
+
+impl Returning for Restarted {
+    fn url(&self) -> String {
+        self.server.url()
+    }
+
+    async fn forget_from_now(&mut self) {
+        self.on_disk = self.torn.map(|_| OnDisk::now(&self.server));
+    }
+
+    async fn come_back(&mut self) {
+        self.server.kill();
+        if let (Some(on_disk), Some(torn)) = (&self.on_disk, self.torn) {
+            on_disk.cut(torn);
+        }
+        self.server.restart().await.unwrap();
+    }
+}
+
+/// A server whose every answered write outlives its process.
+fn appending() -> RedisServerBuilder {
+    RedisServer::builder().set("appendonly", "yes")
+}
+
+#[tokio::test]
+async fn a_shard_that_comes_back_empty_loses_no_lock_and_makes_newcomers_wait() {
+    let mut shard = Restarted::spawn(RedisServer::builder(), None).await;
+    holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+#[tokio::test]
+async fn a_shard_that_comes_back_with_all_it_had_loses_no_lock_and_makes_newcomers_wait() {
+    let mut shard = Restarted::spawn(appending(), None).await;
+    holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+#[tokio::test]
+async fn a_shard_that_comes_back_without_its_last_writes_loses_no_lock_and_makes_newcomers_wait() {
+    let mut shard = Restarted::spawn(appending(), Some(0)).await;
+    holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+/// A power cut does not wait for the end of a command.
+#[tokio::test]
+async fn a_shard_whose_last_write_is_torn_loses_no_lock_and_makes_newcomers_wait() {
+    let mut shard = Restarted::spawn(appending(), Some(7)).await;
+    holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+/// The topology's home decides who lives: while it is silent, no shard begins a life.
+#[tokio::test]
+async fn a_shard_that_came_back_answers_nothing_until_the_topology_says_so() {
+    let mut shard = Restarted::spawn(RedisServer::builder(), None).await;
+    let stage = Stage::of(shard.url(), 4 * MAX_LEASE).await;
+    let client = stage.client("holder").await;
+    let guard = client.lock("held").try_acquire().await.unwrap();
+    let before = client.topology();
+
+    stage.home.stop();
+    shard.come_back().await;
+    let renewed = timeout(MAX_LEASE * 3, guard.danger()).await;
+    assert_eq!(renewed, Ok(Danger::RenewalFailed), "it is not armed");
+    let mut unarmed = 0;
+    let silent = async {
+        while unarmed < 5 {
+            match client.lock("new").try_acquire().await {
+                Err(AcquireError::Shard(ShardError::Unarmed)) => unarmed += 1,
+                Err(AcquireError::Shard(ShardError::Unreachable { .. })) => {}
+                other => panic!("answered without being armed: {other:?}"),
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(MAX_LEASE * 2, silent).await.unwrap();
+    assert_eq!(recorded(&client, "held").await, None);
+    assert_eq!(ask::<u64>(&shard.server, &["DBSIZE"]).await, 0);
+
+    stage.home.cont();
+    eventually("armed", async || {
+        matches!(client.lock("new").try_acquire().await, Err(refused) if is_grace(&refused))
+    })
+    .await;
+    let after = client.topology();
+    let entry = |topology: &Topology| topology.shards.values().next().unwrap().clone();
+    let (old, new) = (entry(&before), entry(&after));
+    assert!(
+        new.epoch > before.last_epoch,
+        "armed with an epoch of before"
+    );
+    assert_ne!(new.life, old.life);
+    eventually("put back", async || {
+        recorded(&client, "held").await == Some(guard.token())
+    })
+    .await;
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+#[tokio::test]
+async fn fifty_restarts_leave_no_key_behind_and_tokens_rise() {
+    const RESTARTS: usize = 50;
+    let mut shard = Restarted::spawn(appending(), None).await;
+    let stage = Stage::of(shard.url(), Duration::from_millis(300)).await;
+    let client = stage.client("holder").await;
+    let mut token = client.lock("key").try_acquire().await.unwrap().token();
+    eventually("given back", async || {
+        recorded(&client, "key").await.is_none()
+    })
+    .await;
+    let at_first = keys(&shard.server).await;
+    println!("{at_first:?}");
+
+    let mut granted = 0;
+    for restart in 1..=RESTARTS {
+        // Locks that are held when the server ends: their records come back, and have an end.
+        let key = format!("held/{restart}");
+        let held = client.lock(&key).wait(SECOND / 20).acquire().await;
+        granted += usize::from(held.is_ok());
+        shard.come_back().await;
+        drop(held);
+        // Most lives end before they were armed, or before their grace was over.
+        if restart % 5 == 0 {
+            let (guard, _) = ask_until_granted(&client, "key").await;
+            assert!(guard.token() > token, "tokens rise");
+            token = guard.token();
+            drop(guard);
+            eventually(&format!("as at first, after {restart}"), async || {
+                keys(&shard.server).await == at_first
+            })
+            .await;
+        }
+    }
+    println!("{RESTARTS} restarts, {granted} locks held at one");
+    assert!(
+        granted >= RESTARTS / 5,
+        "{granted} locks were held at a restart"
+    );
+    let lives: BTreeSet<String> = ask(&shard.server, &["SMEMBERS", "ringfence:lives"]).await;
+    assert_eq!(lives.len(), 1, "{lives:?}");
+}
+
+/// The names of a server's keys, but for the life in them.
+async fn keys(server: &RedisServer) -> Vec<String> {
+    let names: Vec<String> = ask(server, &["KEYS", "*"]).await;
+    let mut names: Vec<String> = names
+        .into_iter()
+        .map(|name| match name.strip_prefix("ringfence:life:") {
+            Some(of_life) => of_life.rsplit(':').next().unwrap().to_owned(),
+            None => name,
+        })
+        .collect();
+    names.sort();
+    names
+}
