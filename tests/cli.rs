@@ -39,10 +39,56 @@ async fn a_second_init_changes_nothing() {
     assert_eq!((first.code, second.code), (0, 0), "{first:?} {second:?}");
     let (mut first, mut second) = (json(&first), json(&second));
     assert_eq!(
-        (first["founded"].take(), second["founded"].take()),
-        (true.into(), false.into())
+        (first["done"].take(), second["done"].take()),
+        ("founded".into(), "there_already".into())
     );
     assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn a_topology_whose_home_is_gone_is_recovered_once_a_person_attests_it() {
+    let mut servers = Servers::spawn(3).await;
+    let urls = servers.urls();
+    let founded = json(&ring("init", &urls, &["--json", "--servers-are-new"]));
+    let home = founded["home"].as_str().unwrap();
+    let place = urls.iter().position(|url| home.starts_with(url)).unwrap();
+    let id = founded["shards"][place]["id"].as_str().unwrap();
+    let unchanged = json(&ring("recover", &urls, &["--json"]));
+    assert_eq!(unchanged["done"], "in_force");
+    assert_eq!(unchanged["incarnation"], founded["incarnation"]);
+
+    servers.servers[place].kill();
+    let seeds: Vec<_> = urls
+        .iter()
+        .filter(|url| !home.starts_with(*url))
+        .cloned()
+        .collect();
+    let shown = ring("status", &seeds, &[]);
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert!(
+        shown
+            .stdout
+            .contains(&format!("ring recover --attest-dead {id}")),
+        "{shown:?}"
+    );
+    let refused = ring("recover", &seeds, &[]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(
+        refused.stderr.contains(&format!("--attest-dead {id}")),
+        "{refused:?}"
+    );
+    let unknown = ring("recover", &seeds, &["--attest-dead", "z"]);
+    assert!(
+        unknown.stderr.contains("no such shard; it has a, b, c"),
+        "{unknown:?}"
+    );
+
+    let recovered = json(&ring("recover", &seeds, &["--attest-dead", id, "--json"]));
+    assert_eq!(recovered["done"], "recovered");
+    assert_eq!(recovered["topology"], founded["topology"]);
+    assert_ne!(recovered["home"], founded["home"]);
+    let shown = json(&ring("status", &seeds, &["--json"]));
+    assert_eq!(shown["home"], recovered["home"]);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `ringfence ring`: which servers are shards, and which slots are whose.
 
+mod recover;
 mod status;
 
 use std::{sync::Arc, time::Duration};
@@ -15,8 +16,9 @@ use ringfence_coordinator::{
 };
 
 use super::seeds::{Seeds, SeedsError};
-use status::Status;
+use recover::Recover;
 pub(super) use status::fair_share;
+use status::{Done, Status};
 
 /// How long to go on asking servers that do not answer.
 const ASK_WITHIN: Duration = Duration::from_secs(3);
@@ -30,6 +32,11 @@ pub(crate) enum Command {
     Init(Init),
     /// Show the topology, and how its shards are
     Status(ShowStatus),
+    /// Put the topology's record back in force where its home lost it
+    ///
+    /// Clients do so by themselves, as soon as every member answers. Where one never will again, it
+    /// takes a person to say so. Without need it changes nothing.
+    Recover(Recover),
 }
 
 #[derive(Args, Debug)]
@@ -71,6 +78,13 @@ pub(crate) enum RingError {
     /// The servers carry no topology.
     #[error("no topology on these servers yet; to found one: ringfence ring init --redis URL...")]
     None,
+    /// Nobody is called that.
+    #[error("--attest-dead {id}: topology {topology} has no such shard; it has {shards}")]
+    NoShard {
+        id: String,
+        topology: String,
+        shards: String,
+    },
     /// Tokens of the topology that is there already may be smaller.
     #[error("topology {0} is there already: --after is for founding one")]
     TooLate(String),
@@ -94,6 +108,7 @@ pub(crate) fn run(command: &Command) -> Result<(), RingError> {
     let (status, json) = match command {
         Command::Init(init) => (runtime.block_on(init.found())?, init.json),
         Command::Status(show) => (runtime.block_on(show.look())?, show.json),
+        Command::Recover(recover) => (runtime.block_on(recover.run())?, recover.json),
     };
     if json {
         println!(
@@ -131,7 +146,12 @@ impl Init {
         }
         let client = Client::builder().redis(urls).max_lease(self.max_lease);
         let client = client.servers_are_new(self.servers_are_new).build().await?;
-        Ok(Status::of(&client, Some(joined.founded_now)).await)
+        let done = if joined.founded_now {
+            Done::Founded
+        } else {
+            Done::ThereAlready
+        };
+        Ok(Status::of(&client, done).await)
     }
 }
 
@@ -139,14 +159,18 @@ impl ShowStatus {
     /// Looks, and founds nothing.
     async fn look(&self) -> Result<Status, RingError> {
         let urls = self.seeds.urls()?;
-        let founding = Founding {
-            allowed: false,
-            within: ASK_WITHIN,
-            ..Founding::default()
-        };
-        join(&urls, founding).await?;
+        join(&urls, look()).await?;
         let client = Client::builder().redis(urls).build().await?;
-        Ok(Status::of(&client, None).await)
+        Ok(Status::of(&client, Done::Looked).await)
+    }
+}
+
+/// Founds nothing.
+fn look() -> Founding {
+    Founding {
+        allowed: false,
+        within: ASK_WITHIN,
+        ..Founding::default()
     }
 }
 

@@ -104,7 +104,7 @@ async fn something_else_under_a_key_is_reported_and_left_alone() {
 async fn a_stopped_server_delays_nobody_elses_locks_and_renewals() {
     let servers = Servers::spawn(3).await;
     let client = servers.client().await;
-    let stopped = not_the_home(&servers, &client).await;
+    let stopped = not_the_home(&servers, &client);
     let (mut guards, mut others) = (Vec::new(), Vec::new());
     for index in 0..3 {
         let [key, other] = keys_on(&servers, &client, index);
@@ -145,7 +145,7 @@ async fn a_server_that_restarts_empty_keeps_its_holders_and_makes_others_wait() 
         .build()
         .await
         .unwrap();
-    let restarted = not_the_home(&servers, &client).await;
+    let restarted = not_the_home(&servers, &client);
     let [key, other] = keys_on(&servers, &client, restarted);
     let guard = client.lock(&key).acquire().await.unwrap();
 

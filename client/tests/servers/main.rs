@@ -5,12 +5,14 @@ mod comeback;
 mod failover;
 mod faults;
 mod locking;
+mod recover;
 mod restart;
 mod setup;
 
 use std::time::Duration;
 
 use ringfence_client::{Client, Namespace, ReleaseAnswer};
+use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::Servers;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -21,14 +23,16 @@ async fn take_and_give_back(client: &Client, key: &str) {
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
-/// The index of the server that the topology's record is not on.
-async fn not_the_home(servers: &Servers, client: &Client) -> usize {
+/// The index of the server that the topology's record is on.
+fn home_of(servers: &Servers, client: &Client) -> usize {
     let home = client.topology().home.address.clone();
-    servers
-        .servers
-        .iter()
-        .position(|server| !home.contains(&server.port().to_string()))
-        .unwrap()
+    let is_home = |server: &RedisServer| home.contains(&server.port().to_string());
+    servers.servers.iter().position(is_home).unwrap()
+}
+
+/// The index of a server that the topology's record is not on.
+fn not_the_home(servers: &Servers, client: &Client) -> usize {
+    (home_of(servers, client) + 1) % servers.servers.len()
 }
 
 /// Two keys on the shard at the server of `index`.

@@ -372,6 +372,29 @@ async fn once_it_is_fenced_a_home_takes_no_change_that_the_recovery_would_not_se
     servers.assert_recovered(&recovered, &joined.topology).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_reaches_a_member_before_its_fence_counts() {
+    let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
+    let address = servers.addresses()[home].clone();
+    let at_home = move |step: &Step| matches!(step, Step::Fenced { address: at } if *at == address);
+    let (slow, held) = HeldUp::join(&servers, at_home).await;
+    servers.0[home].restart().await.unwrap();
+    let loading = load(&slow);
+    held.wait();
+
+    // The copy of a swap that was done before the home ended, by a process that ended with it.
+    let mut late = successor(&joined.topology);
+    late.last_epoch.0 += 500;
+    let other = servers.others(home)[1];
+    let text = format!("{} {} {}", late.incarnation, late.version, late.encode());
+    let key = servers.key_of_life(other, "copy").await;
+    servers.set(other, &key, &text).await;
+    held.go_on.send(()).unwrap();
+    let recovered = loading.await.unwrap().unwrap();
+    assert_eq!(recovered.version, late.version + 1);
+    servers.assert_recovered(&recovered, &late).await;
+}
+
 #[tokio::test]
 async fn a_server_that_belongs_to_another_topology_by_now_is_no_member() {
     let (mut servers, joined, home) = Servers::spawn(2).await.founded().await;

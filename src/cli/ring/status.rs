@@ -11,9 +11,7 @@ use crate::cli::table::{Table, grouped, percent};
 /// A topology, and how its shards are.
 #[derive(Debug, Serialize)]
 pub(crate) struct Status {
-    /// Whether it was founded just now, where that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    founded: Option<bool>,
+    done: Done,
     topology: String,
     version: u64,
     incarnation: String,
@@ -21,6 +19,19 @@ pub(crate) struct Status {
     max_lease_ms: u64,
     shards: Vec<Shard>,
     warnings: Vec<String>,
+}
+
+/// What was done to it just now.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Done {
+    Looked,
+    Founded,
+    /// It was to be founded.
+    ThereAlready,
+    Recovered,
+    /// It was to be recovered.
+    InForce,
 }
 
 /// One shard of it.
@@ -43,7 +54,7 @@ struct Shard {
 
 impl Status {
     /// What `client` sees.
-    pub(crate) async fn of(client: &Client, founded: Option<bool>) -> Self {
+    pub(crate) async fn of(client: &Client, done: Done) -> Self {
         let shards = client.shards().await;
         client.close().await;
         let topology = client.topology();
@@ -52,7 +63,7 @@ impl Status {
             .map(|(id, status)| Shard::new(&topology, id, status))
             .collect();
         Self {
-            founded,
+            done,
             topology: topology.id.clone(),
             version: topology.version,
             incarnation: topology.incarnation.to_string(),
@@ -103,10 +114,12 @@ pub(crate) fn fair_share(topology: &Topology, id: &ShardId) -> f64 {
 
 impl fmt::Display for Status {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let done = match self.founded {
-            Some(true) => "founded: ",
-            Some(false) => "there already, unchanged: ",
-            None => "",
+        let done = match self.done {
+            Done::Looked => "",
+            Done::Founded => "founded: ",
+            Done::ThereAlready => "there already, unchanged: ",
+            Done::Recovered => "recovered: ",
+            Done::InForce => "in force, unchanged: ",
         };
         let max_lease = format_duration(Duration::from_millis(self.max_lease_ms));
         writeln!(

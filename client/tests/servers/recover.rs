@@ -1,0 +1,148 @@
+//! The server that keeps the topology's record ends like any other shard.
+
+use std::time::Duration;
+
+use ringfence_client::{AcquireError, Client, Guard, ReleaseAnswer};
+use ringfence_test_support::{OnDisk, Servers, eventually};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    SECOND,
+    comeback::{MAX_LEASE, ask_until_granted, recorded},
+    home_of, keys_on, not_the_home, take_and_give_back,
+};
+
+/// Three servers whose every answered write outlives their process, and a client of them.
+async fn saving() -> (Servers, Client) {
+    let servers = Servers::spawn_with(3, |builder| builder.set("appendonly", "yes")).await;
+    let client = client(&servers).await;
+    (servers, client)
+}
+
+async fn client(servers: &Servers) -> Client {
+    let builder = servers.builder().max_lease(MAX_LEASE);
+    builder.build().await.unwrap()
+}
+
+async fn hold(client: &Client, key: &str) -> Guard {
+    client.lock(key).try_acquire().await.unwrap()
+}
+
+#[tokio::test]
+async fn while_the_home_is_away_every_other_shard_goes_on() {
+    let mut servers = Servers::spawn(3).await;
+    let old = servers.client().await;
+    let home = home_of(&servers, &old);
+    let other = not_the_home(&servers, &old);
+    let [held, free] = keys_on(&servers, &old, other);
+    let [away, _] = keys_on(&servers, &old, home);
+    let guard = old.lock(&held).lease(SECOND).acquire().await.unwrap();
+    servers.servers[home].kill();
+
+    // Those who knew the topology before, and those who ask for it now.
+    let new = servers.client().await;
+    let told = new.warnings().iter().any(|text| text.contains("attest"));
+    assert!(told, "{:?}", new.warnings());
+    let until = Instant::now() + 3 * SECOND;
+    while Instant::now() < until {
+        take_and_give_back(&old, &free).await;
+        take_and_give_back(&new, &free).await;
+        let refused = new.lock(&held).try_acquire().await.unwrap_err();
+        assert!(matches!(refused, AcquireError::Held { .. }), "{refused:?}");
+        assert!(guard.is_held());
+        sleep(SECOND / 10).await;
+    }
+    let refused = new.lock(&away).try_acquire().await.unwrap_err();
+    assert!(refused.is_retryable(), "{refused:?}");
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+/// The guard on the home survives, newcomers wait for the whole of grace, and tokens rise.
+async fn comes_back(servers: &mut Servers, client: &Client, back: impl AsyncFnOnce(&mut Servers)) {
+    let home = home_of(servers, client);
+    let [held, free] = keys_on(servers, client, home);
+    let guard = hold(client, &held).await;
+    let before = client.topology();
+
+    let ended = Instant::now();
+    back(servers).await;
+    let newcomer = self::client(servers).await;
+    let in_grace = eventually("put back", async || {
+        recorded(&newcomer, &held).await == Some(guard.token())
+    });
+    let ((granted, graces), ()) = tokio::join!(ask_until_granted(&newcomer, &free), in_grace);
+    assert!(graces > 0, "nobody asked in grace");
+    assert!(ended.elapsed() >= MAX_LEASE, "granted in grace");
+    assert!(granted.token() > guard.token(), "tokens rise");
+    assert!(guard.is_held());
+
+    let after = newcomer.topology();
+    assert_eq!(after.id, before.id);
+    assert!(after.incarnation > before.incarnation);
+    assert!(after.last_epoch > before.last_epoch);
+    sleep(MAX_LEASE).await;
+    let token = guard.token();
+    let refused = newcomer.lock(&held).try_acquire().await.unwrap_err();
+    assert!(matches!(refused, AcquireError::Held { .. }), "{refused:?}");
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    assert!(hold(&newcomer, &held).await.token() > token, "tokens rise");
+}
+
+#[tokio::test]
+async fn a_home_that_comes_back_empty_costs_grace_and_no_lock() {
+    let mut servers = Servers::spawn(3).await;
+    let client = client(&servers).await;
+    let home = home_of(&servers, &client);
+    comes_back(&mut servers, &client, async |servers| {
+        servers.servers[home].restart().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_home_that_comes_back_with_all_it_had_costs_grace_and_no_lock() {
+    let (mut servers, client) = saving().await;
+    let home = home_of(&servers, &client);
+    comes_back(&mut servers, &client, async |servers| {
+        servers.servers[home].restart().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_home_that_comes_back_with_an_older_record_costs_grace_and_no_lock() {
+    let (mut servers, client) = saving().await;
+    let home = home_of(&servers, &client);
+    let other = not_the_home(&servers, &client);
+    let on_disk = OnDisk::now(&servers.servers[home]);
+    let version = client.topology().version;
+    let [asked, _] = keys_on(&servers, &client, other);
+    servers.servers[other].restart().await.unwrap();
+    eventually("the other shard is taken in again", async || {
+        let _ = client.lock(&asked).try_acquire().await;
+        client.topology().version > version
+    })
+    .await;
+    comes_back(&mut servers, &client, async |servers| {
+        servers.servers[home].kill();
+        on_disk.cut(0);
+        servers.servers[home].restart().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_home_that_comes_back_again_and_again_is_put_right_each_time() {
+    let mut servers = Servers::spawn(2).await;
+    let builder = servers.builder().max_lease(Duration::from_millis(300));
+    let client = builder.build().await.unwrap();
+    let home = home_of(&servers, &client);
+    let [key, _] = keys_on(&servers, &client, home);
+    let mut token = hold(&client, &key).await.token();
+    for _ in 0..10 {
+        servers.servers[home].restart().await.unwrap();
+        let (guard, _) = ask_until_granted(&client, &key).await;
+        assert!(guard.token() > token, "tokens rise");
+        token = guard.token();
+    }
+}
