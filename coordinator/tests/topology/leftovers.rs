@@ -166,9 +166,7 @@ async fn copy_to(servers: &Servers, place: usize) {
     let other = Servers::spawn(1).await;
     let mut copied = (*other.found().await.topology).clone();
     copied.id = NOBODYS.into();
-    let text = format!("{} 1 {}", copied.incarnation, copied.encode());
-    let key = servers.key_of_life(place, "copy").await;
-    servers.set(place, &key, &text).await;
+    servers.copy_to(place, &copied).await;
 }
 
 #[tokio::test]

@@ -152,10 +152,17 @@ async fn an_older_record_gives_way_to_the_newest_copy() {
 
 #[tokio::test]
 async fn what_only_the_own_view_is_left_of_counts() {
-    let (mut servers, joined, home) = Servers::spawn(1).await.founded().await;
+    let (mut servers, joined, home) = Servers::spawn(2).await.founded().await;
+    let older = joined.topology;
+    let newest = successor(&older);
+    let swapped = joined.store.swap(older.version(), &newest).await;
+    assert!(matches!(swapped, Ok(Swap::Done)), "{swapped:?}");
+    assert_eq!(*joined.store.load().await.unwrap(), newest);
+    servers.copy_to(1 - home, &older).await;
     servers.0[home].restart().await.unwrap();
     let recovered = joined.store.load().await.unwrap();
-    servers.assert_recovered(&recovered, &joined.topology).await;
+    assert_eq!(recovered.version, newest.version + 1);
+    servers.assert_recovered(&recovered, &newest).await;
 }
 
 #[tokio::test]
@@ -279,6 +286,25 @@ async fn a_home_that_is_no_shard_is_attested_by_its_address() {
 }
 
 #[tokio::test]
+async fn a_home_that_comes_back_again_and_again_keeps_no_trace_of_former_lives() {
+    let (servers, mut home) = (Servers::spawn(1).await, Servers::spawn_saving(1).await);
+    let founding = Founding {
+        home: Some(home.seeds()[0].address.clone()),
+        ..founding()
+    };
+    let joined = join_with(servers.seeds(), founding).await.unwrap();
+    let mut sizes = Vec::new();
+    for _ in 0..5 {
+        home.0[0].restart().await.unwrap();
+        joined.store.load().await.unwrap();
+        let size = redis::cmd("DBSIZE");
+        let size: u64 = size.query_async(&mut home.raw(0).await).await.unwrap();
+        sizes.push(size);
+    }
+    assert_eq!(sizes, [sizes[0]; 5]);
+}
+
+#[tokio::test]
 async fn of_many_that_recover_at_once_one_record_comes_out() {
     let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let mut stores = vec![joined.store];
@@ -386,9 +412,7 @@ async fn what_reaches_a_member_before_its_fence_counts() {
     let mut late = successor(&joined.topology);
     late.last_epoch.0 += 500;
     let other = servers.others(home)[1];
-    let text = format!("{} {} {}", late.incarnation, late.version, late.encode());
-    let key = servers.key_of_life(other, "copy").await;
-    servers.set(other, &key, &text).await;
+    servers.copy_to(other, &late).await;
     held.go_on.send(()).unwrap();
     let recovered = loading.await.unwrap().unwrap();
     assert_eq!(recovered.version, late.version + 1);

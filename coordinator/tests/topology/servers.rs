@@ -129,6 +129,14 @@ impl Servers {
             .await
     }
 
+    /// Leaves `topology` as the copy of the server at `place`.
+    pub(crate) async fn copy_to(&self, place: usize, topology: &Topology) {
+        let (n, version) = topology.version();
+        let key = self.key_of_life(place, "copy").await;
+        let text = format!("{n} {version} {}", topology.encode());
+        self.set(place, &key, &text).await;
+    }
+
     /// Founds a topology on all of them; answers its home's place too.
     pub(crate) async fn founded(self) -> (Self, Joined, usize) {
         let joined = self.found().await;

@@ -26,6 +26,7 @@ pub(crate) mod shared {
     pub(crate) const SLOT: &str = include_str!("lua/slot.lua");
     pub(crate) const RECORD: &str = include_str!("lua/record.lua");
     pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
+    pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
 }
 
@@ -53,7 +54,7 @@ scripts! {
     RENEW = "renew" with [LIFE, SLOT, RECORD];
     RELEASE = "release" with [LIFE];
     INSPECT = "inspect" with [LIFE, RECORD];
-    ARM = "arm" with [LIFE, FENCE, COPY];
+    ARM = "arm" with [LIFE, FENCE, COPY, LIVES];
     SETTLE = "settle" with [LIFE, FENCE];
     RAISE = "raise" with [LIFE, FENCE];
 }

@@ -32,3 +32,28 @@ impl Caller {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::BootClock, shard::redis::RedisOptions};
+
+    #[test]
+    fn no_two_engines_choose_one_incarnation() {
+        let caller = |engine| Caller {
+            engine: ClientId(engine),
+            members: Arc::new(Members::new(RedisOptions::new(
+                "redis://127.0.0.1:1".parse().expect("an address"),
+                ClientId(engine),
+            ))),
+            clock: Arc::new(BootClock),
+            random: Arc::new(Random::seeded(1)),
+            watch_every: Duration::ZERO,
+            observer: Observer::default(),
+        };
+        let far = Epoch(1 << 27);
+        let chosen = [1, 2].map(|engine| caller(engine).next_incarnation(far).expect("epochs"));
+        assert_ne!(chosen[0], chosen[1]);
+        assert_eq!(chosen.map(|n| n.number), [far.0 + 1; 2]);
+    }
+}

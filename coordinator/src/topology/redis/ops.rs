@@ -192,8 +192,19 @@ impl Member {
     pub(super) async fn restore(&self, next: &Topology) -> Result<bool, TopologyError> {
         let (pointer, record) = (Pointer::to(next).to_string(), write_record(next));
         let answer = self.call_in(&next.home.life, &scripts::RESTORE, |at| Input {
-            keys: vec![&at.keys.pointer, &at.keys.topology, &at.keys.fence],
-            arguments: vec![next.incarnation.to_string(), pointer, record],
+            keys: vec![
+                &at.keys.pointer,
+                &at.keys.topology,
+                &at.keys.fence,
+                &at.keys.lives,
+            ],
+            arguments: vec![
+                next.incarnation.to_string(),
+                pointer,
+                record,
+                next.home.life.to_string(),
+                at.keys.life_family.clone(),
+            ],
         });
         Ok(answer.await?.code == 1)
     }

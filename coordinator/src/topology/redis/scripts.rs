@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::shard::redis::{Script, scripts};
 
 mod shared {
-    pub(super) use crate::shard::redis::shared::{COPY, FENCE, LIFE};
+    pub(super) use crate::shard::redis::shared::{COPY, FENCE, LIFE, LIVES};
     pub(super) const HEADER: &str = include_str!("lua/header.lua");
 }
 
@@ -18,7 +18,7 @@ scripts! {
     VOID = "void" with [LIFE, HEADER];
     COPY = "copy" with [LIFE, FENCE, COPY];
     RAISE_FENCE = "fence" with [LIFE, HEADER];
-    RESTORE = "restore" with [LIFE, HEADER];
+    RESTORE = "restore" with [LIFE, HEADER, LIVES];
     READ = "read" with [LIFE];
 }
 

@@ -37,14 +37,7 @@ local now = time_ms()
 local armed_grace = redis.call('HGET', KEYS[1], 'grace')
 if armed_grace then return {0, math.max(0, armed_grace - now)} end
 
-for _, life in ipairs(redis.call('SMEMBERS', KEYS[7])) do
-  if life ~= ARGV[2] then
-    for _, part in ipairs({'state', 'ctr', 'slots', 'quiet', 'fence', 'copy'}) do
-      redis.call('UNLINK', ARGV[12] .. life .. ':' .. part)
-    end
-    redis.call('SREM', KEYS[7], life)
-  end
-end
+bury_former(KEYS[7], ARGV[12], ARGV[2])
 
 local grace = tonumber(ARGV[10])
 if ARGV[11] == '1' then

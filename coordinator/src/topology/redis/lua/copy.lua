@@ -18,7 +18,7 @@ Returns {-1} another life · {-2, fence} stale · {-3, pointer or nil} not a mem
 {1} this copy is kept, or a newer one was
 
 May be repeated. The home moves only in a later incarnation: whoever is not stale knows it. What
-belongs to former lives is unlinked by arm.
+belongs to former lives is unlinked by arm and restore.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local pointer = redis.call('GET', KEYS[1])
