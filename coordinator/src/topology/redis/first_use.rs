@@ -15,7 +15,7 @@ use crate::{
     ids::ClientId,
     random::Random,
     shard::redis::RedisOptions,
-    topology::{Topology, TopologyError, TopologyStore},
+    topology::{Topology, TopologyError},
 };
 
 /// Pauses between two attempts: others may be founding the same topology.
@@ -150,7 +150,12 @@ impl FirstUse {
         };
         let Some(store) = store else { return Ok(None) };
         let mut warnings = Vec::new();
-        let topology = match store.load().await {
+        let looked = match survey.silence_of(&store.home()) {
+            // It had its time to answer: a second time would be another second.
+            Some(error) => Err(error.clone()),
+            None => store.look().await,
+        };
+        let topology = match store.put_in_force(looked, &[]).await {
             Ok(topology) => topology,
             Err(error) if error.is_retryable() && survey.newest(&store.view().id).is_some() => {
                 let view = store.view();

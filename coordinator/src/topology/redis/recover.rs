@@ -49,9 +49,19 @@ impl RedisTopology {
     ///
     /// Dropping the future may leave it undone: the next call, of any process, does it.
     pub async fn recover(&self, dead: &[String]) -> Result<Arc<Topology>, TopologyError> {
+        let looked = self.look().await;
+        self.put_in_force(looked, dead).await
+    }
+
+    /// As [`recover`](Self::recover); `looked` is what a look at the home came to.
+    pub(super) async fn put_in_force(
+        &self,
+        mut looked: Result<Arc<Topology>, TopologyError>,
+        dead: &[String],
+    ) -> Result<Arc<Topology>, TopologyError> {
         let until = self.caller.clock.now() + WITHIN;
         loop {
-            let topology = match self.look().await {
+            let topology = match looked {
                 Err(obstacle) if obstacle.is_retryable() => self.find(obstacle, dead).await?,
                 looked => looked?,
             };
@@ -60,6 +70,7 @@ impl RedisTopology {
                 Err(TopologyError::RecoverNeeded { .. }) if self.caller.clock.now() < until => {}
                 published => return published.map(|()| topology),
             }
+            looked = self.look().await;
         }
     }
 

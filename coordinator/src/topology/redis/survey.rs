@@ -156,6 +156,14 @@ impl Survey {
             .find(|seen| seen.member.address() == address)
     }
 
+    /// Why the server at `address` gave no answer, if it was asked.
+    pub(super) fn silence_of(&self, address: &str) -> Option<&TopologyError> {
+        let mut silent = self.silent.iter();
+        silent
+            .find(|(member, _)| member.address() == address)
+            .map(|(_, error)| error)
+    }
+
     /// A server at which topology `id` was in use.
     pub(super) fn user_of(&self, id: &str) -> Option<&str> {
         self.seen

@@ -13,12 +13,15 @@ impl FirstUse {
     ) -> Vec<String> {
         let mut warnings = seed_warnings(topology, survey);
         warnings.extend(self.founding_warnings(topology));
-        if store
-            .home_member()
-            .server()
-            .await
-            .is_ok_and(|server| !server.appendonly)
-        {
+        let forgets = match survey.at(&store.home()) {
+            Some(seen) => !seen.trace.server.appendonly,
+            None if survey.silence_of(&store.home()).is_some() => false,
+            None => {
+                let server = store.home_member().server().await;
+                server.is_ok_and(|server| !server.appendonly)
+            }
+        };
+        if forgets {
             warnings.push(format!(
                 "{0}, home of the topology, has no append-only file: after a restart it comes back \
                  without the latest record; run: redis-cli -u {0} CONFIG SET appendonly yes (and \
