@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 --[[
 arm: give this life of the server its slots, epoch and timers, once.
 
