@@ -16,10 +16,12 @@ use tokio::sync::Notify;
 
 use crate::{
     clock::Instant,
+    driver::Answer,
     engine::keeper::{Keeper, Place},
     ids::{Nonce, Token},
     limits::{MARGIN, REENTRY_MAX, RHO_PERMILLE},
     name::{Label, LockKey},
+    shard::{Effect, Lane},
 };
 
 /// Where a grant is in its life. Only ever moves down this list.
@@ -62,6 +64,29 @@ pub(super) struct Hold {
 pub(super) struct Flow {
     /// A renewal is out: a release must go behind it, on its connection.
     pub(super) renewing: bool,
+    /// A renewal got no answer, and may still arrive: until that lane has an answer again, a release
+    /// must go behind it, on the connection that ended the former.
+    pub(super) unanswered: bool,
+}
+
+impl Flow {
+    /// A renewal came to its end.
+    pub(super) fn answered(&mut self, answer: &Answer) {
+        self.renewing = false;
+        self.unanswered = match answer {
+            Ok(_) => false,
+            Err(error) => self.unanswered || error.effect() == Effect::Unknown,
+        };
+    }
+
+    /// Where a release overtakes nothing.
+    pub(super) fn lane_of_release(&self) -> Lane {
+        if self.renewing || self.unanswered {
+            Lane::Renew
+        } else {
+            Lane::Work
+        }
+    }
 }
 
 impl Hold {

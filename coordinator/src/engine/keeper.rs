@@ -231,7 +231,7 @@ impl Keeper {
 
     /// Only `lost` or the deadline ends a guard; everything else is tried again.
     fn renewed(&self, hold: &Arc<Hold>, answer: Answer) {
-        hold.flow.lock().renewing = false;
+        hold.flow.lock().answered(&answer);
         let now = self.around.clock.now();
         if hold.is_over() {
             return;

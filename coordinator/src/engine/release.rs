@@ -121,11 +121,7 @@ impl Releases {
 /// Sends a release of `hold` behind whatever is out for it: it must not overtake a renewal, which
 /// in grace would put the record back.
 fn submit(hold: &Hold, respond: Respond) {
-    let lane = if hold.flow.lock().renewing {
-        Lane::Renew
-    } else {
-        Lane::Work
-    };
+    let lane = hold.flow.lock().lane_of_release();
     let op = Op::Release { nonce: hold.nonce };
     let request = Request {
         key: hold.key.clone(),
