@@ -109,7 +109,10 @@ impl Running {
                     let Some(error) = self.serve(link.as_mut(), &mut backoff).await else {
                         break;
                     };
-                    if !matches!(error, ShardError::Unarmed) {
+                    if matches!(error, ShardError::Unarmed) {
+                        self.needs.note(&self.needs.arm);
+                    } else {
+                        warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
                         // It shook hands: what ended the connection says nothing of the next.
                         backoff.reset();
                     }
@@ -138,7 +141,7 @@ impl Running {
         self.around.stop.run_until_cancelled(connecting).await
     }
 
-    /// Sends batches until the connection fails; `None` if told to stop, with the queue empty.
+    /// Sends batches until the connection ends; `None` if told to stop, with the queue empty.
     async fn serve(&self, link: &mut dyn Link, backoff: &mut Backoff) -> Option<ShardError> {
         let mut batch = Batch::default();
         let mut crowded = false;
@@ -170,13 +173,11 @@ impl Running {
                     }
                 }
                 Err(error) => {
-                    if matches!(error, ShardError::Unarmed) {
-                        self.needs.note(&self.needs.arm);
-                    } else {
-                        warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
-                    }
                     batch.fail(&error);
-                    return Some(error);
+                    if error.ends_link() {
+                        return Some(error);
+                    }
+                    debug!(shard = %self.id, lane = self.lane.as_str(), %error, "refused");
                 }
             }
         }

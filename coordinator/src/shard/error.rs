@@ -15,10 +15,10 @@ pub enum Effect {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// There is no connection. Nothing was sent.
+    /// There is no connection, or the server takes no requests now. Nothing was applied.
     #[error("shard unreachable: {reason}")]
     Unreachable {
-        /// What the last attempt to connect met.
+        /// What the last attempt to connect met, or the server's words.
         reason: String,
     },
     /// Too much is waiting for the shard already. Nothing was sent.
@@ -83,6 +83,17 @@ impl ShardError {
             | Self::Unarmed
             | Self::Stale { .. } => true,
             Self::Unusable { .. } | Self::Refused { .. } => false,
+        }
+    }
+
+    /// Whether a link that met it is dead; otherwise the server said no, and the link goes on.
+    pub fn ends_link(&self) -> bool {
+        match self {
+            Self::NoReply { .. } | Self::Unarmed | Self::Refused { .. } => true,
+            Self::Unreachable { .. }
+            | Self::Overloaded { .. }
+            | Self::Stale { .. }
+            | Self::Unusable { .. } => false,
         }
     }
 

@@ -88,7 +88,7 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
 ///   epoch.
 /// * Answers to operations never come from another life: [`ShardError::Unarmed`] instead, with
 ///   nothing written.
-/// * After an error the link is dead: drop it and connect anew.
+/// * After an error that [ends the link](ShardError::ends_link), drop it and connect anew.
 #[async_trait]
 pub trait Link: fmt::Debug + Send {
     /// The life this connection reads and writes.

@@ -106,13 +106,13 @@ impl Reading {
     }
 }
 
-/// What `error` means for a whole batch, of which `earlier` calls were applied.
-pub(super) fn unless_applied(error: ShardError, earlier: usize) -> ShardError {
-    match error {
-        error if earlier == 0 => error,
-        error => ShardError::NoReply {
-            reason: error.to_string(),
-        },
+/// What `error`, of one call, means for a whole batch, of which some other call was applied or none.
+pub(super) fn unless_applied(error: ShardError, applied: bool) -> ShardError {
+    if !applied {
+        return error;
+    }
+    ShardError::NoReply {
+        reason: error.to_string(),
     }
 }
 

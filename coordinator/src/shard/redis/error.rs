@@ -1,44 +1,39 @@
 //! What each failure of a server means: one table.
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
+use redis::{ErrorKind, RedisError};
 
 use crate::shard::ShardError;
 
 /// What `error`, met by a request that was sent, means for it and for its connection.
 ///
-/// | the server says | the request | next |
-/// |---|---|---|
-/// | NOSCRIPT, READONLY, MASTERDOWN | not applied | shake hands |
-/// | LOADING, BUSY, TRYAGAIN, CLUSTERDOWN | not applied | back off |
-/// | NOPERM, NOAUTH, WRONGPASS | not applied | a person mends it |
-/// | nothing: time-out, reset, closed | unknown | shake hands, repeat |
-/// | anything else | unknown | report |
+/// | the server says | applied? | again? | next |
+/// |---|---|---|---|
+/// | NOSCRIPT, READONLY, MASTERDOWN | no | yes | shake hands: it may be in another life |
+/// | LOADING, BUSY, NOREPLICAS, MISCONF | no | yes | wait: the connection is as good as before |
+/// | NOPERM, NOAUTH, WRONGPASS, OOM | no | no | a person mends it |
+/// | nothing: time-out, reset, cut off | perhaps | yes | shake hands, which ends the former connection |
+/// | anything else | perhaps | no | report it |
+///
+/// A script is refused for all of these before its first line. That holds for one call: of a batch
+/// of several another may have been applied. An acquire that meets OOM is answered
+/// [`OutOfMemory`](crate::shard::Reply::OutOfMemory).
 pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
     let reason = error.to_string();
-    match error.kind() {
-        ErrorKind::Server(kind) => match kind {
-            ServerErrorKind::NoScript | ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown => {
-                ShardError::Unarmed
-            }
-            ServerErrorKind::BusyLoading
-            | ServerErrorKind::TryAgain
-            | ServerErrorKind::ClusterDown => ShardError::Unreachable { reason },
-            ServerErrorKind::NoPerm => ShardError::Unusable {
-                reason: format!("{reason} (the README lists the ACL rights that are needed)"),
-            },
-            _ => by_code(what, error),
+    match (error.kind(), error.code()) {
+        (_, Some("NOSCRIPT" | "READONLY" | "MASTERDOWN")) => ShardError::Unarmed,
+        (_, Some("LOADING" | "BUSY" | "NOREPLICAS" | "MISCONF")) => {
+            ShardError::Unreachable { reason }
+        }
+        (_, Some("NOPERM")) => ShardError::Unusable {
+            reason: format!("{reason} (the README lists the ACL rights that are needed)"),
         },
-        ErrorKind::AuthenticationFailed => ShardError::Unusable { reason },
-        ErrorKind::Io => ShardError::NoReply { reason },
-        _ => ShardError::Refused { what, reason },
-    }
-}
-
-fn by_code(what: &'static str, error: &RedisError) -> ShardError {
-    let reason = error.to_string();
-    match error.code() {
-        Some("BUSY") => ShardError::Unreachable { reason },
-        Some("NOAUTH" | "WRONGPASS") => ShardError::Unusable { reason },
+        (_, Some("OOM")) => ShardError::Unusable {
+            reason: format!("{reason} (raise its maxmemory)"),
+        },
+        (_, Some("NOAUTH" | "WRONGPASS")) | (ErrorKind::AuthenticationFailed, _) => {
+            ShardError::Unusable { reason }
+        }
+        (ErrorKind::Io | ErrorKind::Parse, _) => ShardError::NoReply { reason },
         _ => ShardError::Refused { what, reason },
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{Cmd, Pipeline, Value};
+use tokio::time::timeout;
 
 use super::{
     Connection,
@@ -21,6 +22,9 @@ use crate::{
         Settle, ShardError,
     },
 };
+
+/// A server that is only slow must not lose its connections over leases that are very short.
+const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
 /// A connection to a shard on Redis.
 #[derive(Debug)]
@@ -142,6 +146,16 @@ impl RedisLink {
     }
 }
 
+/// How long renewals wait for their answers, beside the connection's own time-out: a peer that
+/// vanished says nothing, and there must be time to ask again before a lease has run out.
+fn patience(batch: &[Request]) -> Option<Duration> {
+    let leases = batch.iter().filter_map(|request| match request.op {
+        Op::Renew { lease, .. } => Some(lease),
+        Op::Acquire { .. } | Op::Release { .. } => None,
+    });
+    leases.min().map(|lease| (lease / 3).max(PATIENCE_MIN))
+}
+
 #[async_trait]
 impl Link for RedisLink {
     fn life(&self) -> &Life {
@@ -165,14 +179,26 @@ impl Link for RedisLink {
         for call in &calls {
             pipeline.add_command(self.command(call, batch));
         }
-        let values = self.connection.run(&pipeline).await?;
+        let running = self.connection.run(&pipeline);
+        let values = match patience(batch) {
+            None => running.await?,
+            Some(patience) => timeout(patience, running).await.unwrap_or_else(|_| {
+                let reason = format!("none in {patience:?}, a third of the shortest lease");
+                Err(ShardError::NoReply { reason })
+            })?,
+        };
         let mut answers = Reading::new(batch.len());
-        for ((call, value), earlier) in calls.iter().zip(values).zip(0..) {
-            answers
-                .read(call, value)
-                .map_err(|error| unless_applied(error, earlier))?;
+        let (mut refused, mut applied) = (None, false);
+        for (call, value) in calls.iter().zip(values) {
+            match answers.read(call, value) {
+                Ok(()) => applied = true,
+                Err(error) => refused = refused.or(Some(error)),
+            }
         }
-        answers.finish()
+        match refused {
+            Some(error) => Err(unless_applied(error, applied)),
+            None => answers.finish(),
+        }
     }
 
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
