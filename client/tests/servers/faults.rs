@@ -1,6 +1,6 @@
 //! Servers and connections in trouble.
 
-use ringfence_client::{AcquireError, Effect, ReleaseAnswer};
+use ringfence_client::{AcquireError, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep};
 
@@ -27,53 +27,6 @@ async fn killed_connections_cost_no_lock() {
         );
     }
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
-}
-
-#[tokio::test]
-async fn forgotten_scripts_cost_no_lock() {
-    let servers = Servers::spawn(1).await;
-    let client = servers.client().await;
-    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
-    for _ in 0..5 {
-        servers.ask::<()>(0, &["SCRIPT", "FLUSH"]).await;
-        sleep(SECOND / 2).await;
-        assert!(guard.is_held());
-        drop(
-            client
-                .lock("other")
-                .wait(5 * SECOND)
-                .acquire()
-                .await
-                .unwrap(),
-        );
-    }
-    eventually("given back", async || {
-        client.lock("other").inspect().await.unwrap().is_none()
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_full_server_keeps_what_it_has_and_grants_nothing() {
-    let servers = Servers::spawn(1).await;
-    let client = servers.client().await;
-    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
-    servers
-        .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "1"])
-        .await;
-    let refused = client.lock("other").try_acquire().await.unwrap_err();
-    assert!(
-        matches!(refused, AcquireError::OutOfMemory(_)),
-        "{refused:?}"
-    );
-    assert_eq!(refused.effect(), Effect::None);
-    sleep(3 * SECOND).await;
-    assert!(guard.is_held());
-    assert_eq!(guard.release().await, ReleaseAnswer::Held);
-    servers
-        .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "0"])
-        .await;
-    take_and_give_back(&client, "other").await;
 }
 
 #[tokio::test]

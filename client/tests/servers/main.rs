@@ -2,12 +2,16 @@
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod comeback;
+mod connections;
+mod errors;
 mod failover;
 mod faults;
 mod locking;
 mod recover;
 mod restart;
+mod scene;
 mod setup;
+mod stops;
 
 use std::time::Duration;
 

@@ -1,0 +1,251 @@
+//! Each error of a server, from a real one: what it means, that nothing was applied, that held
+//! locks outlive it, and that all goes on when it is over.
+
+use std::time::Duration;
+
+use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
+use ringfence_coordinator::spawn::RedisServerBuilder;
+use ringfence_test_support::{Servers, connection, eventually};
+
+use crate::{SECOND, scene::Scene};
+
+/// Far longer than each trouble lasts.
+const LEASE: Duration = Duration::from_secs(4);
+
+/// A port that nobody listens on.
+const NOBODY: &str = "1";
+
+async fn scene() -> Scene {
+    Scene::new(LEASE, |builder| builder).await
+}
+
+/// A renewal has met it, and the guard is in danger, but held.
+async fn renewal_has_failed(scene: &Scene) {
+    assert_eq!(scene.guard.danger().await, Danger::RenewalFailed);
+    assert!(scene.guard.is_held());
+}
+
+#[tokio::test]
+async fn readonly_is_another_life_perhaps() {
+    let scene = scene().await;
+    scene.ask::<()>(&["REPLICAOF", "127.0.0.1", NOBODY]).await;
+    assert!(scene.refuses_scripts_with("READONLY").await);
+    assert!(matches!(scene.refused(true).await, ShardError::Unarmed));
+    renewal_has_failed(&scene).await;
+    scene.ask::<()>(&["REPLICAOF", "NO", "ONE"]).await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn masterdown_is_another_life_perhaps() {
+    let set_up = |builder: RedisServerBuilder| {
+        let builder = builder.set("replica-serve-stale-data", "no");
+        builder.set("replica-read-only", "no")
+    };
+    let scene = Scene::new(LEASE, set_up).await;
+    scene.ask::<()>(&["REPLICAOF", "127.0.0.1", NOBODY]).await;
+    assert!(scene.refuses_scripts_with("MASTERDOWN").await);
+    assert!(matches!(scene.refused(true).await, ShardError::Unarmed));
+    renewal_has_failed(&scene).await;
+    scene.ask::<()>(&["REPLICAOF", "NO", "ONE"]).await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn loading_is_waited_for() {
+    let set_up = |builder: RedisServerBuilder| {
+        let builder = builder.set("appendonly", "yes");
+        builder.set("key-load-delay", 50) // microseconds
+    };
+    let mut scene = Scene::new(2 * LEASE, set_up).await;
+    let many = "for key = 1, 10000 do redis.call('SET', key, key) end";
+    scene.ask::<()>(&["EVAL", many, "0"]).await;
+
+    let lock = scene.client.lock(&scene.other);
+    let restarted = scene.servers.servers[scene.index].restart();
+    let told = eventually("told that it loads", async || {
+        let refused = lock.try_acquire().await.unwrap_err();
+        assert!(refused.is_retryable(), "{refused:?}");
+        let loading = refused.to_string().contains("is loading the dataset");
+        assert!(!loading || refused.effect() == Effect::None, "{refused:?}");
+        loading
+    });
+    let (restarted, ()) = tokio::join!(restarted, told);
+    restarted.unwrap();
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn noscript_is_another_life_perhaps() {
+    let scene = scene().await;
+    for _ in 0..3 {
+        scene.ask::<()>(&["SCRIPT", "FLUSH"]).await;
+        assert!(matches!(scene.refused(true).await, ShardError::Unarmed));
+        let renewed = scene.guard.deadline();
+        eventually("renewed", async || scene.guard.deadline() > renewed).await;
+        let lock = scene.client.lock(&scene.other).wait(20 * SECOND);
+        lock.acquire().await.unwrap().release().await;
+    }
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn busy_is_waited_for() {
+    let scene = Scene::new(LEASE, |builder| builder.set("busy-reply-threshold", 10)).await;
+    let busy = async || scene.refuses_scripts_with("BUSY").await;
+    let mut spinning = connection(&scene.servers.servers[scene.index]).await;
+    let mut endless = redis::cmd("EVAL");
+    endless.arg("while true do end").arg(0);
+    let trouble = async {
+        eventually("busy", busy).await;
+        let refused = scene.refused(true).await;
+        assert!(
+            matches!(refused, ShardError::Unreachable { .. }),
+            "{refused:?}"
+        );
+        assert!(refused.to_string().contains("BUSY"), "{refused}");
+        renewal_has_failed(&scene).await;
+        scene.ask::<()>(&["SCRIPT", "KILL"]).await;
+    };
+    let (endless, ()) = tokio::join!(endless.exec_async(&mut spinning), trouble);
+    endless.unwrap_err();
+    eventually("killed", async || !busy().await).await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn noreplicas_is_waited_for() {
+    let scene = scene().await;
+    scene
+        .ask::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"])
+        .await;
+    assert!(scene.refuses_scripts_with("NOREPLICAS").await);
+    let refused = scene.refused(true).await;
+    assert!(
+        matches!(refused, ShardError::Unreachable { .. }),
+        "{refused:?}"
+    );
+    renewal_has_failed(&scene).await;
+    scene
+        .ask::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"])
+        .await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn misconf_is_waited_for() {
+    let scene = scene().await;
+    let [_, dir]: [String; 2] = scene.ask(&["CONFIG", "GET", "dir"]).await;
+    scene
+        .ask::<()>(&["CONFIG", "SET", "save", "3600 1000000"])
+        .await;
+    std::fs::remove_dir_all(&dir).unwrap();
+    scene.ask::<()>(&["BGSAVE"]).await;
+    eventually("the disk has failed", async || {
+        scene.refuses_scripts_with("MISCONF").await
+    })
+    .await;
+    let refused = scene.refused(true).await;
+    assert!(
+        matches!(refused, ShardError::Unreachable { .. }),
+        "{refused:?}"
+    );
+    renewal_has_failed(&scene).await;
+    std::fs::create_dir(&dir).unwrap();
+    scene
+        .ask::<()>(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"])
+        .await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn noperm_is_for_a_person_to_mend() {
+    let scene = scene().await;
+    scene
+        .ask::<()>(&["ACL", "SETUSER", "default", "-evalsha"])
+        .await;
+    let refused = scene.refused(false).await;
+    assert!(
+        matches!(refused, ShardError::Unusable { .. }),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("README"), "{refused}");
+    renewal_has_failed(&scene).await;
+    scene
+        .ask::<()>(&["ACL", "SETUSER", "default", "+evalsha"])
+        .await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_keeps_its_connections() {
+    let scene = scene().await;
+    let accepted = async || -> u64 {
+        let info: String = scene.ask(&["INFO", "stats"]).await;
+        let field = "total_connections_received:";
+        let line = info.lines().find_map(|line| line.strip_prefix(field));
+        line.unwrap().parse().unwrap()
+    };
+    scene
+        .ask::<()>(&["CONFIG", "SET", "min-replicas-to-write", "1"])
+        .await;
+    let before = accepted().await;
+    scene.refused(true).await;
+    // By then a connection that had ended would have been opened again.
+    renewal_has_failed(&scene).await;
+    scene.refused(true).await;
+    assert_eq!(accepted().await, before + 1, "none but the one that asks");
+    scene
+        .ask::<()>(&["CONFIG", "SET", "min-replicas-to-write", "0"])
+        .await;
+    scene.goes_on().await;
+}
+
+#[tokio::test]
+async fn a_full_server_keeps_what_it_has_and_grants_nothing() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
+    servers
+        .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "1"])
+        .await;
+    let refused = client.lock("other").try_acquire().await.unwrap_err();
+    assert!(
+        matches!(refused, AcquireError::OutOfMemory(_)),
+        "{refused:?}"
+    );
+    assert!(refused.is_retryable());
+    assert_eq!(refused.effect(), Effect::None);
+    let end = guard.deadline();
+    eventually("renewed twice", async || {
+        guard.deadline() > end + SECOND / 2
+    })
+    .await;
+    assert!(guard.is_held());
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    servers
+        .ask::<()>(0, &["CONFIG", "SET", "maxmemory", "0"])
+        .await;
+    client
+        .lock("other")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+}
+
+#[tokio::test]
+async fn a_full_server_that_came_back_still_takes_back_what_is_held() {
+    let scene = scene().await;
+    scene.ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    scene.ask::<()>(&["REPLICAOF", "127.0.0.1", NOBODY]).await;
+    scene.ask::<()>(&["REPLICAOF", "NO", "ONE"]).await;
+    let end = scene.guard.deadline();
+    eventually("renewed in the new life", async || {
+        scene.guard.deadline() > end + LEASE
+    })
+    .await;
+    scene.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    scene.goes_on().await;
+}
