@@ -1,6 +1,8 @@
 //! The engine of Ringfence: who holds what, on which shard, until when.
 
 mod backoff;
+#[cfg(any(test, feature = "conformance"))]
+pub mod cancel;
 pub mod clock;
 pub mod driver;
 pub mod engine;

@@ -1,99 +1,66 @@
 //! Dropping a future at any await leaves nothing locked and loses nothing.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-    time::Duration,
-};
+use std::{cell::Cell, time::Duration};
 
 use ringfence_client::Client;
+use ringfence_coordinator::{cancel::dropped_after, shard::Lane};
+use ringfence_test_support::cancel;
+use tokio::{task::yield_now, time::sleep};
 
-use crate::{SECOND, client_of, faults, freed_within, held, is_recorded};
+use crate::{SECOND, client_of, faults, freed_within, held};
 
-/// Polls `future` at most `polls` times, then drops it. Its output, if it was done by then.
-async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut polled = 0;
-    poll_fn(|context| {
-        if polled == polls {
-            return Poll::Ready(None);
-        }
-        polled += 1;
-        match future.as_mut().poll(context) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if polled == polls => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
-
-/// A shard that takes its time, so that a request has more than one await.
+/// A shard that takes its time, so that a request is under way for many turns.
 async fn slow_client() -> Client {
     let client = client_of(1).await;
     faults(&client).latency(Duration::from_millis(5)..Duration::from_millis(9));
     client
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_acquire_dropped_at_its_nth_poll_holds_nothing() {
-    let client = slow_client().await;
-    for polls in 1.. {
-        let key = format!("key/{polls}");
-        let done = dropped_after(polls, client.lock(&key).acquire()).await;
-        let granted = done.is_some();
-        drop(done);
-        freed_within(&client, &key, SECOND).await;
-        if granted {
-            println!("acquire: dropped at polls 1 to {}", polls - 1);
-            assert!(polls > 1, "never dropped under way");
-            return;
+/// In one turn everybody gets on who can, in the next one time passes.
+fn turns() -> impl AsyncFn() {
+    let passes = Cell::new(false);
+    async move || {
+        if passes.replace(!passes.get()) {
+            sleep(Duration::from_millis(1)).await;
+        } else {
+            yield_now().await;
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_acquire_dropped_at_its_nth_poll_holds_nothing() {
+async fn an_acquire_dropped_after_any_turn_holds_nothing() {
     let client = slow_client().await;
-    for polls in 1..=40 {
-        let holder = held(&client, "key").await;
-        let lock = client.lock("key");
-        let (done, _) = tokio::join!(dropped_after(polls, lock.acquire()), async {
-            tokio::time::sleep(Duration::from_millis(60)).await;
-            holder.release().await
-        });
-        drop(done);
-        freed_within(&client, "key", SECOND).await;
-    }
+    cancel::a_dropped_acquire_holds_nothing(&client, &client, &turns()).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_dropped_at_its_nth_poll_still_releases() {
+async fn a_wait_dropped_after_any_turn_holds_nothing() {
     let client = slow_client().await;
-    for polls in 0.. {
+    cancel::a_dropped_wait_holds_nothing(&client, &client, &turns()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_dropped_after_any_turn_still_releases() {
+    let client = slow_client().await;
+    cancel::a_dropped_release_releases(&client, &client, &turns()).await;
+}
+
+/// Nobody hears that it was lost but who waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_release_that_was_lost_is_sent_again() {
+    for lost_after in 1..16 {
+        let client = slow_client().await;
         let guard = held(&client, "key").await;
-        let done = dropped_after(polls, guard.release()).await;
-        freed_within(&client, "key", SECOND).await;
-        if done.is_some() {
-            println!("release: dropped at polls 0 to {}", polls - 1);
-            assert!(polls > 1, "never dropped under way");
-            return;
-        }
+        faults(&client).lose_request(Lane::Work, 1);
+        let released = dropped_after(lost_after, turns(), guard.release()).await;
+        assert_eq!(released, None);
+        freed_within(&client, "key", 5 * SECOND).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_wait_for_danger_or_loss_has_no_effect() {
     let client = slow_client().await;
-    let guard = held(&client, "key").await;
-    assert!(dropped_after(1, guard.danger()).await.is_none());
-    assert!(dropped_after(1, guard.lost()).await.is_none());
-    assert!(
-        dropped_after(1, guard.run_while_held(std::future::pending::<()>()))
-            .await
-            .is_none()
-    );
-    assert!(guard.is_held());
-    assert!(is_recorded(&client, "key").await);
+    cancel::dropped_notices_lose_nothing(&client, &turns()).await;
 }

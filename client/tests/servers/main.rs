@@ -1,6 +1,7 @@
 //! What a lock promises, on real Redis servers.
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+mod cancel;
 mod comeback;
 mod connections;
 mod errors;

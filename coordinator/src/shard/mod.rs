@@ -107,6 +107,11 @@ pub trait Link: fmt::Debug + Send {
 
     /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests that all carry
     /// the same map version, and answers each.
+    ///
+    /// # Cancel safety
+    ///
+    /// Of a dropped batch some, all or nothing was applied, or is yet to be: drop the link too, and
+    /// connect anew in its place. After that nothing more of it is.
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError>;
 
     /// Gives this life its slots, epoch and timers, once: an armed life stays as it is.

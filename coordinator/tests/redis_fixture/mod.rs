@@ -1,6 +1,9 @@
 //! A shard on a server of its own, with a hand inside.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
@@ -13,6 +16,7 @@ use ringfence_coordinator::{
     },
     spawn::RedisServer,
 };
+use ringfence_test_support::Relay;
 use tokio::sync::Mutex;
 
 /// Id of the topology that the server's pointer names.
@@ -23,17 +27,18 @@ pub(crate) struct Redis {
     server: Mutex<RedisServer>,
     client: redis::Client,
     shard: Arc<RedisShard>,
+    /// The shard by a way that takes long.
+    slow: OnceLock<(Arc<RedisShard>, Relay)>,
 }
 
 impl Redis {
     /// An empty server that belongs to [`TOPOLOGY`].
     pub(crate) async fn new() -> Self {
         let server = RedisServer::spawn().await.unwrap();
-        let url = server.url();
-        let options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
         let fixture = Self {
-            client: redis::Client::open(url).unwrap(),
-            shard: Arc::new(RedisShard::new(options)),
+            client: redis::Client::open(server.url()).unwrap(),
+            shard: shard_at(server.port()),
+            slow: OnceLock::new(),
             server: Mutex::new(server),
         };
         fixture.point().await;
@@ -57,10 +62,16 @@ impl Redis {
     }
 }
 
+fn shard_at(port: u16) -> Arc<RedisShard> {
+    let address = format!("redis://127.0.0.1:{port}").parse().unwrap();
+    Arc::new(RedisShard::new(RedisOptions::new(address, ClientId(7))))
+}
+
 #[async_trait]
 impl Fixture for Redis {
     fn shard(&self) -> Arc<dyn Shard> {
-        self.shard.clone()
+        let slow = self.slow.get().map(|(shard, _)| shard);
+        slow.unwrap_or(&self.shard).clone()
     }
 
     fn topology(&self) -> String {
@@ -69,6 +80,16 @@ impl Fixture for Redis {
 
     async fn elapse(&self, length: Duration) {
         tokio::time::sleep(length).await;
+    }
+
+    async fn slow_down(&self) {
+        let relay = Relay::to(self.server.lock().await.port()).await;
+        let slow = (shard_at(relay.port()), relay);
+        assert!(self.slow.set(slow).is_ok(), "slow already");
+    }
+
+    async fn turn(&self) {
+        tokio::task::yield_now().await;
     }
 
     async fn set_counter(&self, counter: u64) {

@@ -1,7 +1,10 @@
 //! What a founding that did not come to its end leaves behind is finished or taken back, and what
 //! was in use never is.
 
-use ringfence_coordinator::topology::{TopologyError, redis::Step};
+use ringfence_coordinator::{
+    shard::redis::RedisOptions,
+    topology::{TopologyError, redis::Step},
+};
 
 use crate::servers::{POINTER, RECORD, Servers, hopeless, join, join_with, options};
 
@@ -39,8 +42,7 @@ async fn a_founding_is_finished_by_a_process_that_knows_one_member_only() {
         .iter()
         .position(Option::is_some)
         .unwrap();
-    let seed = options(&servers.0[joined_first].url());
-    let joined = join(vec![seed]).await.unwrap();
+    let joined = join(vec![seed(&servers, joined_first)]).await.unwrap();
     assert_eq!(joined.topology.shards.len(), 3);
 }
 
@@ -64,45 +66,39 @@ async fn a_founding_that_cannot_be_finished_is_taken_back() {
     );
 }
 
+fn seed(servers: &Servers, place: usize) -> RedisOptions {
+    options(&servers.0[place].url())
+}
+
 #[tokio::test]
 async fn of_foundings_that_overlap_one_comes_into_use() {
     let servers = Servers::spawn(3).await;
-    let mut by_run_id: Vec<(String, usize)> = Vec::new();
-    for place in 0..3 {
-        by_run_id.push((servers.key_of_life(place, "").await, place));
-    }
-    by_run_id.sort();
-    let list = |indices: [usize; 2]| -> Vec<_> {
+    let by_run_id = servers.by_run_id().await;
+    let list = |indices: [usize; 2]| {
         indices
-            .iter()
-            .map(|index| options(&servers.0[by_run_id[*index].1].url()))
-            .collect()
+            .map(|index| seed(&servers, by_run_id[index]))
+            .to_vec()
     };
 
     // The last two are claimed at their first; then comes somebody with a list of the first two.
     Servers::end_at(list([1, 2]), |step| matches!(step, Step::Claimed { .. })).await;
-    let claimed = servers.pointers().await[by_run_id[1].1].clone().unwrap();
+    let claimed = servers.pointers().await[by_run_id[1]].clone().unwrap();
     let joined = join(list([0, 1])).await.unwrap();
     assert_eq!(
         joined.topology.id, claimed,
         "it was there first, and could be finished"
     );
-    assert_eq!(servers.pointers().await[by_run_id[0].1], None);
+    assert_eq!(servers.pointers().await[by_run_id[0]], None);
 }
 
 #[tokio::test]
 async fn a_founding_that_meets_another_gives_way() {
     let servers = Servers::spawn(3).await;
-    let mut by_run_id: Vec<(String, usize)> = Vec::new();
-    for place in 0..3 {
-        by_run_id.push((servers.key_of_life(place, "").await, place));
-    }
-    by_run_id.sort();
-    let list = |indices: [usize; 2]| -> Vec<_> {
+    let by_run_id = servers.by_run_id().await;
+    let list = |indices: [usize; 2]| {
         indices
-            .iter()
-            .map(|index| options(&servers.0[by_run_id[*index].1].url()))
-            .collect()
+            .map(|index| seed(&servers, by_run_id[index]))
+            .to_vec()
     };
 
     // The first two are claimed at their first; the last two are founded; the former cannot be.
@@ -111,7 +107,7 @@ async fn a_founding_that_meets_another_gives_way() {
     assert!(upper.founded_now);
     let joined = join(list([0, 1])).await.unwrap();
     assert_eq!(joined.topology, upper.topology);
-    let first = by_run_id[0].1;
+    let first = by_run_id[0];
     assert_eq!(servers.pointers().await[first], None);
     assert_eq!(servers.get(first, RECORD).await, None);
 }

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+mod cancel;
 mod first_use;
 mod home;
 mod leftovers;
+mod lives;
 mod processes;
 mod recover;
 mod seeds;

@@ -63,6 +63,16 @@ impl Servers {
             .unwrap()
     }
 
+    /// The places, in the order in which a founding claims them.
+    pub(crate) async fn by_run_id(&self) -> Vec<usize> {
+        let mut by_run_id = Vec::new();
+        for place in 0..self.0.len() {
+            by_run_id.push((self.life(place).await, place));
+        }
+        by_run_id.sort();
+        by_run_id.into_iter().map(|(_, place)| place).collect()
+    }
+
     /// The places of all but one.
     pub(crate) fn others(&self, place: usize) -> Vec<usize> {
         (0..self.0.len()).filter(|other| *other != place).collect()
@@ -80,6 +90,13 @@ impl Servers {
             .query_async(&mut self.raw(place).await)
             .await
             .unwrap()
+    }
+
+    /// The keys that match `pattern`.
+    pub(crate) async fn keys(&self, place: usize, pattern: &str) -> Vec<String> {
+        let mut keys = redis::cmd("KEYS");
+        keys.arg(pattern);
+        keys.query_async(&mut self.raw(place).await).await.unwrap()
     }
 
     pub(crate) async fn set(&self, place: usize, key: &str, value: &str) {

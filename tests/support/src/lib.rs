@@ -2,8 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod aof;
+pub mod cancel;
 mod pair;
 mod proxy;
+mod relay;
 
 use std::{future::Future, time::Duration};
 
@@ -15,6 +17,7 @@ use tokio::time::{sleep, timeout};
 pub use aof::OnDisk;
 pub use pair::Pair;
 pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
+pub use relay::Relay;
 
 /// How long a condition may take to come true before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -6,6 +6,7 @@
 
 mod arming;
 mod batches;
+mod cancel;
 mod desk;
 mod fence;
 mod grants;
@@ -18,6 +19,7 @@ use async_trait::async_trait;
 
 pub use arming::*;
 pub use batches::*;
+pub use cancel::*;
 pub use fence::*;
 pub use grants::*;
 pub use links::*;
@@ -38,6 +40,12 @@ pub trait Fixture: Send + Sync {
 
     /// Lets `length` pass on the shard's clock.
     async fn elapse(&self, length: Duration);
+
+    /// Makes every request, and every answer, of connections to come take many turns.
+    async fn slow_down(&self);
+
+    /// Lets whatever is under way get on a little.
+    async fn turn(&self);
 
     /// Sets the counter of the last token made. The shard is armed.
     async fn set_counter(&self, counter: u64);
@@ -108,6 +116,10 @@ macro_rules! shard_conformance {
             connecting_ends_no_connection_that_is_not_named,
             a_former_connection_of_another_life_ends_none,
             a_link_of_an_earlier_life_does_nothing,
+            an_acquire_dropped_after_any_turn_is_settled_by_the_next_connection,
+            a_renewal_dropped_after_any_turn_loses_nothing,
+            a_release_dropped_after_any_turn_is_settled_by_the_next_connection,
+            a_connect_dropped_after_any_turn_leaves_nothing_behind,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

@@ -1,0 +1,203 @@
+//! What is submitted and dropped: an acquire is withdrawn if it was not sent yet; nothing else is.
+#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+mod memory_fixture;
+mod redis_fixture;
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_coordinator::{
+    cancel::{after_every_turn, dropped_after},
+    clock::TokioClock,
+    driver::{Driver, Surroundings},
+    ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce, Token},
+    limits::LEASE_MAX,
+    name::{Label, LockKey, Namespace},
+    random::Random,
+    shard::{
+        Arm, Grace, Lane, Mode, Op, Reply, Request, SlotState, SlotStates, conformance::Fixture,
+    },
+};
+use ringfence_ring::{ShardId, SlotCount};
+
+use crate::{memory_fixture::Memory, redis_fixture::Redis};
+
+/// A driver of an armed shard that takes its time.
+struct Desk {
+    driver: Arc<Driver>,
+    fixture: Box<dyn Fixture>,
+    around: Surroundings,
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        self.around.stop.cancel();
+    }
+}
+
+fn slots() -> SlotCount {
+    SlotCount::new(16).unwrap()
+}
+
+fn nonce(sequence: usize) -> Nonce {
+    Nonce {
+        client: ClientId(9),
+        sequence: sequence as u64,
+    }
+}
+
+fn acquire(nonce: Nonce) -> Op {
+    Op::Acquire {
+        nonce,
+        label: Label::new("driver"),
+        lease: LEASE_MAX,
+    }
+}
+
+impl Desk {
+    async fn at(fixture: impl Fixture + 'static) -> Self {
+        let epoch = Epoch(1);
+        let arm = Arm {
+            topology: fixture.topology(),
+            incarnation: Incarnation {
+                number: 1,
+                engine: ClientId(9),
+            },
+            epoch,
+            token_epoch: epoch,
+            slots: SlotStates::new(slots(), |_| SlotState {
+                mode: Mode::Open,
+                epoch,
+            }),
+            grace: Grace::None,
+            copy: (1, "record".into()),
+        };
+        let link = fixture.shard().connect(Lane::Control, None).await;
+        link.unwrap().arm(&arm).await.unwrap();
+        fixture.slow_down().await;
+        let around = Surroundings {
+            clock: Arc::new(TokioClock::starting_at(Duration::ZERO)),
+            random: Arc::new(Random::seeded(1)),
+            tasks: Default::default(),
+            stop: Default::default(),
+        };
+        Self {
+            driver: Driver::start(ShardId::new("a").unwrap(), fixture.shard(), &around),
+            fixture: Box::new(fixture),
+            around,
+        }
+    }
+
+    fn request(&self, key: &str, op: Op) -> Request {
+        let key = LockKey::new(&Namespace::default(), key.as_bytes(), slots()).unwrap();
+        Request {
+            key,
+            map: MapVersion::UNKNOWN,
+            op,
+        }
+    }
+
+    async fn ask(&self, lane: Lane, key: &str, op: Op) -> Reply {
+        let answer = self.driver.submit(lane, self.request(key, op)).await;
+        answer.unwrap().unwrap().reply
+    }
+
+    async fn granted(&self, key: &str, nonce: Nonce) -> Token {
+        match self.ask(Lane::Work, key, acquire(nonce)).await {
+            Reply::Granted { token } => token,
+            other => panic!("{key} was to be granted: {other:?}"),
+        }
+    }
+
+    /// Submits `op` and drops the receiver after `turns` turns. The answer, if it came before.
+    async fn dropped_after(&self, turns: usize, lane: Lane, key: &str, op: Op) -> Option<Reply> {
+        let answer = self.driver.submit(lane, self.request(key, op));
+        let answer = dropped_after(turns, async || self.fixture.turn().await, answer).await;
+        answer.map(|answer| answer.unwrap().unwrap().reply)
+    }
+}
+
+/// A release behind it finds it granted or never sent, and then it is free.
+async fn a_dropped_acquire_is_granted_or_withdrawn(desk: Desk) {
+    let mut withdrawn = 0;
+    after_every_turn("a submitted acquire", async |turns| {
+        let (key, holder) = (format!("key {turns}"), nonce(turns));
+        let answer = desk
+            .dropped_after(turns, Lane::Work, &key, acquire(holder))
+            .await;
+        let release = Op::Release { nonce: holder };
+        let released = desk.ask(Lane::Work, &key, release).await;
+        withdrawn += usize::from(released == Reply::Released { held: false });
+        assert!(answer.is_none() || released == Reply::Released { held: true });
+        desk.granted(&key, nonce(1_000_000 + turns)).await;
+        answer.is_some()
+    })
+    .await;
+    assert!(withdrawn > 0, "every one was sent");
+}
+
+/// The lock is its holder's as before.
+async fn a_dropped_renewal_loses_nothing(desk: Desk) {
+    let holder = nonce(0);
+    let token = desk.granted("key", holder).await;
+    let renew = || Op::Renew {
+        nonce: holder,
+        label: Label::new("driver"),
+        token,
+        lease: LEASE_MAX,
+    };
+    after_every_turn("a submitted renewal", async |turns| {
+        let answer = desk.dropped_after(turns, Lane::Renew, "key", renew()).await;
+        let renewed = desk.ask(Lane::Renew, "key", renew()).await;
+        assert_eq!(renewed, Reply::Renewed { reclaimed: false });
+        assert_eq!(desk.granted("key", holder).await, token);
+        answer.is_some()
+    })
+    .await;
+}
+
+/// Nobody has to wait for it.
+async fn a_dropped_release_is_sent(desk: Desk) {
+    after_every_turn("a submitted release", async |turns| {
+        let holder = nonce(turns);
+        desk.granted("key", holder).await;
+        let release = Op::Release { nonce: holder };
+        let answer = desk.dropped_after(turns, Lane::Work, "key", release).await;
+        let next = nonce(1_000_000 + turns);
+        desk.granted("key", next).await;
+        desk.ask(Lane::Work, "key", Op::Release { nonce: next })
+            .await;
+        answer.is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_submitted_acquire_that_is_dropped_is_granted_or_withdrawn() {
+    a_dropped_acquire_is_granted_or_withdrawn(Desk::at(Redis::new().await).await).await;
+}
+
+#[tokio::test]
+async fn in_memory_too_a_submitted_acquire_that_is_dropped_is_granted_or_withdrawn() {
+    a_dropped_acquire_is_granted_or_withdrawn(Desk::at(Memory::new().await).await).await;
+}
+
+#[tokio::test]
+async fn a_submitted_renewal_that_is_dropped_loses_nothing() {
+    a_dropped_renewal_loses_nothing(Desk::at(Redis::new().await).await).await;
+}
+
+#[tokio::test]
+async fn in_memory_too_a_submitted_renewal_that_is_dropped_loses_nothing() {
+    a_dropped_renewal_loses_nothing(Desk::at(Memory::new().await).await).await;
+}
+
+#[tokio::test]
+async fn a_submitted_release_that_is_dropped_is_sent() {
+    a_dropped_release_is_sent(Desk::at(Redis::new().await).await).await;
+}
+
+#[tokio::test]
+async fn in_memory_too_a_submitted_release_that_is_dropped_is_sent() {
+    a_dropped_release_is_sent(Desk::at(Memory::new().await).await).await;
+}

@@ -1,0 +1,100 @@
+//! What a client's user may drop, dropped after every turn: nothing stays locked, nothing is lost.
+//!
+//! Each takes two clients of the same shards, which may be one, and what a turn is.
+
+use std::{future::pending, time::Duration};
+
+use ringfence_client::{Client, Guard, ReleaseAnswer};
+use ringfence_coordinator::cancel::{after_every_turn, dropped_after};
+use tokio::time::sleep;
+
+/// Far less than a lease: what is free by then was given back, and has not expired.
+const PROMPTLY: Duration = Duration::from_secs(10);
+
+/// Renewed while others are dropped.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// How long a lock is held while somebody waits for it, in turns.
+const TURNS_HELD: usize = 12;
+
+/// A lock that is granted or not when its caller leaves is given back.
+pub async fn a_dropped_acquire_holds_nothing(
+    client: &Client,
+    other: &Client,
+    turn: &impl AsyncFn(),
+) {
+    let bystander = bystander(client).await;
+    after_every_turn("an acquire", async |turns| {
+        let key = format!("acquired/{turns}");
+        let acquired = dropped_after(turns, turn, client.lock(&key).acquire()).await;
+        let done = acquired.is_some();
+        drop(acquired);
+        is_free_promptly(other, &key).await;
+        done
+    })
+    .await;
+    assert_eq!(bystander.release().await, ReleaseAnswer::Held);
+}
+
+/// Who waits for a lock and leaves, before it is given back or as it is, keeps nobody out.
+pub async fn a_dropped_wait_holds_nothing(client: &Client, other: &Client, turn: &impl AsyncFn()) {
+    let bystander = bystander(client).await;
+    after_every_turn("an acquire of a held lock", async |turns| {
+        let holder = other.lock("waited for").acquire().await.unwrap();
+        let lock = client.lock("waited for");
+        let held_for_a_while = async {
+            for _ in 0..TURNS_HELD {
+                turn().await;
+            }
+            drop(holder);
+        };
+        let waiting = dropped_after(turns, turn, lock.acquire());
+        let (waited, ()) = tokio::join!(waiting, held_for_a_while);
+        let done = waited.is_some();
+        drop(waited);
+        is_free_promptly(other, "waited for").await;
+        done
+    })
+    .await;
+    assert_eq!(bystander.release().await, ReleaseAnswer::Held);
+}
+
+/// Who does not wait for the answer has given the lock back all the same.
+pub async fn a_dropped_release_releases(client: &Client, other: &Client, turn: &impl AsyncFn()) {
+    let bystander = bystander(client).await;
+    after_every_turn("a release", async |turns| {
+        let key = format!("released/{turns}");
+        let guard = client.lock(&key).acquire().await.unwrap();
+        let released = dropped_after(turns, turn, guard.release()).await;
+        is_free_promptly(other, &key).await;
+        released.is_some()
+    })
+    .await;
+    assert_eq!(bystander.release().await, ReleaseAnswer::Held);
+}
+
+/// A guard goes on being renewed whatever else of it is dropped.
+pub async fn dropped_notices_lose_nothing(client: &Client, turn: &impl AsyncFn()) {
+    let guard = client.lock("noticed").lease(SHORT).acquire().await.unwrap();
+    for turns in 0..64 {
+        assert_eq!(dropped_after(turns, turn, guard.lost()).await, None);
+        dropped_after(turns, turn, guard.danger()).await;
+        let work = guard.run_while_held(pending::<()>());
+        assert_eq!(dropped_after(turns, turn, work).await, None);
+    }
+    sleep(2 * SHORT).await;
+    assert!(guard.is_held());
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+/// A lock that nothing happens to, but that it is renewed.
+async fn bystander(client: &Client) -> Guard {
+    let lock = client.lock("bystander").lease(SHORT);
+    lock.acquire().await.unwrap()
+}
+
+async fn is_free_promptly(client: &Client, key: &str) {
+    let guard = client.lock(key).wait(PROMPTLY).acquire().await;
+    let guard = guard.unwrap_or_else(|error| panic!("{key} is still locked: {error}"));
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}

@@ -1,0 +1,68 @@
+//! A way to a server on which everything is under way for long.
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    task::{JoinSet, yield_now},
+};
+
+/// What is carried in one turn of the scheduler, each way, of each connection.
+const BYTES_A_TURN: usize = 48;
+
+/// Carries bytes to a server and back, a few in each turn of a current-thread runtime: so that a
+/// future that waits for an answer can be dropped with any part of it, or of its request, on its way.
+#[derive(Debug)]
+pub struct Relay {
+    port: u16,
+    /// Ends with this value.
+    _carriers: JoinSet<()>,
+}
+
+impl Relay {
+    /// A relay to whatever listens on `server`, on 127.0.0.1, when it is connected to.
+    pub async fn to(server: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut carriers = JoinSet::new();
+        carriers.spawn(accept(listener, server));
+        Self {
+            port,
+            _carriers: carriers,
+        }
+    }
+
+    /// The port it listens on, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+async fn accept(listener: TcpListener, server: u16) {
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        connections.spawn(async move {
+            if let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await {
+                // What waits for an acknowledgement waits for long.
+                client.set_nodelay(true).unwrap();
+                server.set_nodelay(true).unwrap();
+                let ((from_client, to_client), (from_server, to_server)) =
+                    (client.into_split(), server.into_split());
+                tokio::join!(carry(from_client, to_server), carry(from_server, to_client));
+            }
+        });
+    }
+}
+
+/// Carries all there is, and closes what it carried to.
+async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+    let mut bytes = [0; BYTES_A_TURN];
+    while let Ok(count @ 1..) = from.read(&mut bytes).await {
+        if to.write_all(&bytes[..count]).await.is_err() {
+            return;
+        }
+        yield_now().await;
+    }
+}
