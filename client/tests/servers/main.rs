@@ -11,6 +11,7 @@ mod locking;
 mod recover;
 mod restart;
 mod scene;
+mod secured;
 mod setup;
 mod stops;
 

@@ -63,48 +63,6 @@ async fn a_cluster_node_is_refused() {
 }
 
 #[tokio::test]
-async fn the_rights_that_the_readme_lists_are_enough() {
-    let servers = Servers::spawn(2).await;
-    let readme = include_str!("../../../README.md");
-    let rights = readme
-        .split('`')
-        .find(|code| code.starts_with("~ringfence:*"))
-        .unwrap();
-    let mut user = vec!["ACL", "SETUSER", "locker", "on", ">s3cret"];
-    user.extend(rights.split(' '));
-    let mut urls = Vec::new();
-    for (index, server) in servers.servers.iter().enumerate() {
-        servers.ask::<()>(index, &user).await;
-        urls.push(format!("redis://locker:s3cret@127.0.0.1:{}", server.port()));
-    }
-    let client = Client::builder()
-        .redis(urls)
-        .servers_are_new(true)
-        .build()
-        .await
-        .unwrap();
-    for index in 0..10 {
-        let key = format!("key/{index}");
-        let guard = client
-            .lock(&key)
-            .lease(SECOND / 5)
-            .try_acquire()
-            .await
-            .unwrap();
-        tokio::time::sleep(SECOND / 10).await;
-        assert!(client.lock(&key).inspect().await.unwrap().is_some());
-        guard.release().await;
-    }
-    assert!(
-        client
-            .shards()
-            .await
-            .values()
-            .all(|shard| shard.error.is_none())
-    );
-}
-
-#[tokio::test]
 async fn a_password_is_never_shown() {
     let servers = Servers::spawn(1).await;
     let url = format!(

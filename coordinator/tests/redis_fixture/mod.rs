@@ -26,6 +26,10 @@ const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
 pub(crate) struct Redis {
     server: Mutex<RedisServer>,
     client: redis::Client,
+    /// Where the shard finds the server,
+    port: u16,
+    /// and how it says so.
+    url: Box<dyn Fn(u16) -> String + Send + Sync>,
     shard: Arc<RedisShard>,
     /// The shard by a way that takes long.
     slow: OnceLock<(Arc<RedisShard>, Relay)>,
@@ -35,9 +39,22 @@ impl Redis {
     /// An empty server that belongs to [`TOPOLOGY`].
     pub(crate) async fn new() -> Self {
         let server = RedisServer::spawn().await.unwrap();
+        let port = server.port();
+        Self::at(server, port, |port| format!("redis://127.0.0.1:{port}")).await
+    }
+
+    /// As [`new`](Self::new), on `server`, which the shard is to find on `port`, by what `url` makes
+    /// of that.
+    pub(crate) async fn at(
+        server: RedisServer,
+        port: u16,
+        url: impl Fn(u16) -> String + Send + Sync + 'static,
+    ) -> Self {
         let fixture = Self {
             client: redis::Client::open(server.url()).unwrap(),
-            shard: shard_at(server.port()),
+            shard: shard_at(&url(port)),
+            port,
+            url: Box::new(url),
             slow: OnceLock::new(),
             server: Mutex::new(server),
         };
@@ -62,9 +79,9 @@ impl Redis {
     }
 }
 
-fn shard_at(port: u16) -> Arc<RedisShard> {
-    let address = format!("redis://127.0.0.1:{port}").parse().unwrap();
-    Arc::new(RedisShard::new(RedisOptions::new(address, ClientId(7))))
+fn shard_at(url: &str) -> Arc<RedisShard> {
+    let options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
+    Arc::new(RedisShard::new(options))
 }
 
 #[async_trait]
@@ -83,8 +100,8 @@ impl Fixture for Redis {
     }
 
     async fn slow_down(&self) {
-        let relay = Relay::to(self.server.lock().await.port()).await;
-        let slow = (shard_at(relay.port()), relay);
+        let relay = Relay::to(self.port).await;
+        let slow = (shard_at(&(self.url)(relay.port())), relay);
         assert!(self.slow.set(slow).is_ok(), "slow already");
     }
 

@@ -6,6 +6,7 @@ pub mod cancel;
 mod pair;
 mod proxy;
 mod relay;
+mod secured;
 
 use std::{future::Future, time::Duration};
 
@@ -18,6 +19,7 @@ pub use aof::OnDisk;
 pub use pair::Pair;
 pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
 pub use relay::Relay;
+pub use secured::{Secured, rights};
 
 /// How long a condition may take to come true before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(20);

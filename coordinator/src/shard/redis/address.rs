@@ -3,12 +3,18 @@
 use std::{fmt, str::FromStr};
 
 use redis::{
-    ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo,
-    io::tcp::TcpSettings,
+    ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, io::tcp::TcpSettings,
 };
+
+use super::tls;
 
 /// A server's URL: `redis://[user[:password]@]host[:port][/db]`, `rediss://` for TLS, or
 /// `unix:///path`.
+///
+/// Over TLS the server's certificate is checked against the system's authorities, or against those
+/// in a file: `rediss://host?ca=/path/ca.pem`. Where the server asks for ours,
+/// `&cert=/path/client.pem&key=/path/client.key` names it and its key. All are PEM, and read when
+/// the URL is.
 ///
 /// Displayed and compared without credentials.
 #[derive(Clone)]
@@ -23,8 +29,8 @@ pub struct Address {
 pub struct AddressError(String);
 
 impl Address {
-    /// What is connected to.
-    pub(super) fn info(&self) -> &ConnectionInfo {
+    /// What is connected to, for connections of one's own with the redis crate.
+    pub fn info(&self) -> &ConnectionInfo {
         &self.info
     }
 
@@ -33,7 +39,8 @@ impl Address {
         &self.shown
     }
 
-    /// The server at `shown`, with the credentials of this one: servers of one topology share them.
+    /// The server at `shown`, with the credentials and certificates of this one: servers of one
+    /// topology share them.
     ///
     /// # Errors
     ///
@@ -48,8 +55,9 @@ impl Address {
         if let Some(password) = mine.password() {
             settings = settings.set_password(password);
         }
+        let addr = tls::sibling(self.info.addr(), other.info.addr());
         Ok(Self {
-            info: other.info.set_redis_settings(settings),
+            info: other.info.set_addr(addr).set_redis_settings(settings),
             shown: other.shown,
         })
     }
@@ -59,8 +67,7 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
-        let refused = |error: redis::RedisError| AddressError(error.to_string());
-        let info = url.into_connection_info().map_err(refused)?;
+        let info = tls::connection_info(url).map_err(AddressError)?;
         let settings: RedisConnectionInfo = info
             .redis_settings()
             .clone()
@@ -132,6 +139,19 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(!error.contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn certificates_that_cannot_be_used_are_refused_by_name() {
+        for (url, named) in [
+            ("redis://a?ca=/etc/hostname", "rediss://"),
+            ("rediss://a?ca=/nowhere/ca.pem", "ca=/nowhere/ca.pem"),
+            ("rediss://a?cert=/etc/hostname", "go together"),
+            ("rediss://a?key=/nowhere/key.pem", "key=/nowhere/key.pem"),
+        ] {
+            let error = url.parse::<Address>().unwrap_err().to_string();
+            assert!(error.contains(named), "{url}: {error}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod connection;
 mod error;
 mod link;
 mod scripts;
+mod tls;
 mod wire;
 
 use std::time::Duration;

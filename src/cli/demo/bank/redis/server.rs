@@ -3,8 +3,8 @@
 use std::{str::FromStr, sync::LazyLock, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo, Pipeline, RedisError,
-    Script, aio::MultiplexedConnection, cmd, io::tcp::TcpSettings, pipe,
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, Script,
+    aio::MultiplexedConnection, cmd, pipe,
 };
 use ringfence_client::Token;
 use ringfence_coordinator::shard::redis::Address;
@@ -38,15 +38,13 @@ pub(super) struct Server {
 impl Server {
     /// Connects.
     pub(super) async fn connect(url: &str, run: &str) -> Result<Self, BankError> {
-        // Whoever built the client has refused what is no address.
-        let address = Address::from_str(url).map_or_else(|_| String::new(), |url| url.to_string());
+        let url = Address::from_str(url).expect("whoever built the client has refused any other");
+        let address = url.to_string();
         let failed = |source| BankError::Server {
             address: address.clone(),
             source,
         };
-        let info = url.into_connection_info().map_err(failed)?;
-        let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let client = Client::open(info).map_err(failed)?;
+        let client = Client::open(url.info().clone()).map_err(failed)?;
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(RESPONSE_TIMEOUT));
         let connecting = client.get_multiplexed_async_connection_with_config(&config);
         let connection = connecting.await.map_err(failed)?;

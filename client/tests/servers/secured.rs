@@ -1,0 +1,42 @@
+//! Servers that speak TLS, and a user who has no right but those that the README lists.
+
+use ringfence_client::{Client, ReleaseAnswer};
+use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::Secured;
+use tokio::time::sleep;
+
+use crate::SECOND;
+
+#[tokio::test]
+async fn certificates_and_the_rights_that_the_readme_lists_are_enough() {
+    let secured = Secured::default();
+    let (mut servers, mut urls) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let (server, port) = secured.spawn(RedisServer::builder()).await;
+        servers.push(server);
+        urls.push(secured.url(port, true));
+    }
+    let builder = |urls: &[String]| Client::builder().redis(urls.to_vec()).servers_are_new(true);
+    let founder = builder(&urls).build().await.unwrap();
+    // What the record says of the other server is enough to reach it: certificates are one's own.
+    let client = builder(&urls[..1]).build().await.unwrap();
+    assert_eq!(client.topology(), founder.topology());
+    for index in 0..10 {
+        let key = format!("key/{index}");
+        let lock = client.lock(&key).lease(SECOND / 5);
+        let guard = lock.try_acquire().await.unwrap();
+        sleep(SECOND / 10).await;
+        assert!(founder.lock(&key).inspect().await.unwrap().is_some());
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+    let shards = client.shards().await;
+    assert!(
+        shards.values().all(|shard| shard.error.is_none()),
+        "{shards:?}"
+    );
+    let shown = format!("{:?} {:?}", builder(&urls), client.topology());
+    assert!(
+        !shown.contains("s3cret") && !shown.contains(".key"),
+        "{shown}"
+    );
+}

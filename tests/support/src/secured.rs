@@ -1,0 +1,93 @@
+//! Servers that speak TLS, want to see a certificate, and know one user with few rights.
+
+use std::{fs, net::TcpListener};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
+use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
+use tempfile::TempDir;
+
+const USER: &str = "locker";
+const PASSWORD: &str = "s3cret";
+
+/// The rights that the README says are enough.
+pub fn rights() -> &'static str {
+    let mut code = include_str!("../../../README.md").split('`');
+    let rights = code.find(|code| code.starts_with("~ringfence:*"));
+    rights.expect("the README lists them")
+}
+
+/// An authority of one's own, certificates of it for servers and for clients, and an ACL file.
+pub struct Secured {
+    dir: TempDir,
+}
+
+impl Default for Secured {
+    fn default() -> Self {
+        let secured = Self {
+            dir: TempDir::with_prefix("ringfence-secured-").unwrap(),
+        };
+        let authority = authority();
+        secured.write("ca.pem", &authority.pem());
+        for of in ["server", "client"] {
+            let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+            params.distinguished_name.push(DnType::CommonName, of);
+            let key = KeyPair::generate().unwrap();
+            let certificate = params.signed_by(&key, &authority).unwrap();
+            secured.write(&format!("{of}.pem"), &certificate.pem());
+            secured.write(&format!("{of}.key"), &key.serialize_pem());
+        }
+        let rights = rights();
+        let users =
+            format!("user default on nopass ~* &* +@all\nuser {USER} on >{PASSWORD} {rights}\n");
+        secured.write("users.acl", &users);
+        secured
+    }
+}
+
+impl Secured {
+    /// A server set up by `builder` that speaks TLS too, on a port that comes with it. On its own
+    /// port it goes on as before, for the test's hand inside.
+    pub async fn spawn(&self, builder: RedisServerBuilder) -> (RedisServer, u16) {
+        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr());
+        let port = free.unwrap().port();
+        let server = builder
+            .set("tls-port", port)
+            .set("tls-ca-cert-file", self.path("ca.pem"))
+            .set("tls-cert-file", self.path("server.pem"))
+            .set("tls-key-file", self.path("server.key"))
+            .set("aclfile", self.path("users.acl"));
+        (server.spawn().await.unwrap(), port)
+    }
+
+    /// The address of a server that speaks TLS on `port`, with the authority and, if `known`, the
+    /// certificate of a client.
+    pub fn url(&self, port: u16, known: bool) -> String {
+        let ca = self.path("ca.pem");
+        let url = format!("rediss://{USER}:{PASSWORD}@127.0.0.1:{port}?ca={ca}");
+        if !known {
+            return url;
+        }
+        let (cert, key) = (self.path("client.pem"), self.path("client.key"));
+        format!("{url}&cert={cert}&key={key}")
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+}
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "authority of a test");
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
