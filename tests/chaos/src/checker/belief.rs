@@ -1,0 +1,30 @@
+//! Whoever writes certainly believes when it begins to.
+
+use super::{Grants, Rule, Violation, violation::seconds};
+use crate::history::{Event, History, Kind, Phase};
+
+pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
+    let writes = history
+        .events
+        .iter()
+        .filter(|event| event.deed.kind == Kind::Write && event.deed.phase == Phase::Invoke);
+    writes.filter_map(|write| of_one(write, grants)).collect()
+}
+
+fn of_one(write: &Event, grants: &Grants<'_>) -> Option<Violation> {
+    let key = write.deed.key.as_deref().unwrap_or_default();
+    let nonce = write.deed.nonce.as_deref().unwrap_or_default();
+    let (process, at) = (write.process, seconds(write.t_ns));
+    let Some(grant) = grants.of_nonce(nonce) else {
+        let what = format!("process {process} began to write at {at} without any grant");
+        return Some(Violation::new(Rule::Belief, key, what, [write]));
+    };
+    let certain = grant.certain();
+    (!certain.contains(&write.t_ns)).then(|| {
+        let (from, until) = (seconds(certain.start), seconds(certain.end));
+        let what = format!(
+            "process {process} began to write at {at}; it held the lock from {from} until {until}"
+        );
+        Violation::new(Rule::Belief, key, what, [grant.acquired, write])
+    })
+}

@@ -1,0 +1,47 @@
+//! Nobody is told before the deadline that the lock is not theirs: no renewal at all, and no release
+//! unless the shard lost its memory since the record was last seen in place.
+
+use super::{Grant, Grants, Rule, Violation, grants::is_answer, violation::seconds};
+use crate::history::{Answer, Event, Fault, History, Kind};
+
+pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
+    let ends: Vec<&Event> = history
+        .events
+        .iter()
+        .filter(|event| event.deed.fault.is_some_and(Fault::ends_a_life))
+        .collect();
+    grants
+        .all()
+        .flat_map(|grant| of_one(grant, &ends))
+        .collect()
+}
+
+fn of_one(grant: &Grant<'_>, ends: &[&Event]) -> Vec<Violation> {
+    let deadline = grant.deadline_ns();
+    let lost = grant
+        .renewals
+        .iter()
+        .filter(|event| is_answer(event, Kind::Renew, Answer::Lost) && event.t_ns < deadline);
+    let not_there = grant.released().filter(|event| {
+        is_answer(event, Kind::Release, Answer::NotThere) && !excused(grant, event, ends)
+    });
+    let spurious = lost.copied().chain(not_there);
+    let violation = |event: &Event| {
+        let what = format!(
+            "process {} was told at {} that it is not its own, and had it until {}",
+            event.process,
+            seconds(event.t_ns),
+            seconds(deadline)
+        );
+        Violation::new(Rule::Loss, grant.key, what, [grant.acquired, event])
+    };
+    spurious.map(violation).collect()
+}
+
+/// Whether its shard began a new life between its last renewal and `answer`.
+fn excused(grant: &Grant<'_>, answer: &Event, ends: &[&Event]) -> bool {
+    let shard = &grant.acquired.deed.shard;
+    ends.iter().any(|end| {
+        end.deed.shard == *shard && (grant.last_sent_ns()..=answer.t_ns).contains(&end.t_ns)
+    })
+}

@@ -1,0 +1,131 @@
+//! Enough happened: a run in which nothing was at stake proves nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Grants, Rule, Violation, grants::is_answer};
+use crate::history::{Answer, Fault, History, Kind, Phase};
+
+/// How often what must have happened did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Locks granted.
+    pub grants: usize,
+    /// Of them, told while something was being done to servers, processes or connections.
+    pub grants_in_faults: usize,
+    /// Writes the resource accepted.
+    pub writes: usize,
+    /// Writes it refused.
+    pub rejected: usize,
+    /// Leases renewed.
+    pub renewed: usize,
+    /// Records put back after a shard lost its memory.
+    pub reclaimed: usize,
+    /// Attempts that met another holder.
+    pub held: usize,
+    /// Attempts that met a grace.
+    pub grace: usize,
+    /// Operations of unknown outcome.
+    pub unknown: usize,
+    /// Guards that told their holders that they are lost.
+    pub lost: usize,
+    /// What the nemesis did.
+    pub faults: BTreeMap<Fault, usize>,
+}
+
+/// How often each must have happened at least.
+pub type Minima = Counts;
+
+impl Counts {
+    /// Those of `history`.
+    pub fn of(history: &History) -> Self {
+        Self::count(history, &Grants::of(history))
+    }
+
+    fn count(history: &History, grants: &Grants<'_>) -> Self {
+        let events = || history.events.iter();
+        let answers = |kind, answer| {
+            events()
+                .filter(|event| is_answer(event, kind, answer))
+                .count()
+        };
+        let windows = windows(history);
+        let in_faults = |t_ns| windows.iter().any(|window| window.contains(&t_ns));
+        let mut faults = BTreeMap::new();
+        for event in events().filter(|event| event.deed.phase == Phase::Ok) {
+            if let Some(fault) = event.deed.fault.filter(|fault| *fault != Fault::Heal) {
+                *faults.entry(fault).or_default() += 1;
+            }
+        }
+        Self {
+            grants: grants.all().count(),
+            grants_in_faults: grants
+                .all()
+                .filter(|grant| in_faults(grant.told_ns()))
+                .count(),
+            writes: answers(Kind::Apply, Answer::Accepted),
+            rejected: answers(Kind::Apply, Answer::Rejected),
+            renewed: answers(Kind::Renew, Answer::Renewed),
+            reclaimed: answers(Kind::Renew, Answer::Reclaimed),
+            held: answers(Kind::Acquire, Answer::Held),
+            grace: answers(Kind::Acquire, Answer::Grace),
+            unknown: events()
+                .filter(|event| event.deed.phase == Phase::Info)
+                .count(),
+            lost: answers(Kind::GuardState, Answer::Lost),
+            faults,
+        }
+    }
+
+    /// Each number but those of the faults, by name.
+    pub fn named(&self) -> [(&'static str, usize); 10] {
+        [
+            ("grants", self.grants),
+            ("grants during faults", self.grants_in_faults),
+            ("writes accepted", self.writes),
+            ("writes refused", self.rejected),
+            ("renewals", self.renewed),
+            ("records put back", self.reclaimed),
+            ("attempts that met a holder", self.held),
+            ("attempts that met a grace", self.grace),
+            ("unknown outcomes", self.unknown),
+            ("guards lost", self.lost),
+        ]
+    }
+}
+
+/// From when to when something was being done.
+fn windows(history: &History) -> Vec<std::ops::Range<u64>> {
+    let (mut begun, mut windows) = (HashMap::new(), Vec::new());
+    for event in history
+        .events
+        .iter()
+        .filter(|event| event.deed.kind == Kind::Nemesis)
+    {
+        let id = (event.process, event.deed.op);
+        match event.deed.phase {
+            Phase::Invoke => drop(begun.insert(id, event.t_ns)),
+            _ => windows.extend(begun.remove(&id).map(|from| from..event.t_ns)),
+        }
+    }
+    windows
+}
+
+pub(super) fn check(history: &History, grants: &Grants<'_>, minima: &Minima) -> Vec<Violation> {
+    let counts = Counts::count(history, grants);
+    let named = counts.named().into_iter().zip(minima.named());
+    let few = named.map(|((name, count), (_, least))| (name.to_owned(), count, least));
+    let faults = minima.faults.iter().map(|(fault, least)| {
+        (
+            fault.to_string(),
+            counts.faults.get(fault).copied().unwrap_or(0),
+            *least,
+        )
+    });
+    few.chain(faults)
+        .filter(|(_, count, least)| count < least)
+        .map(|(name, count, least)| {
+            let what = format!("{name}: {count}, and it takes {least} to mean something");
+            Violation::new(Rule::Minima, "", what, [])
+        })
+        .collect()
+}

@@ -1,0 +1,51 @@
+//! No renewal succeeds that was sent after the release was answered, or after a later grant was
+//! told; and none is answered after the release was: then the release overtook it, and the renewal
+//! may have put the record back.
+
+use super::{Grant, Grants, Rule, Violation};
+use crate::history::{Event, Phase};
+
+pub(super) fn check(grants: &Grants<'_>) -> Vec<Violation> {
+    grants
+        .of_key
+        .values()
+        .flat_map(|of_key| of_one(of_key))
+        .collect()
+}
+
+fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (index, grant) in of_key.iter().enumerate() {
+        let mut later = of_key[index + 1..].iter();
+        let next = later.find(|later| later.token > grant.token);
+        let renewed = grant
+            .renewals
+            .iter()
+            .filter(|event| event.deed.phase == Phase::Ok);
+        let wrong = renewed.filter_map(|renewal| of_renewal(grant, renewal, next));
+        violations.extend(wrong);
+    }
+    violations
+}
+
+fn of_renewal(grant: &Grant<'_>, renewal: &Event, next: Option<&Grant<'_>>) -> Option<Violation> {
+    let sent = renewal.deed.sent_ns?;
+    let released = grant
+        .released()
+        .filter(|released| renewal.t_ns > released.t_ns);
+    let next = next.filter(|next| sent > next.told_ns());
+    let (because, other) = match (released, next) {
+        (Some(released), _) if sent > released.t_ns => ("sent after it was released", released),
+        (Some(released), _) => ("overtaken by its release", released),
+        (None, Some(next)) => ("sent after a later grant", next.acquired),
+        (None, None) => return None,
+    };
+    let (process, token) = (renewal.process, grant.token);
+    let what = format!("token {token} was renewed for process {process}: {because}");
+    Some(Violation::new(
+        Rule::Resurrection,
+        grant.key,
+        what,
+        [grant.acquired, other, renewal],
+    ))
+}

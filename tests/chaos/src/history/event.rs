@@ -1,0 +1,229 @@
+//! One thing that happened.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A line of a history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Which run.
+    pub run: String,
+    /// What the run's choices were made from.
+    pub seed: u64,
+    /// Which process: a new number at every start, never used again.
+    pub process: u32,
+    /// When, on `CLOCK_BOOTTIME`: the same for all processes of one machine.
+    pub t_ns: u64,
+    /// What.
+    #[serde(flatten)]
+    pub deed: Deed,
+}
+
+/// What happened, without who and when. Only the fields that its kind has a use for are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Deed {
+    /// Pairs an invocation with its completion, within a process.
+    pub op: u64,
+    /// How far it is.
+    pub phase: Phase,
+    /// What is done.
+    pub kind: Kind,
+    /// To which lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// At which shard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// Which acquisition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<String>,
+    /// Its fencing token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token: Option<Token>,
+    /// For how long it was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// When the request that was answered had left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_ns: Option<u64>,
+    /// Until when the client believes in it, as it computed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<u64>,
+    /// What was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// Of an [`Kind::Apply`]: its place in the resource's order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u64>,
+    /// What the nemesis does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// The process it does it to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub victim: Option<u32>,
+    /// More, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Deed {
+    /// The beginning of `op`.
+    pub fn invoke(op: u64, kind: Kind) -> Self {
+        Self {
+            op,
+            kind,
+            ..Self::default()
+        }
+    }
+
+    /// Something that has no beginning of its own, or the end of `op`.
+    pub fn ended(op: u64, kind: Kind, phase: Phase) -> Self {
+        Self {
+            op,
+            kind,
+            phase,
+            ..Self::default()
+        }
+    }
+}
+
+/// How far an operation is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// It begins.
+    #[default]
+    Invoke,
+    /// Its effect was between its beginning and now.
+    Ok,
+    /// It had none, and will have none.
+    Fail,
+    /// It may have had one, or have one yet.
+    Info,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A lock is asked for.
+    #[default]
+    Acquire,
+    /// A lease is renewed. Only its end is recorded, with [`Deed::sent_ns`] as its beginning.
+    Renew,
+    /// A lock is given back.
+    Release,
+    /// A holder writes to what the lock protects.
+    Write,
+    /// What is protected decides about a write. Recorded by the resource, in its order.
+    Apply,
+    /// A guard tells its holder something.
+    GuardState,
+    /// Something is done to servers, processes or connections.
+    Nemesis,
+}
+
+/// What an operation was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Acquire: somebody else has it.
+    Held,
+    /// Acquire: the shard came back, and waits for the holders of before.
+    Grace,
+    /// Renew: the record was there.
+    Renewed,
+    /// Renew: the record was put back.
+    Reclaimed,
+    /// Renew: the shard has no record of it. Guard state: no longer held.
+    Lost,
+    /// Release: the record was deleted.
+    Released,
+    /// Release: there was no record to delete; or belief had ended before.
+    NotThere,
+    /// Write, apply.
+    Accepted,
+    /// Write, apply: the resource had seen a greater token.
+    Rejected,
+}
+
+/// What the nemesis does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// SIGKILL of a client; another takes its place.
+    KillClient,
+    /// SIGSTOP of a client, then SIGCONT.
+    StopClient,
+    /// SIGKILL of a server, which comes back with nothing.
+    RestartEmpty,
+    /// SIGKILL of a server, which comes back with its append-only file.
+    RestartAof,
+    /// SIGKILL of a server, which comes back with an append-only file that lost its end.
+    RestartAofCut,
+    /// A stale replica takes over.
+    Failover,
+    /// The former primary takes over again, with what the replica gave it.
+    Failback,
+    /// A failover and back under connections that stay open.
+    ThereAndBack,
+    /// SIGSTOP of a server, then SIGCONT.
+    StopServer,
+    /// Connections to a server are cut, again and again.
+    Cut,
+    /// What goes to and from a server takes longer.
+    Delay,
+    /// Connections to a server stay open, and nothing comes through one way.
+    BlackHole,
+    /// SCRIPT FLUSH.
+    ScriptFlush,
+    /// Everything is put right; nothing is done from here on.
+    Heal,
+}
+
+impl Fault {
+    /// Whether the server's memory begins anew, so that records may be gone, or older ones be back.
+    pub fn ends_a_life(self) -> bool {
+        matches!(
+            self,
+            Self::RestartEmpty
+                | Self::RestartAof
+                | Self::RestartAofCut
+                | Self::Failover
+                | Self::Failback
+                | Self::ThereAndBack
+        )
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(formatter)
+    }
+}
+
+/// A fencing token: token epoch and counter, compared as a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Token {
+    /// Token epoch.
+    pub te: u64,
+    /// Counter within it.
+    pub ctr: u64,
+}
+
+impl From<ringfence_client::Token> for Token {
+    fn from(token: ringfence_client::Token) -> Self {
+        Self {
+            te: token.epoch().0,
+            ctr: token.counter(),
+        }
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.te, self.ctr)
+    }
+}

@@ -1,0 +1,121 @@
+//! The checker passes what a right lock does, and finds each thing done wrong: that rule, no other.
+
+mod mutations;
+mod reference;
+
+use std::collections::BTreeSet;
+
+use ringfence_chaos::{
+    checker::{Counts, Minima, Rule, check},
+    history::History,
+};
+
+const SEEDS: std::ops::Range<u64> = 0..300;
+
+/// What each generated history has at least.
+fn minima() -> Minima {
+    Counts {
+        grants: 10,
+        grants_in_faults: 1,
+        ..Counts::default()
+    }
+}
+
+/// Applies `mutate` wherever it can be, and demands that `rule` is broken, and nothing else.
+fn fires(rule: Rule, mutate: impl Fn(&History) -> Option<History>) {
+    let mut mutated = 0;
+    for seed in SEEDS {
+        let Some(history) = mutate(&reference::history(seed)) else {
+            continue;
+        };
+        mutated += 1;
+        let violations = check(&history, &minima());
+        let rules: BTreeSet<Rule> = violations.iter().map(|violation| violation.rule).collect();
+        let listed: String = violations
+            .iter()
+            .map(|violation| format!("{violation}\n"))
+            .collect();
+        assert_eq!(rules, BTreeSet::from([rule]), "seed {seed}:\n{listed}");
+    }
+    assert!(
+        mutated * 2 > SEEDS.end,
+        "only {mutated} histories could be mutated"
+    );
+}
+
+#[test]
+fn what_a_right_lock_does_passes() {
+    let mut total = Counts::default();
+    for seed in SEEDS {
+        let history = reference::history(seed);
+        let violations = check(&history, &minima());
+        let listed: String = violations
+            .iter()
+            .map(|violation| format!("{violation}\n"))
+            .collect();
+        assert!(violations.is_empty(), "seed {seed}:\n{listed}");
+        let counts = Counts::of(&history);
+        total.rejected += counts.rejected;
+        total.reclaimed += counts.reclaimed;
+        total.unknown += counts.unknown;
+        total.lost += counts.lost;
+    }
+    let Counts {
+        rejected,
+        reclaimed,
+        unknown,
+        lost,
+        ..
+    } = total;
+    assert!(
+        [rejected, reclaimed, unknown, lost]
+            .iter()
+            .all(|count| *count > 100),
+        "{total:?}"
+    );
+}
+
+#[test]
+fn a_violation_is_told_in_words_with_its_events() {
+    let history =
+        (0..).find_map(|seed| mutations::hold_past_the_deadline(&reference::history(seed)));
+    let violations = check(&history.unwrap(), &minima());
+    let told = violations[0].to_string();
+    assert!(told.starts_with("mutual exclusion of key-"), "{told}");
+    assert!(
+        told.contains("still believed in its grant with token"),
+        "{told}"
+    );
+    assert!(told.lines().count() >= 3, "{told}");
+}
+
+macro_rules! each_fires_its_rule {
+    ($($mutation:ident => $rule:ident;)+) => {
+        $(#[test]
+        fn $mutation() {
+            fires(Rule::$rule, mutations::$mutation);
+        })+
+    };
+}
+
+each_fires_its_rule! {
+    hold_past_the_deadline => Exclusion;
+    later_deadline_logged => Deadline;
+    later_deadline_logged_by_a_renewal => Deadline;
+    deadline_from_the_receipt => Deadline;
+    write_after_the_deadline => Belief;
+    write_after_the_release => Belief;
+    write_without_a_grant => Belief;
+    smaller_token_accepted => Fence;
+    refused_without_a_greater => Fence;
+    token_of_nobody_accepted => Fence;
+    token_granted_twice => Uniqueness;
+    tokens_swapped => Order;
+    renewed_after_the_release => Resurrection;
+    renewal_overtaken_by_the_release => Resurrection;
+    renewed_after_a_later_grant => Resurrection;
+    release_answered_not_there => Loss;
+    renewal_answered_lost => Loss;
+    nobody_granted_after_healing => Liveness;
+    no_grants_during_faults => Minima;
+}

@@ -1,0 +1,301 @@
+//! One thing done wrong: a history in which nothing else changed, or none if it has no place for it.
+
+use std::collections::HashSet;
+
+use ringfence_chaos::{
+    checker::{Grant, Grants},
+    history::{Answer, Deed, Event, Fault, History, Kind, Phase, Token},
+};
+
+const MS: u64 = 1_000_000;
+const BELIEVED: u64 = 1960 * MS;
+
+/// Neighbours on one key for which `wanted` holds.
+fn neighbours<'a, 'h>(
+    grants: &'a Grants<'h>,
+    wanted: impl Fn(&Grant<'h>, &Grant<'h>) -> bool,
+) -> Option<(&'a Grant<'h>, &'a Grant<'h>)> {
+    let of_keys = grants.of_key.values();
+    let mut pairs = of_keys.flat_map(|of_key| of_key.windows(2).map(|pair| (&pair[0], &pair[1])));
+    pairs.find(|(first, second)| wanted(first, second))
+}
+
+fn released<'h>(grant: &Grant<'h>) -> Option<&'h Event> {
+    let answer = grant.released()?;
+    (answer.deed.answer == Some(Answer::Released)).then_some(answer)
+}
+
+/// Ended by its deadline.
+fn ran_out(grant: &Grant<'_>) -> bool {
+    grant.release.is_none() && grant.killed_ns.is_none()
+}
+
+fn has_writes(history: &History, grant: &Grant<'_>) -> bool {
+    let of_grant = |event: &Event| event.deed.nonce.as_deref() == Some(grant.nonce);
+    history
+        .events
+        .iter()
+        .any(|event| of_grant(event) && matches!(event.deed.kind, Kind::Write | Kind::Apply))
+}
+
+/// `history` with an event like `like` at `t_ns`, changed by `change`.
+fn with(history: &History, like: &Event, t_ns: u64, change: impl FnOnce(&mut Deed)) -> History {
+    let mut event = Event {
+        t_ns,
+        ..like.clone()
+    };
+    event.deed.op = 1_000_000;
+    change(&mut event.deed);
+    let mut events = history.events.clone();
+    events.push(event);
+    History::new(events)
+}
+
+/// `history` with every event changed by `change`.
+fn changed(history: &History, change: impl FnMut(&mut Event)) -> History {
+    let mut events = history.events.clone();
+    events.iter_mut().for_each(change);
+    History::new(events)
+}
+
+fn without(history: &History, unwanted: impl Fn(&Event) -> bool) -> History {
+    let events = history.events.iter().filter(|event| !unwanted(event));
+    History::new(events.cloned().collect())
+}
+
+fn is_of(event: &Event, grant: &Grant<'_>) -> bool {
+    event.deed.nonce.as_deref() == Some(grant.nonce)
+}
+
+fn renewal(sent_ns: u64, deadline_ns: Option<u64>) -> impl FnOnce(&mut Deed) {
+    move |deed| {
+        (deed.kind, deed.phase) = (Kind::Renew, Phase::Ok);
+        (deed.sent_ns, deed.deadline_ns) = (Some(sent_ns), deadline_ns);
+        deed.answer = Some(Answer::Renewed);
+    }
+}
+
+pub(crate) fn hold_past_the_deadline(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let (first, second) = neighbours(&grants, |first, second| {
+        ran_out(first) && !second.certain().is_empty()
+    })?;
+    let mut mutated = history.clone();
+    let mut deadline = first.deadline_ns();
+    while deadline <= second.told_ns() {
+        let sent = deadline - 10 * MS;
+        deadline = sent + BELIEVED;
+        mutated = with(
+            &mutated,
+            first.acquired,
+            sent + 5 * MS,
+            renewal(sent, Some(deadline)),
+        );
+    }
+    Some(mutated)
+}
+
+fn later_by_one_ms(history: &History, kind: Kind) -> Option<History> {
+    let mut done = false;
+    let mutated = changed(history, |event| {
+        if let (false, true, Some(deadline)) =
+            (done, event.deed.kind == kind, &mut event.deed.deadline_ns)
+        {
+            *deadline += MS;
+            done = true;
+        }
+    });
+    done.then_some(mutated)
+}
+
+pub(crate) fn later_deadline_logged(history: &History) -> Option<History> {
+    later_by_one_ms(history, Kind::Acquire)
+}
+
+pub(crate) fn later_deadline_logged_by_a_renewal(history: &History) -> Option<History> {
+    later_by_one_ms(history, Kind::Renew)
+}
+
+pub(crate) fn deadline_from_the_receipt(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let grant = grants.all().find(|grant| grant.renewals.is_empty())?;
+    Some(changed(history, |event| {
+        if event == grant.acquired {
+            event.deed.sent_ns = Some(event.t_ns + 1);
+        }
+    }))
+}
+
+fn written_at(history: &History, grant: &Grant<'_>, t_ns: u64) -> History {
+    with(history, grant.acquired, t_ns, |deed| {
+        (deed.kind, deed.phase) = (Kind::Write, Phase::Invoke);
+    })
+}
+
+pub(crate) fn write_after_the_deadline(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let grant = grants.all().find(|grant| ran_out(grant))?;
+    Some(written_at(history, grant, grant.deadline_ns()))
+}
+
+pub(crate) fn write_after_the_release(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let grant = grants.all().find(|grant| released(grant).is_some())?;
+    Some(written_at(history, grant, released(grant)?.t_ns))
+}
+
+pub(crate) fn write_without_a_grant(history: &History) -> Option<History> {
+    let write = history
+        .events
+        .iter()
+        .find(|event| event.deed.kind == Kind::Write)?;
+    Some(with(history, write, write.t_ns, |deed| {
+        deed.nonce = Some("nobody's".into())
+    }))
+}
+
+pub(crate) fn smaller_token_accepted(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let mut applied = history
+        .events
+        .iter()
+        .rev()
+        .filter(|event| event.deed.kind == Kind::Apply);
+    let last = applied.find(|event| event.deed.answer == Some(Answer::Accepted))?;
+    let of_key = &grants.of_key[last.deed.key.as_deref()?];
+    let smaller = of_key
+        .iter()
+        .find(|grant| Some(grant.token) < last.deed.token)?;
+    Some(with(history, last, last.t_ns + 10 * MS, |deed| {
+        (deed.token, deed.serial) = (Some(smaller.token), Some(1_000_000));
+    }))
+}
+
+pub(crate) fn refused_without_a_greater(history: &History) -> Option<History> {
+    let first = history
+        .events
+        .iter()
+        .find(|event| event.deed.kind == Kind::Apply)?
+        .clone();
+    Some(changed(history, |event| {
+        if *event == first {
+            event.deed.answer = Some(Answer::Rejected);
+        }
+    }))
+}
+
+pub(crate) fn token_of_nobody_accepted(history: &History) -> Option<History> {
+    let mut applied = history.events.iter().rev();
+    let last = applied.find(|event| event.deed.kind == Kind::Apply)?;
+    Some(with(history, last, last.t_ns + 10 * MS, |deed| {
+        deed.token = Some(Token { te: 9999, ctr: 1 });
+        (deed.serial, deed.answer) = (Some(1_000_000), Some(Answer::Accepted));
+    }))
+}
+
+pub(crate) fn token_granted_twice(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let (first, second) = neighbours(&grants, |_, second| !has_writes(history, second))?;
+    Some(changed(history, |event| {
+        if is_of(event, second) {
+            event.deed.token = Some(first.token);
+        }
+    }))
+}
+
+pub(crate) fn tokens_swapped(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let (first, second) = neighbours(&grants, |first, second| {
+        !has_writes(history, first) && !has_writes(history, second)
+    })?;
+    Some(changed(history, |event| {
+        if is_of(event, first) {
+            event.deed.token = Some(second.token);
+        } else if is_of(event, second) {
+            event.deed.token = Some(first.token);
+        }
+    }))
+}
+
+pub(crate) fn renewed_after_the_release(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let grant = grants.all().find(|grant| released(grant).is_some())?;
+    let at = released(grant)?.t_ns;
+    Some(with(history, grant.acquired, at + 2, renewal(at + 1, None)))
+}
+
+pub(crate) fn renewal_overtaken_by_the_release(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let grant = grants.all().find(|grant| released(grant).is_some())?;
+    let (begun, answered) = (grant.release?.0.t_ns, released(grant)?.t_ns);
+    Some(with(
+        history,
+        grant.acquired,
+        answered + 1,
+        renewal(begun - 1, None),
+    ))
+}
+
+pub(crate) fn renewed_after_a_later_grant(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let (first, second) = neighbours(&grants, |first, _| ran_out(first))?;
+    let sent = second.told_ns() + 1;
+    Some(with(history, first.acquired, sent + 1, renewal(sent, None)))
+}
+
+pub(crate) fn release_answered_not_there(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let kept = |grant: &&Grant<'_>| {
+        let reclaimed = |event: &&Event| event.deed.answer == Some(Answer::Reclaimed);
+        released(grant).is_some() && !grant.renewals.iter().any(reclaimed)
+    };
+    let answer = released(grants.all().find(kept)?)?.clone();
+    Some(changed(history, |event| {
+        if *event == answer {
+            event.deed.answer = Some(Answer::NotThere);
+        }
+    }))
+}
+
+pub(crate) fn renewal_answered_lost(history: &History) -> Option<History> {
+    let grants = Grants::of(history);
+    let grant = grants.all().find(|grant| !grant.certain().is_empty())?;
+    Some(with(history, grant.acquired, grant.told_ns() + 1, |deed| {
+        renewal(grant.told_ns(), None)(deed);
+        (deed.phase, deed.answer) = (Phase::Fail, Some(Answer::Lost));
+    }))
+}
+
+pub(crate) fn nobody_granted_after_healing(history: &History) -> Option<History> {
+    let healed = history
+        .events
+        .iter()
+        .find(|event| event.deed.fault == Some(Fault::Heal))?;
+    Some(without(history, |event| {
+        event.t_ns > healed.t_ns && event.deed.phase != Phase::Invoke
+            || event.t_ns > healed.t_ns && event.deed.kind != Kind::Acquire
+    }))
+}
+
+pub(crate) fn no_grants_during_faults(history: &History) -> Option<History> {
+    let mut begun: Vec<&Event> = Vec::new();
+    let mut gone: HashSet<&str> = HashSet::new();
+    for event in &history.events {
+        match (event.deed.kind, event.deed.phase) {
+            (Kind::Nemesis, Phase::Invoke) => begun.push(event),
+            (Kind::Nemesis, _) => begun.retain(|begun| begun.deed.op != event.deed.op),
+            (Kind::Acquire, Phase::Ok) if !begun.is_empty() => {
+                gone.extend(event.deed.nonce.as_deref());
+            }
+            _ => {}
+        }
+    }
+    Some(without(history, |event| {
+        event
+            .deed
+            .nonce
+            .as_deref()
+            .is_some_and(|nonce| gone.contains(nonce))
+            || event.deed.answer == Some(Answer::Rejected)
+    }))
+}

@@ -1,0 +1,376 @@
+//! A lock that does everything right, and what is recorded of it: in virtual time, from a seed.
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use ringfence_chaos::history::{Answer, Deed, Event, Fault, History, Kind, Phase, Token};
+
+const MS: u64 = 1_000_000;
+const LEASE_MS: u64 = 2000;
+/// How long a holder believes after the send: the lease less 1 %, less 20 ms.
+const BELIEVED: u64 = 1960 * MS;
+const LEASE: u64 = LEASE_MS * MS;
+const GRACE: u64 = 2020 * MS;
+const NEMESIS: u32 = 0;
+const RESOURCE: u32 = 1;
+
+/// A history of some keys, each with a few dozen grants, in which nothing is wrong.
+pub(crate) fn history(seed: u64) -> History {
+    let mut reference = Reference {
+        rng: StdRng::seed_from_u64(seed),
+        events: Vec::new(),
+        numbers: 10,
+        te: 100,
+    };
+    let mut lanes: Vec<Lane> = (0..3).map(|number| reference.lane(number)).collect();
+    reference.push(NEMESIS, 1000 * MS, fault(Phase::Invoke, Fault::Delay));
+    reference.push(NEMESIS, 5000 * MS, fault(Phase::Ok, Fault::Delay));
+    for lane in &mut lanes {
+        for _ in 0..reference.between(6, 14) {
+            reference.grant(lane);
+        }
+    }
+    let healed = lanes.iter().map(|lane| lane.free).max().unwrap();
+    reference.push(NEMESIS, healed, fault(Phase::Ok, Fault::Heal));
+    for lane in &mut lanes {
+        lane.free = healed;
+        reference.hold_and_release(lane);
+    }
+    History::new(reference.events)
+}
+
+struct Reference {
+    rng: StdRng,
+    events: Vec<Event>,
+    /// For processes, operations, nonces, counters and serials: none is used twice.
+    numbers: u64,
+    te: u64,
+}
+
+/// One key, alone on its shard, and those who want it.
+struct Lane {
+    key: String,
+    shard: String,
+    processes: Vec<u32>,
+    /// When the shard would grant it again.
+    free: u64,
+    /// A write under way by a holder that was stopped.
+    late: Option<Deed>,
+}
+
+/// A grant under way.
+struct Held {
+    process: u32,
+    deed: Deed,
+    told: u64,
+    sent: u64,
+    deadline: u64,
+    /// The latest time that anything was recorded of it.
+    now: u64,
+}
+
+fn fault(phase: Phase, fault: Fault) -> Deed {
+    Deed {
+        fault: Some(fault),
+        ..Deed::ended(0, Kind::Nemesis, phase)
+    }
+}
+
+impl Reference {
+    fn between(&mut self, from: u64, to: u64) -> u64 {
+        self.rng.random_range(from..to)
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    fn lane(&mut self, number: usize) -> Lane {
+        Lane {
+            key: format!("key-{number}"),
+            shard: format!("shard-{number}"),
+            processes: (0..3).map(|_| self.number() as u32).collect(),
+            free: self.between(1000, 2000) * MS,
+            late: None,
+        }
+    }
+
+    fn push(&mut self, process: u32, t_ns: u64, deed: Deed) {
+        let run = "reference".to_owned();
+        self.events.push(Event {
+            run,
+            seed: 0,
+            process,
+            t_ns,
+            deed,
+        });
+    }
+
+    /// One grant, and one of the ways in which it can end.
+    fn grant(&mut self, lane: &mut Lane) {
+        match self.rng.random_range(0..6) {
+            0 => self.hold_until_stopped(lane),
+            1 => self.hold_until_killed(lane),
+            2 => self.hold_through_a_restart(lane),
+            3 => self.hold_and_release_unheard(lane),
+            _ => self.hold_and_release(lane),
+        }
+    }
+
+    fn acquire(&mut self, lane: &mut Lane) -> Held {
+        let asked = lane.free + self.between(1, 300) * MS;
+        let sent = asked + self.between(0, 5) * MS;
+        let told = sent + self.between(1, 50) * MS;
+        let process = lane.processes[self.rng.random_range(0..lane.processes.len())];
+        let of_lock = Deed {
+            key: Some(lane.key.clone()),
+            shard: Some(lane.shard.clone()),
+            ..Deed::invoke(self.number(), Kind::Acquire)
+        };
+        self.push(process, asked, of_lock.clone());
+        let (nonce, ctr) = (self.number(), self.number());
+        let deed = Deed {
+            nonce: Some(format!("nonce:{nonce}")),
+            token: Some(Token { te: self.te, ctr }),
+            lease_ms: Some(LEASE_MS),
+            ..of_lock
+        };
+        let deadline = sent + BELIEVED;
+        let granted = Deed {
+            phase: Phase::Ok,
+            sent_ns: Some(sent),
+            deadline_ns: Some(deadline),
+            ..deed.clone()
+        };
+        self.push(process, told, granted);
+        let mut held = Held {
+            process,
+            deed,
+            told,
+            sent,
+            deadline,
+            now: told,
+        };
+        self.refuse_another(lane, told, Answer::Held);
+        self.write(lane, &mut held);
+        for _ in 0..self.rng.random_range(0..4) {
+            self.renew(&mut held);
+        }
+        held
+    }
+
+    /// Somebody else asks at `at`, and is refused.
+    fn refuse_another(&mut self, lane: &Lane, at: u64, answer: Answer) {
+        let process = self.number() as u32;
+        let asked = Deed {
+            key: Some(lane.key.clone()),
+            ..Deed::invoke(self.number(), Kind::Acquire)
+        };
+        let refused = Deed {
+            phase: Phase::Fail,
+            answer: Some(answer),
+            ..asked.clone()
+        };
+        self.push(process, at, asked);
+        self.push(process, at + MS, refused);
+    }
+
+    /// Maybe writes; then a write of a former holder, that was under way for long, is refused.
+    fn write(&mut self, lane: &mut Lane, held: &mut Held) {
+        if self.rng.random_bool(0.5) {
+            return;
+        }
+        let begun = held.now + self.between(0, 5) * MS;
+        held.now = begun + 2 * MS;
+        let write = Deed {
+            op: self.number(),
+            kind: Kind::Write,
+            phase: Phase::Invoke,
+            ..held.deed.clone()
+        };
+        self.push(held.process, begun, write.clone());
+        self.apply(begun + MS, write, Answer::Accepted);
+        if let Some(late) = lane.late.take() {
+            self.apply(begun + 2 * MS, late, Answer::Rejected);
+        }
+    }
+
+    fn apply(&mut self, t_ns: u64, write: Deed, answer: Answer) {
+        let serial = Some(self.number());
+        let (kind, phase, answer) = (Kind::Apply, Phase::Ok, Some(answer));
+        self.push(
+            RESOURCE,
+            t_ns,
+            Deed {
+                kind,
+                phase,
+                answer,
+                serial,
+                ..write
+            },
+        );
+    }
+
+    /// A renewal is answered, or its answer lost.
+    fn renew(&mut self, held: &mut Held) {
+        let sent = held.now.max(held.sent + 600 * MS) + self.between(0, 100) * MS;
+        if sent + 200 * MS > held.deadline {
+            return;
+        }
+        held.now = sent + self.between(1, 100) * MS;
+        if self.rng.random_bool(0.2) {
+            let lost = Deed {
+                phase: Phase::Info,
+                ..self.renewal(held, sent)
+            };
+            self.push(held.process, held.now, lost);
+        } else {
+            self.renewed(held, sent, Answer::Renewed);
+        }
+    }
+
+    fn renewed(&mut self, held: &mut Held, sent: u64, answer: Answer) {
+        (held.sent, held.deadline) = (sent, sent + BELIEVED);
+        let renewed = Deed {
+            phase: Phase::Ok,
+            answer: Some(answer),
+            deadline_ns: Some(held.deadline),
+            ..self.renewal(held, sent)
+        };
+        self.push(held.process, held.now, renewed);
+    }
+
+    fn renewal(&mut self, held: &Held, sent: u64) -> Deed {
+        Deed {
+            op: self.number(),
+            kind: Kind::Renew,
+            sent_ns: Some(sent),
+            ..held.deed.clone()
+        }
+    }
+
+    fn hold_and_release(&mut self, lane: &mut Lane) {
+        let held = self.acquire(lane);
+        let begun = self.begin_release(&held);
+        let end = begun.deed.clone();
+        self.end_release(&held, begun.t_ns + 5 * MS, end, Phase::Ok, Answer::Released);
+        lane.free = begun.t_ns + 3 * MS;
+    }
+
+    /// The release's answer is lost: the record may be there until it expires.
+    fn hold_and_release_unheard(&mut self, lane: &mut Lane) {
+        let held = self.acquire(lane);
+        let begun = self.begin_release(&held);
+        let end = begun.deed.clone();
+        self.end_release(
+            &held,
+            begun.t_ns + 900 * MS,
+            end,
+            Phase::Info,
+            Answer::NotThere,
+        );
+        lane.free = held.now.max(held.sent) + LEASE;
+    }
+
+    fn begin_release(&mut self, held: &Held) -> Event {
+        let begun = held.now + (held.deadline - held.now) / 2;
+        let deed = Deed {
+            op: self.number(),
+            kind: Kind::Release,
+            ..held.deed.clone()
+        };
+        self.push(held.process, begun, deed);
+        self.events.last().unwrap().clone()
+    }
+
+    fn end_release(&mut self, held: &Held, at: u64, begun: Deed, phase: Phase, answer: Answer) {
+        let answer = Some(answer);
+        self.push(
+            held.process,
+            at,
+            Deed {
+                phase,
+                answer,
+                ..begun
+            },
+        );
+    }
+
+    /// The holder stops amid a write, and wakes after its deadline.
+    fn hold_until_stopped(&mut self, lane: &mut Lane) {
+        let held = self.acquire(lane);
+        let write = Deed {
+            op: self.number(),
+            kind: Kind::Write,
+            ..held.deed.clone()
+        };
+        self.push(held.process, held.now, write.clone());
+        lane.late = Some(write);
+        self.nemesis(
+            lane,
+            &held,
+            Fault::StopClient,
+            held.now + MS,
+            held.deadline + 10 * MS,
+        );
+        let lost = Deed {
+            answer: Some(Answer::Lost),
+            kind: Kind::GuardState,
+            phase: Phase::Ok,
+            op: self.number(),
+            ..held.deed.clone()
+        };
+        self.push(held.process, held.deadline + 11 * MS, lost);
+        lane.free = held.now.max(held.sent) + LEASE;
+    }
+
+    /// The holder dies, maybe amid its release; another process takes its place.
+    fn hold_until_killed(&mut self, lane: &mut Lane) {
+        let held = self.acquire(lane);
+        let mut at = held.now + MS;
+        if self.rng.random_bool(0.5) {
+            at = self.begin_release(&held).t_ns + MS;
+        }
+        self.nemesis(lane, &held, Fault::KillClient, at, at + MS);
+        lane.processes.retain(|process| *process != held.process);
+        let process = self.number() as u32;
+        lane.processes.push(process);
+        lane.free = held.now.max(held.sent) + LEASE;
+    }
+
+    /// The shard comes back empty: the holder puts its record back, or gives it back before it can.
+    fn hold_through_a_restart(&mut self, lane: &mut Lane) {
+        let mut held = self.acquire(lane);
+        let (down, up) = (held.now + MS, held.now + 60 * MS);
+        self.nemesis(lane, &held, Fault::RestartEmpty, down, up);
+        self.te += 1;
+        self.refuse_another(lane, up + MS, Answer::Grace);
+        let reclaims = up + 300 * MS < held.deadline && self.rng.random_bool(0.7);
+        held.now = up + 10 * MS;
+        if reclaims {
+            let sent = up + self.between(10, 100) * MS;
+            held.now = sent + 20 * MS;
+            self.renewed(&mut held, sent, Answer::Reclaimed);
+        }
+        let begun = self.begin_release(&held);
+        let answer = if reclaims {
+            Answer::Released
+        } else {
+            Answer::NotThere
+        };
+        self.end_release(&held, begun.t_ns + 5 * MS, begun.deed, Phase::Ok, answer);
+        lane.free = up + GRACE.max(begun.t_ns + 3 * MS - up);
+    }
+
+    fn nemesis(&mut self, lane: &Lane, held: &Held, what: Fault, from: u64, to: u64) {
+        let of_client = matches!(what, Fault::KillClient | Fault::StopClient);
+        let deed = Deed {
+            op: self.number(),
+            shard: (!of_client).then(|| lane.shard.clone()),
+            victim: of_client.then_some(held.process),
+            ..fault(Phase::Invoke, what)
+        };
+        let phase = Phase::Ok;
+        self.push(NEMESIS, from, deed.clone());
+        self.push(NEMESIS, to, Deed { phase, ..deed });
+    }
+}
