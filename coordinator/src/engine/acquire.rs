@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     AcquireError, Engine, Guard, Inner, Owner, WaitObserver, Waiting, hold::Hold, routing::Route,
+    told,
 };
 use crate::{
     backoff::Backoff,
@@ -292,6 +293,7 @@ impl Attempt {
                 if !hold.granted(token, sent, self.engine.now()) {
                     return Err(AcquireError::TooLate);
                 }
+                told::granted(hold, sent);
                 hold.keeper.keep(hold, sent);
                 return Ok(());
             }

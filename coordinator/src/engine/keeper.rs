@@ -15,7 +15,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{hold::Hold, release::Releases};
+use super::{hold::Hold, release::Releases, told};
 use crate::{
     clock::{Instant, sleep_until},
     driver::{Answer, Answered, Driver, Respond, Surroundings},
@@ -233,9 +233,6 @@ impl Keeper {
     fn renewed(&self, hold: &Arc<Hold>, answer: Answer) {
         hold.flow.lock().answered(&answer);
         let now = self.around.clock.now();
-        if hold.is_over() {
-            return;
-        }
         match answer {
             Ok(Answered {
                 reply: Reply::Renewed { reclaimed },
@@ -244,19 +241,24 @@ impl Keeper {
                 if reclaimed {
                     tracing::info!(key = %hold.key, "put back after its shard came back");
                 }
-                if hold.renewed(sent, now) {
+                let useful = hold.renewed(sent, now);
+                told::renewed(hold, reclaimed, sent, now);
+                if useful {
                     self.keep(hold, sent);
                 } else {
                     self.expire(hold);
                 }
             }
+            _ if hold.is_over() => {}
             Ok(Answered {
                 reply: Reply::Lost, ..
             }) => {
                 tracing::warn!(key = %hold.key, "lock lost: the shard has no record of it");
+                told::lost(hold, now);
                 hold.end();
             }
             Ok(_) | Err(_) => {
+                told::not_renewed(hold, now);
                 hold.renewal_failed();
                 let pause = self.around.random.jitter(RETRY_MAX.min(hold.lease / 12));
                 self.tend_at(hold, now + pause);

@@ -11,6 +11,7 @@
 //! | `owner.rs` | re-entry |
 //! | `routing.rs` | key → shard |
 //! | `steward.rs` | arms and settles shards, follows the topology |
+//! | `told.rs` | what shards say of grants, as debug events |
 
 mod acquire;
 mod error;
@@ -21,6 +22,7 @@ mod owner;
 mod release;
 mod routing;
 mod steward;
+mod told;
 mod waiting;
 
 use std::{

@@ -1,0 +1,59 @@
+//! What shards say of grants, as debug events: for logs, and for whoever checks histories.
+//!
+//! Times are nanoseconds on the engine's clock. `sent` is when the answered request left, `judged`
+//! when its answer was looked at, `deadline` what the holder believes from then on.
+
+use super::hold::Hold;
+use crate::clock::Instant;
+
+/// The target of these events.
+const TARGET: &str = "ringfence::lease";
+
+pub(super) fn granted(hold: &Hold, sent: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        token = hold.token().get(),
+        sent = sent.as_nanos(),
+        deadline = hold.deadline().as_nanos(),
+        "granted"
+    );
+}
+
+pub(super) fn renewed(hold: &Hold, reclaimed: bool, sent: Instant, judged: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        token = hold.token().get(),
+        sent = sent.as_nanos(),
+        judged = judged.as_nanos(),
+        deadline = hold.deadline().as_nanos(),
+        reclaimed,
+        "renewed"
+    );
+}
+
+pub(super) fn lost(hold: &Hold, judged: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        token = hold.token().get(),
+        judged = judged.as_nanos(),
+        "lost"
+    );
+}
+
+pub(super) fn not_renewed(hold: &Hold, judged: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        token = hold.token().get(),
+        judged = judged.as_nanos(),
+        deadline = hold.deadline().as_nanos(),
+        "not renewed"
+    );
+}
