@@ -7,7 +7,7 @@ use crate::history::{Fault, History, Kind, Phase};
 
 /// Two leases (a ghost, or a dead holder, and a grace), the longest pauses between attempts, and
 /// what a busy machine may take for all that.
-pub(super) const WITHIN: Duration = Duration::from_secs(20);
+pub const WITHIN: Duration = Duration::from_secs(20);
 
 pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
     let healed = history

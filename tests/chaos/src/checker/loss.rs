@@ -1,22 +1,24 @@
 //! Nobody is told before the deadline that the lock is not theirs: no renewal at all, and no release
 //! unless the shard lost its memory since the record was last seen in place.
 
-use super::{Grant, Grants, Rule, Violation, grants::is_answer, violation::seconds};
-use crate::history::{Answer, Event, Fault, History, Kind};
+use super::{
+    Grant, Grants, Rule, Violation,
+    grants::is_answer,
+    violation::seconds,
+    windows::{self, Window},
+};
+use crate::history::{Answer, Event, History, Kind};
 
 pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
-    let ends: Vec<&Event> = history
-        .events
-        .iter()
-        .filter(|event| event.deed.fault.is_some_and(Fault::ends_a_life))
-        .collect();
+    let mut ends = windows::of(history);
+    ends.retain(|window| window.fault.ends_a_life());
     grants
         .all()
         .flat_map(|grant| of_one(grant, &ends))
         .collect()
 }
 
-fn of_one(grant: &Grant<'_>, ends: &[&Event]) -> Vec<Violation> {
+fn of_one(grant: &Grant<'_>, ends: &[Window<'_>]) -> Vec<Violation> {
     let deadline = grant.deadline_ns();
     let lost = grant
         .renewals
@@ -39,9 +41,9 @@ fn of_one(grant: &Grant<'_>, ends: &[&Event]) -> Vec<Violation> {
 }
 
 /// Whether its shard began a new life between its last renewal and `answer`.
-fn excused(grant: &Grant<'_>, answer: &Event, ends: &[&Event]) -> bool {
-    let shard = &grant.acquired.deed.shard;
+fn excused(grant: &Grant<'_>, answer: &Event, ends: &[Window<'_>]) -> bool {
+    let shard = grant.acquired.deed.shard.as_deref();
     ends.iter().any(|end| {
-        end.deed.shard == *shard && (grant.last_sent_ns()..=answer.t_ns).contains(&end.t_ns)
+        end.shard == shard && grant.last_sent_ns() <= end.time.end && end.time.start <= answer.t_ns
     })
 }

@@ -1,8 +1,8 @@
 //! Enough happened: a run in which nothing was at stake proves nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use super::{Grants, Rule, Violation, grants::is_answer};
+use super::{Grants, Rule, Violation, grants::is_answer, windows};
 use crate::history::{Answer, Fault, History, Kind, Phase};
 
 /// How often what must have happened did.
@@ -24,7 +24,7 @@ pub struct Counts {
     pub held: usize,
     /// Attempts that met a grace.
     pub grace: usize,
-    /// Operations of unknown outcome.
+    /// Operations of unknown outcome, of which nothing at all was heard.
     pub unknown: usize,
     /// Guards that told their holders that they are lost.
     pub lost: usize,
@@ -48,8 +48,8 @@ impl Counts {
                 .filter(|event| is_answer(event, kind, answer))
                 .count()
         };
-        let windows = windows(history);
-        let in_faults = |t_ns| windows.iter().any(|window| window.contains(&t_ns));
+        let windows = windows::of(history);
+        let in_faults = |t_ns| windows.iter().any(|window| window.time.contains(&t_ns));
         let mut faults = BTreeMap::new();
         for event in events().filter(|event| event.deed.phase == Phase::Ok) {
             if let Some(fault) = event.deed.fault.filter(|fault| *fault != Fault::Heal) {
@@ -69,7 +69,7 @@ impl Counts {
             held: answers(Kind::Acquire, Answer::Held),
             grace: answers(Kind::Acquire, Answer::Grace),
             unknown: events()
-                .filter(|event| event.deed.phase == Phase::Info)
+                .filter(|event| event.deed.phase == Phase::Info && event.deed.answer.is_none())
                 .count(),
             lost: answers(Kind::GuardState, Answer::Lost),
             faults,
@@ -91,23 +91,6 @@ impl Counts {
             ("guards lost", self.lost),
         ]
     }
-}
-
-/// From when to when something was being done.
-fn windows(history: &History) -> Vec<std::ops::Range<u64>> {
-    let (mut begun, mut windows) = (HashMap::new(), Vec::new());
-    for event in history
-        .events
-        .iter()
-        .filter(|event| event.deed.kind == Kind::Nemesis)
-    {
-        let id = (event.process, event.deed.op);
-        match event.deed.phase {
-            Phase::Invoke => drop(begun.insert(id, event.t_ns)),
-            _ => windows.extend(begun.remove(&id).map(|from| from..event.t_ns)),
-        }
-    }
-    windows
 }
 
 pub(super) fn check(history: &History, grants: &Grants<'_>, minima: &Minima) -> Vec<Violation> {

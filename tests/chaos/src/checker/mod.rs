@@ -17,8 +17,10 @@ mod order;
 mod resurrection;
 mod uniqueness;
 mod violation;
+mod windows;
 
 pub use grants::{Grant, Grants};
+pub use liveness::WITHIN as LIVENESS_WITHIN;
 pub use minima::{Counts, Minima};
 pub use violation::{Rule, Violation};
 

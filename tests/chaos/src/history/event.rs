@@ -163,11 +163,11 @@ pub enum Fault {
     RestartAof,
     /// SIGKILL of a server, which comes back with an append-only file that lost its end.
     RestartAofCut,
-    /// A stale replica takes over.
+    /// A primary dies, and its stale replica takes over.
     Failover,
-    /// The former primary takes over again, with what the replica gave it.
-    Failback,
-    /// A failover and back under connections that stay open.
+    /// A stale replica takes over, and the former primary follows it.
+    Switchover,
+    /// A switchover there and back, under connections that stay open.
     ThereAndBack,
     /// SIGSTOP of a server, then SIGCONT.
     StopServer,
@@ -192,7 +192,7 @@ impl Fault {
                 | Self::RestartAof
                 | Self::RestartAofCut
                 | Self::Failover
-                | Self::Failback
+                | Self::Switchover
                 | Self::ThereAndBack
         )
     }

@@ -272,8 +272,8 @@ pub(crate) fn nobody_granted_after_healing(history: &History) -> Option<History>
         .iter()
         .find(|event| event.deed.fault == Some(Fault::Heal))?;
     Some(without(history, |event| {
-        event.t_ns > healed.t_ns && event.deed.phase != Phase::Invoke
-            || event.t_ns > healed.t_ns && event.deed.kind != Kind::Acquire
+        let asks = event.deed.kind == Kind::Acquire && event.deed.phase == Phase::Invoke;
+        event.t_ns > healed.t_ns && !asks
     }))
 }
 

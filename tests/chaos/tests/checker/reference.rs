@@ -60,7 +60,6 @@ struct Lane {
 struct Held {
     process: u32,
     deed: Deed,
-    told: u64,
     sent: u64,
     deadline: u64,
     /// The latest time that anything was recorded of it.
@@ -145,7 +144,6 @@ impl Reference {
         let mut held = Held {
             process,
             deed,
-            told,
             sent,
             deadline,
             now: told,

@@ -1,0 +1,31 @@
+//! When something was being done to servers, processes or connections.
+
+use std::{collections::HashMap, ops::Range};
+
+use crate::history::{Event, Fault, History, Phase};
+
+/// One thing the nemesis did.
+#[derive(Debug)]
+pub(super) struct Window<'h> {
+    pub(super) fault: Fault,
+    pub(super) shard: Option<&'h str>,
+    pub(super) time: Range<u64>,
+}
+
+pub(super) fn of(history: &History) -> Vec<Window<'_>> {
+    let mut begun: HashMap<(u32, u64), &Event> = HashMap::new();
+    let mut windows = Vec::new();
+    for event in &history.events {
+        let Some(fault) = event.deed.fault else {
+            continue;
+        };
+        let id = (event.process, event.deed.op);
+        if event.deed.phase == Phase::Invoke {
+            begun.insert(id, event);
+        } else if let Some(begun) = begun.remove(&id) {
+            let (shard, time) = (begun.deed.shard.as_deref(), begun.t_ns..event.t_ns);
+            windows.push(Window { fault, shard, time });
+        }
+    }
+    windows
+}

@@ -1,0 +1,183 @@
+//! Each thing a holder does with a lock, done and recorded.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_client::{AcquireError, Client, Effect, Guard, Namespace, ReleaseAnswer};
+
+use tokio::time::sleep;
+
+use super::Tap;
+use crate::{
+    history::{Answer, Deed, Kind, Phase, Recorder},
+    resource::Resource,
+};
+
+/// A client whose doings are recorded.
+#[derive(Clone, Debug)]
+pub struct Holder {
+    /// Takes the locks.
+    pub client: Client,
+    /// Where everything is written down.
+    pub recorder: Arc<Recorder>,
+    /// Where the engine's side of it is heard.
+    pub tap: Tap,
+    /// The lease that is asked for.
+    pub lease: Duration,
+}
+
+/// A lock that was taken.
+#[derive(Debug)]
+pub struct Asked {
+    /// The lock.
+    pub guard: Guard,
+    /// What is recorded with everything that is done with it.
+    pub of_grant: Deed,
+}
+
+impl Holder {
+    /// Asks for `key` once, or for as long as `wait`.
+    pub async fn acquire(&self, key: &str, wait: Option<Duration>) -> Option<Asked> {
+        let invoked = Deed {
+            key: Some(key.to_owned()),
+            shard: self.shard_of(key),
+            lease_ms: Some(self.lease.as_millis() as u64),
+            ..Deed::invoke(self.recorder.next_op(), Kind::Acquire)
+        };
+        self.recorder.record(invoked.clone());
+        let lock = self.client.lock(key).lease(self.lease);
+        let asked = match wait {
+            Some(wait) => lock.wait(wait).acquire().await,
+            None => lock.try_acquire().await,
+        };
+        let guard = match asked {
+            Ok(guard) => guard,
+            Err(error) => {
+                self.recorder.record(refused(invoked, &error));
+                return None;
+            }
+        };
+        let granted = self.tap.granted(key, guard.token());
+        let of_grant = Deed {
+            nonce: Some(granted.nonce),
+            token: Some(guard.token().into()),
+            sent_ns: Some(granted.sent_ns),
+            ..invoked
+        };
+        self.recorder.record(Deed {
+            phase: Phase::Ok,
+            deadline_ns: Some(granted.deadline_ns),
+            ..of_grant.clone()
+        });
+        Some(Asked { guard, of_grant })
+    }
+
+    /// Writes to `resource` under the lock, if it is held; the write is under way for `takes`.
+    /// Whether it was held.
+    ///
+    /// # Errors
+    ///
+    /// The resource is gone.
+    pub async fn write(
+        &self,
+        asked: &Asked,
+        resource: &mut Resource,
+        takes: Duration,
+    ) -> std::io::Result<bool> {
+        // Before it is asked whether it is held: the process may be stopped in between.
+        let begun = self.recorder.now();
+        if !asked.guard.is_held() {
+            return Ok(false);
+        }
+        let invoked = self.of(asked, Kind::Write, Phase::Invoke);
+        self.recorder.record_at(begun, invoked.clone());
+        sleep(takes).await;
+        let answer = resource.write(&invoked).await?;
+        let phase = if answer == Answer::Accepted {
+            Phase::Ok
+        } else {
+            Phase::Fail
+        };
+        let answer = Some(answer);
+        self.recorder.record(Deed {
+            phase,
+            answer,
+            ..invoked
+        });
+        Ok(true)
+    }
+
+    /// Records that the guard says it is lost.
+    pub fn lost(&self, asked: &Asked) {
+        let answer = Some(Answer::Lost);
+        let lost = self.of(asked, Kind::GuardState, Phase::Ok);
+        self.recorder.record(Deed { answer, ..lost });
+    }
+
+    /// Gives the lock back and waits for the answer.
+    pub async fn release(&self, asked: Asked) {
+        let invoked = self.of(&asked, Kind::Release, Phase::Invoke);
+        let deadline = asked.guard.deadline();
+        self.recorder.record(invoked.clone());
+        let answer = asked.guard.release().await;
+        // Past the deadline nobody need have asked the shard.
+        let in_time = self.recorder.now() < deadline.as_nanos();
+        let (phase, answer) = match answer {
+            ReleaseAnswer::Held => (Phase::Ok, Some(Answer::Released)),
+            ReleaseAnswer::Lost if in_time => (Phase::Ok, Some(Answer::NotThere)),
+            ReleaseAnswer::Lost => (Phase::Info, Some(Answer::NotThere)),
+            ReleaseAnswer::Unknown => (Phase::Info, None),
+        };
+        self.recorder.record(Deed {
+            phase,
+            answer,
+            ..invoked
+        });
+    }
+
+    /// Drops the guard: given back in the background.
+    pub fn drop_guard(&self, asked: Asked) {
+        let invoked = self.of(&asked, Kind::Release, Phase::Invoke);
+        self.recorder.record(invoked.clone());
+        drop(asked.guard);
+        self.recorder.record(Deed {
+            phase: Phase::Info,
+            reason: Some("dropped".into()),
+            ..invoked
+        });
+    }
+
+    fn of(&self, asked: &Asked, kind: Kind, phase: Phase) -> Deed {
+        Deed {
+            op: self.recorder.next_op(),
+            kind,
+            phase,
+            lease_ms: None,
+            ..asked.of_grant.clone()
+        }
+    }
+
+    fn shard_of(&self, key: &str) -> Option<String> {
+        let shard = self.client.shard_of(&Namespace::default(), key).ok()?;
+        Some(shard.to_string())
+    }
+}
+
+/// How an acquisition that got no guard ended. One that timed out may have been granted by a request
+/// whose answer nobody waited for.
+fn refused(invoked: Deed, error: &AcquireError) -> Deed {
+    let (because, cut_short) = match error {
+        AcquireError::TimedOut { because, .. } => (&**because, true),
+        other => (other, false),
+    };
+    let unknown = cut_short || error.effect() == Effect::Unknown;
+    Deed {
+        phase: if unknown { Phase::Info } else { Phase::Fail },
+        answer: match because {
+            AcquireError::Held { .. } => Some(Answer::Held),
+            AcquireError::Grace { .. } => Some(Answer::Grace),
+            _ => None,
+        },
+        reason: Some(because.to_string()),
+        ..invoked
+    }
+}

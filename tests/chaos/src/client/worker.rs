@@ -1,0 +1,73 @@
+//! Takes a lock, works for a while, gives it back; again and again.
+
+use std::{io, time::Duration};
+
+use rand::{RngExt, rngs::StdRng};
+use tokio::time::{Instant, sleep};
+
+use super::{Asked, Holder};
+use crate::resource::Resource;
+
+/// The longest critical section.
+const SECTION_MAX: Duration = Duration::from_secs(2);
+/// Between two writes in one.
+const WRITE_EVERY: Duration = Duration::from_millis(300);
+/// How long a write is under way, at most: a process may be stopped meanwhile.
+const WRITE_TAKES: Duration = Duration::from_millis(100);
+/// After a refusal.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long those wait who do.
+const WAIT: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(
+    holder: Holder,
+    mut resource: Resource,
+    keys: &[String],
+    mut random: StdRng,
+) -> io::Result<()> {
+    loop {
+        let key = &keys[random.random_range(0..keys.len())];
+        let wait = random.random_bool(0.5).then_some(WAIT);
+        match holder.acquire(key, wait).await {
+            Some(asked) => section(&holder, asked, &mut resource, &mut random).await?,
+            None => sleep(part(PAUSE, &mut random)).await,
+        }
+    }
+}
+
+/// A third of the sections are short, so that locks change hands often; the others up to the longest,
+/// so that they are renewed.
+async fn section(
+    holder: &Holder,
+    asked: Asked,
+    resource: &mut Resource,
+    random: &mut StdRng,
+) -> io::Result<()> {
+    let short = random.random_bool(0.33);
+    let length = part(SECTION_MAX / if short { 20 } else { 1 }, random);
+    let until = Instant::now() + length;
+    while holder
+        .write(&asked, resource, part(WRITE_TAKES, random))
+        .await?
+    {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            if random.random_bool(0.8) {
+                holder.release(asked).await;
+            } else {
+                holder.drop_guard(asked);
+            }
+            return Ok(());
+        }
+        tokio::select! {
+            () = asked.guard.lost() => {}
+            () = sleep(left.min(part(WRITE_EVERY, random))) => {}
+        }
+    }
+    holder.lost(&asked);
+    Ok(())
+}
+
+fn part(of: Duration, random: &mut StdRng) -> Duration {
+    of.mul_f64(random.random())
+}

@@ -1,0 +1,61 @@
+//! `ringfence-chaos`: real servers, real processes, and everything that can happen to them.
+
+use std::{io, path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{Parser, Subcommand};
+use ringfence_chaos::{
+    checker::{Counts, check},
+    client::{self, ClientArgs},
+    history::History,
+    run::{self, Outcome, RunArgs},
+};
+
+/// Does everything that can happen to shards, clients and connections, and checks that nobody ever
+/// saw two holders.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs, and checks what happened.
+    Run(RunArgs),
+    /// Checks histories that were kept.
+    Check {
+        /// Where they are.
+        dir: PathBuf,
+    },
+    #[command(hide = true)]
+    Client(ClientArgs),
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(args) => run::run(&args).await.map(|outcome| told(&outcome)),
+        Command::Check { dir } => recheck(dir),
+        Command::Client(args) => client::run(args).await.map(|()| ExitCode::SUCCESS),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("ringfence-chaos: {error}");
+        ExitCode::from(2)
+    })
+}
+
+fn recheck(dir: PathBuf) -> io::Result<ExitCode> {
+    let history = History::read(&dir)?;
+    Ok(told(&Outcome {
+        seed: history.events.first().map_or(0, |event| event.seed),
+        length: Duration::ZERO,
+        counts: Counts::of(&history),
+        violations: check(&history, &Counts::default()),
+        kept: Some(dir),
+    }))
+}
+
+fn told(outcome: &Outcome) -> ExitCode {
+    print!("{outcome}");
+    ExitCode::from(u8::from(!outcome.violations.is_empty()))
+}

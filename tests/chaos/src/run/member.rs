@@ -1,0 +1,223 @@
+//! One shard: two servers, of which one is a primary and the other follows it, behind one address.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a server of ours that fails fails the run"
+)]
+
+use std::{
+    fs::{self, File},
+    io,
+    ops::Range,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use redis::{Cmd, FromRedisValue};
+use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::{Flow, Proxy, Whose, eventually};
+use tokio::time::{Instant, sleep};
+
+use super::plan::Step;
+use crate::history::Fault;
+
+/// How much longer things take to and from a server that is [delayed](Fault::Delay).
+const DELAY: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(400);
+/// Between two cuts, or two times that scripts are forgotten.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// A shard that things are done to.
+#[derive(Debug)]
+pub(super) struct Member {
+    nodes: [RedisServer; 2],
+    /// Which of them is the primary.
+    active: usize,
+    proxy: Proxy,
+}
+
+impl Member {
+    /// Starts both servers, and a proxy in front of the primary.
+    pub(super) async fn start(seed: u64) -> Self {
+        let server = || {
+            let builder = RedisServer::builder()
+                .set("appendonly", "yes")
+                .set("appendfsync", "always")
+                .set("repl-diskless-sync-delay", 0);
+            builder.spawn()
+        };
+        let nodes = [server().await.unwrap(), server().await.unwrap()];
+        let proxy = Proxy::seeded(nodes[0].port(), seed).await;
+        let member = Self {
+            nodes,
+            active: 0,
+            proxy,
+        };
+        member.follow(1).await;
+        member
+    }
+
+    /// Where clients find it.
+    pub(super) fn url(&self) -> String {
+        self.proxy.url()
+    }
+
+    /// Does what `step` says, and undoes it.
+    pub(super) async fn suffer(&mut self, step: &Step) {
+        match step.fault {
+            Fault::RestartEmpty | Fault::RestartAof | Fault::RestartAofCut => {
+                self.restart(step).await;
+            }
+            Fault::Failover => self.failover(step.lasts).await,
+            Fault::Switchover => self.switchover(step.lasts).await,
+            Fault::ThereAndBack => self.there_and_back(step.lasts).await,
+            Fault::StopServer => {
+                self.nodes[self.active].stop();
+                sleep(step.lasts).await;
+                self.nodes[self.active].cont();
+            }
+            Fault::Cut => self.again_and_again(step.lasts, false).await,
+            Fault::ScriptFlush => self.again_and_again(step.lasts, true).await,
+            Fault::Delay => {
+                self.proxy.both(&Whose::All, Flow::Delay(DELAY));
+                self.heal_after(step.lasts).await;
+            }
+            Fault::BlackHole => {
+                match step.dice % 3 {
+                    0 => self.proxy.requests(&Whose::All, Flow::Lose),
+                    1 => self.proxy.replies(&Whose::All, Flow::Lose),
+                    _ => self.proxy.both(&Whose::All, Flow::Hold),
+                }
+                self.heal_after(step.lasts).await;
+            }
+            Fault::KillClient | Fault::StopClient | Fault::Heal => {}
+        }
+    }
+
+    async fn heal_after(&self, lasts: Duration) {
+        sleep(lasts).await;
+        self.proxy.heal();
+    }
+
+    async fn again_and_again(&self, lasts: Duration, scripts: bool) {
+        let until = Instant::now() + lasts;
+        while Instant::now() < until {
+            if scripts {
+                self.ask::<()>(self.active, &["SCRIPT", "FLUSH"]).await;
+            } else {
+                self.proxy.cut(&Whose::All);
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// Kills the primary and starts it again, with its append-only file as it was, or cut off where
+    /// it ended a while ago, or without.
+    async fn restart(&mut self, step: &Step) {
+        let cut = step.fault == Fault::RestartAofCut;
+        let (file, length) = append_only(self.nodes[self.active].dir()).unwrap();
+        if cut {
+            sleep(step.lasts).await;
+        }
+        self.nodes[self.active].kill();
+        if cut {
+            let torn = length + step.dice % 100;
+            let file = File::options().write(true).open(file).unwrap();
+            let length = torn.min(file.metadata().unwrap().len());
+            file.set_len(length).unwrap();
+        } else {
+            sleep(step.lasts).await;
+        }
+        if step.fault == Fault::RestartEmpty {
+            fs::remove_dir_all(self.nodes[self.active].dir().join("appendonlydir")).unwrap();
+        }
+        self.nodes[self.active].restart().await.unwrap();
+    }
+
+    /// The replica goes stale, the primary dies, and the address moves.
+    async fn failover(&mut self, lasts: Duration) {
+        let (old, new) = (self.active, 1 - self.active);
+        self.in_step(new).await;
+        self.promote(new).await;
+        sleep(lasts).await;
+        self.nodes[old].kill();
+        self.lead_to(new);
+        self.nodes[old].restart().await.unwrap();
+        self.follow(old).await;
+    }
+
+    /// The replica goes stale, and takes over; the primary follows it.
+    async fn switchover(&mut self, lasts: Duration) {
+        let (old, new) = (self.active, 1 - self.active);
+        self.in_step(new).await;
+        self.promote(new).await;
+        sleep(lasts).await;
+        self.active = new;
+        self.follow(old).await;
+        self.lead_to(new);
+    }
+
+    /// The primary follows its stale replica until it has what that has, and is a primary again. It
+    /// cuts no connection.
+    async fn there_and_back(&mut self, lasts: Duration) {
+        let (there, back) = (1 - self.active, self.active);
+        self.in_step(there).await;
+        self.promote(there).await;
+        sleep(lasts).await;
+        self.active = there;
+        self.follow(back).await;
+        self.in_step(back).await;
+        self.promote(back).await;
+        self.active = back;
+        self.follow(there).await;
+    }
+
+    fn lead_to(&mut self, node: usize) {
+        self.active = node;
+        self.proxy.point_at(self.nodes[node].port());
+    }
+
+    async fn promote(&self, node: usize) {
+        self.ask::<()>(node, &["REPLICAOF", "NO", "ONE"]).await;
+    }
+
+    /// Has `node` follow the primary.
+    async fn follow(&self, node: usize) {
+        let port = self.nodes[self.active].port().to_string();
+        self.ask::<()>(node, &["REPLICAOF", "127.0.0.1", &port])
+            .await;
+    }
+
+    /// Waits until `node` follows closely.
+    async fn in_step(&self, node: usize) {
+        eventually("the replica has it all", async || {
+            let info: String = self.ask(node, &["INFO", "replication"]).await;
+            info.contains("master_link_status:up")
+        })
+        .await;
+    }
+
+    async fn ask<T: FromRedisValue>(&self, node: usize, words: &[&str]) -> T {
+        let client = redis::Client::open(self.nodes[node].url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        Cmd::new()
+            .arg(words)
+            .query_async(&mut connection)
+            .await
+            .unwrap()
+    }
+}
+
+/// The append-only file that is being written in `dir`, and its length.
+fn append_only(dir: &Path) -> io::Result<(PathBuf, u64)> {
+    let sequence = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        let number = name.strip_suffix(".incr.aof")?.rsplit('.').next()?;
+        number.parse::<u64>().ok()
+    };
+    let files = fs::read_dir(dir.join("appendonlydir"))?;
+    let paths = files.map(|file| Ok(file?.path()));
+    let paths = paths.collect::<io::Result<Vec<_>>>()?;
+    let last = paths.into_iter().max_by_key(sequence);
+    let last = last.ok_or(io::ErrorKind::NotFound)?;
+    let length = last.metadata()?.len();
+    Ok((last, length))
+}
