@@ -6,6 +6,7 @@ pub mod cancel;
 pub mod clock;
 pub mod driver;
 pub mod engine;
+pub mod failpoint;
 pub mod ids;
 pub mod limits;
 pub mod name;

@@ -18,6 +18,7 @@ use crate::{
     clock::Instant,
     driver::Answer,
     engine::keeper::{Keeper, Place},
+    failpoint::{Rule, is_off},
     ids::{Nonce, Token},
     limits::{MARGIN, REENTRY_MAX, RHO_PERMILLE},
     name::{Label, LockKey},
@@ -81,7 +82,8 @@ impl Flow {
 
     /// Where a release overtakes nothing.
     pub(super) fn lane_of_release(&self) -> Lane {
-        if self.renewing || self.unanswered {
+        let under_way = self.renewing || self.unanswered;
+        if under_way && !is_off(Rule::ReleaseBehindRenewal) {
             Lane::Renew
         } else {
             Lane::Work

@@ -196,6 +196,7 @@ impl Keeper {
         if hold.is_final() {
             return self.tend_at(hold, hold.deadline());
         }
+        told::renewing(hold);
         let refused = {
             let mut flow = hold.flow.lock();
             // Under the lock that a release takes after ending the hold: either it sees the

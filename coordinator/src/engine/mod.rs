@@ -11,7 +11,7 @@
 //! | `owner.rs` | re-entry |
 //! | `routing.rs` | key → shard |
 //! | `steward.rs` | arms and settles shards, follows the topology |
-//! | `told.rs` | what shards say of grants, as debug events |
+//! | `told.rs` | what is asked of shards about grants, and what they say, as debug events |
 
 mod acquire;
 mod error;

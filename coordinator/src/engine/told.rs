@@ -1,4 +1,4 @@
-//! What shards say of grants, as debug events: for logs, and for whoever checks histories.
+//! What is asked of shards about grants, and what they say, as debug events: for logs, and for whoever checks histories.
 //!
 //! Times are nanoseconds on the engine's clock. `sent` is when the answered request left, `judged`
 //! when its answer was looked at, `deadline` what the holder believes from then on.
@@ -18,6 +18,16 @@ pub(super) fn granted(hold: &Hold, sent: Instant) {
         sent = sent.as_nanos(),
         deadline = hold.deadline().as_nanos(),
         "granted"
+    );
+}
+
+pub(super) fn renewing(hold: &Hold) {
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        token = hold.token().get(),
+        "renewing"
     );
 }
 

@@ -5,6 +5,7 @@ use tokio::time::timeout;
 
 use super::{RedisOptions, Script, classify, scripts, wire::Wire};
 use crate::{
+    failpoint::{Rule, is_off},
     ids::Life,
     shard::{ConnectionId, ShardError},
 };
@@ -216,8 +217,15 @@ impl Server {
             let reason = format!("{address}: role is {role:?}: a primary is needed");
             return Err(ShardError::Unreachable { reason });
         }
-        let (run_id, replid) = (text("run_id"), text("master_replid"));
-        let life = Life::new(format!("{run_id}:{replid}"));
+        let (run_id, mut replid) = (text("run_id"), text("master_replid"));
+        let life = match is_off(Rule::ReplicationId) {
+            true => Life::new(&*run_id),
+            false => Life::new(format!("{run_id}:{replid}")),
+        };
+        if is_off(Rule::LifeInScript) {
+            // Part of every replication id.
+            replid.clear();
+        }
         Ok(Self {
             run_id,
             replid,

@@ -14,6 +14,7 @@ use super::{
     scripts,
 };
 use crate::{
+    failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life},
     limits::COUNTER_MAX,
     name::{LockKey, push_decimal},
@@ -204,6 +205,7 @@ impl Link for RedisLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
         let (grace, less_uptime) = match arm.grace {
+            _ if is_off(Rule::Grace) => (Duration::ZERO, 0),
             Grace::Full(length) => (length, 0),
             Grace::LessUptime(length) => (length, 1),
             Grace::None => (Duration::ZERO, 0),

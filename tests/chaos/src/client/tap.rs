@@ -88,7 +88,8 @@ impl<S: Subscriber> Layer<S> for Tap {
             "renewed" if reclaimed => self.renewal(&said, Phase::Ok, Some(Answer::Reclaimed)),
             "renewed" => self.renewal(&said, Phase::Ok, Some(Answer::Renewed)),
             "lost" => self.renewal(&said, Phase::Fail, Some(Answer::Lost)),
-            _ => self.renewal(&said, Phase::Info, None),
+            "not renewed" => self.renewal(&said, Phase::Info, None),
+            _ => {}
         }
     }
 }

@@ -12,9 +12,9 @@ use std::{
     time::Duration,
 };
 
-use redis::{Cmd, FromRedisValue};
+use redis::FromRedisValue;
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Flow, Proxy, Whose, eventually};
+use ringfence_test_support::{Flow, Proxy, Whose, ask, eventually};
 use tokio::time::{Instant, sleep};
 
 use super::plan::Step;
@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 
 /// A shard that things are done to.
 #[derive(Debug)]
-pub(super) struct Member {
+pub struct Member {
     nodes: [RedisServer; 2],
     /// Which of them is the primary.
     active: usize,
@@ -36,7 +36,7 @@ pub(super) struct Member {
 
 impl Member {
     /// Starts both servers, and a proxy in front of the primary.
-    pub(super) async fn start(seed: u64) -> Self {
+    pub async fn start(seed: u64) -> Self {
         let server = || {
             let builder = RedisServer::builder()
                 .set("appendonly", "yes")
@@ -56,12 +56,17 @@ impl Member {
     }
 
     /// Where clients find it.
-    pub(super) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         self.proxy.url()
     }
 
+    /// What is between it and its clients.
+    pub fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
     /// Does what `step` says, and undoes it.
-    pub(super) async fn suffer(&mut self, step: &Step) {
+    pub async fn suffer(&mut self, step: &Step) {
         match step.fault {
             Fault::RestartEmpty | Fault::RestartAof | Fault::RestartAofCut => {
                 self.restart(step).await;
@@ -135,8 +140,7 @@ impl Member {
     /// The replica goes stale, the primary dies, and the address moves.
     async fn failover(&mut self, lasts: Duration) {
         let (old, new) = (self.active, 1 - self.active);
-        self.in_step(new).await;
-        self.promote(new).await;
+        self.leave_replica_behind().await;
         sleep(lasts).await;
         self.nodes[old].kill();
         self.lead_to(new);
@@ -147,21 +151,30 @@ impl Member {
     /// The replica goes stale, and takes over; the primary follows it.
     async fn switchover(&mut self, lasts: Duration) {
         let (old, new) = (self.active, 1 - self.active);
-        self.in_step(new).await;
-        self.promote(new).await;
+        self.leave_replica_behind().await;
         sleep(lasts).await;
         self.active = new;
         self.follow(old).await;
         self.lead_to(new);
     }
 
-    /// The primary follows its stale replica until it has what that has, and is a primary again. It
-    /// cuts no connection.
     async fn there_and_back(&mut self, lasts: Duration) {
-        let (there, back) = (1 - self.active, self.active);
-        self.in_step(there).await;
-        self.promote(there).await;
+        self.leave_replica_behind().await;
         sleep(lasts).await;
+        self.go_there_and_back().await;
+    }
+
+    /// From now on the replica hears of nothing.
+    pub async fn leave_replica_behind(&self) {
+        let replica = 1 - self.active;
+        self.in_step(replica).await;
+        self.promote(replica).await;
+    }
+
+    /// The primary follows its replica, which was left behind, until it has what that has, and is a
+    /// primary again. It cuts no connection.
+    pub async fn go_there_and_back(&mut self) {
+        let (there, back) = (1 - self.active, self.active);
         self.active = there;
         self.follow(back).await;
         self.in_step(back).await;
@@ -196,13 +209,7 @@ impl Member {
     }
 
     async fn ask<T: FromRedisValue>(&self, node: usize, words: &[&str]) -> T {
-        let client = redis::Client::open(self.nodes[node].url()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        Cmd::new()
-            .arg(words)
-            .query_async(&mut connection)
-            .await
-            .unwrap()
+        ask(&self.nodes[node], words).await
     }
 }
 

@@ -10,7 +10,6 @@ mod report;
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
@@ -20,17 +19,19 @@ use ringfence_client::{Client, Namespace};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use self::{clients::Clients, member::Member, nemesis::Nemesis, plan::Plan};
+use self::{clients::Clients, nemesis::Nemesis, plan::Plan};
+pub use self::{member::Member, plan::Step, report::Outcome};
 use crate::{
     checker::{Counts, LIVENESS_WITHIN, Minima, check},
     client::ClientArgs,
-    history::{Deed, Fault, History, Kind, Phase, Recorder},
+    history::{Fault, History, Recorder},
     resource::Server,
 };
-pub use report::Outcome;
 
 const SHARDS: usize = 3;
-const CLIENTS: usize = 9;
+/// Things are done to one client of each group at a time.
+const GROUPS: usize = 3;
+const CLIENTS_PER_GROUP: usize = 3;
 /// Few, so that clients meet.
 const KEYS_PER_SHARD: usize = 2;
 /// Every lease, and the longest there may be.
@@ -38,7 +39,8 @@ const LEASE: Duration = Duration::from_secs(2);
 
 const NEMESIS: u32 = 0;
 const RESOURCE: u32 = 1;
-const FIRST_CLIENT: u32 = 10;
+/// A group's clients have numbers from here on, of every so many.
+const GROUP_NUMBERS: u32 = 10_000;
 
 /// How a run is asked for.
 #[derive(Args, Clone, Debug)]
@@ -92,48 +94,44 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
 async fn happen(seed: u64, length: Duration, dir: &Path) -> io::Result<()> {
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
-    let nemesis = Arc::new(recorder(NEMESIS)?);
     let mut members = Vec::new();
     for number in 0..SHARDS as u64 {
         members.push(Member::start(seed ^ number).await);
     }
     let urls: Vec<String> = members.iter().map(Member::url).collect();
-    let founded = found(&urls).await?;
+    let shards = found(&urls).await?;
+    let keys: Vec<String> = shards.iter().flat_map(|(_, keys)| keys.clone()).collect();
+    let names = shards.into_iter().map(|(name, _)| name);
+    let mut members: Vec<(String, Member)> = names.zip(members).collect();
+
     let socket = TempDir::with_prefix("ringfence-chaos-")?;
     let resource = Server::start(&socket.path().join("resource"), recorder(RESOURCE)?)?;
-    let keys: Vec<String> = founded
-        .shards
-        .iter()
-        .flat_map(|(_, keys)| keys.clone())
-        .collect();
-    let first = ClientArgs {
-        dir: dir.to_owned(),
-        run: run.clone(),
-        seed,
-        process: FIRST_CLIENT,
-        resource: resource.path().to_owned(),
-        urls: urls.clone(),
-        keys: keys.clone(),
-        lease_ms: LEASE.as_millis() as u64,
-    };
-    let clients = Clients::start(first, CLIENTS)?;
+    let mut clients = Vec::new();
+    for group in 1..=GROUPS as u32 {
+        let first = ClientArgs {
+            dir: dir.to_owned(),
+            run: run.clone(),
+            seed,
+            process: group * GROUP_NUMBERS,
+            resource: resource.path().to_owned(),
+            urls: urls.clone(),
+            keys: keys.clone(),
+            lease_ms: LEASE.as_millis() as u64,
+        };
+        clients.push(Clients::start(first, CLIENTS_PER_GROUP)?);
+    }
     all_granted(&resource, &keys, 0).await;
 
-    let plan = Plan::new(seed, SHARDS, length, LEASE);
-    let nemesis = Nemesis {
-        recorder: nemesis,
-        until: Instant::now() + length,
-    };
-    let named = founded.in_order(members);
-    let (named, clients) = nemesis.strike(plan, named, clients).await?;
-
-    let healed = nemesis.recorder.now();
-    let heal = Deed::ended(nemesis.recorder.next_op(), Kind::Nemesis, Phase::Ok);
-    let fault = Some(Fault::Heal);
-    nemesis.recorder.record_at(healed, Deed { fault, ..heal });
+    let plan = Plan::new(seed, SHARDS, GROUPS, length, LEASE);
+    let until = Instant::now() + length;
+    let recorder = recorder(NEMESIS)?;
+    let nemesis = Nemesis { recorder, until };
+    nemesis.strike(plan, &mut members, &mut clients).await?;
+    let healed = nemesis.heal();
     all_granted(&resource, &keys, healed).await;
-    clients.end().await?;
-    drop(named);
+    for group in clients {
+        group.end().await?;
+    }
     Ok(())
 }
 
@@ -146,55 +144,29 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
     }
 }
 
-/// The topology that was founded: each shard's name and keys, in the order of the servers' URLs.
-struct Founded {
-    shards: Vec<(String, Vec<String>)>,
-    home: usize,
-}
-
-impl Founded {
-    /// `members` by name, the topology's home first.
-    fn in_order(&self, members: Vec<Member>) -> Vec<(String, Member)> {
-        let names = self.shards.iter().map(|(name, _)| name.clone());
-        let mut named: Vec<_> = names.zip(members).collect();
-        named.swap(0, self.home);
-        named
-    }
-}
-
-async fn found(urls: &[String]) -> io::Result<Founded> {
-    let builder = Client::builder()
-        .redis(urls)
-        .max_lease(LEASE)
-        .servers_are_new(true);
+/// Founds a topology of the servers at `urls`: each one's name as a shard, and some keys that are
+/// there.
+async fn found(urls: &[String]) -> io::Result<Vec<(String, Vec<String>)>> {
+    let builder = Client::builder().redis(urls);
+    let builder = builder.max_lease(LEASE).servers_are_new(true);
     let client = builder.build().await.map_err(io::Error::other)?;
-    let topology = client.topology();
-    let at = |url: &str, address: &str| {
-        let port = url.rsplit(':').next().unwrap_or_default();
-        address.contains(&format!(":{port}"))
-    };
-    let namespace = Namespace::default();
+    let (topology, namespace) = (client.topology(), Namespace::default());
     let mut shards = Vec::new();
     for url in urls {
-        let is_here = |key: &String| {
-            let shard = client.shard_of(&namespace, key).ok();
-            let entry = shard.as_ref().and_then(|shard| topology.shard(shard));
-            entry.is_some_and(|entry| at(url, &entry.address))
+        let port = url.rsplit_once(':').map_or("", |(_, port)| port);
+        let mut entries = topology.shards.iter();
+        let (name, _) = entries
+            .find(|(_, entry)| entry.address.contains(port))
+            .ok_or_else(|| io::Error::other(format!("{url} is no shard")))?;
+        let is_there = |key: &String| {
+            let shard = client.shard_of(&namespace, key);
+            shard.is_ok_and(|shard| shard == name.0)
         };
-        let keys: Vec<String> = (0..)
-            .map(|number| format!("key/{number}"))
-            .filter(is_here)
-            .take(KEYS_PER_SHARD)
-            .collect();
-        let shard = client
-            .shard_of(&namespace, &keys[0])
-            .map_err(io::Error::other)?;
-        shards.push((shard.to_string(), keys));
+        let keys = (0..).map(|number| format!("key/{number}")).filter(is_there);
+        shards.push((name.0.to_string(), keys.take(KEYS_PER_SHARD).collect()));
     }
-    let home = urls.iter().position(|url| at(url, &topology.home.address));
-    let home = home.ok_or_else(|| io::Error::other("the home is none of the shards"))?;
     client.close().await;
-    Ok(Founded { shards, home })
+    Ok(shards)
 }
 
 /// What a run of `length` must have seen to mean something: far less than it does on a slow machine.

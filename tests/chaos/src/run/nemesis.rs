@@ -1,8 +1,8 @@
 //! Does what the plan says, to each shard and to clients side by side, and writes it down.
 
-use std::{io, sync::Arc};
+use std::io;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
@@ -10,12 +10,12 @@ use super::{
     member::Member,
     plan::{Plan, Step},
 };
-use crate::history::{Deed, Kind, Phase, Recorder};
+use crate::history::{Deed, Fault, Kind, Phase, Recorder};
 
 /// Does harm until it is time to stop.
 #[derive(Debug)]
 pub(super) struct Nemesis {
-    pub(super) recorder: Arc<Recorder>,
+    pub(super) recorder: Recorder,
     pub(super) until: Instant,
 }
 
@@ -24,37 +24,46 @@ impl Nemesis {
     pub(super) async fn strike(
         &self,
         plan: Plan,
-        members: Vec<(String, Member)>,
-        mut clients: Clients,
-    ) -> io::Result<(Vec<(String, Member)>, Clients)> {
-        let of_shards = members.into_iter().zip(plan.shards);
-        let of_shards = of_shards.map(|((name, member), steps)| self.to_shard(name, member, steps));
-        let of_clients = async {
-            for step in plan.clients {
-                if !self.pause(&step).await {
-                    break;
-                }
-                clients.suffer(&step, &self.recorder).await?;
-            }
-            Ok::<_, io::Error>(clients)
-        };
-        let (members, clients) = tokio::join!(join_all(of_shards), of_clients);
-        Ok((members, clients?))
+        members: &mut [(String, Member)],
+        clients: &mut [Clients],
+    ) -> io::Result<()> {
+        let to_shards = members.iter_mut().zip(plan.shards);
+        let to_shards = to_shards.map(|((name, member), steps)| self.to_shard(name, member, steps));
+        let to_clients = clients.iter_mut().zip(plan.clients);
+        let to_clients = to_clients.map(|(group, steps)| self.to_clients(group, steps));
+        let (_, clients) = tokio::join!(join_all(to_shards), try_join_all(to_clients));
+        clients.map(drop)
     }
 
-    async fn to_shard(
-        &self,
-        name: String,
-        mut member: Member,
-        steps: Vec<Step>,
-    ) -> (String, Member) {
+    /// Records that everything is put right, and when.
+    pub(super) fn heal(&self) -> u64 {
+        let healed = self.recorder.now();
+        let deed = Deed {
+            fault: Some(Fault::Heal),
+            ..Deed::ended(self.recorder.next_op(), Kind::Nemesis, Phase::Ok)
+        };
+        self.recorder.record_at(healed, deed);
+        healed
+    }
+
+    async fn to_clients(&self, group: &mut Clients, steps: Vec<Step>) -> io::Result<()> {
+        for step in steps {
+            if !self.pause(&step).await {
+                break;
+            }
+            group.suffer(&step, &self.recorder).await?;
+        }
+        Ok(())
+    }
+
+    async fn to_shard(&self, name: &str, member: &mut Member, steps: Vec<Step>) {
         for step in steps {
             if !self.pause(&step).await {
                 break;
             }
             let deed = Deed {
                 fault: Some(step.fault),
-                shard: Some(name.clone()),
+                shard: Some(name.to_owned()),
                 ..Deed::invoke(self.recorder.next_op(), Kind::Nemesis)
             };
             self.recorder.record(deed.clone());
@@ -62,7 +71,6 @@ impl Nemesis {
             let phase = Phase::Ok;
             self.recorder.record(Deed { phase, ..deed });
         }
-        (name, member)
     }
 
     /// Waits as long as nothing is done before `step`; whether there still is time for it.

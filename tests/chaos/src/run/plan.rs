@@ -8,24 +8,24 @@ use crate::history::Fault;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub struct Step {
     /// How long nothing is done before.
-    pub(super) after: Duration,
+    pub after: Duration,
     /// What to do.
-    pub(super) fault: Fault,
+    pub fault: Fault,
     /// How long it lasts.
-    pub(super) lasts: Duration,
+    pub lasts: Duration,
     /// For what else there is to choose.
-    pub(super) dice: u64,
+    pub dice: u64,
 }
 
 /// Everything to do: to each shard, and to clients, side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// To each shard, one thing after another. The first is the topology's home.
+    /// To each shard, one thing after another. One of them is the topology's home.
     pub(super) shards: Vec<Vec<Step>>,
-    /// To clients.
-    pub(super) clients: Vec<Step>,
+    /// To each group of clients.
+    pub(super) clients: Vec<Vec<Step>>,
 }
 
 /// What can happen to a shard.
@@ -43,12 +43,16 @@ const TO_SHARDS: [Fault; 11] = [
     Fault::ScriptFlush,
 ];
 
-/// Whether the topology's home may lose its memory. It takes a recovery that mends that by itself.
-const HOME_MAY_DIE: bool = false;
-
 impl Plan {
-    /// What to do to `shards` shards and some clients for `length`, with leases of `lease`.
-    pub(super) fn new(seed: u64, shards: usize, length: Duration, lease: Duration) -> Self {
+    /// What to do to `shards` shards and as many `groups` of clients for `length`, with leases of
+    /// `lease`.
+    pub(super) fn new(
+        seed: u64,
+        shards: usize,
+        groups: usize,
+        length: Duration,
+        lease: Duration,
+    ) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let mut order = TO_SHARDS;
         order.shuffle(&mut random);
@@ -56,27 +60,17 @@ impl Plan {
         // met each, and shards are in different trouble at the same time.
         let of_shard = |shard: usize| {
             let begin = shard * order.len() / shards;
-            let mut turn = order.into_iter().cycle().skip(begin);
-            let kept = |fault: &Fault| HOME_MAY_DIE || shard > 0 || !fault.ends_a_life();
-            let gap = lease..lease * 2;
-            steps(&mut random, length, gap, lease, || {
-                turn.find(kept).expect("the turn has no end")
-            })
+            let turn = order.into_iter().cycle().skip(begin);
+            steps(&mut random, length, lease..lease * 2, lease, turn)
         };
-        let of_shards = (0..shards).map(of_shard).collect();
-        let mut kill = false;
-        let clients = steps(&mut random, length, lease / 4..lease, lease, || {
-            kill = !kill;
-            if kill {
-                Fault::KillClient
-            } else {
-                Fault::StopClient
-            }
-        });
-        Self {
-            shards: of_shards,
-            clients,
-        }
+        let shards = (0..shards).map(of_shard).collect();
+        let to_clients = [Fault::KillClient, Fault::StopClient];
+        let of_group = |group: usize| {
+            let turn = to_clients.into_iter().cycle().skip(group % 2);
+            steps(&mut random, length, lease / 4..lease, lease, turn)
+        };
+        let clients = (0..groups).map(of_group).collect();
+        Self { shards, clients }
     }
 }
 
@@ -85,11 +79,13 @@ fn steps(
     length: Duration,
     gap: std::ops::Range<Duration>,
     lease: Duration,
-    mut next: impl FnMut() -> Fault,
+    turn: impl Iterator<Item = Fault>,
 ) -> Vec<Step> {
     let (mut steps, mut at) = (Vec::new(), Duration::ZERO);
-    while at < length {
-        let fault = next();
+    for fault in turn {
+        if at >= length {
+            break;
+        }
         let lasts = match fault {
             Fault::StopServer | Fault::StopClient => lease * 3 / 2..lease * 3,
             Fault::Cut | Fault::Delay | Fault::BlackHole => lease / 2..lease * 3 / 2,
@@ -116,26 +112,23 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(2);
     const MINUTE: Duration = Duration::from_secs(60);
 
+    fn plan(seed: u64) -> Plan {
+        Plan::new(seed, 3, 3, MINUTE, LEASE)
+    }
+
     #[test]
     fn a_seed_says_all() {
-        assert_eq!(
-            Plan::new(7, 3, MINUTE, LEASE),
-            Plan::new(7, 3, MINUTE, LEASE)
-        );
-        assert_ne!(
-            Plan::new(7, 3, MINUTE, LEASE),
-            Plan::new(8, 3, MINUTE, LEASE)
-        );
+        assert_eq!(plan(7), plan(7));
+        assert_ne!(plan(7), plan(8));
     }
 
     #[test]
     fn a_minute_meets_everything() {
         for seed in 0..100 {
-            let plan = Plan::new(seed, 3, MINUTE, LEASE);
-            let of_shards = plan.shards.iter().flatten().map(|step| step.fault);
-            let met: HashSet<Fault> = of_shards.collect();
+            let Plan { shards, clients } = plan(seed);
+            let met: HashSet<Fault> = shards.iter().flatten().map(|step| step.fault).collect();
             assert_eq!(met.len(), TO_SHARDS.len(), "seed {seed}");
-            assert!(plan.clients.len() > 10);
+            assert!(clients.iter().all(|steps| steps.len() > 10), "seed {seed}");
         }
     }
 }

@@ -1,0 +1,79 @@
+//! What each rule is there for: with it switched off a schedule on real servers reaches a violation,
+//! and the checker of the chaos runs finds it; with it on, the same schedule finds nothing.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod plain;
+mod schedules;
+mod stage;
+
+use std::{collections::BTreeSet, future::Future};
+
+use ringfence_chaos::{
+    checker::{Counts, Rule, check},
+    history::History,
+};
+use ringfence_coordinator::failpoint::{self, switch_off};
+use tokio::sync::Mutex;
+
+/// Rules are switched off in the whole process: one schedule at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+fn broken(history: &History) -> BTreeSet<Rule> {
+    let violations = check(history, &Counts::default());
+    for violation in &violations {
+        println!("{violation}");
+    }
+    violations.iter().map(|violation| violation.rule).collect()
+}
+
+/// Without `rule` the schedule breaks `breaks`, with it nothing.
+async fn is_needed<F: Future<Output = History>>(
+    rule: failpoint::Rule,
+    breaks: Rule,
+    schedule: impl Fn() -> F,
+) {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let off = switch_off(rule);
+    let without = broken(&schedule().await);
+    drop(off);
+    assert!(without.contains(&breaks), "{rule:?} off: {without:?}");
+    let with = broken(&schedule().await);
+    assert!(with.is_empty(), "{rule:?} on: {with:?}");
+}
+
+#[tokio::test]
+async fn plain_set_nx_px_has_two_holders_when_its_server_restarts() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let rules = broken(&plain::restarted_empty().await);
+    assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
+    let rules = broken(&schedules::restarted_empty().await);
+    assert!(rules.is_empty(), "{rules:?}");
+}
+
+#[tokio::test]
+async fn without_grace_a_restart_makes_two_holders() {
+    is_needed(
+        failpoint::Rule::Grace,
+        Rule::Exclusion,
+        schedules::restarted_empty,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn run_id_alone_as_the_life_makes_two_holders() {
+    let rule = failpoint::Rule::ReplicationId;
+    is_needed(rule, Rule::Exclusion, schedules::demoted_and_promoted).await;
+}
+
+#[tokio::test]
+async fn a_connection_that_outlives_demotion_and_promotion_makes_two_holders() {
+    let rule = failpoint::Rule::LifeInScript;
+    is_needed(rule, Rule::Exclusion, schedules::demoted_and_promoted).await;
+}
+
+#[tokio::test]
+async fn a_release_that_overtakes_a_renewal_in_grace_leaves_a_ghost() {
+    let rule = failpoint::Rule::ReleaseBehindRenewal;
+    is_needed(rule, Rule::Resurrection, schedules::released_while_renewing).await;
+}

@@ -1,0 +1,40 @@
+//! The lock that everybody writes first: SET key nonce NX PX lease, believed in for the lease.
+
+use ringfence_chaos::history::{Deed, History, Kind, Phase, Recorder, Token};
+use ringfence_client::{BootClock, Clock as _};
+
+use crate::stage::{KEY, LEASE, Stage};
+
+/// The server forgets that one client holds the key; another asks for it.
+pub(crate) async fn restarted_empty() -> History {
+    let mut stage = Stage::set().await;
+    acquire(&stage, 1).await;
+    stage.restart_empty().await;
+    acquire(&stage, 2).await;
+    stage.history()
+}
+
+/// Takes the lock. It has no tokens: `number` stands in for one, and rises.
+async fn acquire(stage: &Stage, number: u64) {
+    let recorder: Recorder = stage.recorder();
+    let client = redis::Client::open(stage.member.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let nonce = format!("nonce {number}");
+    let sent = BootClock.now();
+    let mut set = redis::cmd("SET");
+    set.arg(KEY)
+        .arg(&nonce)
+        .arg("NX")
+        .arg("PX")
+        .arg(LEASE.as_millis() as u64);
+    let answer: Option<String> = set.query_async(&mut connection).await.unwrap();
+    assert_eq!(answer.as_deref(), Some("OK"));
+    recorder.record(Deed {
+        key: Some(KEY.into()),
+        nonce: Some(nonce),
+        token: Some(Token { te: 1, ctr: number }),
+        lease_ms: Some(LEASE.as_millis() as u64),
+        sent_ns: Some(sent.as_nanos()),
+        ..Deed::ended(recorder.next_op(), Kind::Acquire, Phase::Ok)
+    });
+}

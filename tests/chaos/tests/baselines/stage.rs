@@ -1,0 +1,145 @@
+//! One shard that things are done to, the topology kept elsewhere, and clients in this process.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use ringfence_chaos::{
+    client::{Holder, Tap},
+    history::{Deed, Fault, History, Kind, Phase, Recorder},
+    run::{Member, Step},
+};
+use ringfence_client::Client;
+use ringfence_coordinator::spawn::RedisServer;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tracing::{Subscriber, subscriber::DefaultGuard};
+use tracing_subscriber::{
+    Layer,
+    filter::LevelFilter,
+    layer::{Context, SubscriberExt as _},
+};
+
+/// Long enough for whatever a slow machine takes, well before anybody's belief ends.
+pub(crate) const LEASE: Duration = Duration::from_secs(12);
+pub(crate) const KEY: &str = "key";
+const SHARD: &str = "a";
+
+pub(crate) struct Stage {
+    dir: TempDir,
+    home: RedisServer,
+    pub(crate) member: Member,
+    nemesis: Recorder,
+    tap: Tap,
+    heard: mpsc::UnboundedReceiver<String>,
+    processes: AtomicU32,
+    /// Ends the tap when it is dropped.
+    _subscriber: DefaultGuard,
+}
+
+impl Stage {
+    pub(crate) async fn set() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let recorder = |process| Recorder::create(dir.path(), "baseline", 0, process).unwrap();
+        let (nemesis, engine) = (recorder(0), recorder(1));
+        let tap = Tap::new(Arc::new(engine));
+        let (told, heard) = mpsc::unbounded_channel();
+        let subscriber = tracing_subscriber::registry()
+            .with(tap.clone().with_filter(LevelFilter::DEBUG))
+            .with(Listener(told).with_filter(LevelFilter::DEBUG));
+        Self {
+            home: RedisServer::spawn().await.unwrap(),
+            member: Member::start(1).await,
+            nemesis,
+            tap,
+            heard,
+            processes: AtomicU32::new(2),
+            _subscriber: tracing::subscriber::set_default(subscriber),
+            dir,
+        }
+    }
+
+    /// Another client, as a process of its own in the history; connected in every way it will need.
+    pub(crate) async fn holder(&self) -> Holder {
+        let builder = Client::builder().redis([self.member.url()]);
+        let builder = builder.topology_at(&self.home.url()).max_lease(LEASE);
+        let client = builder.servers_are_new(true).build().await.unwrap();
+        let holder = Holder {
+            client,
+            recorder: Arc::new(self.recorder()),
+            tap: self.tap.clone(),
+            lease: LEASE,
+        };
+        let key = format!("of its own/{}", self.processes.load(Relaxed));
+        let asked = holder.acquire(&key, None).await.unwrap();
+        holder.release(asked).await;
+        holder
+    }
+
+    pub(crate) fn recorder(&self) -> Recorder {
+        let process = self.processes.fetch_add(1, Relaxed);
+        Recorder::create(self.dir.path(), "baseline", 0, process).unwrap()
+    }
+
+    /// Kills the shard, and starts it with nothing.
+    pub(crate) async fn restart_empty(&mut self) {
+        let step = Step {
+            after: Duration::ZERO,
+            fault: Fault::RestartEmpty,
+            lasts: Duration::ZERO,
+            dice: 0,
+        };
+        self.begin(step.fault);
+        self.member.suffer(&step).await;
+        self.end(step.fault);
+    }
+
+    /// Records that `fault` begins at the shard.
+    pub(crate) fn begin(&self, fault: Fault) {
+        self.record(fault, Phase::Invoke);
+    }
+
+    /// Records that it is over.
+    pub(crate) fn end(&self, fault: Fault) {
+        self.record(fault, Phase::Ok);
+    }
+
+    fn record(&self, fault: Fault, phase: Phase) {
+        self.nemesis.record(Deed {
+            fault: Some(fault),
+            shard: Some(SHARD.into()),
+            ..Deed::ended(1, Kind::Nemesis, phase)
+        });
+    }
+
+    /// Waits until an engine says `what` of a lease.
+    pub(crate) async fn hear(&mut self, what: &str) {
+        while self.heard.recv().await.unwrap() != what {}
+    }
+
+    pub(crate) fn history(self) -> History {
+        History::read(self.dir.path()).unwrap()
+    }
+}
+
+/// Passes on what engines say of leases.
+struct Listener(mpsc::UnboundedSender<String>);
+
+impl<S: Subscriber> Layer<S> for Listener {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == "ringfence::lease" {
+            event.record(
+                &mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+                    if field.name() == "message" {
+                        // Nobody listens any more: the stage is gone.
+                        let _ = self.0.send(format!("{value:?}"));
+                    }
+                },
+            );
+        }
+    }
+}
