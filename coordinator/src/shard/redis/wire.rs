@@ -5,7 +5,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
-    task::Poll,
+    task::{Context, Poll, ready},
 };
 
 use redis::{
@@ -20,13 +20,32 @@ use super::RedisOptions;
 const PIPELINE_BUFFER: usize = 64;
 
 /// What moves bytes between the connection's queue and the socket.
-type Pump = Pin<Box<dyn Future<Output = ()> + Send>>;
+enum Pump {
+    /// Whoever waits for an answer.
+    Waiter(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// A task of the redis crate's: over TLS and Unix sockets.
+    Task,
+    /// Nothing any more.
+    Ended,
+}
+
+impl Pump {
+    /// Moves what can be moved. Ready once the connection has ended, and whenever asked again.
+    fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Waiter(moving) => ready!(moving.as_mut().poll(context)),
+            Self::Task => return Poll::Pending,
+            Self::Ended => {}
+        }
+        *self = Self::Ended;
+        Poll::Ready(())
+    }
+}
 
 /// An open connection.
 pub(super) struct Wire {
     connection: MultiplexedConnection,
-    /// None where the redis crate runs a task for it: over TLS and Unix sockets.
-    pump: Option<Pump>,
+    pump: Pump,
 }
 
 impl Wire {
@@ -43,7 +62,7 @@ impl Wire {
                 .await?;
             return Ok(Self {
                 connection,
-                pump: None,
+                pump: Pump::Task,
             });
         };
         let stream = TcpStream::connect((host.as_str(), *port)).await?;
@@ -52,16 +71,13 @@ impl Wire {
         let (connection, pump) = opened.await?;
         Ok(Self {
             connection,
-            pump: Some(Box::pin(pump)),
+            pump: Pump::Waiter(Box::pin(pump)),
         })
     }
 
     /// Waits until the connection is seen to have ended; for ever where the crate has a task for it.
     pub(super) async fn ended(&mut self) {
-        match &mut self.pump {
-            Some(pump) => pump.await,
-            None => std::future::pending().await,
-        }
+        poll_fn(|context| self.pump.poll_ended(context)).await;
     }
 
     /// Sends `commands` in one write and reads all their answers as one value.
@@ -96,24 +112,64 @@ impl fmt::Debug for Wire {
 
 /// Waits for `answer`, moving bytes meanwhile.
 async fn pumped<T>(
-    pump: &mut Option<Pump>,
+    pump: &mut Pump,
     answer: impl Future<Output = RedisResult<T>>,
 ) -> RedisResult<T> {
-    let Some(pump) = pump else {
-        return answer.await;
-    };
     let mut answer = pin!(answer);
     poll_fn(|context| {
         if let Poll::Ready(answer) = answer.as_mut().poll(context) {
             return Poll::Ready(answer);
         }
-        let closed = pump.as_mut().poll(context).is_ready();
+        let ended = pump.poll_ended(context).is_ready();
         match answer.as_mut().poll(context) {
-            Poll::Pending if closed => {
+            Poll::Pending if ended => {
                 Poll::Ready(Err((ErrorKind::Io, "the connection was closed").into()))
             }
             polled => polled,
         }
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+    use crate::ids::ClientId;
+
+    /// Answers every command; and the last one, PING, together with the end of the connection.
+    async fn serve(listener: TcpListener) {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut bytes = [0; 4096];
+        loop {
+            let length = stream.read(&mut bytes).await.unwrap();
+            let text = String::from_utf8_lossy(&bytes[..length]);
+            let commands = text.split("\r\n").filter(|line| line.starts_with('*'));
+            let answers = "+OK\r\n".repeat(commands.count());
+            stream.write_all(answers.as_bytes()).await.unwrap();
+            if text.contains("PING") {
+                return;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_with_its_last_answer_has_ended_and_says_so_again() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = format!("redis://{}", listener.local_addr().unwrap());
+        let options = RedisOptions::new(address.parse().unwrap(), ClientId(1));
+        let client = async {
+            let mut wire = Wire::open(&options).await.unwrap();
+            assert_eq!(wire.run_one(&redis::cmd("PING")).await, Ok(Value::Okay));
+            let error = wire.run_one(&redis::cmd("PING")).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+            wire.ended().await;
+            wire.ended().await;
+        };
+        tokio::join!(serve(listener), client);
+    }
 }
