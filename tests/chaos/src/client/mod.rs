@@ -56,6 +56,7 @@ pub struct ClientArgs {
 ///
 /// The history or the resource cannot be reached.
 pub async fn run(args: ClientArgs) -> std::io::Result<()> {
+    fail_with_any_task();
     let recorder = Arc::new(Recorder::create(
         &args.dir,
         &args.run,
@@ -89,6 +90,15 @@ pub async fn run(args: ClientArgs) -> std::io::Result<()> {
         ended?;
     }
     Ok(())
+}
+
+/// A task that panics would go unnoticed: the others go on without it.
+fn fail_with_any_task() {
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
 }
 
 /// A client, as soon as there can be one: servers may be down when a process starts.

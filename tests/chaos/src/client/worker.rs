@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use rand::{RngExt, rngs::StdRng};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Asked, Holder};
 use crate::resource::Resource;
@@ -28,14 +28,22 @@ pub(super) async fn run(
     loop {
         let key = &keys[random.random_range(0..keys.len())];
         let wait = random.random_bool(0.5).then_some(WAIT);
-        match holder.acquire(key, wait).await {
+        let asking = holder.acquire(key, wait);
+        let asked = if random.random_bool(0.1) {
+            // Dropped amid whatever it is doing: what it may be granted is given back unseen.
+            let abandoned = timeout(part(PAUSE, &mut random), asking).await;
+            abandoned.ok().flatten()
+        } else {
+            asking.await
+        };
+        match asked {
             Some(asked) => section(&holder, asked, &mut resource, &mut random).await?,
             None => sleep(part(PAUSE, &mut random)).await,
         }
     }
 }
 
-/// A third of the sections are short, so that locks change hands often; the others up to the longest,
+/// A fifth of the sections are short, so that locks change hands often; the others up to the longest,
 /// so that they are renewed.
 async fn section(
     holder: &Holder,
@@ -43,7 +51,7 @@ async fn section(
     resource: &mut Resource,
     random: &mut StdRng,
 ) -> io::Result<()> {
-    let short = random.random_bool(0.33);
+    let short = random.random_bool(0.2);
     let length = part(SECTION_MAX / if short { 20 } else { 1 }, random);
     let until = Instant::now() + length;
     while holder

@@ -172,6 +172,11 @@ async fn found(urls: &[String]) -> io::Result<Vec<(String, Vec<String>)>> {
 /// What a run of `length` must have seen to mean something: far less than it does on a slow machine.
 fn minima(length: Duration) -> Minima {
     let per_minute = |count: usize| count * length.as_secs() as usize / 60;
+    let to_shards = plan::TO_SHARDS
+        .map(|fault| (fault, per_minute(1)))
+        .into_iter();
+    let to_clients = [Fault::KillClient, Fault::StopClient];
+    let to_clients = to_clients.map(|fault| (fault, per_minute(10)));
     Minima {
         grants: per_minute(60),
         grants_in_faults: per_minute(30),
@@ -183,10 +188,6 @@ fn minima(length: Duration) -> Minima {
         grace: per_minute(5),
         unknown: per_minute(5),
         lost: per_minute(2),
-        faults: [
-            (Fault::KillClient, per_minute(4)),
-            (Fault::StopClient, per_minute(4)),
-        ]
-        .into(),
+        faults: to_shards.chain(to_clients).collect(),
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Plan {
 }
 
 /// What can happen to a shard.
-const TO_SHARDS: [Fault; 11] = [
+pub(super) const TO_SHARDS: [Fault; 11] = [
     Fault::RestartEmpty,
     Fault::RestartAof,
     Fault::RestartAofCut,
@@ -89,7 +89,8 @@ fn steps(
         let lasts = match fault {
             Fault::StopServer | Fault::StopClient => lease * 3 / 2..lease * 3,
             Fault::Cut | Fault::Delay | Fault::BlackHole => lease / 2..lease * 3 / 2,
-            _ => lease / 20..lease / 2,
+            // Not so long that nobody is left who puts a record back.
+            _ => lease / 20..lease / 4,
         };
         let step = Step {
             after: random.random_range(gap.clone()),
