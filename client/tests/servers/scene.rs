@@ -111,21 +111,28 @@ impl Proxied {
         }
     }
 
+    /// Another client of the same server.
+    pub(crate) async fn rival(&self) -> Client {
+        let builder = Client::builder().redis([self.proxy.url()]);
+        builder.build().await.unwrap()
+    }
+
     /// Every lock record on the server, as it is stored.
     pub(crate) async fn records(&self) -> Vec<String> {
         records(&self.servers, 0).await
     }
 
-    /// The key of the shard's token counter.
-    pub(crate) async fn counter(&self) -> String {
-        self.of_life("ctr").await
+    /// How many tokens the shard has made.
+    pub(crate) async fn tokens(&self) -> u64 {
+        let counter = self.of_life("ctr").await;
+        self.servers.ask(0, &["GET", &counter]).await
     }
 
     /// Puts the shard into a long grace, as an arming does.
     pub(crate) async fn begin_grace(&self) {
         let (state, quiet) = (self.of_life("state").await, self.of_life("quiet").await);
-        let never = u64::MAX >> 12;
-        let grace = ["HSET", &state, "grace", &never.to_string()];
+        let never = (u64::MAX >> 12).to_string();
+        let grace = ["HSET", &state, "grace", &never];
         self.servers.ask::<()>(0, &grace).await;
         self.servers.ask::<()>(0, &["DEL", &quiet]).await;
     }
