@@ -1,0 +1,220 @@
+//! Rounds of two windows, with a stop between them or without.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use nix::{
+    time::{ClockId, clock_getcpuclockid},
+    unistd::Pid,
+};
+use ringfence_benches::{busy_time, now};
+use ringfence_client::{Client, Namespace};
+use ringfence_coordinator::spawn::RedisServer;
+use tokio::time::sleep;
+
+use crate::{
+    Failure,
+    load::{Load, Pair},
+    renewals::{Held, Renewal},
+};
+
+/// Shards.
+pub(crate) const SHARDS: usize = 3;
+
+/// A held lock's lease, in windows: each is renewed in every window, and outlives a stop.
+const LEASE_WINDOWS: u32 = 3;
+
+/// Longer ones count as this.
+const LATENCY_MAX: Duration = Duration::from_secs(60);
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Of each kind.
+    pub(crate) rounds: usize,
+    pub(crate) window: Duration,
+    /// A shard.
+    pub(crate) tasks: usize,
+    /// A shard.
+    pub(crate) held: usize,
+}
+
+impl Plan {
+    pub(crate) fn lease(&self) -> Duration {
+        self.window * LEASE_WINDOWS
+    }
+}
+
+/// Two windows, one after the other, of all shards but one.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// Whether that one was stopped in the second.
+    pub(crate) stopped: bool,
+    pub(crate) windows: [Window; 2],
+    /// Processors that were busy with neither the servers nor this process, over both.
+    pub(crate) others: f64,
+}
+
+/// What the shards that are looked at did in one window.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// Nanoseconds.
+    pub(crate) pairs: Histogram<u64>,
+    pub(crate) pairs_failed: usize,
+    /// Nanoseconds from send to answer.
+    pub(crate) renewals: Histogram<u64>,
+    /// Nanoseconds between two renewals of a lock, at most.
+    pub(crate) renewed_after_max: u64,
+}
+
+/// Measures as many rounds with a stop as without, in turns; each shard is stopped in its turn.
+pub(crate) async fn run(plan: &Plan) -> Result<Vec<Round>, Failure> {
+    let mut servers = Vec::new();
+    for _ in 0..SHARDS {
+        servers.push(RedisServer::spawn().await?);
+    }
+    let urls = servers.iter().map(RedisServer::url);
+    let client = Client::builder().redis(urls).servers_are_new(true);
+    let client = client.build().await?;
+    let held = keys(&client, &servers, "held", plan.held)?;
+    let mut held = Held::start(&client, &held, plan.lease()).await?;
+    let mut load = Load::start(&client, &keys(&client, &servers, "task", plan.tasks)?);
+    load.on_schedule().await;
+
+    let mut rounds = Vec::new();
+    for round in 0..2 * plan.rounds {
+        eprintln!("round {} of {}", round + 1, 2 * plan.rounds);
+        // In which order the two kinds come changes from one pair of rounds to the next.
+        let stopped = (round % 2 == 1) == (round / 2 % 2 == 0);
+        let server = round / 2 % SHARDS;
+        let stop = stopped.then_some(&servers[server]);
+        let (from, others) = (now(), others_time(&servers)?);
+        sleep(plan.window).await;
+        let middle = now();
+        stop.inspect(|server| server.stop());
+        sleep(plan.window).await;
+        let (to, others) = (now(), others_time(&servers)?.saturating_sub(others));
+        stop.inspect(|server| server.cont());
+        load.on_schedule().await;
+        if !held.all() {
+            return Err("a held lock was lost".into());
+        }
+        let (pairs, renewals) = (load.take(), held.take());
+        let window = |from, to| Window::of(&pairs, &renewals, server, (from, to));
+        rounds.push(Round {
+            stopped,
+            windows: [window(from, middle), window(middle, to)],
+            others: others.as_secs_f64() / (to - from).as_secs_f64(),
+        });
+    }
+    Ok(rounds)
+}
+
+impl Window {
+    /// What all shards but `without` did between two moments.
+    fn of(
+        pairs: &[Pair],
+        renewals: &[Renewal],
+        without: usize,
+        (from, to): (Instant, Instant),
+    ) -> Self {
+        let within = |at: Instant| from <= at && at < to;
+        let mut window = Self {
+            pairs: histogram(),
+            pairs_failed: 0,
+            renewals: histogram(),
+            renewed_after_max: 0,
+        };
+        for pair in pairs {
+            if pair.shard != without && within(pair.due) {
+                window.pairs.saturating_record(nanos(pair.latency));
+                window.pairs_failed += usize::from(!pair.ok);
+            }
+        }
+        for renewal in renewals {
+            if renewal.shard != without && within(renewal.seen) {
+                window.renewals.saturating_record(nanos(renewal.latency));
+                window.renewed_after_max = window.renewed_after_max.max(nanos(renewal.age));
+            }
+        }
+        window
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, nanos(LATENCY_MAX), 3)
+        .expect("1 is less, and 3 digits are few enough")
+}
+
+fn nanos(length: Duration) -> u64 {
+    length.as_nanos() as u64
+}
+
+/// Processor time that this machine has spent on others than `servers` and this process.
+fn others_time(servers: &[RedisServer]) -> Result<Duration, Failure> {
+    let mut ours = Duration::from(ClockId::CLOCK_PROCESS_CPUTIME_ID.now()?);
+    for server in servers {
+        let pid = server.pid().ok_or("the server is gone")?;
+        ours += clock_getcpuclockid(Pid::from_raw(pid as i32))?
+            .now()?
+            .into();
+    }
+    Ok(busy_time().saturating_sub(ours))
+}
+
+/// `count` keys on the shard of each server, in the servers' order.
+fn keys(
+    client: &Client,
+    servers: &[RedisServer],
+    name: &str,
+    count: usize,
+) -> Result<Vec<Vec<String>>, Failure> {
+    let topology = client.topology();
+    let mut keys = vec![Vec::new(); servers.len()];
+    for number in 0.. {
+        if keys.iter().all(|keys| keys.len() == count) {
+            break;
+        }
+        let key = format!("{name}/{number}");
+        let shard = client.shard_of(&Namespace::default(), &key)?;
+        let address = &topology
+            .shard(&shard)
+            .ok_or("a shard of the table")?
+            .address;
+        let is_at = |server: &RedisServer| address.contains(&format!(":{}", server.port()));
+        let index = servers.iter().position(is_at).ok_or("one of ours")?;
+        if keys[index].len() < count {
+            keys[index].push(key);
+        }
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_counts_where_it_was_due_and_the_stopped_shard_does_not() {
+        let zero = now();
+        let at = |millis| zero + Duration::from_millis(millis);
+        let pair = |shard, due, millis| Pair {
+            shard,
+            due: at(due),
+            latency: Duration::from_millis(millis),
+            ok: millis < 1000,
+        };
+        let pairs = [
+            pair(0, 5, 3),
+            pair(0, 9, 2000),
+            pair(1, 9, 2000),
+            pair(0, 10, 4),
+        ];
+        let first = Window::of(&pairs, &[], 1, (zero, at(10)));
+        assert_eq!(first.pairs.len(), 2);
+        assert_eq!(first.pairs_failed, 1);
+        assert!(first.pairs.max() >= nanos(Duration::from_millis(2000)));
+        let second = Window::of(&pairs, &[], 1, (at(10), at(20)));
+        assert_eq!((second.pairs.len(), second.pairs_failed), (1, 0));
+    }
+}

@@ -1,0 +1,100 @@
+//! Locks that are held, and how their renewals do.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ringfence_benches::now;
+use ringfence_client::{Client, Guard, limits};
+use tokio::{sync::mpsc, task::JoinSet, time::interval};
+
+use crate::Failure;
+
+/// How often guards are looked at: what a latency is exact to.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A renewal that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Renewal {
+    pub(crate) shard: usize,
+    /// When it was seen to be answered.
+    pub(crate) seen: Instant,
+    /// From when it left.
+    pub(crate) latency: Duration,
+    /// From when the renewal before it left.
+    pub(crate) age: Duration,
+}
+
+/// Guards, and a task that watches them; they end with this value.
+pub(crate) struct Held {
+    guards: Arc<Vec<(usize, Guard)>>,
+    _watch: JoinSet<()>,
+    renewals: mpsc::UnboundedReceiver<Renewal>,
+}
+
+impl Held {
+    /// Takes a lock for `lease` on each key; `keys` are by shard.
+    pub(crate) async fn start(
+        client: &Client,
+        keys: &[Vec<String>],
+        lease: Duration,
+    ) -> Result<Self, Failure> {
+        let mut guards = Vec::new();
+        for (shard, keys) in keys.iter().enumerate() {
+            for key in keys {
+                guards.push((shard, client.lock(key).lease(lease).acquire().await?));
+            }
+        }
+        let guards = Arc::new(guards);
+        let (sender, renewals) = mpsc::unbounded_channel();
+        let mut watch = JoinSet::new();
+        watch.spawn(watch_over(guards.clone(), lease, sender));
+        Ok(Self {
+            guards,
+            _watch: watch,
+            renewals,
+        })
+    }
+
+    /// Whether every lock is held.
+    pub(crate) fn all(&self) -> bool {
+        self.guards.iter().all(|(_, guard)| guard.is_held())
+    }
+
+    /// The renewals seen since this was last asked.
+    pub(crate) fn take(&mut self) -> Vec<Renewal> {
+        std::iter::from_fn(|| self.renewals.try_recv().ok()).collect()
+    }
+}
+
+/// Sees a renewal's answer by the deadline it moves, and counts back from there.
+async fn watch_over(
+    guards: Arc<Vec<(usize, Guard)>>,
+    lease: Duration,
+    renewals: mpsc::UnboundedSender<Renewal>,
+) {
+    let believed = lease - lease * limits::RHO_PERMILLE / 1000 - limits::MARGIN;
+    let mut deadlines: Vec<_> = guards.iter().map(|(_, guard)| guard.deadline()).collect();
+    let mut look = interval(LOOK);
+    loop {
+        look.tick().await;
+        for ((shard, guard), known) in guards.iter().zip(&mut deadlines) {
+            let deadline = guard.deadline();
+            if deadline == *known {
+                continue;
+            }
+            let latency = believed.saturating_sub(guard.remaining());
+            let renewal = Renewal {
+                shard: *shard,
+                seen: now(),
+                latency,
+                age: deadline.since(*known),
+            };
+            *known = deadline;
+            if renewals.send(renewal).is_err() {
+                return;
+            }
+        }
+    }
+}
