@@ -1,15 +1,24 @@
 //! The commands.
 
 mod demo;
+mod lock;
+mod redact;
 mod ring;
 mod seeds;
 mod table;
 
-use std::{error::Error, io::IsTerminal, process::ExitCode};
+use std::{
+    env,
+    error::Error,
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+/// What was asked for cannot be done.
+const FAILED: u8 = 1;
 /// What was asked for cannot be understood.
 const USAGE: u8 = 2;
 
@@ -26,33 +35,70 @@ enum Command {
     /// The topology: which servers are shards, and which slots are whose
     #[command(subcommand)]
     Ring(ring::Command),
+    Lock(Box<lock::Args>),
     Demo(Box<demo::Args>),
+    /// Ends the process group it leads when its stdin closes: for `lock` alone
+    #[command(name = lock::GUARDIAN, hide = true)]
+    Guardian,
 }
 
-/// Does what the command line says. Exit code 0; 1 if it failed; 2 if it cannot be understood.
+/// Why a command did not do what was asked, and what to exit with.
+struct Failure {
+    code: u8,
+    error: Box<dyn Error>,
+}
+
+/// Does what the command line says. Exit code 0; 1 if it failed; 2 if it cannot be understood; `lock`
+/// has some of its own.
 pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    log_to_stderr();
+    log_to_stderr(cli.command.log_level());
     match cli.command.run() {
         Ok(code) => code,
-        Err(error) => {
-            eprintln!("ringfence: {}", chain(&*error));
-            ExitCode::FAILURE
+        Err(Failure { code, error }) => {
+            say(&chain(&*error));
+            ExitCode::from(code)
         }
     }
 }
 
 impl Command {
-    fn run(&self) -> Result<ExitCode, Box<dyn Error>> {
+    fn run(&self) -> Result<ExitCode, Failure> {
         match self {
-            Self::Ring(command) => ring::run(command)?,
-            Self::Demo(args) => return Ok(demo::run(args)?),
+            Self::Ring(command) => match ring::run(command) {
+                Ok(()) => Ok(ExitCode::SUCCESS),
+                Err(error) => Err(Failure::new(error.code(), error)),
+            },
+            Self::Lock(args) => {
+                lock::run(args).map_err(|error| Failure::new(error.code(args), error))
+            }
+            Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
+            Self::Guardian => Ok(lock::guardian()),
         }
-        Ok(ExitCode::SUCCESS)
     }
+
+    /// What is logged where `RUST_LOG` does not say. `lock` tells its story itself, in one line.
+    fn log_level(&self) -> &'static str {
+        match self {
+            Self::Lock(_) | Self::Guardian => "error",
+            Self::Ring(_) | Self::Demo(_) => "warn",
+        }
+    }
+}
+
+impl Failure {
+    fn new(code: u8, error: impl Error + 'static) -> Self {
+        let error = Box::new(error);
+        Self { code, error }
+    }
+}
+
+/// Tells whoever is at stderr, if anybody still is.
+fn say(what: &str) {
+    let _ = writeln!(io::stderr(), "ringfence: {what}");
 }
 
 /// `error` and what caused it, each cause once.
@@ -78,34 +124,18 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     let problem = text.strip_prefix("error: ").unwrap_or(&text);
-    eprint!("ringfence: {}", without_credentials(problem));
+    let arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    say(redact::redacted(problem, arguments).trim_end());
     ExitCode::from(USAGE)
 }
 
-/// `text` with what stands between `//` and `@` left out: an argument in the wrong place may be a
-/// URL with a password.
-fn without_credentials(text: &str) -> String {
-    let mut parts = text.split("//");
-    let mut shown = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let word = part
-            .split([' ', '\'', '"', '\n'])
-            .next()
-            .unwrap_or_default();
-        let credentials = word.rfind('@').map_or(0, |at| at + 1);
-        shown.push_str("//");
-        shown.push_str(&part[credentials..]);
-    }
-    shown
-}
-
-fn log_to_stderr() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    let ansi = std::io::stderr().is_terminal();
+fn log_to_stderr(level: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let ansi = io::stderr().is_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(ansi)
-        .with_writer(std::io::stderr)
+        .with_writer(io::stderr)
         .init();
 }
 
@@ -118,12 +148,5 @@ mod tests {
     #[test]
     fn the_commands_are_well_formed() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn credentials_are_left_out_of_what_is_shown() {
-        let shown =
-            without_credentials("unexpected argument 'redis://coin:p@ss@db:1' // found a@b");
-        assert_eq!(shown, "unexpected argument 'redis://db:1' // found a@b");
     }
 }

@@ -15,7 +15,10 @@ use ringfence_coordinator::{
     topology::redis::{Founding, Joined, connect},
 };
 
-use super::seeds::{Seeds, SeedsError};
+use super::{
+    FAILED, USAGE,
+    seeds::{Seeds, SeedsError},
+};
 use recover::Recover;
 pub(super) use status::fair_share;
 use status::{Done, Status};
@@ -98,6 +101,16 @@ pub(crate) enum RingError {
     Build(#[from] BuildError),
     #[error("cannot start a runtime")]
     Runtime(#[from] std::io::Error),
+}
+
+impl RingError {
+    /// What to exit with.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Seeds(SeedsError::None) => USAGE,
+            _ => FAILED,
+        }
+    }
 }
 
 /// Does what was asked, and prints what is to be known.

@@ -17,8 +17,11 @@ pub(crate) fn ringfence(args: &[&str]) -> Output {
 
 /// Runs `ringfence` with `args` in `environment`.
 pub(crate) fn ringfence_with(args: &[&str], environment: &[(&str, &str)]) -> Output {
-    let mut command = command(args);
-    command.envs(environment.iter().copied());
+    output(command(args).envs(environment.iter().copied()))
+}
+
+/// Runs `command`.
+pub(crate) fn output(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     Output {
         code: output.status.code().expect("it ended by itself"),

@@ -30,7 +30,7 @@ pub enum AcquireError {
     #[error("hold of {0:?} is too short: at least {LEASE_MIN:?}")]
     HoldTooShort(Duration),
     /// Somebody else holds it.
-    #[error("held by {holder:?} for at most {remaining:?} more")]
+    #[error("held by {holder} for at most {remaining:?} more")]
     Held {
         /// The holder's label.
         holder: Label,

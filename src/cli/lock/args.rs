@@ -1,0 +1,127 @@
+//! What can be asked for.
+
+use std::{ffi::OsString, os::unix::ffi::OsStrExt, time::Duration};
+
+use ringfence_client::{Client, Namespace, limits};
+
+use super::error::LockError;
+use crate::cli::seeds::Seeds;
+
+/// What `flock` and `sysexits.h` call "try again later".
+const NOT_ACQUIRED: u8 = 75;
+
+const AFTER: &str = "\
+Exit codes:
+  CMD's own, or 128 + the signal it died by
+   75  not acquired in time; -E chooses another
+   69  the servers could not be reached, or not be used as they are
+   80  the lock was lost: CMD got SIGTERM when a third of the lease was left
+       unrenewed (or the loss was certain), then SIGKILL before the lease ended
+    2  the command line, or what it names, cannot be used
+  126  CMD cannot be executed
+  127  CMD is not found
+  128 + signal  interrupted by it while waiting
+   71  the operating system refused something else
+Each of these, CMD's own aside, comes with a line on stderr.
+
+Waiting:
+  Whoever holds the lock is waited for as long as --wait says, or for ever.
+  Servers that do not answer from the start are asked for as long as --wait
+  says, or for 10 s: a job that cannot work is to fail, not to pile up.
+  What takes longer than half a second is explained on stderr.
+
+CMD:
+  It runs directly, not through a shell, in a process group of its own, with
+  RINGFENCE_KEY, RINGFENCE_TOKEN (have the resource refuse a smaller one than
+  it has seen) and RINGFENCE_EXPIRES_AT (Unix ms: when the lock would end if it
+  were not renewed) in its environment. SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+  SIGUSR1 and SIGUSR2 are passed on to the group; at a terminal it has the
+  foreground. Ctrl-Z stops the job as a whole: it is not renewed then, and if
+  that takes longer than the lease it is ended (80). If ringfence dies, the
+  group is killed at once. A process that leaves the group (setsid, a shell
+  with jobs) is on its own; what CMD leaves behind in the group when it ends
+  goes on without the lock.
+
+Without CMD:
+  The token is printed, and the lock held until stdin closes or one of those
+  signals comes (exit code 0), or it is lost (80).
+
+Examples:
+  ringfence lock nightly-report --wait 0s -E 0 -- /opt/report
+  ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers -- ./deploy eu";
+
+/// Run a command while a lock is held
+///
+/// Waits for the lock KEY, runs CMD, renews the lock for as long as CMD runs, and gives it back.
+/// At most one CMD runs under a key at a time, on however many machines.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
+#[command(override_usage = "ringfence lock [OPTIONS] <KEY> [-- <CMD>...]")]
+pub(crate) struct Args {
+    /// What to lock: 1 to 512 bytes
+    key: OsString,
+    /// How long to wait for the lock; 0s: try once [default: for ever]
+    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    wait: Option<Duration>,
+    /// The lease: how soon the lock is free again if this machine dies; renewed while CMD runs
+    /// [default: the longest that the topology allows]
+    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    ttl: Option<Duration>,
+    /// A set of keys of its own: a-z, 0-9, - and _, a letter first
+    #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
+    namespace: Namespace,
+    #[command(flatten)]
+    seeds: Seeds,
+    /// Exit with CODE if the lock is not acquired in time
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = NOT_ACQUIRED)]
+    pub(super) conflict_exit_code: u8,
+    /// What to run, and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// What is asked for, as far as it can be checked without asking.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) args: &'a Args,
+    pub(super) urls: Vec<String>,
+}
+
+impl Args {
+    /// What is asked for.
+    pub(super) fn check(&self) -> Result<Asked<'_>, LockError> {
+        let bytes = self.key.len();
+        if !(1..=limits::KEY_BYTES_MAX).contains(&bytes) {
+            let max = limits::KEY_BYTES_MAX;
+            let problem = format!("KEY has {bytes} bytes, must have 1 to {max}");
+            return Err(LockError::Usage(problem));
+        }
+        match self.ttl {
+            Some(ttl) if ttl < limits::LEASE_MIN => Err(LockError::TtlTooShort(ttl)),
+            _ => Ok(Asked {
+                args: self,
+                urls: self.seeds.urls()?,
+            }),
+        }
+    }
+}
+
+impl Asked<'_> {
+    pub(super) fn key(&self) -> &[u8] {
+        self.args.key.as_bytes()
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        self.args.namespace.as_str()
+    }
+
+    pub(super) fn wait(&self) -> Option<Duration> {
+        self.args.wait
+    }
+
+    /// The lease there will be.
+    pub(super) fn lease(&self, client: &Client) -> Duration {
+        let max = client.topology().constants.max_lease();
+        self.args.ttl.unwrap_or(max)
+    }
+}

@@ -1,0 +1,106 @@
+//! Connects, and acquires the lock.
+
+use std::{future::Future, time::Duration};
+
+use ringfence_client::{AcquireError, BootClock, Client, Clock, Guard, Instant};
+use tokio::time::sleep;
+
+use super::{
+    args::Asked,
+    error::{LockError, may_pass},
+    reasons::{Reason, Reasons},
+};
+
+/// Without `--wait`, servers that never answered are given up after this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long one look for the topology goes on before what it met is told.
+const LOOK: Duration = Duration::from_millis(500);
+/// Pause between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Somebody who wants the lock, and says on stderr why it takes so long.
+pub(super) struct Ask<'a> {
+    asked: &'a Asked<'a>,
+    give_up: Instant,
+    reasons: Reasons,
+}
+
+impl<'a> Ask<'a> {
+    /// The time there is to wait runs from now on.
+    pub(super) fn new(asked: &'a Asked<'a>) -> Self {
+        Self {
+            asked,
+            give_up: BootClock.now() + asked.wait().unwrap_or(PATIENCE),
+            reasons: Reasons::new(),
+        }
+    }
+
+    fn left(&self) -> Duration {
+        self.give_up.since(BootClock.now())
+    }
+
+    async fn explained<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = self.reasons.tell() => match never {},
+        }
+    }
+
+    /// A client of the servers.
+    pub(super) async fn connect(&self) -> Result<Client, LockError> {
+        let client = self.explained(self.look()).await?;
+        for warning in client.warnings() {
+            tracing::warn!("{warning}");
+        }
+        Ok(client)
+    }
+
+    /// Looks for the topology until it is found, or it is time to give up: once at least.
+    async fn look(&self) -> Result<Client, LockError> {
+        loop {
+            let left = self.left();
+            let builder = Client::builder().redis(self.asked.urls.clone());
+            match builder.connect_within(left.min(LOOK)).build().await {
+                Ok(client) => return Ok(client),
+                Err(error) if may_pass(&error) && !left.is_zero() => {
+                    self.reasons.set(Reason::Connecting(error.to_string()));
+                    sleep(left.min(LOOK_AGAIN)).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The lock.
+    pub(super) async fn acquire(&self, client: &Client) -> Result<Guard, LockError> {
+        let max = client.topology().constants.max_lease();
+        let lease = self.asked.lease(client);
+        if lease > max {
+            return Err(LockError::TtlTooLong { ttl: lease, max });
+        }
+        let acquired = self.explained(self.granted(client, lease)).await;
+        let wait = self.asked.wait().unwrap_or(PATIENCE);
+        acquired.map_err(|error| LockError::refused(error, wait))
+    }
+
+    async fn granted(&self, client: &Client, lease: Duration) -> Result<Guard, AcquireError> {
+        let reasons = self.reasons.clone();
+        let lock = client
+            .lock(self.asked.key())
+            .namespace(self.asked.namespace())
+            .lease(lease)
+            .on_wait(move |waiting| reasons.set(Reason::Waiting(waiting)));
+        let left = self.left();
+        match self.asked.wait() {
+            None => tokio::select! {
+                biased;
+                granted = lock.acquire() => granted,
+                error = self.reasons.nobody_answers(left) => Err(error),
+            },
+            Some(_) if left.is_zero() => lock.try_acquire().await,
+            Some(_) => lock.wait(left).acquire().await,
+        }
+    }
+}

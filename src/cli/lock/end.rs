@@ -1,0 +1,86 @@
+//! When the command has to be gone.
+
+use std::time::Duration;
+
+use nix::sys::{signal::Signal, wait::WaitStatus};
+use ringfence_client::{BootClock, Clock, Guard, Instant};
+
+use super::Group;
+
+/// SIGKILL comes this part of the lease before the deadline, ...
+const BEFORE_DEADLINE: u32 = 10;
+/// ... which is time enough for a process to be gone, and no more than that.
+const BEFORE_DEADLINE_BOUNDS: (Duration, Duration) =
+    (Duration::from_millis(10), Duration::from_secs(1));
+
+/// The command is told to end when this part of the lease is left.
+const NEAR: u32 = 3;
+
+/// How many looks there are in a lease at what is left of it.
+const LOOKS: u32 = 8;
+
+/// The time at which a group is killed, put off by every renewal of the lock it works under. The
+/// group's guardian is told, and keeps to it even if this process is stopped.
+#[derive(Debug)]
+pub(super) struct End<'a> {
+    pub(super) group: Group,
+    pub(super) guard: &'a Guard,
+    lease: Duration,
+    /// A while before the last deadline that was looked at.
+    pub(super) at: Instant,
+}
+
+impl<'a> End<'a> {
+    pub(super) fn new(group: Group, guard: &'a Guard, lease: Duration) -> Self {
+        Self {
+            group,
+            guard,
+            lease,
+            at: Instant::default(),
+        }
+    }
+
+    /// When to look again at what is left of the lease.
+    pub(super) fn next_look(&self) -> Instant {
+        let left = self.guard.remaining().saturating_sub(self.lease / NEAR);
+        BootClock.now() + left.min(self.lease / LOOKS)
+    }
+
+    /// Whether so little of the lease is left that the command is to end by itself; or the guardian
+    /// has ended it, as this process was stopped, and no renewal since then can help.
+    ///
+    /// [`Guard::danger`] would tell of the first renewal that failed: it is tried again, and a
+    /// shard that restarts costs one.
+    pub(super) fn is_near(&self) -> bool {
+        self.guard.remaining() <= self.lease / NEAR || BootClock.now() >= self.at
+    }
+
+    /// Moves the end to the present deadline.
+    pub(super) fn put_off(&mut self) {
+        let (least, most) = BEFORE_DEADLINE_BOUNDS;
+        let before = (self.lease / BEFORE_DEADLINE).clamp(least, most);
+        let deadline = self.guard.deadline().as_nanos();
+        self.set(Instant::from_nanos(
+            deadline.saturating_sub(before.as_nanos() as u64),
+        ));
+    }
+
+    /// Moves the end to `within` from now, if that is earlier.
+    pub(super) fn bring_forward(&mut self, within: Duration) {
+        self.set(self.at.min(BootClock.now() + within));
+    }
+
+    fn set(&mut self, at: Instant) {
+        if at != self.at {
+            self.at = at;
+            self.group.kill_at(at);
+        }
+    }
+
+    /// Whether the lock was lost, or the guardian killed the command while this process was
+    /// stopped, by the time that the command had `ended`.
+    pub(super) fn came(&self, ended: WaitStatus) -> bool {
+        let killed = matches!(ended, WaitStatus::Signaled(_, Signal::SIGKILL, _));
+        !self.guard.is_held() || (killed && BootClock.now() >= self.at)
+    }
+}

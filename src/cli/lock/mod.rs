@@ -1,0 +1,116 @@
+//! `ringfence lock`: a command runs while a lock is held.
+//!
+//! ```text
+//! shell ─► ringfence: asks, renews, passes signals on, ends the command before the lease ends
+//!             ├─► guardian: leads the command's process group; ends it if ringfence cannot
+//!             └─► CMD, in the guardian's group
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `args.rs` | what can be asked for |
+//! | `ask.rs` | connects and acquires |
+//! | `reasons.rs` | says on stderr why that takes so long |
+//! | `work.rs` | runs the command for as long as the lock is held |
+//! | `end.rs` | when the command has to be gone |
+//! | `keep.rs` | without a command: holds the lock until stdin closes |
+//! | `group.rs`, `guardian.rs` | the command's process group, and its leader |
+//! | `terminal.rs` | who is in the terminal's foreground |
+//! | `signals.rs`, `fate.rs` | signals that are passed on, and what becomes of the command |
+//! | `error.rs` | what can go wrong, and its exit code |
+
+mod args;
+mod ask;
+mod end;
+mod error;
+mod fate;
+mod group;
+mod guardian;
+mod keep;
+mod reasons;
+mod signals;
+mod terminal;
+mod work;
+
+use std::{process::ExitCode, time::Duration};
+
+use humantime::format_duration;
+use ringfence_client::{Client, Guard};
+use tokio::{runtime, time::timeout};
+
+pub(crate) use args::Args;
+use args::Asked;
+use ask::Ask;
+use error::LockError;
+use group::Group;
+pub(crate) use guardian::{NAME as GUARDIAN, run as guardian};
+use signals::Signals;
+
+use super::say;
+
+/// How long to wait, at the end, for the lock to be given back.
+const GIVE_BACK_WITHIN: Duration = Duration::from_secs(3);
+
+/// Runs the command while the lock is held; its exit code, or 128 and the signal it died by.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, LockError> {
+    let asked = args.check()?;
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let ran = runtime.block_on(hold(&asked));
+    // A name server that does not answer must not keep us.
+    runtime.shutdown_background();
+    ran
+}
+
+/// From the first question to the lock's release.
+async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
+    // What can fail before anything is held, first.
+    let group = match asked.args.command.is_empty() {
+        true => None,
+        false => Some(Group::start()?),
+    };
+    let mut signals = Signals::listen()?;
+    let ask = Ask::new(asked);
+    let client = tokio::select! {
+        biased;
+        signal = signals.next() => return Err(LockError::Interrupted(signal)),
+        connected = ask.connect() => connected?,
+    };
+    let acquired = tokio::select! {
+        biased;
+        signal = signals.next() => Err(LockError::Interrupted(signal)),
+        acquired = ask.acquire(&client) => acquired,
+    };
+    let guard = match acquired {
+        Ok(guard) => guard,
+        Err(error) => {
+            // What a request without an answer may have been granted.
+            let _ = timeout(GIVE_BACK_WITHIN, client.close()).await;
+            return Err(error);
+        }
+    };
+    let lease = asked.lease(&client);
+    let ran = match group {
+        Some(group) => work::run(asked, group, &guard, lease, &mut signals).await,
+        None => keep::until_closed(&guard, &mut signals).await,
+    };
+    let left = guard.remaining();
+    let given_back = give_back(&client, guard).await;
+    if !given_back && !matches!(ran, Err(LockError::Lost)) {
+        let left = format_duration(Duration::from_secs(left.as_secs() + 1));
+        say(&format!(
+            "the server does not answer: the lock ends with its lease, in {left}"
+        ));
+    }
+    ran
+}
+
+/// Releases the lock and waits until that is done, or is seen to fail; which of them it was.
+async fn give_back(client: &Client, guard: Guard) -> bool {
+    let given_back = timeout(GIVE_BACK_WITHIN, async {
+        guard.release().await;
+        client.close().await
+    });
+    matches!(given_back.await, Ok(0))
+}

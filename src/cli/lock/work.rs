@@ -1,0 +1,189 @@
+//! Runs the command for as long as the lock is held.
+
+use std::{
+    ffi::OsStr,
+    io,
+    os::unix::ffi::OsStrExt,
+    process::{Command, ExitCode},
+    time::Duration,
+};
+
+use nix::{
+    sys::{
+        signal::{Signal, kill},
+        wait::WaitStatus,
+    },
+    unistd::{Pid, getpgid},
+};
+use ringfence_client::{BootClock, Clock, Guard, Instant};
+use ringfence_coordinator::clock::sleep_until;
+
+use super::{
+    Group, LockError, Signals,
+    args::Asked,
+    end::End,
+    fate::{Event, Fate},
+    terminal::{self, Foreground},
+};
+
+/// After a certain loss the command has this long to end by itself: somebody else may hold the lock
+/// already.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Runs the command; answers its exit code.
+pub(super) async fn run(
+    asked: &Asked<'_>,
+    group: Group,
+    guard: &Guard,
+    lease: Duration,
+    signals: &mut Signals,
+) -> Result<ExitCode, LockError> {
+    let mut fate = Fate::listen()?;
+    let mut command = command(asked, guard);
+    // Both before the command starts: it never finds itself in the background, or unguarded.
+    let foreground = Foreground::lend(group.id());
+    let mut end = End::new(group, guard, lease);
+    end.put_off();
+    let spawned = end.group.spawn(&mut command);
+    let child = spawned.map_err(|error| LockError::not_started(&asked.args.command[0], error))?;
+    let mut work = Work {
+        end,
+        child,
+        foreground,
+        course: Course::Held,
+    };
+    let ended = work.supervise(&mut fate, signals).await?;
+    work.come_to(ended)
+}
+
+/// The command with its environment, not started.
+fn command(asked: &Asked<'_>, guard: &Guard) -> Command {
+    let [program, arguments @ ..] = &asked.args.command[..] else {
+        unreachable!("there is a group because there is a command")
+    };
+    let expires_at = BootClock.unix() + guard.remaining();
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env("RINGFENCE_KEY", OsStr::from_bytes(asked.key()))
+        .env("RINGFENCE_TOKEN", guard.token().to_string())
+        .env("RINGFENCE_EXPIRES_AT", expires_at.as_millis().to_string());
+    command
+}
+
+/// What is to become of the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// It may go on.
+    Held,
+    /// It was told to end, and will be killed.
+    Ending,
+    /// It was killed.
+    Killed,
+}
+
+/// A command under way.
+struct Work<'a> {
+    end: End<'a>,
+    child: Pid,
+    foreground: Option<Foreground>,
+    course: Course,
+}
+
+impl Work<'_> {
+    /// Renewals go on meanwhile; answers how the command ended.
+    ///
+    /// A renewal that failed is no reason to end it: it is tried again, and mostly succeeds. What
+    /// counts is what is left of the lease.
+    async fn supervise(
+        &mut self,
+        fate: &mut Fate,
+        signals: &mut Signals,
+    ) -> io::Result<WaitStatus> {
+        loop {
+            tokio::select! {
+                biased;
+                event = fate.of(self.child) => match event? {
+                    Event::Ended(status) => return Ok(status),
+                    Event::Stopped => self.stop(),
+                    Event::GoOn => self.go_on(),
+                },
+                signal = signals.next() => self.signal(signal),
+                () = self.end.guard.lost(), if self.course == Course::Held => {
+                    self.end.bring_forward(LAST_WORDS);
+                    self.terminate();
+                }
+                () = sleep_until(&BootClock, self.next_look()) => self.look(),
+            }
+        }
+    }
+
+    fn next_look(&self) -> Instant {
+        match self.course {
+            Course::Held => self.end.next_look(),
+            Course::Ending => self.end.at,
+            Course::Killed => Instant::from_nanos(u64::MAX),
+        }
+    }
+
+    fn look(&mut self) {
+        match self.course {
+            Course::Held if self.end.is_near() => self.terminate(),
+            Course::Held => self.end.put_off(),
+            Course::Ending | Course::Killed => {
+                self.signal(Signal::SIGKILL);
+                self.course = Course::Killed;
+            }
+        }
+    }
+
+    /// Asks the command to end; there is no way back.
+    fn terminate(&mut self) {
+        self.course = Course::Ending;
+        self.signal(Signal::SIGTERM);
+        // One that is stopped could not heed it.
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// Sends `signal` to the group, and to a command that left it, as an interactive shell does.
+    fn signal(&self, signal: Signal) {
+        self.end.group.signal(signal);
+        if getpgid(Some(self.child)) != Ok(self.end.group.id()) {
+            let _ = kill(self.child, signal);
+        }
+    }
+
+    /// The command was stopped. At a terminal the job is stopped as a whole, for its shell to see;
+    /// elsewhere whoever stopped the command will know what to do.
+    fn stop(&mut self) {
+        let had_foreground = self.foreground.take().is_some();
+        if terminal::is_there() {
+            // Returns when the shell lets the job go on; at once where there is no such shell.
+            let _ = kill(Pid::from_raw(0), Signal::SIGTSTP);
+        }
+        if had_foreground {
+            self.go_on();
+        }
+    }
+
+    fn go_on(&mut self) {
+        if self.foreground.is_none() {
+            self.foreground = Foreground::lend(self.end.group.id());
+        }
+        self.signal(Signal::SIGCONT);
+    }
+
+    /// What the command, having `ended`, came to. What it left behind in its group goes on, unless
+    /// the lock was lost.
+    fn come_to(self, ended: WaitStatus) -> Result<ExitCode, LockError> {
+        if self.course != Course::Held || self.end.came(ended) {
+            return Err(LockError::Lost);
+        }
+        self.end.group.leave();
+        match ended {
+            WaitStatus::Exited(_, code) => Ok(ExitCode::from(code as u8)),
+            WaitStatus::Signaled(_, signal, _) => Err(LockError::Killed(signal)),
+            other => unreachable!("{other:?} is no end"),
+        }
+    }
+}

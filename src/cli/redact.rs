@@ -1,0 +1,60 @@
+//! What is shown of a command line: an argument may be a URL with a password.
+
+/// `text` without the credentials that any of `arguments` holds, whatever characters they have.
+pub(super) fn redacted(text: &str, arguments: impl IntoIterator<Item = String>) -> String {
+    let mut secrets: Vec<(String, String)> = arguments
+        .into_iter()
+        .flat_map(|argument| parts(&argument))
+        .filter_map(|part| Some((without_credentials(&part)?, part)))
+        .collect();
+    // A list before its members: what is left of it afterwards would match none.
+    secrets.sort_by_key(|(_, part)| std::cmp::Reverse(part.len()));
+    let mut shown = text.to_owned();
+    for (without, part) in secrets {
+        shown = shown.replace(&part, &without);
+    }
+    shown
+}
+
+/// An argument as an error may repeat it: whole, its value alone, or one of a list.
+fn parts(argument: &str) -> Vec<String> {
+    let values = argument.split(',').map(str::to_owned);
+    let value = argument.split_once('=').map(|(_, value)| value.to_owned());
+    values.chain(value).chain([argument.to_owned()]).collect()
+}
+
+/// `url` with what stands between `//` and the last `@` left out, if anything does.
+fn without_credentials(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("//")?;
+    let (_, host) = rest.rsplit_once('@')?;
+    Some(format!("{scheme}//{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_left_out_whatever_characters_they_have() {
+        for (argument, shown) in [
+            ("redis://coin:p@ss@db:1", "'redis://db:1' // a@b"),
+            ("redis://coin:p'a \"ss@db:1", "'redis://db:1' // a@b"),
+            ("rediss://:s3,cret@db", "'rediss://db' // a@b"),
+            ("--redus=redis://c:p@db", "'--redus=redis://db' // a@b"),
+            ("redis://db:1", "'redis://db:1' // a@b"),
+        ] {
+            let text = format!("'{argument}' // a@b");
+            assert_eq!(redacted(&text, [argument.to_owned()]), shown);
+        }
+    }
+
+    #[test]
+    fn a_value_may_be_shown_alone() {
+        let argument = "--redis=redis://a:b@c,redis://d:e@f".to_owned();
+        let text = "invalid: redis://d:e@f, redis://a:b@c,redis://d:e@f";
+        let shown = redacted(text, [argument]);
+        for secret in ["a:b", "d:e"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}
