@@ -1,7 +1,7 @@
 //! A sharded lock coordinator: one holder, rising fencing tokens, no lost coin.
 //!
-//! This is the library; the binary of the same name founds topologies and shows what the locks do:
-//! `ringfence demo`.
+//! This is the library; the binary of the same name founds topologies, runs commands under locks
+//! (`ringfence lock`), and shows what the locks do (`ringfence demo`).
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
