@@ -325,3 +325,22 @@ fn help_and_version_are_no_errors() {
         assert!(!shown.stdout.is_empty());
     }
 }
+
+#[tokio::test]
+async fn whoever_stops_reading_breaks_nothing() {
+    let servers = Servers::spawn(1).await;
+    ring("init", &servers.urls(), &["--servers-are-new"]);
+    let mut shown = std::process::Command::new(env!("CARGO_BIN_EXE_ringfence"))
+        .args(["ring", "status", "--redis", &servers.urls()[0]])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(shown.stdout.take());
+    let ended = shown.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(
+        ended.status.success() && !told.contains("panicked"),
+        "{told}"
+    );
+}

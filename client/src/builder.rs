@@ -29,6 +29,7 @@ pub struct Builder {
     pub(crate) constants: Constants,
     pub(crate) servers_are_new: bool,
     pub(crate) topology_at: Option<String>,
+    pub(crate) existing_topology: bool,
     pub(crate) connect_within: Option<Duration>,
 }
 
@@ -82,6 +83,7 @@ impl Default for Builder {
             constants: Constants::default(),
             servers_are_new: false,
             topology_at: None,
+            existing_topology: false,
             connect_within: None,
         }
     }
@@ -148,6 +150,13 @@ impl Builder {
     /// If a topology is founded, its record is kept on the server at `url` instead of on a shard.
     pub fn topology_at(mut self, url: &str) -> Self {
         self.topology_at = Some(url.into());
+        self
+    }
+
+    /// Only for a topology that is there already: none is founded. Where there is none, the build
+    /// fails with [`TopologyError::Absent`](crate::TopologyError::Absent).
+    pub fn existing_topology(mut self, existing: bool) -> Self {
+        self.existing_topology = existing;
         self
     }
 

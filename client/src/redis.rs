@@ -54,6 +54,7 @@ pub(crate) async fn build(
         .map(str::parse::<Address>)
         .transpose()?;
     let mut founding = Founding {
+        allowed: !builder.existing_topology,
         constants: builder.constants,
         home,
         ..Founding::default()

@@ -10,6 +10,7 @@ mod table;
 use std::{
     env,
     error::Error,
+    fmt::Display,
     io::{self, IsTerminal, Write},
     process::ExitCode,
 };
@@ -93,6 +94,14 @@ impl Failure {
     fn new(code: u8, error: impl Error + 'static) -> Self {
         let error = Box::new(error);
         Self { code, error }
+    }
+}
+
+/// Prints to stdout. Whoever reads it may stop reading: that is no failure.
+fn show(what: impl Display) -> io::Result<()> {
+    match write!(io::stdout(), "{what}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 

@@ -18,6 +18,7 @@ use ringfence_coordinator::{
 use super::{
     FAILED, USAGE,
     seeds::{Seeds, SeedsError},
+    show,
 };
 use recover::Recover;
 pub(super) use status::fair_share;
@@ -101,6 +102,8 @@ pub(crate) enum RingError {
     Build(#[from] BuildError),
     #[error("cannot start a runtime")]
     Runtime(#[from] std::io::Error),
+    #[error("cannot write to stdout")]
+    Unshown(#[source] std::io::Error),
 }
 
 impl RingError {
@@ -123,15 +126,13 @@ pub(crate) fn run(command: &Command) -> Result<(), RingError> {
         Command::Status(show) => (runtime.block_on(show.look())?, show.json),
         Command::Recover(recover) => (runtime.block_on(recover.run())?, recover.json),
     };
-    if json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&status).expect("numbers, texts and lists")
-        );
+    let shown = if json {
+        let object = serde_json::to_string_pretty(&status);
+        show(object.expect("numbers, texts and lists") + "\n")
     } else {
-        print!("{status}");
-    }
-    Ok(())
+        show(status)
+    };
+    shown.map_err(RingError::Unshown)
 }
 
 impl Init {
@@ -171,10 +172,12 @@ impl Init {
 impl ShowStatus {
     /// Looks, and founds nothing.
     async fn look(&self) -> Result<Status, RingError> {
-        let urls = self.seeds.urls()?;
-        join(&urls, look()).await?;
-        let client = Client::builder().redis(urls).build().await?;
-        Ok(Status::of(&client, Done::Looked).await)
+        let client = Client::builder().redis(self.seeds.urls()?);
+        let client = client.existing_topology(true).connect_within(ASK_WITHIN);
+        match client.build().await {
+            Err(BuildError::Topology(TopologyError::Absent)) => Err(RingError::None),
+            client => Ok(Status::of(&client?, Done::Looked).await),
+        }
     }
 }
 

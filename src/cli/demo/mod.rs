@@ -47,6 +47,8 @@ use stage::Stage;
 use worker::{Shared, Tally, WorkError, Worker};
 use zipf::Zipf;
 
+use crate::cli::show;
+
 /// Why there is nothing to report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
@@ -73,6 +75,8 @@ pub(crate) enum DemoError {
     Interrupted,
     #[error("cannot start a runtime")]
     Runtime(#[from] io::Error),
+    #[error("cannot write to stdout")]
+    Unshown(#[source] io::Error),
 }
 
 /// Runs the demo and prints what came of it. Exit code 1 if a coin was lost.
@@ -82,13 +86,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, DemoError> {
     let drawn = || u64::from(rand::make_rng::<StdRng>().random::<u32>());
     let seed = args.seed.unwrap_or_else(drawn);
     let report = runtime(time)?.block_on(demonstrate(args, time, seed))?;
-    if args.json {
+    let lost = u8::from(!report.audit.ok);
+    let shown = if args.json {
         let object = serde_json::to_string_pretty(&report);
-        println!("{}", object.expect("numbers, texts and lists"));
+        show(object.expect("numbers, texts and lists") + "\n")
     } else {
-        print!("{report}");
-    }
-    Ok(ExitCode::from(u8::from(!report.audit.ok)))
+        show(report)
+    };
+    shown.map_err(DemoError::Unshown)?;
+    Ok(ExitCode::from(lost))
 }
 
 fn runtime(time: Time) -> io::Result<Runtime> {
