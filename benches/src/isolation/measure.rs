@@ -61,9 +61,9 @@ pub(crate) struct Window {
     /// Nanoseconds.
     pub(crate) pairs: Histogram<u64>,
     pub(crate) pairs_failed: usize,
-    /// Nanoseconds from send to answer.
+    /// Nanoseconds from when they were sent, or due, to the answer.
     pub(crate) renewals: Histogram<u64>,
-    /// Nanoseconds between two renewals of a lock, at most.
+    /// Nanoseconds from a renewal to the answer of the next, at most.
     pub(crate) renewed_after_max: u64,
 }
 
@@ -132,7 +132,7 @@ impl Window {
             }
         }
         for renewal in renewals {
-            if renewal.shard != without && within(renewal.seen) {
+            if renewal.shard != without && within(renewal.due) {
                 window.renewals.saturating_record(nanos(renewal.latency));
                 window.renewed_after_max = window.renewed_after_max.max(nanos(renewal.age));
             }

@@ -14,15 +14,18 @@ use crate::Failure;
 /// How often guards are looked at: what a latency is exact to.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// The part of its lease after which a lock is renewed, at the latest.
+const DUE: (u32, u32) = (3, 10);
+
 /// A renewal that was answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renewal {
     pub(crate) shard: usize,
-    /// When it was seen to be answered.
-    pub(crate) seen: Instant,
-    /// From when it left.
+    /// When it left; or when it was to, at the latest, if an earlier one was not answered.
+    pub(crate) due: Instant,
+    /// From then to its answer.
     pub(crate) latency: Duration,
-    /// From when the renewal before it left.
+    /// From when the renewal before it left to its answer.
     pub(crate) age: Duration,
 }
 
@@ -68,7 +71,7 @@ impl Held {
     }
 }
 
-/// Sees a renewal's answer by the deadline it moves, and counts back from there.
+/// Sees a renewal's answer by the deadline it moves, which counts from when it was sent.
 async fn watch_over(
     guards: Arc<Vec<(usize, Guard)>>,
     lease: Duration,
@@ -84,12 +87,14 @@ async fn watch_over(
             if deadline == *known {
                 continue;
             }
-            let latency = believed.saturating_sub(guard.remaining());
+            let since_sent = believed.saturating_sub(guard.remaining());
+            let age = deadline.since(*known) + since_sent;
+            let latency = since_sent.max(age.saturating_sub(lease * DUE.0 / DUE.1));
             let renewal = Renewal {
                 shard: *shard,
-                seen: now(),
+                due: now() - latency,
                 latency,
-                age: deadline.since(*known),
+                age,
             };
             *known = deadline;
             if renewals.send(renewal).is_err() {
