@@ -1,15 +1,23 @@
-//! After everything was put right, every key that was ever asked for is granted again, soon.
+//! After everything was put right, every key that was ever asked for is granted again, soon; and
+//! nothing that a living process asks for is without an end for long, whatever is being done.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use super::{Grants, Rule, Violation, violation::seconds};
-use crate::history::{Fault, History, Kind, Phase};
+use crate::history::{Event, Fault, History, Kind, Phase};
 
 /// Two leases (a ghost, or a dead holder, and a grace), the longest pauses between attempts, and
 /// what a busy machine may take for all that.
 pub const WITHIN: Duration = Duration::from_secs(20);
 
 pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
+    [not_granted(history, grants), without_an_end(history)].concat()
+}
+
+fn not_granted(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
     let healed = history
         .events
         .iter()
@@ -36,4 +44,32 @@ pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
         Violation::new(Rule::Liveness, key, what, [healed])
     };
     never.map(violation).collect()
+}
+
+/// What took longer than anything may, stops of its process included; or takes so long already.
+fn without_an_end(history: &History) -> Vec<Violation> {
+    let asked = |event: &&Event| matches!(event.deed.kind, Kind::Acquire | Kind::Release);
+    let (mut open, mut ended): (HashMap<(u32, u64), &Event>, Vec<_>) = Default::default();
+    for event in history.events.iter().filter(asked) {
+        let id = (event.process, event.deed.op);
+        if event.deed.phase == Phase::Invoke {
+            open.insert(id, event);
+        } else if let Some(begun) = open.remove(&id) {
+            ended.push((begun, event.t_ns));
+        }
+    }
+    let now = history.events.last().map_or(0, |event| event.t_ns);
+    let still_open = open.into_values().map(|begun| (begun, now));
+    let long = ended
+        .into_iter()
+        .chain(still_open)
+        .filter(|(begun, until)| u128::from(until - begun.t_ns) > WITHIN.as_nanos());
+    let violation = |(begun, until): (&Event, u64)| {
+        let key = begun.deed.key.as_deref().unwrap_or_default();
+        let (from, until) = (seconds(begun.t_ns), seconds(until));
+        let process = begun.process;
+        let what = format!("process {process} asked at {from} and had no answer by {until}");
+        Violation::new(Rule::Liveness, key, what, [begun])
+    };
+    long.map(violation).collect()
 }

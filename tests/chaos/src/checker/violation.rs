@@ -23,7 +23,7 @@ pub enum Rule {
     Resurrection,
     /// Nobody is told before the deadline that the lock is not theirs.
     Loss,
-    /// Once everything is put right, every key is granted again.
+    /// Every question has an answer; once everything is put right, every key is granted again.
     Liveness,
     /// Enough happened for all of this to mean something.
     Minima,
@@ -40,7 +40,7 @@ impl fmt::Display for Rule {
             Self::Order => "token order",
             Self::Resurrection => "no resurrection",
             Self::Loss => "no spurious loss",
-            Self::Liveness => "liveness after healing",
+            Self::Liveness => "liveness",
             Self::Minima => "not vacuous",
         })
     }

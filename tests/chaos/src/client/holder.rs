@@ -36,6 +36,10 @@ pub struct Asked {
 
 impl Holder {
     /// Asks for `key` once, or for as long as `wait`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the acquisition, and records that.
     pub async fn acquire(&self, key: &str, wait: Option<Duration>) -> Option<Asked> {
         let invoked = Deed {
             key: Some(key.to_owned()),
@@ -44,11 +48,13 @@ impl Holder {
             ..Deed::invoke(self.recorder.next_op(), Kind::Acquire)
         };
         self.recorder.record(invoked.clone());
+        let abandoned = Abandoned(&self.recorder, Some(invoked.clone()));
         let lock = self.client.lock(key).lease(self.lease);
         let asked = match wait {
             Some(wait) => lock.wait(wait).acquire().await,
             None => lock.try_acquire().await,
         };
+        abandoned.not();
         let guard = match asked {
             Ok(guard) => guard,
             Err(error) => {
@@ -159,6 +165,27 @@ impl Holder {
     fn shard_of(&self, key: &str) -> Option<String> {
         let shard = self.client.shard_of(&Namespace::default(), key).ok()?;
         Some(shard.to_string())
+    }
+}
+
+/// Records, when it is dropped, that this acquisition was.
+struct Abandoned<'a>(&'a Recorder, Option<Deed>);
+
+impl Abandoned<'_> {
+    fn not(mut self) {
+        self.1 = None;
+    }
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let Some(invoked) = self.1.take() {
+            self.0.record(Deed {
+                phase: Phase::Info,
+                reason: Some("abandoned".into()),
+                ..invoked
+            });
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use ringfence_chaos::{
     history::History,
 };
 
-const SEEDS: std::ops::Range<u64> = 0..300;
+const SEEDS: std::ops::Range<u64> = 0..200;
 
 /// What each generated history has at least.
 fn minima() -> Minima {
@@ -118,5 +118,7 @@ each_fires_its_rule! {
     release_answered_not_there => Loss;
     renewal_answered_lost => Loss;
     nobody_granted_after_healing => Liveness;
+    asked_without_an_answer => Liveness;
+    answered_much_too_late => Liveness;
     no_grants_during_faults => Minima;
 }

@@ -277,25 +277,47 @@ pub(crate) fn nobody_granted_after_healing(history: &History) -> Option<History>
     }))
 }
 
+/// The first refusal, in a history that goes on for long enough.
+fn early_refusal(history: &History) -> Option<Event> {
+    let refused =
+        |event: &&Event| event.deed.kind == Kind::Acquire && event.deed.phase == Phase::Fail;
+    let refusal = history.events.iter().find(refused)?;
+    let goes_on = history.events.last()?.t_ns - refusal.t_ns > 21_000 * MS;
+    goes_on.then(|| refusal.clone())
+}
+
+pub(crate) fn asked_without_an_answer(history: &History) -> Option<History> {
+    let refusal = early_refusal(history)?;
+    Some(without(history, |event| *event == refusal))
+}
+
+pub(crate) fn answered_much_too_late(history: &History) -> Option<History> {
+    let refusal = early_refusal(history)?;
+    Some(changed(history, |event| {
+        if *event == refusal {
+            event.t_ns += 20_500 * MS;
+        }
+    }))
+}
+
 pub(crate) fn no_grants_during_faults(history: &History) -> Option<History> {
     let mut begun: Vec<&Event> = Vec::new();
-    let mut gone: HashSet<&str> = HashSet::new();
+    let (mut nonces, mut ops): (HashSet<&str>, HashSet<_>) = Default::default();
     for event in &history.events {
         match (event.deed.kind, event.deed.phase) {
             (Kind::Nemesis, Phase::Invoke) => begun.push(event),
             (Kind::Nemesis, _) => begun.retain(|begun| begun.deed.op != event.deed.op),
             (Kind::Acquire, Phase::Ok) if !begun.is_empty() => {
-                gone.extend(event.deed.nonce.as_deref());
+                nonces.extend(event.deed.nonce.as_deref());
+                ops.insert((event.process, event.deed.op));
             }
             _ => {}
         }
     }
     Some(without(history, |event| {
-        event
-            .deed
-            .nonce
-            .as_deref()
-            .is_some_and(|nonce| gone.contains(nonce))
+        let of_grant = event.deed.nonce.as_deref();
+        of_grant.is_some_and(|nonce| nonces.contains(nonce))
+            || ops.contains(&(event.process, event.deed.op))
             || event.deed.answer == Some(Answer::Rejected)
     }))
 }
