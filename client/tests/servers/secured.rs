@@ -21,12 +21,17 @@ async fn certificates_and_the_rights_that_the_readme_lists_are_enough() {
     // What the record says of the other server is enough to reach it: certificates are one's own.
     let client = builder(&urls[..1]).build().await.unwrap();
     assert_eq!(client.topology(), founder.topology());
+    let mut guards = Vec::new();
     for index in 0..10 {
         let key = format!("key/{index}");
-        let lock = client.lock(&key).lease(SECOND / 5);
-        let guard = lock.try_acquire().await.unwrap();
-        sleep(SECOND / 10).await;
-        assert!(founder.lock(&key).inspect().await.unwrap().is_some());
+        let lock = client.lock(&key).lease(2 * SECOND).wait(10 * SECOND);
+        guards.push((lock.acquire().await.unwrap(), key));
+    }
+    // Renewed meanwhile.
+    sleep(3 * SECOND).await;
+    for (guard, key) in guards {
+        let found = founder.lock(&key).inspect().await.unwrap();
+        assert_eq!(found.map(|found| found.token), Some(guard.token()));
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
     }
     let shards = client.shards().await;

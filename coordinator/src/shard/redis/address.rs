@@ -1,12 +1,17 @@
 //! Where a server is, without telling its password.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, io, pin::Pin, str::FromStr};
 
 use redis::{
-    ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, io::tcp::TcpSettings,
+    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
+    ProtocolVersion, RedisResult, aio::MultiplexedConnection,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
 };
 
-use super::tls;
+use super::tls::Tls;
 
 /// A server's URL: `redis://[user[:password]@]host[:port][/db]`, `rediss://` for TLS, or
 /// `unix:///path`.
@@ -20,8 +25,12 @@ use super::tls;
 #[derive(Clone)]
 pub struct Address {
     info: ConnectionInfo,
+    tls: Option<Tls>,
     shown: String,
 }
+
+/// What moves the bytes of a connection, for as long as it is polled; done once that has ended.
+pub type Pump = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Why a URL was refused. It never repeats the URL, which may hold a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,9 +38,47 @@ pub struct Address {
 pub struct AddressError(String);
 
 impl Address {
-    /// What is connected to, for connections of one's own with the redis crate.
-    pub fn info(&self) -> &ConnectionInfo {
-        &self.info
+    /// Opens a connection and logs in; also for connections of one's own.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached, or does not let us in.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes what was opened.
+    pub async fn open(
+        &self,
+        config: AsyncConnectionConfig,
+    ) -> RedisResult<(MultiplexedConnection, Pump)> {
+        match (self.info.addr(), &self.tls) {
+            (ConnectionAddr::Tcp(host, port), _) => {
+                self.log_in(tcp(host, *port).await?, config).await
+            }
+            (ConnectionAddr::TcpTls { host, port, .. }, Some(tls)) => {
+                let stream = tls.over(host, tcp(host, *port).await?).await?;
+                self.log_in(stream, config).await
+            }
+            (ConnectionAddr::Unix(path), _) => {
+                self.log_in(UnixStream::connect(path).await?, config).await
+            }
+            _ => Err((
+                ErrorKind::InvalidClientConfig,
+                "an address of no known kind",
+            )
+                .into()),
+        }
+    }
+
+    async fn log_in(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        config: AsyncConnectionConfig,
+    ) -> RedisResult<(MultiplexedConnection, Pump)> {
+        let settings = self.info.redis_settings();
+        let opened = MultiplexedConnection::new_with_config(settings, stream, config);
+        let (connection, pump) = opened.await?;
+        Ok((connection, Box::pin(pump)))
     }
 
     /// The address, without credentials.
@@ -46,20 +93,21 @@ impl Address {
     ///
     /// [`AddressError`].
     pub fn sibling(&self, shown: &str) -> Result<Self, AddressError> {
-        let other: Self = shown.parse()?;
+        let (info, shown) = parse(shown)?;
         let mine = self.info.redis_settings();
-        let mut settings = other.info.redis_settings().clone();
+        let mut settings = info.redis_settings().clone();
         if let Some(username) = mine.username() {
             settings = settings.set_username(username);
         }
         if let Some(password) = mine.password() {
             settings = settings.set_password(password);
         }
-        let addr = tls::sibling(self.info.addr(), other.info.addr());
-        Ok(Self {
-            info: other.info.set_addr(addr).set_redis_settings(settings),
-            shown: other.shown,
-        })
+        let tls = match (info.addr(), &self.tls) {
+            (ConnectionAddr::TcpTls { .. }, Some(tls)) => Some(tls.clone()),
+            (addr, _) => Tls::of(&shown, addr).map_err(AddressError)?,
+        };
+        let info = info.set_redis_settings(settings);
+        Ok(Self { info, tls, shown })
     }
 }
 
@@ -67,17 +115,26 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(url: &str) -> Result<Self, Self::Err> {
-        let info = tls::connection_info(url).map_err(AddressError)?;
-        let settings: RedisConnectionInfo = info
-            .redis_settings()
-            .clone()
-            .set_protocol(ProtocolVersion::RESP3);
-        let shown = show(info.addr(), settings.db());
-        let info = info
-            .set_redis_settings(settings)
-            .set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        Ok(Self { info, shown })
+        let (info, shown) = parse(url)?;
+        let tls = Tls::of(url, info.addr()).map_err(AddressError)?;
+        Ok(Self { info, tls, shown })
     }
+}
+
+/// What `url` says to connect to and to log in as, and how that is shown.
+fn parse(url: &str) -> Result<(ConnectionInfo, String), AddressError> {
+    let refused = |error: redis::RedisError| AddressError(error.to_string());
+    let info = url.into_connection_info().map_err(refused)?;
+    let settings = info.redis_settings().clone();
+    let settings = settings.set_protocol(ProtocolVersion::RESP3);
+    let shown = show(info.addr(), settings.db());
+    Ok((info.set_redis_settings(settings), shown))
+}
+
+async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 fn show(address: &ConnectionAddr, db: i64) -> String {
@@ -148,6 +205,8 @@ mod tests {
             ("rediss://a?ca=/nowhere/ca.pem", "ca=/nowhere/ca.pem"),
             ("rediss://a?cert=/etc/hostname", "go together"),
             ("rediss://a?key=/nowhere/key.pem", "key=/nowhere/key.pem"),
+            ("rediss://a?ca=/etc/hostname", "ca: no certificate"),
+            ("rediss://a#insecure", "always"),
         ] {
             let error = url.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains(named), "{url}: {error}");

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use address::{Address, AddressError};
+pub use address::{Address, AddressError, Pump};
 pub(crate) use connection::{Connection, Server, evalsha};
 pub(crate) use error::classify;
 #[cfg(test)]

@@ -1,68 +1,101 @@
-//! Certificates for `rediss://`: the system's, or those in files that the URL names.
+//! TLS: whom we trust, and what we show of ourselves.
 
-use std::{collections::HashMap, fs};
+use std::{collections::HashMap, fs, io, sync::Arc};
 
-use redis::{
-    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, TlsCertificates,
+use redis::ConnectionAddr;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// The names of the files' query parameters: of the authority, of our own certificate, and its key.
+/// The names of the files' query parameters: of the authorities, of our own certificate, and its
+/// key.
 const FILES: [&str; 3] = ["ca", "cert", "key"];
 
-/// What `url` says to connect to, with the certificates it names. In words, why it cannot be.
-pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, String> {
-    let info = url
-        .into_connection_info()
-        .map_err(|error| error.to_string())?;
-    let url = redis::parse_redis_url(url).ok_or("not a URL")?;
-    let query: HashMap<_, _> = url.query_pairs().collect();
-    let files = FILES.map(|name| query.get(name).map(|path| read(name, path)));
-    if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
-        return match files {
-            [None, None, None] => Ok(info),
-            _ => Err("ca, cert and key are for rediss://".into()),
+/// What is trusted and what is shown, read once for all connections.
+#[derive(Clone)]
+pub(super) struct Tls(Arc<ClientConfig>);
+
+impl Tls {
+    /// What `url`, of a server at `addr`, says; nothing if it is not spoken to over TLS. In words,
+    /// why that cannot be.
+    pub(super) fn of(url: &str, addr: &ConnectionAddr) -> Result<Option<Self>, String> {
+        let url = redis::parse_redis_url(url).ok_or("not a URL")?;
+        let query: HashMap<_, _> = url.query_pairs().collect();
+        let files = FILES.map(|name| query.get(name).map(|path| read(name, path)));
+        let ConnectionAddr::TcpTls { insecure, .. } = addr else {
+            return match files {
+                [None, None, None] => Ok(None),
+                _ => Err("ca, cert and key are for rediss://".into()),
+            };
         };
+        if *insecure {
+            return Err("certificates are checked always: use ca=".into());
+        }
+        let [ca, cert, key] = files.map(Option::transpose);
+        let shown = match (cert?, key?) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some((certificates("cert", &cert)?, private(&key)?)),
+            _ => return Err("cert and key go together".into()),
+        };
+        let trusted = match ca? {
+            Some(ca) => certificates("ca", &ca)?,
+            None => rustls_native_certs::load_native_certs().certs,
+        };
+        let mut roots = RootCertStore::empty();
+        let (added, _) = roots.add_parsable_certificates(trusted);
+        if added == 0 {
+            return Err("no authority to trust: install ca-certificates, or use ca=".into());
+        }
+        let config = config(roots, shown).map_err(|error| error.to_string())?;
+        Ok(Some(Self(Arc::new(config))))
     }
-    // A process that has chosen another provider keeps it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let [ca, cert, key] = files.map(Option::transpose);
-    let client_tls = match (cert?, key?) {
-        (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig {
-            client_cert,
-            client_key,
-        }),
-        (None, None) => None,
-        _ => return Err("cert and key go together".into()),
-    };
-    let certificates = TlsCertificates {
-        client_tls,
-        root_cert: ca?,
-    };
-    let client = Client::build_with_tls(info, certificates).map_err(|error| error.to_string())?;
-    Ok(client.get_connection_info().clone())
+
+    /// Shakes hands with `host` over `stream`.
+    pub(super) async fn over(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let host = ServerName::try_from(host.to_owned());
+        let host = host.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        TlsConnector::from(self.0.clone())
+            .connect(host, stream)
+            .await
+    }
+}
+
+/// Our certificate, the ones that vouch for it, and its key.
+type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn config(roots: RootCertStore, shown: Option<Shown>) -> Result<ClientConfig, rustls::Error> {
+    // Named, not the process's: that is the user's to choose.
+    let provider = Arc::new(ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots);
+    match shown {
+        Some((certificates, key)) => config.with_client_auth_cert(certificates, key),
+        None => Ok(config.with_no_client_auth()),
+    }
 }
 
 fn read(name: &str, path: &str) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("{name}={path}: {error}"))
 }
 
-/// `other`, with the certificates of `mine`.
-pub(super) fn sibling(mine: &ConnectionAddr, other: &ConnectionAddr) -> ConnectionAddr {
-    match (mine, other) {
-        (
-            ConnectionAddr::TcpTls { tls_params, .. },
-            ConnectionAddr::TcpTls {
-                host,
-                port,
-                insecure,
-                ..
-            },
-        ) => ConnectionAddr::TcpTls {
-            host: host.clone(),
-            port: *port,
-            insecure: *insecure,
-            tls_params: tls_params.clone(),
-        },
-        _ => other.clone(),
+fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => Err(format!("{name}: no certificate in it")),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(format!("{name}: {error}")),
     }
+}
+
+fn private(pem: &[u8]) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(pem).map_err(|error| format!("key: {error}"))
 }

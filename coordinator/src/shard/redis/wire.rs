@@ -4,80 +4,42 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
-    pin::{Pin, pin},
+    pin::pin,
     task::{Context, Poll, ready},
 };
 
 use redis::{
-    AsyncConnectionConfig, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, Pipeline, RedisResult,
-    Value, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Value,
+    aio::MultiplexedConnection,
 };
-use tokio::net::TcpStream;
 
-use super::RedisOptions;
+use super::{RedisOptions, address::Pump};
 
 /// Requests the connection's own queue takes. A link sends one batch at a time.
 const PIPELINE_BUFFER: usize = 64;
 
-/// What moves bytes between the connection's queue and the socket.
-enum Pump {
-    /// Whoever waits for an answer.
-    Waiter(Pin<Box<dyn Future<Output = ()> + Send>>),
-    /// A task of the redis crate's: over TLS and Unix sockets.
-    Task,
-    /// Nothing any more.
-    Ended,
-}
-
-impl Pump {
-    /// Moves what can be moved. Ready once the connection has ended, and whenever asked again.
-    fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        match self {
-            Self::Waiter(moving) => ready!(moving.as_mut().poll(context)),
-            Self::Task => return Poll::Pending,
-            Self::Ended => {}
-        }
-        *self = Self::Ended;
-        Poll::Ready(())
-    }
-}
-
 /// An open connection.
 pub(super) struct Wire {
     connection: MultiplexedConnection,
-    pump: Pump,
+    /// None once it has ended, be it behind the last answer: it must not be polled again.
+    pump: Option<Pump>,
 }
 
 impl Wire {
     pub(super) async fn open(options: &RedisOptions) -> RedisResult<Self> {
-        let info = options.address.info();
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(options.connect_timeout))
             .set_response_timeout(Some(options.response_timeout))
             .set_pipeline_buffer_size(PIPELINE_BUFFER);
-        let ConnectionAddr::Tcp(host, port) = info.addr() else {
-            let client = redis::Client::open(info.clone())?;
-            let connection = client
-                .get_multiplexed_async_connection_with_config(&config)
-                .await?;
-            return Ok(Self {
-                connection,
-                pump: Pump::Task,
-            });
-        };
-        let stream = TcpStream::connect((host.as_str(), *port)).await?;
-        stream.set_nodelay(true)?;
-        let opened = MultiplexedConnection::new_with_config(info.redis_settings(), stream, config);
-        let (connection, pump) = opened.await?;
+        let (connection, pump) = options.address.open(config).await?;
         Ok(Self {
             connection,
-            pump: Pump::Waiter(Box::pin(pump)),
+            pump: Some(pump),
         })
     }
 
-    /// Waits until the connection is seen to have ended; for ever where the crate has a task for it.
+    /// Waits until the connection is seen to have ended.
     pub(super) async fn ended(&mut self) {
-        poll_fn(|context| self.pump.poll_ended(context)).await;
+        poll_fn(|context| poll_ended(&mut self.pump, context)).await;
     }
 
     /// Sends `commands` in one write and reads all their answers as one value.
@@ -110,9 +72,18 @@ impl fmt::Debug for Wire {
     }
 }
 
+/// Moves what can be moved; ready once the connection was seen to have ended.
+fn poll_ended(pump: &mut Option<Pump>, context: &mut Context<'_>) -> Poll<()> {
+    if let Some(moving) = pump {
+        ready!(moving.as_mut().poll(context));
+        *pump = None;
+    }
+    Poll::Ready(())
+}
+
 /// Waits for `answer`, moving bytes meanwhile.
 async fn pumped<T>(
-    pump: &mut Pump,
+    pump: &mut Option<Pump>,
     answer: impl Future<Output = RedisResult<T>>,
 ) -> RedisResult<T> {
     let mut answer = pin!(answer);
@@ -120,7 +91,7 @@ async fn pumped<T>(
         if let Poll::Ready(answer) = answer.as_mut().poll(context) {
             return Poll::Ready(answer);
         }
-        let ended = pump.poll_ended(context).is_ready();
+        let ended = poll_ended(pump, context).is_ready();
         match answer.as_mut().poll(context) {
             Poll::Pending if ended => {
                 Poll::Ready(Err((ErrorKind::Io, "the connection was closed").into()))

@@ -3,11 +3,12 @@
 use std::{str::FromStr, sync::LazyLock, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, Script,
+    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisError, Script,
     aio::MultiplexedConnection, cmd, pipe,
 };
 use ringfence_client::Token;
 use ringfence_coordinator::shard::redis::Address;
+use tokio::task::JoinSet;
 
 use crate::cli::demo::bank::{BankError, Deduction, OpId, Verdict};
 
@@ -30,6 +31,8 @@ static WRITE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../l
 pub(super) struct Server {
     address: String,
     connection: MultiplexedConnection,
+    /// Moves the connection's bytes.
+    _pumping: JoinSet<()>,
     balances: String,
     tokens: String,
     journal: String,
@@ -44,15 +47,16 @@ impl Server {
             address: address.clone(),
             source,
         };
-        let client = Client::open(url.info().clone()).map_err(failed)?;
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(RESPONSE_TIMEOUT));
-        let connecting = client.get_multiplexed_async_connection_with_config(&config);
-        let connection = connecting.await.map_err(failed)?;
+        let (connection, pump) = url.open(config).await.map_err(failed)?;
+        let mut pumping = JoinSet::new();
+        pumping.spawn(pump);
         let key = |part: &str| format!("ringfence-demo:{run}:{part}");
         let (balances, tokens, journal) = (key("balances"), key("tokens"), key("journal"));
         Ok(Self {
             address,
             connection,
+            _pumping: pumping,
             balances,
             tokens,
             journal,
