@@ -140,6 +140,15 @@ impl Builder {
         self
     }
 
+    /// If a topology is founded, grace is longer by `length`: 0 if not said. For servers that fail
+    /// over while some client may still reach the former primary: it goes on granting until it
+    /// misses its replica, so have it stop then (`min-replicas-to-write 1`, `min-replicas-max-lag
+    /// 1`), and say 3 s here: Redis counts the lag in whole seconds, and looks once a second.
+    pub fn replica_lag(mut self, length: Duration) -> Self {
+        self.constants.replica_lag_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
     /// Says that the servers were started for this and have never held a lock: if a topology is
     /// founded, they need no grace. Wrong, it can make two holders.
     pub fn servers_are_new(mut self, new: bool) -> Self {

@@ -51,6 +51,11 @@ pub(crate) struct Init {
     #[arg(long, value_name = "LENGTH", default_value = "30s")]
     #[arg(value_parser = humantime::parse_duration)]
     max_lease: Duration,
+    /// A shard that came back grants nothing for this much longer. Where a former primary can still
+    /// be reached after a failover: 3s, with min-replicas-to-write 1 and min-replicas-max-lag 1
+    #[arg(long, value_name = "LENGTH", default_value = "0s")]
+    #[arg(value_parser = humantime::parse_duration)]
+    replica_lag: Duration,
     /// The servers were started for this and have never held a lock: no grace is needed. Wrong, it
     /// can make two holders
     #[arg(long)]
@@ -139,7 +144,11 @@ impl Init {
     /// Founds the topology, then arms its shards: only now is it known that they are new.
     async fn found(&self) -> Result<Status, RingError> {
         let urls = self.seeds.urls()?;
-        let constants = constants(self.max_lease);
+        let constants = Constants {
+            max_lease_ms: millis(self.max_lease),
+            replica_lag_ms: millis(self.replica_lag),
+            ..Constants::default()
+        };
         let home = self
             .topology_at
             .as_deref()
@@ -158,7 +167,10 @@ impl Init {
         {
             return Err(RingError::TooLate(joined.topology.id.clone()));
         }
-        let client = Client::builder().redis(urls).max_lease(self.max_lease);
+        let client = Client::builder().redis(urls).existing_topology(true);
+        let client = client
+            .max_lease(self.max_lease)
+            .replica_lag(self.replica_lag);
         let client = client.servers_are_new(self.servers_are_new).build().await?;
         let done = if joined.founded_now {
             Done::Founded
@@ -204,12 +216,8 @@ async fn join(urls: &[String], founding: Founding) -> Result<Joined, RingError> 
     }
 }
 
-fn constants(max_lease: Duration) -> Constants {
-    let max_lease_ms = u64::try_from(max_lease.as_millis()).unwrap_or(u64::MAX);
-    Constants {
-        max_lease_ms,
-        ..Constants::default()
-    }
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A token, as a resource wrote it down.

@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{LEASE, SECOND, client_of, faults, held, is_recorded};
+use crate::{LEASE, SECOND, client_of, faults, held, is_recorded, simulated};
 
 /// Comes back, empty or with its records, and is armed by the engine itself.
 async fn come_back(client: &ringfence_client::Client, keep_records: bool) {
@@ -43,6 +43,21 @@ async fn no_new_grant_until_grace_is_over_and_then_a_greater_token() {
     let guard = client.lock("key").acquire().await.unwrap();
     assert!(back.elapsed() > LEASE - SECOND, "{:?}", back.elapsed());
     assert!(guard.token() > token);
+}
+
+#[tokio::test(start_paused = true)]
+async fn grace_is_longer_by_the_replica_lag() {
+    let lag = 3 * SECOND;
+    let client = simulated(7, 1).replica_lag(lag).build().await.unwrap();
+    drop(held(&client, "key").await);
+    come_back(&client, false).await;
+    let back = Instant::now();
+    let _guard = client.lock("key").acquire().await.unwrap();
+    assert!(
+        back.elapsed() > LEASE + lag - SECOND,
+        "{:?}",
+        back.elapsed()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
-use ringfence_client::{Client, Faults, Guard, TokioClock};
+use ringfence_client::{Builder, Client, Faults, Guard, TokioClock};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(30);
@@ -24,13 +24,16 @@ async fn client_of(shards: usize) -> Client {
 }
 
 async fn seeded(seed: u64, shards: usize) -> Client {
+    simulated(seed, shards).build().await.unwrap()
+}
+
+fn simulated(seed: u64, shards: usize) -> Builder {
     let clock = TokioClock::starting_at(Duration::from_secs(1_800_000_000));
-    let builder = Client::builder()
+    Client::builder()
         .embedded(shards)
         .seed(seed)
         .clock(Arc::new(clock))
-        .label("test");
-    builder.build().await.unwrap()
+        .label("test")
 }
 
 /// The faults of the only shard.

@@ -130,6 +130,12 @@ impl Constants {
                 "max_lease is {max_lease:?}, must be {LEASE_MIN:?} to {MAX_LEASE_MAX:?}"
             )));
         }
+        let replica_lag = self.replica_lag();
+        if replica_lag > MAX_LEASE_MAX {
+            return Err(TopologyError::Founding(format!(
+                "replica_lag is {replica_lag:?}, must be {MAX_LEASE_MAX:?} at most"
+            )));
+        }
         if self.rho_permille >= 1000 {
             return Err(TopologyError::Founding(format!(
                 "rho is {} permille, must be less than 1000",
@@ -177,6 +183,16 @@ mod tests {
             },
             founders: (0..shards).map(founder).collect(),
         }
+    }
+
+    #[test]
+    fn grace_outlasts_the_last_lease_of_a_former_primary() {
+        let constants = Constants {
+            max_lease_ms: 30_000,
+            rho_permille: 10,
+            replica_lag_ms: 2_000,
+        };
+        assert_eq!(constants.grace(), Duration::from_millis(32_320));
     }
 
     #[test]
@@ -246,6 +262,13 @@ mod tests {
             Blueprint {
                 constants: Constants {
                     rho_permille: 1000,
+                    ..lease(30_000)
+                },
+                ..blueprint(1)
+            },
+            Blueprint {
+                constants: Constants {
+                    replica_lag_ms: 3_600_001,
                     ..lease(30_000)
                 },
                 ..blueprint(1)

@@ -56,6 +56,9 @@ pub struct Constants {
     pub max_lease_ms: u64,
     /// How much two clocks' rates may differ, in parts per thousand.
     pub rho_permille: u32,
+    /// How long, in milliseconds, a primary goes on taking writes once its replica follows it no
+    /// more; 0 where no client can reach a former primary after a failover.
+    pub replica_lag_ms: u64,
 }
 
 impl Constants {
@@ -64,10 +67,16 @@ impl Constants {
         Duration::from_millis(self.max_lease_ms)
     }
 
-    /// How long a shard that came back grants nothing: every lease of before is over by then.
+    /// How long a primary goes on taking writes once its replica follows it no more.
+    pub fn replica_lag(&self) -> Duration {
+        Duration::from_millis(self.replica_lag_ms)
+    }
+
+    /// How long a shard that came back grants nothing: every lease of before is over by then, the
+    /// last one of a former primary too.
     pub fn grace(&self) -> Duration {
-        let max_lease = self.max_lease();
-        max_lease + max_lease * self.rho_permille / 1000
+        let longest = self.max_lease() + self.replica_lag();
+        longest + longest * self.rho_permille / 1000
     }
 }
 
@@ -76,6 +85,7 @@ impl Default for Constants {
         Self {
             max_lease_ms: LEASE_MAX.as_millis() as u64,
             rho_permille: RHO_PERMILLE,
+            replica_lag_ms: 0,
         }
     }
 }

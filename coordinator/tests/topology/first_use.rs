@@ -146,6 +146,7 @@ async fn a_founding_keeps_to_what_it_is_given() {
     let constants = Constants {
         max_lease_ms: 5_000,
         rho_permille: 20,
+        replica_lag_ms: 1_000,
     };
     let weights = vec![Weight::ONE, Weight::new(3).unwrap()];
     let founding = Founding {

@@ -37,12 +37,12 @@ impl FirstUse {
         let mut warnings = Vec::new();
         let asked = self.founding.constants;
         if ![topology.constants, Constants::default()].contains(&asked) {
-            let (max_lease, rho) = (
-                topology.constants.max_lease(),
-                topology.constants.rho_permille,
-            );
+            let there = topology.constants;
+            let (max_lease, rho, lag) =
+                (there.max_lease(), there.rho_permille, there.replica_lag());
             warnings.push(format!(
-                "the topology was founded with max_lease {max_lease:?} and rho {rho} permille: they stay"
+                "the topology was founded with max_lease {max_lease:?}, rho {rho} permille and \
+                 replica_lag {lag:?}: they stay"
             ));
         }
         if topology.table.slots().get() != self.founding.slots.get() {
