@@ -32,8 +32,8 @@ const SHARDS: usize = 3;
 /// Things are done to one client of each group at a time.
 const GROUPS: usize = 3;
 const CLIENTS_PER_GROUP: usize = 3;
-/// Few, so that clients meet.
-const KEYS_PER_SHARD: usize = 2;
+/// Few enough that clients meet, and enough that some are held whenever a shard dies.
+const KEYS_PER_SHARD: usize = 4;
 /// Every lease, and the longest there may be.
 const LEASE: Duration = Duration::from_secs(2);
 
@@ -187,7 +187,7 @@ fn minima(length: Duration) -> Minima {
         held: per_minute(30),
         grace: per_minute(5),
         unknown: per_minute(5),
-        lost: per_minute(2),
+        lost: per_minute(1),
         faults: to_shards.chain(to_clients).collect(),
     }
 }
