@@ -1,14 +1,31 @@
-//! What the benches share: medians and their spread, tables, the machine they ran on.
+//! What the benches share: rounds, medians and their spread, bounds, tables, the machine they ran on.
 
+mod bounds;
 mod machine;
+mod place;
 mod report;
+mod rounds;
 mod stats;
+mod usage;
 
-use std::time::Instant;
+use std::{
+    error::Error,
+    time::{Duration, Instant},
+};
 
-pub use machine::{Machine, busy_time};
+pub use bounds::{Bound, Limit, print_bounds};
+pub use machine::Machine;
+pub use place::Place;
 pub use report::{print_table, write_json};
+pub use rounds::{Timing, order};
 pub use stats::Spread;
+pub use usage::{Clocks, Reading};
+
+/// Why a bench cannot go on.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
+/// What every contender asks for: long enough that nobody has to renew in a slice.
+pub const LEASE: Duration = Duration::from_secs(30);
 
 /// Now, for measuring how long something took.
 #[expect(

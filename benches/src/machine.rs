@@ -47,7 +47,7 @@ impl fmt::Display for Machine {
 
 /// Processor time that this machine has spent on anything since it started, in steps of 10 ms.
 /// What a hypervisor took away counts as well.
-pub fn busy_time() -> Duration {
+pub(crate) fn busy_time() -> Duration {
     /// A tick of `/proc/stat`, on every architecture that Rust runs on.
     const TICK: Duration = Duration::from_millis(10);
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();

@@ -18,14 +18,11 @@ mod measure;
 mod renewals;
 mod report;
 
-use std::{error::Error, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
 use measure::Plan;
-use ringfence_benches::Machine;
-
-/// Whatever ends a bench.
-pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+use ringfence_benches::{Failure, Machine};
 
 /// What a stopped shard costs the locks of the others.
 #[derive(Debug, Parser)]

@@ -3,17 +3,12 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use nix::{
-    time::{ClockId, clock_getcpuclockid},
-    unistd::Pid,
-};
-use ringfence_benches::{busy_time, now};
+use ringfence_benches::{Clocks, Failure, now};
 use ringfence_client::{Client, Namespace};
 use ringfence_coordinator::spawn::RedisServer;
 use tokio::time::sleep;
 
 use crate::{
-    Failure,
     load::{Load, Pair},
     renewals::{Held, Renewal},
 };
@@ -73,6 +68,8 @@ pub(crate) async fn run(plan: &Plan) -> Result<Vec<Round>, Failure> {
     for _ in 0..SHARDS {
         servers.push(RedisServer::spawn().await?);
     }
+    let pids: Vec<u32> = servers.iter().filter_map(RedisServer::pid).collect();
+    let clocks = Clocks::of(&pids, &[std::process::id()])?;
     let urls = servers.iter().map(RedisServer::url);
     let client = Client::builder().redis(urls).servers_are_new(true);
     let client = client.build().await?;
@@ -88,12 +85,12 @@ pub(crate) async fn run(plan: &Plan) -> Result<Vec<Round>, Failure> {
         let stopped = (round % 2 == 1) == (round / 2 % 2 == 0);
         let server = round / 2 % SHARDS;
         let stop = stopped.then_some(&servers[server]);
-        let (from, others) = (now(), others_time(&servers)?);
+        let from = clocks.read()?;
         sleep(plan.window).await;
         let middle = now();
         stop.inspect(|server| server.stop());
         sleep(plan.window).await;
-        let (to, others) = (now(), others_time(&servers)?.saturating_sub(others));
+        let to = clocks.read()?;
         stop.inspect(|server| server.cont());
         load.on_schedule().await;
         if !held.all() {
@@ -103,8 +100,8 @@ pub(crate) async fn run(plan: &Plan) -> Result<Vec<Round>, Failure> {
         let window = |from, to| Window::of(&pairs, &renewals, server, (from, to));
         rounds.push(Round {
             stopped,
-            windows: [window(from, middle), window(middle, to)],
-            others: others.as_secs_f64() / (to - from).as_secs_f64(),
+            windows: [window(from.at, middle), window(middle, to.at)],
+            others: from.others(&to),
         });
     }
     Ok(rounds)
@@ -148,18 +145,6 @@ fn histogram() -> Histogram<u64> {
 
 fn nanos(length: Duration) -> u64 {
     length.as_nanos() as u64
-}
-
-/// Processor time that this machine has spent on others than `servers` and this process.
-fn others_time(servers: &[RedisServer]) -> Result<Duration, Failure> {
-    let mut ours = Duration::from(ClockId::CLOCK_PROCESS_CPUTIME_ID.now()?);
-    for server in servers {
-        let pid = server.pid().ok_or("the server is gone")?;
-        ours += clock_getcpuclockid(Pid::from_raw(pid as i32))?
-            .now()?
-            .into();
-    }
-    Ok(busy_time().saturating_sub(ours))
 }
 
 /// `count` keys on the shard of each server, in the servers' order.

@@ -5,11 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ringfence_benches::now;
+use ringfence_benches::{Failure, now};
 use ringfence_client::{Client, Guard, limits};
 use tokio::{sync::mpsc, task::JoinSet, time::interval};
-
-use crate::Failure;
 
 /// How often guards are looked at: what a latency is exact to.
 const LOOK: Duration = Duration::from_millis(1);

@@ -2,22 +2,15 @@
 
 use std::path::Path;
 
-use ringfence_benches::{Machine, Spread, print_table, write_json};
+use ringfence_benches::{
+    Bound, Failure, Limit, Machine, Spread, print_bounds, print_table, write_json,
+};
 use serde::Serialize;
 
-use crate::{
-    Failure,
-    measure::{Plan, Round, SHARDS, Window},
-};
+use crate::measure::{Plan, Round, SHARDS, Window};
 
 /// What the others' p99 may become, of before.
 const RATIO_MAX: f64 = 1.5;
-
-/// A bound counts on as many rounds, at least.
-const ROUNDS_MIN: usize = 5;
-
-/// Processors that others may use before the results stop to count.
-const OTHERS_MAX: f64 = 0.1;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -58,15 +51,6 @@ struct Row {
     ratio: Spread,
 }
 
-#[derive(Debug, Serialize)]
-struct Bound {
-    what: &'static str,
-    at_most: f64,
-    measured: Spread,
-    same_against_same: Spread,
-    reached: bool,
-}
-
 /// Picks a value, in milliseconds, out of a window.
 type Measure = (&'static str, fn(&Window) -> &hdrhistogram::Histogram<u64>);
 
@@ -80,12 +64,14 @@ impl Report {
         let of = |stopped: bool| rounds.iter().filter(move |round| round.stopped == stopped);
         let row = |measure, stopped| Row::of(measure, stopped, &of(stopped).collect::<Vec<_>>());
         let rows = MEASURES.map(|measure| [row(measure, true), row(measure, false)]);
-        let bounds = rows.iter().map(|[stopped, same]| Bound {
-            what: stopped.what,
-            at_most: RATIO_MAX,
-            measured: stopped.ratio,
-            same_against_same: same.ratio,
-            reached: stopped.ratio.median <= RATIO_MAX,
+        let bounds = rows.iter().map(|[stopped, same]| {
+            let of = format!("{}: p99 with one of three stopped / before", stopped.what);
+            Bound::new(
+                of,
+                Limit::AtMost(RATIO_MAX),
+                stopped.ratio,
+                Some(same.ratio),
+            )
         });
         let latest = of(true).map(|round| round.windows[1].renewed_after_max);
         let latest = latest.max().unwrap_or(0) as f64;
@@ -141,42 +127,11 @@ impl Report {
         let cells: Vec<Vec<String>> = self.rows.iter().map(Row::cells).collect();
         print_table(&head, &cells);
         println!();
-        self.print_bounds();
-        Ok(write_json(json, self)?)
-    }
-
-    fn print_bounds(&self) {
-        let head = [
-            "p99, one of three stopped",
-            "at most",
-            "measured",
-            "same against same",
-            "",
-        ];
-        let cells = self.bounds.iter().map(|bound| {
-            let reached = if bound.reached {
-                "reached"
-            } else {
-                "NOT REACHED"
-            };
-            vec![
-                bound.what.to_owned(),
-                format!("{:.2}", bound.at_most),
-                format!("{:.2}", bound.measured),
-                format!("{:.2}", bound.same_against_same),
-                reached.to_owned(),
-            ]
-        });
-        print_table(&head, &cells.collect::<Vec<_>>());
-        if self.parameters.rounds < ROUNDS_MIN {
-            println!("fewer than {ROUNDS_MIN} rounds: none of this counts");
-        }
-        if self.others.median > OTHERS_MAX {
-            println!("the machine was busy with other work: none of this counts");
-        }
         println!("pairs that failed: {}", self.pairs_failed);
         let latest = 100.0 * self.renewed_after_max_of_lease;
         println!("a lock was renewed after {latest:.0} % of its lease at the latest\n");
+        print_bounds(&self.bounds, rounds, self.others);
+        Ok(write_json(json, self)?)
     }
 }
 

@@ -16,16 +16,13 @@
 
 mod contenders;
 mod measure;
-mod place;
 mod report;
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
 use clap::Parser;
-use contenders::Failure;
-use measure::{Plan, Timing};
-use place::Place;
-use ringfence_benches::Machine;
+use measure::Plan;
+use ringfence_benches::{Failure, Machine, Place, Timing};
 use ringfence_coordinator::spawn::RedisServer;
 
 /// Pairs of acquire and release on distinct keys over one Redis of its own, beside what else could

@@ -9,17 +9,10 @@ use std::{
 };
 
 use hdrhistogram::Histogram;
-use nix::{
-    time::{ClockId, clock_getcpuclockid},
-    unistd::Pid,
-};
-use ringfence_benches::{busy_time, now};
+use ringfence_benches::{Clocks, Failure, Place, Reading, Timing, now, order};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{
-    contenders::{Contender, Failure, Worker},
-    place::Place,
-};
+use crate::contenders::{Contender, Worker};
 
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(10);
@@ -31,23 +24,6 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) timing: Timing,
     pub(crate) place: Place,
-}
-
-/// How long a contender runs at a time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
-    /// Before the measured part.
-    pub(crate) warm_up: Duration,
-    pub(crate) length: Duration,
-}
-
-impl Timing {
-    pub(crate) fn of_ms(warm_up: u64, length: u64) -> Self {
-        Self {
-            warm_up: Duration::from_millis(warm_up),
-            length: Duration::from_millis(length),
-        }
-    }
 }
 
 /// What one contender did at one number of tasks: one value a round.
@@ -73,7 +49,7 @@ pub(crate) async fn run(
     plan: &Plan,
     server: u32,
 ) -> Result<Vec<Row>, Failure> {
-    let server = clock_getcpuclockid(Pid::from_raw(server as i32))?;
+    let clocks = Clocks::of(&[server], &[std::process::id()])?;
     let mut rows = Vec::new();
     for &tasks in &plan.tasks {
         rows.extend(
@@ -86,26 +62,12 @@ pub(crate) async fn run(
         eprintln!("round {} of {}", round + 1, plan.rounds);
         for (at, &tasks) in plan.tasks.iter().enumerate() {
             for index in order(round, contenders.len()) {
-                let slice = slice(contenders[index].as_ref(), tasks, plan.timing, server).await?;
+                let slice = slice(contenders[index].as_ref(), tasks, plan.timing, &clocks).await?;
                 rows[at * contenders.len() + index].add(&slice);
             }
         }
     }
     Ok(rows)
-}
-
-/// The order of turns in a round: another one is first each time, and every second round goes
-/// backwards, so that nobody always runs after the same one.
-fn order(round: usize, count: usize) -> Vec<usize> {
-    let first = round % count.max(1);
-    let nth = |step| {
-        if round.is_multiple_of(2) {
-            first + step
-        } else {
-            first + count - step
-        }
-    };
-    (0..count).map(|step| nth(step) % count).collect()
 }
 
 impl Row {
@@ -135,11 +97,10 @@ impl Row {
         }
         let seconds = (to.at - from.at).as_secs_f64();
         let (server, client) = (to.server - from.server, to.client - from.client);
-        let others = (to.machine - from.machine).saturating_sub(server + client);
         self.pairs_per_s.push(pairs / seconds);
         self.server_us.push(server.as_secs_f64() * 1e6 / pairs);
         self.client_us.push(client.as_secs_f64() * 1e6 / pairs);
-        self.others.push(others.as_secs_f64() / seconds);
+        self.others.push(from.others(to));
     }
 }
 
@@ -148,26 +109,6 @@ struct Slice {
     from: Reading,
     to: Reading,
     turns: Vec<Turn>,
-}
-
-/// The clocks, read together.
-struct Reading {
-    at: Instant,
-    server: Duration,
-    client: Duration,
-    machine: Duration,
-}
-
-impl Reading {
-    fn take(server: ClockId) -> Result<Self, Failure> {
-        let client = ClockId::CLOCK_PROCESS_CPUTIME_ID;
-        Ok(Self {
-            at: now(),
-            server: server.now()?.into(),
-            client: client.now()?.into(),
-            machine: busy_time(),
-        })
-    }
 }
 
 /// One turn of a worker.
@@ -193,7 +134,7 @@ async fn slice(
     contender: &dyn Contender,
     tasks: usize,
     timing: Timing,
-    server: ClockId,
+    clocks: &Clocks,
 ) -> Result<Slice, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut running = JoinSet::new();
@@ -201,9 +142,9 @@ async fn slice(
         running.spawn(work(worker, stop.clone()));
     }
     sleep(timing.warm_up).await;
-    let from = Reading::take(server)?;
+    let from = clocks.read()?;
     sleep(timing.length).await;
-    let to = Reading::take(server)?;
+    let to = clocks.read()?;
     stop.store(true, Relaxed);
     let mut turns = Vec::new();
     while let Some(worked) = running.join_next().await {
@@ -230,14 +171,6 @@ async fn work(mut worker: Box<dyn Worker>, stop: Arc<AtomicBool>) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn in_every_round_another_is_first_and_nobody_is_left_out() {
-        assert_eq!(order(0, 3), [0, 1, 2]);
-        assert_eq!(order(1, 3), [1, 0, 2]);
-        assert_eq!(order(2, 3), [2, 0, 1]);
-        assert_eq!(order(3, 3), [0, 2, 1]);
-    }
 
     #[test]
     fn a_turn_cut_by_an_edge_counts_in_part() {

@@ -2,14 +2,12 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use ringfence_benches::{Machine, Spread, print_table, write_json};
+use ringfence_benches::{
+    Bound, Failure, Limit, Machine, Place, Spread, Timing, print_bounds, print_table, write_json,
+};
 use serde::Serialize;
 
-use crate::{
-    contenders::Failure,
-    measure::{Plan, Row},
-    place::Place,
-};
+use crate::measure::{Plan, Row};
 
 /// Whom every other contender is compared with.
 const OURS: &str = "ringfence";
@@ -35,12 +33,6 @@ const BOUNDS: &[(&str, usize, f64)] = &[
     ("pipelined", 1024, 0.8),
 ];
 
-/// A bound counts on as many rounds, at least.
-const ROUNDS_MIN: usize = 5;
-
-/// Processors that others may use before the results stop to count.
-const OTHERS_MAX: f64 = 0.1;
-
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
@@ -59,8 +51,8 @@ pub(crate) struct Report {
 #[derive(Debug, Serialize)]
 struct Parameters {
     rounds: usize,
-    warm_up_ms: u64,
-    length_ms: u64,
+    #[serde(flatten)]
+    timing: Timing,
     tasks: Vec<usize>,
     place: Place,
 }
@@ -79,22 +71,12 @@ struct Line {
     client_cpu_us: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct Bound {
-    ratio: String,
-    at_least: f64,
-    measured: Spread,
-    same_against_same: Option<Spread>,
-    reached: bool,
-}
-
 impl Report {
     pub(crate) fn new(machine: Machine, plan: &Plan, rows: &[Row]) -> Self {
         let ratio_spreads = ratios(rows);
         let parameters = Parameters {
             rounds: plan.rounds,
-            warm_up_ms: plan.timing.warm_up.as_millis() as u64,
-            length_ms: plan.timing.length.as_millis() as u64,
+            timing: plan.timing,
             tasks: plan.tasks.clone(),
             place: plan.place,
         };
@@ -117,22 +99,17 @@ impl Report {
     pub(crate) fn publish(&self, json: &Path) -> Result<(), Failure> {
         let Parameters {
             rounds,
-            warm_up_ms,
-            length_ms,
+            timing,
             place,
             ..
         } = self.parameters;
         println!("{}", self.machine);
-        println!("{rounds} rounds, {length_ms} ms each after {warm_up_ms} ms of warm-up");
-        match place {
-            Place::Free => println!("server and client on any processor"),
-            Place::Apart => println!("server on one processor, client on the others"),
-            Place::Together => println!("server and client on one processor"),
-        }
+        println!("{rounds} rounds, {timing}");
+        println!("{place}");
         println!("other work on the machine: {:.1} processors", self.others);
         println!("median (min … max) of the rounds; CPU is processor time a pair\n");
         self.print_rows();
-        self.print_bounds();
+        print_bounds(&self.bounds, rounds, self.others);
         Ok(write_json(json, self)?)
     }
 
@@ -180,36 +157,6 @@ impl Report {
             ratio.map_or_else(String::new, |ratio| format!("{ratio:.2} x")),
         ]
     }
-
-    fn print_bounds(&self) {
-        if self.bounds.is_empty() {
-            return;
-        }
-        let head = ["bound", "at least", "measured", "same against same", ""];
-        let cells = self.bounds.iter().map(|bound| {
-            let same = bound.same_against_same;
-            vec![
-                bound.ratio.clone(),
-                format!("{:.2}", bound.at_least),
-                format!("{:.2}", bound.measured),
-                same.map_or_else(String::new, |same| format!("{same:.2}")),
-                if bound.reached {
-                    "reached"
-                } else {
-                    "NOT REACHED"
-                }
-                .to_owned(),
-            ]
-        });
-        print_table(&head, &cells.collect::<Vec<_>>());
-        if self.parameters.rounds < ROUNDS_MIN {
-            println!("fewer than {ROUNDS_MIN} rounds: none of this counts");
-        }
-        if self.others.median > OTHERS_MAX {
-            println!("the machine was busy with other work: none of this counts");
-        }
-        println!();
-    }
 }
 
 impl Line {
@@ -252,15 +199,8 @@ fn bounds(ratios: &BTreeMap<String, Spread>) -> Vec<Bound> {
     let bound = |&(baseline, tasks, at_least): &(&str, usize, f64)| {
         let ratio = name_of(baseline, tasks);
         let measured = *ratios.get(&ratio)?;
-        let same_against_same = ratios.get(&name_of(AGAIN, tasks)).copied();
-        let reached = measured.median >= at_least;
-        Some(Bound {
-            ratio,
-            at_least,
-            measured,
-            same_against_same,
-            reached,
-        })
+        let same = ratios.get(&name_of(AGAIN, tasks)).copied();
+        Some(Bound::new(ratio, Limit::AtLeast(at_least), measured, same))
     };
     BOUNDS.iter().filter_map(bound).collect()
 }

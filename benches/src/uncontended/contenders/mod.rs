@@ -6,16 +6,9 @@ mod ringfence;
 mod rslock;
 mod scripts;
 
-use std::{error::Error, time::Duration};
-
 use async_trait::async_trait;
+use ringfence_benches::{Failure, LEASE};
 use ringfence_client::Client;
-
-/// Why a bench cannot go on.
-pub(crate) type Failure = Box<dyn Error + Send + Sync>;
-
-/// What every contender asks for.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
 /// A way to take and give back locks.
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Which processors the server and this process may run on.
+use std::fmt;
 
 use clap::ValueEnum;
 use nix::{
@@ -7,18 +7,18 @@ use nix::{
 };
 use serde::Serialize;
 
-use crate::contenders::Failure;
+use crate::Failure;
 
 /// The server's processor, where it is told one.
 const SERVERS: usize = 0;
 
-/// Which processors the server and this process may run on.
+/// Which processors the server and the clients may run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Place {
+pub enum Place {
     /// Any: the scheduler moves them as it likes.
     Free,
-    /// The server on the first, this process on all others.
+    /// The server on the first, the clients on all others.
     Apart,
     /// Both on the first.
     Together,
@@ -26,7 +26,11 @@ pub(crate) enum Place {
 
 impl Place {
     /// Places the calling thread, and all it will start.
-    pub(crate) fn client(self, cores: usize) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    ///
+    /// There are not as many processors, or the system refuses.
+    pub fn client(self, cores: usize) -> Result<(), Failure> {
         match self {
             Self::Free => Ok(()),
             Self::Apart if cores < 2 => Err("--place apart needs two processors".into()),
@@ -36,7 +40,11 @@ impl Place {
     }
 
     /// Places the server, once it runs.
-    pub(crate) fn server(self, server: u32) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    ///
+    /// The server is gone, or the system refuses.
+    pub fn server(self, server: u32) -> Result<(), Failure> {
         match self {
             Self::Free => Ok(()),
             Self::Apart | Self::Together => pin(Pid::from_raw(server as i32), SERVERS..SERVERS + 1),
@@ -50,4 +58,14 @@ fn pin(thread: Pid, processors: std::ops::Range<usize>) -> Result<(), Failure> {
         set.set(processor)?;
     }
     Ok(sched_setaffinity(thread, &set)?)
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Free => "server and clients on any processor",
+            Self::Apart => "server on one processor, clients on the others",
+            Self::Together => "server and clients on one processor",
+        })
+    }
 }
