@@ -1,0 +1,149 @@
+//! A worker process: its tasks take turns at the key, and it says on stdout what they did.
+
+use std::{io, sync::Arc, time::Duration};
+
+use hdrhistogram::Histogram;
+use ringfence_benches::Failure;
+use tokio::{runtime::Runtime, task::JoinSet};
+
+use crate::{
+    contenders::{self, Worker},
+    exclusion::{Exclusion, HOLD_MIN},
+    hold::Hold,
+    messages::{Assignment, Outcome, Said, Window, monotonic},
+};
+
+/// Does what it is assigned to, in this process.
+pub(crate) fn main(assignment: &Assignment) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let workers = runtime.block_on(contenders::workers(assignment))?;
+    say(&Said::Ready)?;
+    let mut line = String::new();
+    io::stdin().read_line(&mut line)?;
+    let window = serde_json::from_str(&line)?;
+    let outcome = run(&runtime, workers, assignment.setup.hold(), window)?;
+    say(&Said::Done(outcome))?;
+    // Until the bench lets go: its clocks of this process end with the process.
+    io::stdin().read_line(&mut line)?;
+    Ok(())
+}
+
+fn say(what: &Said) -> Result<(), Failure> {
+    println!("{}", serde_json::to_string(what)?);
+    Ok(())
+}
+
+fn run(
+    runtime: &Runtime,
+    workers: Vec<Box<dyn Worker>>,
+    hold: Duration,
+    window: Window,
+) -> Result<Outcome, Failure> {
+    let exclusion = Arc::new(Exclusion::default());
+    let logs: Result<Vec<Log>, Failure> = runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        for worker in workers {
+            tasks.spawn(work(worker, hold, exclusion.clone(), window));
+        }
+        let mut logs = Vec::new();
+        while let Some(worked) = tasks.join_next().await {
+            logs.push(worked??);
+        }
+        Ok(logs)
+    });
+    let logs = logs?;
+    let mut waits = new_waits();
+    for log in &logs {
+        waits.add(&log.waits)?;
+    }
+    let exclusion = Arc::into_inner(exclusion).ok_or("a task is left over")?;
+    Ok(Outcome {
+        grants: logs.iter().map(|log| log.grants).collect(),
+        waits: waits
+            .iter_recorded()
+            .map(|step| (step.value_iterated_to(), step.count_at_value()))
+            .collect(),
+        intervals: exclusion.intervals(),
+    })
+}
+
+/// Takes turns until the window is over. Whoever waits then waits on, takes the lock once and gives
+/// it back, so that nothing is left behind.
+async fn work(
+    mut worker: Box<dyn Worker>,
+    hold: Duration,
+    exclusion: Arc<Exclusion>,
+    window: Window,
+) -> Result<Log, Failure> {
+    let mut log = Log {
+        grants: 0,
+        waits: new_waits(),
+    };
+    let timer = Hold::new()?;
+    let mut asked = monotonic()?;
+    while asked < window.to {
+        worker.acquire().await?;
+        let granted = exclusion.enter()?;
+        let checked = granted < window.checked;
+        timer
+            .pass(if checked { hold.max(HOLD_MIN) } else { hold })
+            .await?;
+        exclusion.leave(granted)?;
+        worker.release().await?;
+        log.add(window, asked, granted);
+        asked = monotonic()?;
+    }
+    Ok(log)
+}
+
+/// What one task was granted within the window.
+struct Log {
+    grants: u64,
+    waits: Histogram<u64>,
+}
+
+impl Log {
+    fn add(&mut self, window: Window, asked: u64, granted: u64) {
+        if window.has(granted) {
+            self.grants += 1;
+        }
+        // Leaving out a wait that the end cut would leave out the longest.
+        if granted >= window.from {
+            let until = granted.min(window.to);
+            self.waits.saturating_record(until.saturating_sub(asked));
+        }
+    }
+}
+
+/// Waits in nanoseconds, to 1 %.
+pub(crate) fn new_waits() -> Histogram<u64> {
+    const LONGEST: u64 = 120_000_000_000;
+    Histogram::new_with_bounds(1, LONGEST, 2).expect("1 is less, and 2 digits are few enough")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_the_end_cuts_counts_until_then_and_is_no_grant() {
+        let window = Window {
+            checked: 0,
+            from: 100,
+            to: 200,
+        };
+        let mut log = Log {
+            grants: 0,
+            waits: new_waits(),
+        };
+        log.add(window, 10, 60);
+        assert_eq!((log.grants, log.waits.len()), (0, 0), "before the window");
+        log.add(window, 60, 110);
+        assert_eq!((log.grants, log.waits.max()), (1, 50), "into the window");
+        log.add(window, 120, 900);
+        assert_eq!((log.grants, log.waits.max()), (1, 80), "out of the window");
+    }
+}
