@@ -252,14 +252,16 @@ impl Link for RedisLink {
             .iter()
             .flat_map(|slot| (slot.index() as u16).to_be_bytes())
             .collect();
-        let mut command = evalsha(&scripts::SETTLE, 4);
+        let mut command = evalsha(&scripts::SETTLE, 5);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
             .arg(&keys.slots)
-            .arg(&keys.fence);
+            .arg(&keys.fence)
+            .arg(&keys.lives);
         command
             .arg(&server.replid)
+            .arg(server.life.as_str())
             .arg(settle.incarnation.to_string())
             .arg(settle.map.0)
             .arg(mine);
@@ -270,14 +272,16 @@ impl Link for RedisLink {
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = evalsha(&scripts::RAISE, 4);
+        let mut command = evalsha(&scripts::RAISE, 5);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
             .arg(&keys.ctr)
-            .arg(&keys.fence);
+            .arg(&keys.fence)
+            .arg(&keys.lives);
         command
             .arg(&server.replid)
+            .arg(server.life.as_str())
             .arg(incarnation.to_string())
             .arg(epoch.0);
         self.control("raise", &command).await.map(drop)
