@@ -4,21 +4,30 @@
 mod memory_fixture;
 mod redis_fixture;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},
     clock::TokioClock,
     driver::{Driver, Surroundings},
-    ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce, Token},
+    ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, Lane, Mode, Op, Reply, Request, SlotState, SlotStates, conformance::Fixture,
+        Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Lane, Link, Mode, Op, Reply,
+        Request, Settle, Shard, ShardError, SlotState, SlotStates, conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, SlotCount};
+use tokio::time::{sleep, timeout};
 
 use crate::{memory_fixture::Memory, redis_fixture::Redis};
 
@@ -115,6 +124,102 @@ impl Desk {
         let answer = dropped_after(turns, async || self.fixture.turn().await, answer).await;
         answer.map(|answer| answer.unwrap().unwrap().reply)
     }
+}
+
+/// A shard whose next batch panics.
+#[derive(Debug)]
+struct Panicking {
+    shard: Arc<dyn Shard>,
+    next: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct PanickingLink {
+    link: Box<dyn Link>,
+    next: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Shard for Panicking {
+    async fn connect(
+        &self,
+        lane: Lane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Link>, ShardError> {
+        let link = self.shard.connect(lane, former).await?;
+        let next = self.next.clone();
+        Ok(Box::new(PanickingLink { link, next }))
+    }
+}
+
+#[async_trait]
+impl Link for PanickingLink {
+    fn life(&self) -> &Life {
+        self.link.life()
+    }
+
+    fn connection(&self) -> ConnectionId {
+        self.link.connection()
+    }
+
+    async fn ended(&mut self) {
+        self.link.ended().await;
+    }
+
+    async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
+        assert!(!self.next.swap(false, Relaxed), "as the test wants it");
+        self.link.call(batch).await
+    }
+
+    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
+        self.link.arm(arm).await
+    }
+
+    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
+        self.link.settle(settle).await
+    }
+
+    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
+        self.link.raise(incarnation, epoch).await
+    }
+
+    async fn inspect(&mut self, key: &LockKey) -> Result<Option<Inspection>, ShardError> {
+        self.link.inspect(key).await
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_panics_costs_a_batch_and_a_connection() {
+    let mut desk = Desk::at(Memory::new().await).await;
+    let next = Arc::new(AtomicBool::new(true));
+    let shard = Arc::new(Panicking {
+        shard: desk.fixture.shard(),
+        next: next.clone(),
+    });
+    desk.driver = Driver::start(ShardId::new("a").unwrap(), shard, &desk.around);
+    let request = || desk.request("key", acquire(nonce(1)));
+    let lost = loop {
+        let answer = desk.driver.submit(Lane::Work, request()).await.unwrap();
+        match answer {
+            // Not connected yet.
+            Err(ShardError::Unreachable { .. }) => sleep(Duration::from_millis(1)).await,
+            other => break other,
+        }
+    };
+    assert!(matches!(lost, Err(ShardError::NoReply { .. })), "{lost:?}");
+    assert!(!next.load(Relaxed));
+    let again = async {
+        while desk
+            .driver
+            .submit(Lane::Work, request())
+            .await
+            .unwrap()
+            .is_err()
+        {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), again).await.unwrap();
 }
 
 /// A release behind it finds it granted or never sent, and then it is free.

@@ -1,6 +1,7 @@
 //! One connection at a time, one batch at a time.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -8,13 +9,14 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use ringfence_ring::ShardId;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use super::{
     Answered, Surroundings,
-    queue::{Batch, Queue},
+    queue::{Batch, PANICKED, Queue},
 };
 use crate::{
     backoff::Backoff,
@@ -102,24 +104,14 @@ impl Running {
         let mut former: Option<(Life, ConnectionId)> = None;
         let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         while !self.around.stop.is_cancelled() {
-            let ended = match self.connect(former.clone()).await {
-                Some(Ok(mut link)) => {
-                    former = Some((link.life().clone(), link.connection()));
-                    self.queue.open();
-                    let Some(error) = self.serve(link.as_mut(), &mut backoff).await else {
-                        break;
-                    };
-                    if matches!(error, ShardError::Unarmed) {
-                        self.needs.note(&self.needs.arm);
-                    } else {
-                        warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
-                        // It shook hands: what ended the connection says nothing of the next.
-                        backoff.reset();
-                    }
-                    error
-                }
-                Some(Err(error)) => error,
-                None => break,
+            let connection = AssertUnwindSafe(self.connection(&mut former, &mut backoff));
+            // A backend that panics costs a connection, not the lane.
+            let ended = match connection.catch_unwind().await {
+                Ok(Some(error)) => error,
+                Ok(None) => break,
+                Err(_) => ShardError::NoReply {
+                    reason: PANICKED.into(),
+                },
             };
             debug!(shard = %self.id, lane = self.lane.as_str(), %ended, "not connected");
             self.queue.close(&unsent(&ended));
@@ -130,6 +122,29 @@ impl Running {
         self.queue.close(&ShardError::Unreachable {
             reason: "the engine is closed".into(),
         });
+    }
+
+    /// Connects, and serves until that connection ends; `None` if told to stop.
+    async fn connection(
+        &self,
+        former: &mut Option<(Life, ConnectionId)>,
+        backoff: &mut Backoff,
+    ) -> Option<ShardError> {
+        let mut link = match self.connect(former.clone()).await? {
+            Ok(link) => link,
+            Err(error) => return Some(error),
+        };
+        *former = Some((link.life().clone(), link.connection()));
+        self.queue.open();
+        let error = self.serve(link.as_mut(), backoff).await?;
+        if matches!(error, ShardError::Unarmed) {
+            self.needs.note(&self.needs.arm);
+        } else {
+            warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
+            // It shook hands: what ended the connection says nothing of the next.
+            backoff.reset();
+        }
+        Some(error)
     }
 
     /// Connects; `None` if told to stop first.

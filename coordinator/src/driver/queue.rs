@@ -27,6 +27,9 @@ struct State {
     down: Option<ShardError>,
 }
 
+/// Why a batch is dropped before it is answered.
+pub(super) const PANICKED: &str = "the backend panicked";
+
 /// What one batch is made of, side by side.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -41,6 +44,15 @@ impl Batch {
         self.responds
             .drain(..)
             .for_each(|respond| respond.respond(Err(error.clone())));
+    }
+}
+
+impl Drop for Batch {
+    /// Whoever is in a batch that nobody answers was sent, perhaps, and is told so.
+    fn drop(&mut self) {
+        self.fail(&ShardError::NoReply {
+            reason: PANICKED.into(),
+        });
     }
 }
 
