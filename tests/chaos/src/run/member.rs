@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use redis::FromRedisValue;
+use redis::{FromRedisValue, InfoDict};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Flow, Proxy, Whose, ask, eventually};
 use tokio::time::{Instant, sleep};
@@ -199,11 +199,17 @@ impl Member {
             .await;
     }
 
-    /// Waits until `node` follows closely.
+    /// Waits until `node` has all that the primary has now.
     async fn in_step(&self, node: usize) {
+        let offset = async |node| {
+            let info: InfoDict = self.ask(node, &["INFO", "replication"]).await;
+            let up = info.get::<String>("master_link_status").as_deref() == Some("up");
+            (up, info.get::<u64>("master_repl_offset"))
+        };
+        let (_, needed) = offset(self.active).await;
         eventually("the replica has it all", async || {
-            let info: String = self.ask(node, &["INFO", "replication"]).await;
-            info.contains("master_link_status:up")
+            let (up, reached) = offset(node).await;
+            up && reached >= needed
         })
         .await;
     }
