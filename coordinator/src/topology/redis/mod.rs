@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The record is *usable* while its home lives the life it was written in, and has not seen a later
-//! incarnation. Where it is not, it is [recovered](recover) from what its members have. Whoever hands
+//! incarnation. Where it is not, it is [recovered](RedisTopology::recover) from what its members have. Whoever hands
 //! a record out has made sure first that another member has a copy.
 
 mod answers;
