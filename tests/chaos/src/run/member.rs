@@ -52,6 +52,8 @@ impl Member {
             proxy,
         };
         member.follow(1).await;
+        // A server's first replica gives it another replication id, and so another life.
+        member.in_step(1).await;
         member
     }
 
