@@ -1,0 +1,13 @@
+//! Rules of the protocol, checked by a model: every interleaving of a few processes, one shard and
+//! a network that delays, loses and repeats, up to the bounds of a configuration.
+//!
+//! A rule is worth its place if something breaks without it. So each has a **control**: the same
+//! model with that rule off, in which the checker must find the violation. The clean
+//! configurations must hold, and must show that they had anything to check.
+//!
+//! [`queue`] is waiting: docs/protocol.md, "Waiting".
+
+mod check;
+pub mod queue;
+
+pub use check::{Verdict, check};
