@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringfence_client::{AcquireError, BootClock, Client, Clock, Guard, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{SECOND, keys_on, scene::Scene};
 
@@ -67,7 +67,8 @@ async fn what_a_server_does_after_a_stop_longer_than_the_lease_is_believed_by_no
         matches!(unanswered, AcquireError::Shard(_)),
         "{unanswered:?}"
     );
-    scene.guard.lost().await;
+    let lost = timeout(20 * SECOND, scene.guard.lost()).await;
+    lost.expect("told by its deadline");
     let lost_at = BootClock.now();
     assert!(!scene.guard.is_held());
     assert!(scene.guard.deadline() <= lost_at);
