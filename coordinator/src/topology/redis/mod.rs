@@ -165,9 +165,10 @@ impl TopologyStore for RedisTopology {
 
     async fn watch(&self, known: Version) -> Result<Arc<Topology>, TopologyError> {
         loop {
-            let seen = self.look().await;
-            if !seen.is_ok_and(|seen| seen.version() <= known) {
-                let topology = self.load().await?;
+            let looked = self.look().await;
+            let unchanged = matches!(&looked, Ok(seen) if seen.version() <= known);
+            if !unchanged {
+                let topology = self.put_in_force(looked, &[]).await?;
                 if topology.version() > known {
                     return Ok(topology);
                 }
