@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fmt, ops::Range, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
-    engine::{Engine, Parts},
+    engine::{Engine, Handoff, Parts, Sharing},
     ids::ClientId,
-    name::Label,
+    name::{Label, NameError, Namespace},
     random::Random,
     shard::memory::Faults,
     shard::redis::AddressError,
@@ -31,6 +31,7 @@ pub struct Builder {
     pub(crate) topology_at: Option<String>,
     pub(crate) existing_topology: bool,
     pub(crate) connect_within: Option<Duration>,
+    pub(crate) sharing: Sharing,
 }
 
 /// Where the shards are.
@@ -66,6 +67,9 @@ pub enum BuildError {
     /// A URL is not one.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// A namespace is not one.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// The topology cannot be founded or joined.
     #[error(transparent)]
     Topology(#[from] TopologyError),
@@ -85,6 +89,7 @@ impl Default for Builder {
             topology_at: None,
             existing_topology: false,
             connect_within: None,
+            sharing: Sharing::default(),
         }
     }
 }
@@ -176,6 +181,23 @@ impl Builder {
         self
     }
 
+    /// How often, and for how long, a lock goes on from task to task of this process once another process
+    /// waits for it: 64 times and 10 ms if not said, whichever is over first. While none waits there is no
+    /// bound. With `max` 0 it never does: every task asks the shard.
+    pub fn handoff(mut self, max: u32, length: Duration) -> Self {
+        self.sharing.handoff = Handoff { max, length };
+        self
+    }
+
+    /// Keeps a lock of `namespace` for `length` after its last guard in this process is gone, and grants it
+    /// again at once; it goes back when another process wants it. Off if not said.
+    ///
+    /// If this process dies meanwhile, the lock is free when its lease has run out, though nobody held it.
+    pub fn linger(mut self, namespace: &str, length: Duration) -> Self {
+        self.sharing.linger.insert(namespace.into(), length);
+        self
+    }
+
     /// Finds or founds the topology, connects to its shards, and starts a client.
     ///
     /// A shard that cannot be reached is no error here: its own keys answer so, until it can.
@@ -188,6 +210,9 @@ impl Builder {
     ///
     /// Dropping the future may leave a topology half founded: whoever comes next finishes it.
     pub async fn build(self) -> Result<Client, BuildError> {
+        for namespace in self.sharing.linger.keys() {
+            Namespace::new(namespace)?;
+        }
         let random = Arc::new(self.seed.map_or_else(Random::from_os, Random::seeded));
         match &self.place {
             None | Some(Place::Embedded(0)) => Err(BuildError::NoShards),
@@ -222,6 +247,7 @@ impl Builder {
             store,
             topology,
             dial,
+            sharing: self.sharing.clone(),
             servers_are_new,
         });
         Client {

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
-    engine::{AcquireError, Engine, ShardStatus},
-    name::Namespace,
+    engine::{AcquireError, Engine, Locks, ShardStatus},
+    name::{NameError, Namespace},
     shard::memory::Faults,
     topology::Topology,
 };
@@ -61,6 +61,16 @@ impl Client {
     /// Dropping the future has no effect.
     pub async fn shards(&self) -> BTreeMap<ShardId, ShardStatus> {
         self.engine.shards().await
+    }
+
+    /// The locks that are held, of `namespace` or of all, page by page: by whom, and how many wait.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Namespace`].
+    pub fn locks(&self, namespace: Option<&str>) -> Result<Locks, NameError> {
+        let namespace = namespace.map(Namespace::new).transpose()?;
+        Ok(self.engine.locks(namespace))
     }
 
     /// What was found worth a person's look when the client was built.

@@ -25,11 +25,14 @@ pub use client::Client;
 pub use lock::Lock;
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
-    engine::{AcquireError, Danger, Guard, LockLost, Owner, ReleaseAnswer, ShardStatus, Waiting},
+    engine::{
+        AcquireError, Danger, Guard, LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ShardStatus,
+        Waiting,
+    },
     ids::{Epoch, Nonce, Token},
     limits,
-    name::{Label, NameError, Namespace},
-    shard::{Effect, Inspection, ShardError, memory::Faults},
+    name::{Label, LockKey, NameError, Namespace},
+    shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},
     topology::{Constants, Topology, TopologyError},
 };
 pub use ringfence_ring::{ShardId, Weight};

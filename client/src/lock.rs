@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_coordinator::{
     engine::{Acquire, AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
     name::{Label, NameError, Namespace},
-    shard::Inspection,
+    shard::{Holder, Inspection},
 };
 
 /// One lock, and how it is wanted. Made by [`Client::lock`](crate::Client::lock).
@@ -75,9 +75,9 @@ impl<'a> Lock<'a> {
         self
     }
 
-    /// Telling `observe` why, while it waits: after every refusal that is waited out, so up to once
-    /// a millisecond; [`Waiting::is_same_as`] tells a new reason from an old one. It is called in
-    /// the task that waits, and must neither block nor panic.
+    /// Telling `observe` why, while it waits: once it is behind another task of this process, and after every refusal
+    /// that is waited out, about once a second; [`Waiting::is_same_as`] tells a new reason from an old one. It is called in
+    /// one of the engine's tasks, and must neither block nor panic.
     pub fn on_wait(mut self, observe: impl Fn(Waiting) + Send + Sync + 'static) -> Self {
         self.observer = Some(WaitObserver::new(observe));
         self
@@ -115,7 +115,7 @@ impl<'a> Lock<'a> {
         self.take(Wait::No).await
     }
 
-    /// Who holds the lock, if anybody, from the record the grant lives by.
+    /// Who holds the lock, if anybody, and who waits for it, as its shard knows.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl<'a> Lock<'a> {
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
-    pub async fn inspect(&self) -> Result<Option<Inspection>, AcquireError> {
+    pub async fn inspect(&self) -> Result<Inspection, AcquireError> {
         self.engine
             .inspect(&self.namespace.clone()?, self.key)
             .await
@@ -142,7 +142,7 @@ impl<'a> Lock<'a> {
     /// # Cancel safety
     ///
     /// Dropping the future may leave the lock released or not.
-    pub async fn force_release(&self, reason: &str) -> Result<Option<Inspection>, AcquireError> {
+    pub async fn force_release(&self, reason: &str) -> Result<Option<Holder>, AcquireError> {
         self.engine
             .force_release(&self.namespace.clone()?, self.key, reason)
             .await

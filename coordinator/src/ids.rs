@@ -30,11 +30,12 @@ impl Nonce {
     /// Appends `client:sequence`: 32 hex digits, a colon, a decimal number.
     pub fn push_text(&self, text: &mut Vec<u8>) {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        for byte in self.client.0.to_be_bytes() {
-            text.push(HEX[usize::from(byte >> 4)]);
-            text.push(HEX[usize::from(byte & 15)]);
+        let mut client = [b':'; 33];
+        for (pair, byte) in client.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
         }
-        text.push(b':');
+        text.extend_from_slice(&client);
         push_decimal(text, self.sequence);
     }
 }

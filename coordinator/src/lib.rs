@@ -14,4 +14,5 @@ pub mod random;
 pub mod shard;
 #[cfg(feature = "spawn")]
 pub mod spawn;
+mod sync;
 pub mod topology;

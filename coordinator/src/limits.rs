@@ -41,6 +41,35 @@ pub const QUEUE_MAX: usize = 16_384;
 /// bounds the releases waiting in the background, of which there is at most one a lock.
 pub const HELD_MAX: usize = 1_000_000;
 
+/// How long a ticket stays in a key's queue without being sent again.
+pub const TICKET_KEEP: Duration = Duration::from_secs(3);
+
+/// The grant that a shard makes to a ticket lasts this long, or a lease if that is shorter; whoever
+/// gets it renews it at once. It is also what a waiter that died costs those behind it.
+pub const CLAIM_MAX: Duration = Duration::from_secs(3);
+
+/// A waiter asks again after this long, or a third of its claim if that is shorter, less jitter: what a
+/// lost message costs.
+pub const RECHECK_MAX: Duration = Duration::from_secs(1);
+
+/// Tickets in one key's queue. A process has one at most.
+pub const WAITERS_MAX: u32 = 10_000;
+
+/// Acquisitions of one key that wait in one process.
+pub const LINE_MAX: usize = 16_384;
+
+/// Tokens set aside at once for hand-off within a process.
+pub const TOKENS_MAX: u32 = 8_192;
+
+/// Once another process waits, a process hands a lock on among its own tasks this many times at most.
+pub const HANDOFF_MAX: u32 = 64;
+
+/// Once another process waits, a process hands a lock on among its own tasks for this long at most.
+pub const HANDOFF_FOR: Duration = Duration::from_millis(10);
+
+/// Records that a shard looks at for one page of its locks, about: it serves everybody else in between.
+pub const LIST_PAGE: usize = 256;
+
 /// Guards of one owner on one lock.
 pub const REENTRY_MAX: usize = 65_536;
 

@@ -104,6 +104,24 @@ impl LockKey {
         })
     }
 
+    /// The key whose [`text`](Self::text) is `text`; `None` if it is none's.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let named = text.strip_prefix(b"{")?;
+        let slot_ends = named.iter().position(|byte| *byte == b'}')?;
+        let index = std::str::from_utf8(&named[..slot_ends])
+            .ok()?
+            .parse()
+            .ok()?;
+        let after_slot = named[slot_ends..].strip_prefix(b"}:")?;
+        let namespace_ends = after_slot.iter().position(|byte| *byte == b':')?;
+        let key = &after_slot[namespace_ends + 1..];
+        Some(Self {
+            slot: SlotCount::MAX.slot(index).ok()?,
+            key_at: (text.len() - key.len()) as u16,
+            text: text.into(),
+        })
+    }
+
     /// The slot the key falls in.
     pub fn slot(&self) -> Slot {
         self.slot
@@ -112,6 +130,14 @@ impl LockKey {
     /// `{slot}:namespace:key`.
     pub fn text(&self) -> &[u8] {
         &self.text
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        let slot_ends = self.text.iter().position(|byte| *byte == b':');
+        let begins = slot_ends.map_or(0, |at| at + 1);
+        let text = &self.text[begins..usize::from(self.key_at).saturating_sub(1)];
+        std::str::from_utf8(text).unwrap_or_default()
     }
 
     /// The key alone.
@@ -167,16 +193,26 @@ impl fmt::Display for Label {
 }
 
 /// Appends `number` in decimal, without going through a formatter.
-pub(crate) fn push_decimal(text: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
+pub(crate) fn push_decimal(text: &mut Vec<u8>, number: u64) {
+    let (digits, at) = digits(number);
+    text.extend_from_slice(&digits[at..]);
+}
+
+/// As [`push_decimal`], with leading zeros: texts compare as their numbers do.
+pub(crate) fn push_decimal_padded(text: &mut Vec<u8>, number: u64) {
+    text.extend_from_slice(&digits(number).0);
+}
+
+/// All digits a number may have, and where those that matter begin.
+fn digits(mut number: u64) -> ([u8; 20], usize) {
+    let mut digits = [b'0'; 20];
     let mut at = digits.len();
     loop {
         at -= 1;
         digits[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
-            break;
+            return (digits, at);
         }
     }
-    text.extend_from_slice(&digits[at..]);
 }

@@ -22,8 +22,9 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Lane, Link, Mode, Op, Reply,
-        Request, Settle, Shard, ShardError, SlotState, SlotStates, conformance::Fixture,
+        Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Lane, Link, List, LockPage, Mode,
+        Op, Reply, Request, Settle, Shard, ShardError, SlotState, SlotStates, Wakes,
+        conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, SlotCount};
@@ -44,6 +45,12 @@ impl Drop for Desk {
     }
 }
 
+/// A driver that hears nothing of what its shard says by itself.
+fn started(shard: Arc<dyn Shard>, around: &Surroundings) -> Arc<Driver> {
+    let (id, client) = (ShardId::new("a").unwrap(), ClientId(9));
+    Driver::start(id, shard, client, Arc::new(|_| {}), around)
+}
+
 fn slots() -> SlotCount {
     SlotCount::new(16).unwrap()
 }
@@ -60,6 +67,8 @@ fn acquire(nonce: Nonce) -> Op {
         nonce,
         label: Label::new("driver"),
         lease: LEASE_MAX,
+        tokens: 1,
+        ticket: None,
     }
 }
 
@@ -91,7 +100,7 @@ impl Desk {
             stop: Default::default(),
         };
         Self {
-            driver: Driver::start(ShardId::new("a").unwrap(), fixture.shard(), &around),
+            driver: started(fixture.shard(), &around),
             fixture: Box::new(fixture),
             around,
         }
@@ -113,7 +122,7 @@ impl Desk {
 
     async fn granted(&self, key: &str, nonce: Nonce) -> Token {
         match self.ask(Lane::Work, key, acquire(nonce)).await {
-            Reply::Granted { token } => token,
+            Reply::Granted { token, .. } => token,
             other => panic!("{key} was to be granted: {other:?}"),
         }
     }
@@ -150,6 +159,10 @@ impl Shard for Panicking {
         let next = self.next.clone();
         Ok(Box::new(PanickingLink { link, next }))
     }
+
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+        self.shard.listen(client).await
+    }
 }
 
 #[async_trait]
@@ -183,8 +196,12 @@ impl Link for PanickingLink {
         self.link.raise(incarnation, epoch).await
     }
 
-    async fn inspect(&mut self, key: &LockKey) -> Result<Option<Inspection>, ShardError> {
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
         self.link.inspect(key).await
+    }
+
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
+        self.link.list(list).await
     }
 }
 
@@ -196,7 +213,7 @@ async fn a_backend_that_panics_costs_a_batch_and_a_connection() {
         shard: desk.fixture.shard(),
         next: next.clone(),
     });
-    desk.driver = Driver::start(ShardId::new("a").unwrap(), shard, &desk.around);
+    desk.driver = started(shard, &desk.around);
     let request = || desk.request("key", acquire(nonce(1)));
     let lost = loop {
         let answer = desk.driver.submit(Lane::Work, request()).await.unwrap();
@@ -254,7 +271,13 @@ async fn a_dropped_renewal_loses_nothing(desk: Desk) {
     after_every_turn("a submitted renewal", async |turns| {
         let answer = desk.dropped_after(turns, Lane::Renew, "key", renew()).await;
         let renewed = desk.ask(Lane::Renew, "key", renew()).await;
-        assert_eq!(renewed, Reply::Renewed { reclaimed: false });
+        assert_eq!(
+            renewed,
+            Reply::Renewed {
+                reclaimed: false,
+                wanted: false
+            }
+        );
         assert_eq!(desk.granted("key", holder).await, token);
         answer.is_some()
     })

@@ -32,6 +32,9 @@ impl SlotCount {
     /// 16,384 slots: 160 each at a hundred shards, so that rounding costs less than 1 %.
     pub const DEFAULT: Self = Self { log2: 14 };
 
+    /// 65,536 slots.
+    pub const MAX: Self = Self { log2: 16 };
+
     /// Checks `slots`.
     ///
     /// # Errors

@@ -182,14 +182,19 @@ impl Init {
 }
 
 impl ShowStatus {
-    /// Looks, and founds nothing.
     async fn look(&self) -> Result<Status, RingError> {
-        let client = Client::builder().redis(self.seeds.urls()?);
-        let client = client.existing_topology(true).connect_within(ASK_WITHIN);
-        match client.build().await {
-            Err(BuildError::Topology(TopologyError::Absent)) => Err(RingError::None),
-            client => Ok(Status::of(&client?, Done::Looked).await),
-        }
+        let client = existing(&self.seeds).await?;
+        Ok(Status::of(&client, Done::Looked).await)
+    }
+}
+
+/// A client of the topology that is there. It founds none.
+pub(super) async fn existing(seeds: &Seeds) -> Result<Client, RingError> {
+    let client = Client::builder().redis(seeds.urls()?);
+    let client = client.existing_topology(true).connect_within(ASK_WITHIN);
+    match client.build().await {
+        Err(BuildError::Topology(TopologyError::Absent)) => Err(RingError::None),
+        client => Ok(client?),
     }
 }
 

@@ -23,7 +23,7 @@ async fn the_lock_is_held_until_stdin_closes() {
     let stage = Stage::set(1, LEASE).await;
     let (mut running, token) = keep(&stage).await;
     let client = stage.servers.client().await;
-    let held = client.lock("key").inspect().await.unwrap().unwrap();
+    let held = client.lock("key").inspect().await.unwrap().holder.unwrap();
     assert_eq!(held.token.get(), token);
     client.close().await;
     tokio::time::sleep(2 * LEASE).await;

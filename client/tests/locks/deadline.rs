@@ -127,7 +127,7 @@ async fn a_fixed_hold_longer_than_the_lease_is_renewed_until_it_ends() {
 async fn a_fixed_hold_shorter_than_the_lease_asks_for_no_more() {
     let client = client_of(1).await;
     let guard = client.lock("key").hold_for(SECOND).acquire().await.unwrap();
-    let recorded = client.lock("key").inspect().await.unwrap().unwrap();
+    let recorded = client.lock("key").inspect().await.unwrap().holder.unwrap();
     assert!(
         recorded.remaining <= SECOND * 11 / 10,
         "{:?}",

@@ -5,6 +5,7 @@
 mod cancel;
 mod deadline;
 mod grace;
+mod listing;
 mod observer;
 mod reentry;
 mod release;
@@ -47,7 +48,7 @@ async fn held(client: &Client, key: &str) -> Guard {
 
 /// Whether the shard has a record of `key`.
 async fn is_recorded(client: &Client, key: &str) -> bool {
-    client.lock(key).inspect().await.unwrap().is_some()
+    client.lock(key).inspect().await.unwrap().holder.is_some()
 }
 
 /// Waits until the shard has no record of `key`, for at most `within`.

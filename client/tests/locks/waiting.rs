@@ -67,7 +67,7 @@ async fn a_lost_reply_costs_neither_the_lock_nor_a_second_token() {
     let client = client_of(1).await;
     faults(&client).lose_reply(Lane::Work, 1);
     let guard = client.lock("key").acquire().await.unwrap();
-    let recorded = client.lock("key").inspect().await.unwrap().unwrap();
+    let recorded = client.lock("key").inspect().await.unwrap().holder.unwrap();
     assert_eq!(recorded.token, guard.token());
     assert_eq!(
         guard.token().counter(),

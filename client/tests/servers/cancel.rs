@@ -1,18 +1,29 @@
 //! Dropping a future at any await leaves nothing locked and loses nothing: on a server, with any
 //! part of a request or of its answer on the way.
 
-use ringfence_client::{Client, limits::LEASE_MAX};
-use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Relay, cancel};
+use std::time::Duration;
+
+use ringfence_client::{AcquireError, Client, limits::LEASE_MAX};
+use ringfence_coordinator::{
+    cancel::{after_every_turn, dropped_after},
+    spawn::RedisServer,
+};
+use ringfence_test_support::{Flow, Relay, Whose, cancel, eventually};
 use tokio::task::yield_now;
 
-use crate::comeback::Stage;
+use crate::{
+    SECOND,
+    comeback::Stage,
+    queue::{KEY, Waiter, leaves_only, traces},
+    scene::Proxied,
+};
 
 /// Two clients of a server that is reached by a relay.
 struct Relayed {
     client: Client,
     other: Client,
-    _ways: (RedisServer, Relay, Stage),
+    server: RedisServer,
+    _ways: (Relay, Stage),
 }
 
 impl Relayed {
@@ -24,7 +35,8 @@ impl Relayed {
         Self {
             client: stage.client("client").await,
             other: stage.client("other").await,
-            _ways: (server, relay, stage),
+            server,
+            _ways: (relay, stage),
         }
     }
 }
@@ -51,4 +63,100 @@ async fn a_release_dropped_after_any_turn_still_releases() {
 async fn a_dropped_wait_for_danger_or_loss_has_no_effect() {
     let Relayed { client, .. } = &Relayed::spawn().await;
     cancel::dropped_notices_lose_nothing(client, &yield_now).await;
+}
+
+/// Asked for, in the queue, asking again, or past its deadline.
+#[tokio::test]
+async fn a_wait_dropped_after_any_turn_leaves_no_place_in_the_queue() {
+    let Relayed {
+        client,
+        other,
+        server,
+        ..
+    } = &Relayed::spawn().await;
+    let guard = other.lock(KEY).acquire().await.unwrap();
+    after_every_turn("a wait with a deadline", async |turns| {
+        let lock = client.lock(KEY).wait(SECOND / 20);
+        let waited = dropped_after(turns, yield_now, lock.acquire()).await;
+        leaves_only(server, 1).await;
+        waited.is_some()
+    })
+    .await;
+    guard.release().await;
+    leaves_only(server, 0).await;
+}
+
+/// Before it is granted, while its turn is on the way, and after.
+#[tokio::test]
+async fn a_wait_dropped_after_any_turn_while_it_is_granted_leaves_nothing() {
+    let Relayed {
+        client,
+        other,
+        server,
+        ..
+    } = &Relayed::spawn().await;
+    after_every_turn("a turn", async |turns| {
+        let guard = other.lock(KEY).acquire().await.unwrap();
+        let lock = client.lock(KEY);
+        let mut wait = Box::pin(lock.acquire());
+        let queued = async || traces(server).await.len() == 3;
+        tokio::select! {
+            waited = &mut wait => panic!("it is held: {waited:?}"),
+            () = eventually("in the queue", queued) => {}
+        }
+        let waiting = dropped_after(turns, yield_now, wait);
+        let (waited, _) = tokio::join!(waiting, guard.release());
+        let done = waited.is_some();
+        drop(waited);
+        leaves_only(server, 0).await;
+        done
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_wait_whose_time_is_over_leaves_no_place_in_the_queue() {
+    let Relayed {
+        client,
+        other,
+        server,
+        ..
+    } = &Relayed::spawn().await;
+    let guard = other.lock(KEY).acquire().await.unwrap();
+    for length in 0..20 {
+        let lock = client.lock(KEY).wait(Duration::from_millis(length));
+        let waited = lock.acquire().await;
+        assert!(
+            matches!(waited, Err(AcquireError::TimedOut { .. })),
+            "{waited:?}"
+        );
+        leaves_only(server, 1).await;
+    }
+    guard.release().await;
+    leaves_only(server, 0).await;
+}
+
+/// What it asked for comes to the server after it left: what takes it back comes behind.
+#[tokio::test]
+async fn a_wait_given_up_while_its_request_is_on_the_way_leaves_no_place_in_the_queue() {
+    let scene = Proxied::new(LEASE_MAX).await;
+    let rival = scene.rival().await;
+    let guard = scene.client.lock(KEY).acquire().await.unwrap();
+    let work = Whose::lane("work");
+    for _ in 0..5 {
+        // With connections that are there already.
+        rival.lock(KEY).try_acquire().await.unwrap_err();
+        let before = scene.proxy.counts(&work).replies;
+        scene.proxy.requests(&work, Flow::Hold);
+        let mut waiter = Waiter::start(&rival, LEASE_MAX);
+        assert!(waiter.waits_for(SECOND / 20).await);
+        drop(waiter);
+        yield_now().await;
+        scene.proxy.heal();
+        let both = async || scene.proxy.counts(&work).replies >= before + 2;
+        eventually("it came, and was taken back", both).await;
+        leaves_only(&scene.servers.servers[0], 1).await;
+    }
+    guard.release().await;
+    leaves_only(&scene.servers.servers[0], 0).await;
 }

@@ -63,7 +63,7 @@ pub(crate) fn is_grace(error: &AcquireError) -> bool {
 
 /// The token of `key`'s record, as its shard has it now.
 pub(crate) async fn recorded(client: &Client, key: &str) -> Option<Token> {
-    let found = client.lock(key).inspect().await.ok().flatten();
+    let found = client.lock(key).inspect().await.ok()?.holder;
     found.map(|found| found.token)
 }
 

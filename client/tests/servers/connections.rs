@@ -166,7 +166,7 @@ async fn a_partition_longer_than_the_lease_frees_the_lock_for_others_and_for_goo
     let scene = Proxied::new(LEASE).await;
     let Proxied { proxy, client, .. } = &scene;
     let guard = client.lock("key").acquire().await.unwrap();
-    let record = client.lock("key").inspect().await.unwrap().unwrap();
+    let record = client.lock("key").inspect().await.unwrap().holder.unwrap();
     let cut_off = Whose::Named(format!("rf:{}:", record.nonce.client));
     proxy.both(&cut_off, Flow::Hold);
     guard.lost().await;

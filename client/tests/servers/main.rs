@@ -6,14 +6,19 @@ mod comeback;
 mod connections;
 mod errors;
 mod failover;
+mod fairness;
 mod faults;
+mod listing;
 mod locking;
+mod lost_wakes;
+mod queue;
 mod recover;
 mod restart;
 mod scene;
 mod secured;
 mod setup;
 mod stops;
+mod turns;
 
 use std::time::Duration;
 

@@ -137,6 +137,13 @@ impl Proxied {
         self.servers.ask::<()>(0, &["DEL", &quiet]).await;
     }
 
+    /// Ends the grace.
+    pub(crate) async fn end_grace(&self) {
+        let state = self.of_life("state").await;
+        let over = ["HSET", &state, "grace", "0"];
+        self.servers.ask::<()>(0, &over).await;
+    }
+
     /// The key of a part of the only life.
     async fn of_life(&self, part: &str) -> String {
         let pattern = format!("ringfence:life:*:{part}");

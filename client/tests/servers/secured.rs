@@ -30,7 +30,7 @@ async fn certificates_and_the_rights_that_the_readme_lists_are_enough() {
     // Renewed meanwhile.
     sleep(3 * SECOND).await;
     for (guard, key) in guards {
-        let found = founder.lock(&key).inspect().await.unwrap();
+        let found = founder.lock(&key).inspect().await.unwrap().holder;
         assert_eq!(found.map(|found| found.token), Some(guard.token()));
         assert_eq!(guard.release().await, ReleaseAnswer::Held);
     }

@@ -10,6 +10,7 @@
 
 mod lane;
 mod queue;
+mod wake;
 
 use std::{fmt, sync::Arc};
 
@@ -19,9 +20,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     clock::{Clock, Instant},
+    ids::ClientId,
     limits::WORK_LANES,
     random::Random,
-    shard::{Lane, Reply, Request, Shard, ShardError},
+    shard::{Lane, Reply, Request, Shard, ShardError, Wake},
 };
 pub use lane::Needs;
 use queue::Queue;
@@ -65,6 +67,9 @@ impl Respond {
     }
 }
 
+/// Is told what shards say by themselves, by the task that hears it: it must not block.
+pub type Woken = Arc<dyn Fn(Wake) + Send + Sync>;
+
 /// A shard and the lanes to it. Each lane is a task on the tracker given to [`start`](Self::start).
 #[derive(Debug)]
 pub struct Driver {
@@ -89,8 +94,14 @@ pub struct Surroundings {
 }
 
 impl Driver {
-    /// Starts the lanes to `shard`.
-    pub fn start(id: ShardId, shard: Arc<dyn Shard>, around: &Surroundings) -> Arc<Self> {
+    /// Starts the lanes to `shard`, and listens there for what concerns `client`.
+    pub fn start(
+        id: ShardId,
+        shard: Arc<dyn Shard>,
+        client: ClientId,
+        woken: Woken,
+        around: &Surroundings,
+    ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
         let start_lane = |lane: Lane| {
             let queue = Arc::new(Queue::default());
@@ -106,6 +117,7 @@ impl Driver {
         };
         let work = std::array::from_fn(|_| start_lane(Lane::Work));
         let renew = start_lane(Lane::Renew);
+        wake::start(id.clone(), shard.clone(), client, woken, around);
         Arc::new(Self {
             id,
             shard,
@@ -150,6 +162,20 @@ impl Driver {
         if let Err((respond, error)) = self.try_submit(lane, request, respond) {
             respond.respond(Err(error));
         }
+    }
+
+    /// What `lane` sends next, for a test that stands in for it.
+    #[cfg(test)]
+    pub(crate) fn take(&self, lane: Lane) -> Vec<(Request, Respond)> {
+        let queues = match lane {
+            Lane::Work => &self.work[..],
+            Lane::Renew | Lane::Control => std::slice::from_ref(&self.renew),
+        };
+        let mut batch = queue::Batch::default();
+        queues.iter().any(|queue| queue.take(&mut batch));
+        let requests = std::mem::take(&mut batch.requests);
+        let responds = std::mem::take(&mut batch.responds);
+        requests.into_iter().zip(responds).collect()
     }
 
     /// Queues `request`, or hands `respond` back with the reason.

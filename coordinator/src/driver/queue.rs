@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Respond;
@@ -10,6 +9,7 @@ use crate::{
     ids::MapVersion,
     limits::{BATCH_MAX, QUEUE_MAX},
     shard::{Op, Request, ShardError},
+    sync::Mutex,
 };
 
 /// Requests in the order they came. Acquires are refused beyond [`QUEUE_MAX`]; renewals and

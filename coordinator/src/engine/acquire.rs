@@ -1,31 +1,18 @@
-//! One acquisition: try, wait, try again; or clean up.
+//! One acquisition: a place in the local line, and what becomes of it.
 
-use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
-};
+use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::{
-    AcquireError, Engine, Guard, Inner, Owner, WaitObserver, Waiting, hold::Hold, routing::Route,
-    told,
+    AcquireError, Engine, Guard, Inner, Owner, WaitObserver,
+    line::{Joined, Terms},
 };
 use crate::{
-    backoff::Backoff,
-    clock::Instant,
-    driver::{Answer, Answered},
-    ids::MapVersion,
-    limits::{HELD_MAX, LEASE_MIN, REENTRY_MAX},
-    name::{Label, LockKey, Namespace},
-    shard::{Effect, Lane, Op, Reply, Request, ShardError},
+    limits::LEASE_MIN,
+    name::{Label, Namespace},
+    shard::ShardError,
 };
-
-/// First and longest pause before a held lock is asked for again.
-const RECHECK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-
-/// First and longest pause before a shard in trouble is asked again.
-const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 
 /// How long to wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,28 +64,30 @@ impl Engine {
         if let Some(hold_for) = ask.hold_for.filter(|hold_for| *hold_for < LEASE_MIN) {
             return Err(AcquireError::HoldTooShort(hold_for));
         }
-        let mut waiter = Waiter {
-            engine: &self.0,
-            ask: &ask,
-            key,
+        let terms = Terms {
+            label: ask.label.unwrap_or_else(|| self.0.label.clone()),
             lease,
-            attempt: None,
+            hold_for: ask.hold_for,
         };
-        match ask.wait {
-            Wait::No => waiter.once().await,
-            Wait::Forever => waiter.until_granted(&mut None).await,
-            Wait::For(length) => {
-                let mut last = None;
-                let granted = timeout(length, waiter.until_granted(&mut last)).await;
-                granted.unwrap_or_else(|_| {
-                    let because = Box::new(last.unwrap_or_else(no_answer_yet));
-                    Err(AcquireError::TimedOut {
-                        waited: length,
-                        because,
-                    })
-                })
-            }
+        let once = ask.wait == Wait::No;
+        let who = (&self.0, ask.owner, ask.observer);
+        let mut place = match self.0.lines.join(&key, terms, once, who)? {
+            Joined::Entered(guard) => return Ok(guard),
+            Joined::Waits(place) => place,
+        };
+        let Wait::For(length) = ask.wait else {
+            return place.turn().await;
+        };
+        if let Ok(answer) = timeout(length, place.turn()).await {
+            return answer;
         }
+        place.late().unwrap_or_else(|| {
+            let because = self.0.lines.refusal(&key).unwrap_or_else(no_answer_yet);
+            Err(AcquireError::TimedOut {
+                waited: length,
+                because: Box::new(because),
+            })
+        })
     }
 }
 
@@ -120,217 +109,4 @@ impl Inner {
 fn no_answer_yet() -> AcquireError {
     let reason = "none before the wait was over".into();
     ShardError::NoReply { reason }.into()
-}
-
-/// Somebody who wants a lock.
-struct Waiter<'a> {
-    engine: &'a Arc<Inner>,
-    ask: &'a Acquire<'a>,
-    key: LockKey,
-    lease: Duration,
-    attempt: Option<Attempt>,
-}
-
-impl Waiter<'_> {
-    /// Asks until granted or refused for good. `last` is why it is not granted yet.
-    async fn until_granted(
-        &mut self,
-        last: &mut Option<AcquireError>,
-    ) -> Result<Guard, AcquireError> {
-        let mut recheck = Backoff::new(RECHECK.0, RECHECK.1);
-        let mut retry = Backoff::new(RETRY.0, RETRY.1);
-        loop {
-            let refusal = match self.once().await {
-                Err(refusal) if refusal.is_retryable() => refusal,
-                granted_or_final => return granted_or_final,
-            };
-            let random = &self.engine.around.random;
-            let pause = match &refusal {
-                AcquireError::Held { remaining, .. } => recheck.next(random).min(*remaining),
-                other => other
-                    .retry_after()
-                    .unwrap_or_default()
-                    .max(retry.next(random)),
-            };
-            self.tell(&refusal);
-            *last = Some(refusal);
-            sleep(pause.max(Duration::from_millis(1))).await;
-        }
-    }
-
-    /// Tells whoever wants to know why it is not granted yet.
-    fn tell(&self, refusal: &AcquireError) {
-        let Some(observer) = self.ask.observer else {
-            return;
-        };
-        let route = self.engine.routing.route(&self.key);
-        let grace = self.engine.routing.topology().constants.grace();
-        observer.tell(Waiting::new(refusal, route.keeper.driver.id(), grace));
-    }
-
-    /// Asks once; or enters again what the owner holds.
-    async fn once(&mut self) -> Result<Guard, AcquireError> {
-        if self.engine.around.stop.is_cancelled() {
-            return Err(AcquireError::Closed);
-        }
-        if let Some(guard) = self.enter()? {
-            return Ok(guard);
-        }
-        let route = self.engine.routing.route(&self.key);
-        let reusable = self.attempt.take().filter(|attempt| attempt.is_at(&route));
-        let attempt = match reusable {
-            Some(attempt) => attempt,
-            None => self.begin(&route)?,
-        };
-        let attempt = self.attempt.insert(attempt);
-        attempt.ask(route.map).await?;
-        let hold = self.attempt.take().expect("just asked").into_hold();
-        if let Some(owner) = self.ask.owner {
-            owner.entered(&hold);
-        }
-        Ok(Guard::new(hold, self.engine.clone()))
-    }
-
-    fn enter(&self) -> Result<Option<Guard>, AcquireError> {
-        let Some(owner) = self.ask.owner else {
-            return Ok(None);
-        };
-        let (client, now) = (self.engine.client, self.engine.now());
-        let Some(hold) = owner.hold(&self.key, client, now) else {
-            return Ok(None);
-        };
-        match hold.enter() {
-            Ok(()) => Ok(Some(Guard::new(hold, self.engine.clone()))),
-            Err(0) => Ok(None),
-            Err(_) => Err(AcquireError::TooManyEntries(REENTRY_MAX)),
-        }
-    }
-
-    fn begin(&self, route: &Route) -> Result<Attempt, AcquireError> {
-        let held = self.engine.held.fetch_add(1, Relaxed);
-        if held >= HELD_MAX {
-            self.engine.held.fetch_sub(1, Relaxed);
-            return Err(AcquireError::TooManyHeld(held));
-        }
-        let hold = Hold::new(
-            self.key.clone(),
-            self.engine.next_nonce(),
-            self.ask
-                .label
-                .clone()
-                .unwrap_or_else(|| self.engine.label.clone()),
-            self.lease,
-            self.ask.hold_for,
-            route.keeper.clone(),
-        );
-        Ok(Attempt {
-            engine: self.engine.clone(),
-            hold: Some(hold),
-            maybe_applied: false,
-        })
-    }
-}
-
-/// An acquisition not granted yet. Dropping it gives back what it may have been granted; its nonce
-/// is never used again.
-struct Attempt {
-    engine: Arc<Inner>,
-    hold: Option<Arc<Hold>>,
-    /// Whether a request of it may have been applied.
-    maybe_applied: bool,
-}
-
-impl Attempt {
-    fn hold(&self) -> &Arc<Hold> {
-        self.hold.as_ref().expect("taken only when granted")
-    }
-
-    fn is_at(&self, route: &Route) -> bool {
-        Arc::ptr_eq(&self.hold().keeper, &route.keeper)
-    }
-
-    fn into_hold(mut self) -> Arc<Hold> {
-        self.hold.take().expect("taken only here")
-    }
-
-    /// Asks the shard once. A repeat keeps its nonce, and so finds what an earlier request, whose
-    /// answer was lost, was granted.
-    async fn ask(&mut self, map: MapVersion) -> Result<(), AcquireError> {
-        let hold = self.hold().clone();
-        let op = Op::Acquire {
-            nonce: hold.nonce,
-            label: hold.label.clone(),
-            lease: hold.lease_to_ask(),
-        };
-        let request = Request {
-            key: hold.key.clone(),
-            map,
-            op,
-        };
-        let before = std::mem::replace(&mut self.maybe_applied, true);
-        let answer: Answer = match hold.keeper.driver.submit(Lane::Work, request).await {
-            Ok(answer) => answer,
-            Err(_) => return Err(AcquireError::Closed),
-        };
-        match answer {
-            Ok(Answered { reply, sent }) => {
-                let granted = self.judge(reply, sent);
-                self.maybe_applied = matches!(granted, Err(AcquireError::TooLate));
-                granted
-            }
-            Err(error) => {
-                self.maybe_applied = before || error.effect() == Effect::Unknown;
-                Err(error.into())
-            }
-        }
-    }
-
-    fn judge(&self, reply: Reply, sent: Instant) -> Result<(), AcquireError> {
-        let hold = self.hold();
-        let shard = || hold.keeper.driver.id().to_string();
-        Err(match reply {
-            Reply::Granted { token } => {
-                if !hold.granted(token, sent, self.engine.now()) {
-                    return Err(AcquireError::TooLate);
-                }
-                told::granted(hold, sent);
-                hold.keeper.keep(hold, sent);
-                return Ok(());
-            }
-            Reply::Held { remaining, label } => AcquireError::Held {
-                holder: label,
-                remaining,
-            },
-            Reply::Grace { retry_after } => AcquireError::Grace {
-                shard: shard(),
-                retry_after,
-            },
-            Reply::Moved { .. } => {
-                self.engine.routing.refresh();
-                AcquireError::Moved
-            }
-            Reply::NoTokens => AcquireError::NoTokens(shard()),
-            Reply::OutOfMemory => AcquireError::OutOfMemory(shard()),
-            Reply::Foreign => AcquireError::Foreign(shard()),
-            reply @ (Reply::Renewed { .. } | Reply::Lost | Reply::Released { .. }) => {
-                let reason = format!("unexpected answer {reply:?}");
-                ShardError::Refused {
-                    what: "acquire",
-                    reason,
-                }
-                .into()
-            }
-        })
-    }
-}
-
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        let Some(hold) = self.hold.take() else { return };
-        hold.end();
-        self.engine.held.fetch_sub(1, Relaxed);
-        if self.maybe_applied {
-            self.engine.releases.send(&hold);
-        }
-    }
 }

@@ -53,6 +53,12 @@ pub enum AcquireError {
         /// What it was waiting for.
         because: Box<AcquireError>,
     },
+    /// As many wait for this lock as may, in this process or at the shard.
+    #[error("too many wait for this lock: come back in {retry_after:?}")]
+    TooManyWaiters {
+        /// When a place may be free.
+        retry_after: Duration,
+    },
     /// This engine holds as many locks as it may.
     #[error("{0} locks are held by this process: at most {HELD_MAX}")]
     TooManyHeld(usize),
@@ -89,6 +95,7 @@ impl AcquireError {
             Self::Held { .. }
             | Self::Grace { .. }
             | Self::TimedOut { .. }
+            | Self::TooManyWaiters { .. }
             | Self::TooManyHeld(_)
             | Self::Moved
             | Self::OutOfMemory(_)
@@ -119,7 +126,9 @@ impl AcquireError {
     /// When to ask again at the earliest, where that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Grace { retry_after, .. } => Some(*retry_after),
+            Self::Grace { retry_after, .. } | Self::TooManyWaiters { retry_after } => {
+                Some(*retry_after)
+            }
             Self::TimedOut { because, .. } => because.retry_after(),
             Self::Shard(error) => error.retry_after(),
             _ => None,

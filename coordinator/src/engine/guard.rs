@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-use super::{Danger, Inner, LockLost, ReleaseAnswer, hold::Hold};
+use super::{Danger, Inner, LockLost, ReleaseAnswer, grant::Grant};
 use crate::{
     clock::{Instant, sleep_until},
     ids::Token,
@@ -17,24 +17,24 @@ use crate::{
 /// by a timer: [`is_held`](Self::is_held) is right even after the machine was suspended.
 #[must_use = "dropping the guard releases the lock"]
 pub struct Guard {
-    hold: Arc<Hold>,
+    grant: Arc<Grant>,
     engine: Arc<Inner>,
-    /// Whether this guard still counts as one of the hold's.
+    /// Whether this guard still counts as one of the grant's.
     counted: bool,
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { hold, .. } = self;
-        write!(formatter, "Guard({:?}, token {})", hold.key, hold.token())
+        let Grant { hold, token, .. } = &*self.grant;
+        write!(formatter, "Guard({:?}, token {token})", hold.key)
     }
 }
 
 impl Guard {
     /// A guard that counts as one already.
-    pub(super) fn new(hold: Arc<Hold>, engine: Arc<Inner>) -> Self {
+    pub(super) fn new(grant: Arc<Grant>, engine: Arc<Inner>) -> Self {
         Self {
-            hold,
+            grant,
             engine,
             counted: true,
         }
@@ -43,13 +43,13 @@ impl Guard {
     /// The fencing token: hand it to whatever the lock protects, and have that refuse a smaller
     /// one than it has seen (Kleppmann, "How to do distributed locking", 2016).
     pub fn token(&self) -> Token {
-        self.hold.token()
+        self.grant.token
     }
 
     /// Until when the lock is surely held, on the engine's [`clock`](super::Engine::clock).
     /// Renewals move it.
     pub fn deadline(&self) -> Instant {
-        self.hold.deadline()
+        self.grant.hold.deadline()
     }
 
     /// How long the lock is surely held from now on; zero once it is not.
@@ -63,28 +63,29 @@ impl Guard {
 
     /// Whether the lock is held now.
     pub fn is_held(&self) -> bool {
-        self.hold.is_held(self.engine.now())
+        self.grant.hold.is_held(self.engine.now())
     }
 
-    /// Waits until the lock is in danger: a renewal failed, or less than a third of the lease is
-    /// left. At once if it is, or is lost already.
+    /// Waits until the lock is in danger: a renewal failed, or less than a third is left, of the lease or, until
+    /// its first renewal, of what a turn granted. At once if it is, or is lost already.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
     pub async fn danger(&self) -> Danger {
         loop {
-            let changed = self.hold.changed.notified();
+            let changed = self.grant.hold.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.hold.has_failed_renewal() {
+            if self.grant.hold.has_failed_renewal() {
                 return Danger::RenewalFailed;
             }
-            let third = self.hold.lease / 3;
-            if self.remaining() <= third {
+            let left = self.remaining();
+            let below = self.grant.hold.danger_below();
+            if left <= below {
                 return Danger::NearDeadline;
             }
-            let near = self.engine.now() + (self.remaining() - third);
+            let near = self.engine.now() + (left - below);
             tokio::select! {
                 biased;
                 () = changed => {}
@@ -100,7 +101,7 @@ impl Guard {
     /// Dropping the future has no effect.
     pub async fn lost(&self) {
         loop {
-            let changed = self.hold.changed.notified();
+            let changed = self.grant.hold.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             if !self.is_held() {
@@ -142,8 +143,8 @@ impl Guard {
     pub async fn release(mut self) -> ReleaseAnswer {
         let held = self.is_held();
         self.counted = false;
-        if self.hold.leave() {
-            self.engine.release(&self.hold).await
+        if self.grant.leave() {
+            self.engine.release(&self.grant).await
         } else if held {
             ReleaseAnswer::Held
         } else {
@@ -154,8 +155,8 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.counted && self.hold.leave() {
-            self.engine.release_in_background(&self.hold);
+        if self.counted && self.grant.leave() {
+            self.engine.release_in_background(&self.grant);
         }
     }
 }

@@ -4,25 +4,26 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicBool, AtomicU8, AtomicU64, AtomicUsize,
+            AtomicBool, AtomicU8, AtomicU64,
             Ordering::{AcqRel, Acquire, Relaxed, Release},
         },
     },
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::{
+    flow::Flow,
+    keeper::{Keeper, Place},
+    line::{Standing, Terms},
+};
 use crate::{
     clock::Instant,
-    driver::Answer,
-    engine::keeper::{Keeper, Place},
-    failpoint::{Rule, is_off},
     ids::{Nonce, Token},
-    limits::{MARGIN, REENTRY_MAX, RHO_PERMILLE},
-    name::{Label, LockKey},
-    shard::{Effect, Lane},
+    limits::{MARGIN, RHO_PERMILLE},
+    name::LockKey,
+    sync::Mutex,
 };
 
 /// Where a grant is in its life. Only ever moves down this list.
@@ -37,57 +38,56 @@ pub(super) enum Phase {
     Over,
 }
 
-/// One acquisition: from before its first request leaves to after its last.
+impl From<u8> for Phase {
+    fn from(number: u8) -> Self {
+        match number {
+            0 => Self::Asked,
+            1 => Self::Held,
+            _ => Self::Over,
+        }
+    }
+}
+
+/// One acquisition at a shard: from before its first request leaves to after its last. Its holders in this
+/// process have it one after the other.
 #[derive(Debug)]
 pub(super) struct Hold {
     pub(super) key: LockKey,
     pub(super) nonce: Nonce,
-    pub(super) label: Label,
-    pub(super) lease: Duration,
-    /// How long it is wanted, for a fixed hold; the engine renews until then.
-    pub(super) hold_for: Option<Duration>,
+    pub(super) terms: Terms,
+    /// How many tokens are asked for.
+    pub(super) tokens: u32,
     /// Of the shard it is at.
     pub(super) keeper: Arc<Keeper>,
     pub(super) place: Place,
+    /// The first of its tokens.
     token: AtomicU64,
     deadline: AtomicU64,
+    /// When the request left that the deadline counts from.
+    sent: AtomicU64,
     /// The end of a fixed hold; otherwise never.
     ends: AtomicU64,
+    /// Until when it is kept though nobody has it; 0 while somebody has.
+    idle_until: AtomicU64,
     phase: AtomicU8,
     renewal_failed: AtomicBool,
-    guards: AtomicUsize,
+    /// Granted by a turn, and not renewed yet.
+    claimed: AtomicBool,
     pub(super) flow: Mutex<Flow>,
     pub(super) changed: Notify,
 }
 
-/// What is on its way, so that nothing overtakes it.
-#[derive(Debug, Default)]
-pub(super) struct Flow {
-    /// A renewal is out: a release must go behind it, on its connection.
-    pub(super) renewing: bool,
-    /// A renewal got no answer, and may still arrive: until that lane has an answer again, a release
-    /// must go behind it, on the connection that ended the former.
-    pub(super) unanswered: bool,
-}
-
-impl Flow {
-    /// A renewal came to its end.
-    pub(super) fn answered(&mut self, answer: &Answer) {
-        self.renewing = false;
-        self.unanswered = match answer {
-            Ok(_) => false,
-            Err(error) => self.unanswered || error.effect() == Effect::Unknown,
-        };
+impl Standing for Arc<Hold> {
+    fn is(&self, other: &Self) -> bool {
+        Self::ptr_eq(self, other)
     }
 
-    /// Where a release overtakes nothing.
-    pub(super) fn lane_of_release(&self) -> Lane {
-        let under_way = self.renewing || self.unanswered;
-        if under_way && !is_off(Rule::ReleaseBehindRenewal) {
-            Lane::Renew
-        } else {
-            Lane::Work
-        }
+    fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    fn is_held(&self, now: Instant) -> bool {
+        Hold::is_held(self, now)
     }
 }
 
@@ -95,38 +95,50 @@ impl Hold {
     pub(super) fn new(
         key: LockKey,
         nonce: Nonce,
-        label: Label,
-        lease: Duration,
-        hold_for: Option<Duration>,
+        terms: Terms,
+        tokens: u32,
         keeper: Arc<Keeper>,
     ) -> Arc<Self> {
         Arc::new(Self {
             key,
             nonce,
-            label,
-            lease,
-            hold_for,
+            terms,
+            tokens,
             keeper,
             place: Place::default(),
             token: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             ends: AtomicU64::new(u64::MAX),
+            idle_until: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Asked as u8),
             renewal_failed: AtomicBool::new(false),
-            guards: AtomicUsize::new(1),
+            claimed: AtomicBool::new(false),
             flow: Mutex::default(),
             changed: Notify::new(),
         })
     }
 
-    /// The shard granted a request that had been sent at `sent`. Whether that is of use at `now`.
-    pub(super) fn granted(&self, token: Token, sent: Instant, now: Instant) -> bool {
-        if let Some(hold_for) = self.hold_for {
-            self.ends.store((sent + hold_for).as_nanos(), Relaxed);
+    /// The shard granted a request that had been sent at `sent`, for a full lease; or, by a turn, for
+    /// its claim. Whether that is of use at `now`.
+    pub(super) fn granted(
+        &self,
+        token: Token,
+        sent: Instant,
+        now: Instant,
+        claim: Option<Duration>,
+    ) -> bool {
+        if let Some(hold_for) = self.terms.hold_for {
+            // A turn answers a request that may be old: the hold begins when it comes.
+            let begins = if claim.is_some() { now } else { sent };
+            self.ends.store((begins + hold_for).as_nanos(), Relaxed);
         }
         self.token.store(token.get(), Relaxed);
+        self.sent.store(sent.as_nanos(), Relaxed);
+        self.claimed.store(claim.is_some(), Relaxed);
+        let lease = claim.unwrap_or_else(|| self.lease_to_ask());
         self.deadline
-            .store(self.deadline_of(sent).as_nanos(), Relaxed);
+            .store(self.deadline_of(sent, lease).as_nanos(), Relaxed);
         let useful = now < self.deadline();
         if useful {
             self.phase.store(Phase::Held as u8, Release);
@@ -140,9 +152,13 @@ impl Hold {
         if !self.is_held(now) {
             return false;
         }
-        self.deadline
-            .fetch_max(self.deadline_of(sent).as_nanos(), Relaxed);
+        self.sent.fetch_max(sent.as_nanos(), Relaxed);
+        self.deadline.fetch_max(
+            self.deadline_of(sent, self.lease_to_ask()).as_nanos(),
+            Relaxed,
+        );
         self.renewal_failed.store(false, Relaxed);
+        self.claimed.store(false, Relaxed);
         self.changed.notify_waiters();
         true
     }
@@ -153,11 +169,27 @@ impl Hold {
         self.changed.notify_waiters();
     }
 
-    /// Ends belief in it. Whether it was believed in until now, by the phase alone.
-    pub(super) fn end(&self) -> bool {
+    /// Ends belief in it. In which phase it was until now.
+    pub(super) fn end(&self) -> Phase {
         let before = self.phase.swap(Phase::Over as u8, AcqRel);
         self.changed.notify_waiters();
-        before == Phase::Held as u8
+        Phase::from(before)
+    }
+
+    /// Nobody has it: it is kept until `until`.
+    pub(super) fn leave_idle(&self, until: Instant) {
+        self.idle_until.store(until.as_nanos(), Relaxed);
+    }
+
+    /// Somebody has it.
+    pub(super) fn take_up(&self) {
+        self.idle_until.store(0, Relaxed);
+    }
+
+    /// Until when it is kept, if nobody has it.
+    pub(super) fn idle_until(&self) -> Option<Instant> {
+        let until = self.idle_until.load(Relaxed);
+        (until > 0).then_some(Instant::from_nanos(until))
     }
 
     /// Whether it is held at `now`.
@@ -165,8 +197,25 @@ impl Hold {
         self.phase.load(Acquire) == Phase::Held as u8 && now < self.deadline()
     }
 
+    pub(super) fn phase(&self) -> Phase {
+        Phase::from(self.phase.load(Acquire))
+    }
+
     pub(super) fn is_over(&self) -> bool {
-        self.phase.load(Acquire) == Phase::Over as u8
+        self.phase() == Phase::Over
+    }
+
+    pub(super) fn is_claimed(&self) -> bool {
+        self.claimed.load(Relaxed)
+    }
+
+    /// It is in danger once no more than this is left: a third of the lease, or of what a turn granted.
+    pub(super) fn danger_below(&self) -> Duration {
+        if self.is_claimed() {
+            let sent = Instant::from_nanos(self.sent.load(Relaxed));
+            return self.deadline().since(sent) / 3;
+        }
+        self.terms.lease / 3
     }
 
     pub(super) fn has_failed_renewal(&self) -> bool {
@@ -175,6 +224,11 @@ impl Hold {
 
     pub(super) fn token(&self) -> Token {
         Token::from_number(self.token.load(Relaxed))
+    }
+
+    /// When the request left that the deadline counts from.
+    pub(super) fn sent(&self) -> Instant {
+        Instant::from_nanos(self.sent.load(Relaxed))
     }
 
     pub(super) fn deadline(&self) -> Instant {
@@ -186,31 +240,17 @@ impl Hold {
         self.deadline.load(Relaxed) >= self.ends.load(Relaxed)
     }
 
-    /// One more guard, unless the last is gone or there are too many: then how many there are.
-    pub(super) fn enter(&self) -> Result<(), usize> {
-        let entered = self.guards.fetch_update(AcqRel, Acquire, |guards| {
-            (guards > 0 && guards < REENTRY_MAX).then_some(guards + 1)
-        });
-        entered.map(drop)
-    }
-
-    /// One guard less. Whether that was the last.
-    pub(super) fn leave(&self) -> bool {
-        self.guards.fetch_sub(1, AcqRel) == 1
-    }
-
     /// What to ask for: a fixed hold shorter than the lease asks for no more than it needs.
     pub(super) fn lease_to_ask(&self) -> Duration {
-        match self.hold_for {
-            Some(hold_for) => lease_lasting(hold_for).min(self.lease),
-            None => self.lease,
+        match self.terms.hold_for {
+            Some(hold_for) => lease_lasting(hold_for).min(self.terms.lease),
+            None => self.terms.lease,
         }
     }
 
     /// When belief ends, if a request sent at `sent` is answered: the lease counts from no earlier
     /// than that at the shard, by a clock whose rate may differ.
-    fn deadline_of(&self, sent: Instant) -> Instant {
-        let lease = self.lease_to_ask();
+    fn deadline_of(&self, sent: Instant, lease: Duration) -> Instant {
         let believed = (lease - lease * RHO_PERMILLE / 1000).saturating_sub(MARGIN);
         let ends = Instant::from_nanos(self.ends.load(Relaxed));
         (sent + believed).min(ends)

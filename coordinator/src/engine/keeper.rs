@@ -12,15 +12,20 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{hold::Hold, release::Releases, told};
+use super::{
+    hold::{Hold, Phase},
+    line::Lines,
+    release::Releases,
+    told,
+};
 use crate::{
     clock::{Instant, sleep_until},
     driver::{Answer, Answered, Driver, Respond, Surroundings},
     ids::MapVersion,
     shard::{Lane, Op, Reply, Request},
+    sync::Mutex,
 };
 
 /// Renewals due within the same tick are sent together.
@@ -37,6 +42,7 @@ pub(super) struct Keeper {
     map: AtomicU64,
     around: Surroundings,
     releases: Arc<Releases>,
+    lines: Arc<Lines>,
     wheel: Mutex<Wheel>,
     earlier: Notify,
 }
@@ -100,8 +106,14 @@ impl Wheel {
     }
 }
 
-fn tick_of(at: Instant) -> u64 {
+/// The last tick at `at`.
+fn tick_at(at: Instant) -> u64 {
     at.as_nanos() / TICK.as_nanos() as u64
+}
+
+/// The first tick at which it is not before `at`.
+fn tick_from(at: Instant) -> u64 {
+    at.as_nanos().div_ceil(TICK.as_nanos() as u64)
 }
 
 impl Keeper {
@@ -109,7 +121,7 @@ impl Keeper {
     pub(super) fn start(
         driver: Arc<Driver>,
         map: MapVersion,
-        releases: Arc<Releases>,
+        (releases, lines): (Arc<Releases>, Arc<Lines>),
         around: &Surroundings,
     ) -> Arc<Self> {
         let keeper = Arc::new(Self {
@@ -117,6 +129,7 @@ impl Keeper {
             map: AtomicU64::new(map.0),
             around: around.clone(),
             releases,
+            lines,
             wheel: Mutex::default(),
             earlier: Notify::new(),
         });
@@ -135,11 +148,24 @@ impl Keeper {
         self.map.store(map.0, Relaxed);
     }
 
-    /// Keeps `hold`, granted or renewed by a request sent at `sent`.
-    pub(super) fn keep(&self, hold: &Arc<Hold>, sent: Instant) {
+    /// Keeps `hold`, granted or renewed by the request that its deadline counts from.
+    pub(super) fn keep(&self, hold: &Arc<Hold>) {
+        self.tend_at(hold, self.due(hold));
+    }
+
+    /// Keeps `hold`, which nobody had for a while.
+    pub(super) fn keep_on(&self, hold: &Arc<Hold>) {
+        self.tend_by(hold, self.due(hold));
+    }
+
+    fn due(&self, hold: &Hold) -> Instant {
         let third = hold.lease_to_ask() / 3;
-        let due = sent + (third - self.around.random.jitter(third / 5));
-        self.tend_at(hold, due);
+        hold.sent() + (third - self.around.random.jitter(third / 5))
+    }
+
+    /// Looks at `hold` at `at`, or before if it is due before.
+    pub(super) fn tend_by(&self, hold: &Arc<Hold>, at: Instant) {
+        self.tend_within(hold, at, |due, at| due.min(at));
     }
 
     /// Stops keeping `hold`.
@@ -147,11 +173,25 @@ impl Keeper {
         self.wheel.lock().remove(hold);
     }
 
-    fn tend_at(&self, hold: &Arc<Hold>, at: Instant) {
-        let tick = tick_of(at.min(hold.deadline()));
+    /// Looks at `hold` at `at`; before, if it is held and its deadline is.
+    pub(super) fn tend_at(&self, hold: &Arc<Hold>, at: Instant) {
+        self.tend_within(hold, at, |_, at| at);
+    }
+
+    /// `tick` says which, of the one it is due at, if any, and the one asked for.
+    fn tend_within(&self, hold: &Arc<Hold>, at: Instant, tick: fn(u64, u64) -> u64) {
+        let at = match hold.phase() {
+            Phase::Held => at.min(hold.deadline()),
+            Phase::Asked | Phase::Over => at,
+        };
         let mut wheel = self.wheel.lock();
         // Forgetting takes the same lock after ending the hold: it comes before or after, not amid.
         if hold.is_over() {
+            return;
+        }
+        let due = hold.place.tick.load(Relaxed);
+        let tick = tick(due, tick_from(at));
+        if tick == due {
             return;
         }
         wheel.remove(hold);
@@ -182,16 +222,31 @@ impl Keeper {
                     }
                 }
             }
-            let due = self.wheel.lock().take_due(tick_of(self.around.clock.now()));
-            due.iter().for_each(|hold| self.tend(hold));
+            self.tend_due();
         }
     }
 
-    /// Renews `hold`, waits for its end, or ends it: whichever it is time for.
+    pub(super) fn tend_due(&self) {
+        let due = self.wheel.lock().take_due(tick_at(self.around.clock.now()));
+        due.iter().for_each(|hold| self.tend(hold));
+    }
+
+    /// Asks again for `hold`, renews it, waits for its end, or ends it: whichever it is time for.
     fn tend(&self, hold: &Arc<Hold>) {
         let now = self.around.clock.now();
+        match hold.phase() {
+            Phase::Asked => return self.lines.recheck(hold),
+            Phase::Over => return,
+            Phase::Held => {}
+        }
         if !hold.is_held(now) {
             return self.expire(hold);
+        }
+        if hold.idle_until().is_some()
+            && let Some(until) = self.lines.idle(hold)
+        {
+            // Whoever took it up meanwhile has it looked at before.
+            return self.tend_by(hold, until);
         }
         if hold.is_final() {
             return self.tend_at(hold, hold.deadline());
@@ -201,10 +256,10 @@ impl Keeper {
             let mut flow = hold.flow.lock();
             // Under the lock that a release takes after ending the hold: either it sees the
             // renewal and goes behind it, or none is sent.
-            if hold.is_over() || flow.renewing {
+            if hold.is_over() || flow.renewing.is_out() {
                 return;
             }
-            flow.renewing = true;
+            flow.renewing.sent();
             self.submit_renewal(hold)
         };
         if let Err((respond, error)) = refused {
@@ -218,7 +273,7 @@ impl Keeper {
             map: self.map(),
             op: Op::Renew {
                 nonce: hold.nonce,
-                label: hold.label.clone(),
+                label: hold.terms.label.clone(),
                 token: hold.token(),
                 lease: hold.lease_to_ask(),
             },
@@ -232,11 +287,11 @@ impl Keeper {
 
     /// Only `lost` or the deadline ends a guard; everything else is tried again.
     fn renewed(&self, hold: &Arc<Hold>, answer: Answer) {
-        hold.flow.lock().answered(&answer);
+        hold.flow.lock().renewing.answered(&answer);
         let now = self.around.clock.now();
         match answer {
             Ok(Answered {
-                reply: Reply::Renewed { reclaimed },
+                reply: Reply::Renewed { reclaimed, wanted },
                 sent,
             }) => {
                 if reclaimed {
@@ -245,9 +300,12 @@ impl Keeper {
                 let useful = hold.renewed(sent, now);
                 told::renewed(hold, reclaimed, sent, now);
                 if useful {
-                    self.keep(hold, sent);
+                    self.keep(hold);
                 } else {
                     self.expire(hold);
+                }
+                if wanted {
+                    self.lines.wanted(hold);
                 }
             }
             _ if hold.is_over() => {}
@@ -256,12 +314,15 @@ impl Keeper {
             }) => {
                 tracing::warn!(key = %hold.key, "lock lost: the shard has no record of it");
                 told::lost(hold, now);
-                hold.end();
+                self.lines.lost(hold);
             }
             Ok(_) | Err(_) => {
                 told::not_renewed(hold, now);
                 hold.renewal_failed();
-                let pause = self.around.random.jitter(RETRY_MAX.min(hold.lease / 12));
+                let pause = self
+                    .around
+                    .random
+                    .jitter(RETRY_MAX.min(hold.terms.lease / 12));
                 self.tend_at(hold, now + pause);
             }
         }
@@ -269,8 +330,8 @@ impl Keeper {
 
     /// The deadline has passed: nobody believes in it any more, so what may be left is released.
     fn expire(&self, hold: &Arc<Hold>) {
-        if hold.end() {
-            if !hold.is_final() {
+        if self.lines.over(hold) == Phase::Held {
+            if hold.idle_until().is_none() && !hold.is_final() {
                 tracing::warn!(key = %hold.key, "lock lost: not renewed before its deadline");
             }
             self.releases.send(hold);

@@ -2,11 +2,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `acquire.rs` | one acquisition: try, wait, try again, or clean up |
-//! | `hold.rs` | what is known of one grant: token, deadline, state |
-//! | `guard.rs` | a holder's side of it |
+//! | `acquire.rs` | one acquisition |
+//! | `line/` | who of this process has a key, and who waits; the request at the shard |
+//! | `hold.rs` | what is known of one record at a shard: tokens, deadline, state |
+//! | `flow.rs` | what is on its way for it |
+//! | `grant.rs` | one holder's time with it |
+//! | `guard.rs` | a holder's side of that |
 //! | `release.rs` | giving back, now or in the background |
 //! | `keeper.rs` | renewals, a task a shard |
+//! | `inspect.rs` | who has what, and taking it away by force |
 //! | `waiting.rs` | why an acquisition waits, for who wants to know |
 //! | `owner.rs` | re-entry |
 //! | `routing.rs` | key → shard |
@@ -15,9 +19,13 @@
 
 mod acquire;
 mod error;
+mod flow;
+mod grant;
 mod guard;
 mod hold;
+mod inspect;
 mod keeper;
+mod line;
 mod owner;
 mod release;
 mod routing;
@@ -25,15 +33,7 @@ mod steward;
 mod told;
 mod waiting;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use ringfence_ring::ShardId;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -41,15 +41,18 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     clock::{Clock, Instant},
     driver::Surroundings,
-    ids::{ClientId, Nonce},
+    ids::ClientId,
     name::{Label, LockKey, Namespace},
     random::Random,
-    shard::{Inspection, Lane, Shard, ShardError},
+    shard::{Shard, ShardError},
     topology::{ShardEntry, Topology, TopologyStore},
 };
 pub use acquire::{Acquire, Wait};
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use guard::Guard;
+pub use inspect::{Locks, LocksPage};
+use line::Lines;
+pub use line::{Handoff, Sharing};
 pub use owner::Owner;
 use release::Releases;
 use routing::Routing;
@@ -82,6 +85,8 @@ pub struct Parts {
     pub topology: Arc<Topology>,
     /// Reaches its shards.
     pub dial: Arc<dyn Dial>,
+    /// How what it holds is shared among its own tasks.
+    pub sharing: Sharing,
     /// Whether whoever started the servers says that they are new, so that no lock of before can
     /// be held: a founding epoch then needs no grace.
     pub servers_are_new: bool,
@@ -94,10 +99,8 @@ pub struct Engine(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     around: Surroundings,
-    client: ClientId,
     label: Label,
-    sequence: AtomicU64,
-    held: AtomicUsize,
+    lines: Arc<Lines>,
     routing: Arc<Routing>,
     releases: Arc<Releases>,
     store: Arc<dyn TopologyStore>,
@@ -131,6 +134,7 @@ impl Engine {
             store,
             topology,
             dial,
+            sharing,
             servers_are_new,
         } = parts;
         let around = Surroundings {
@@ -141,12 +145,19 @@ impl Engine {
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
         let releases = Releases::start(&around);
-        let routing = Arc::new(Routing::new(topology, dial, releases.clone(), &around));
-        let inner = Arc::new(Inner {
+        let lines = Lines::new(client, sharing, releases.clone(), &around);
+        let routing = Routing::new(
+            topology,
+            dial,
             client,
+            (releases.clone(), lines.clone()),
+            &around,
+        );
+        let routing = Arc::new(routing);
+        lines.start(&routing);
+        let inner = Arc::new(Inner {
             label,
-            sequence: AtomicU64::new(0),
-            held: AtomicUsize::new(0),
+            lines,
             routing,
             releases,
             store,
@@ -182,60 +193,9 @@ impl Engine {
         steward::look(&self.0.routing).await
     }
 
-    /// Who holds `key`, from the record the grant lives by.
-    ///
-    /// # Errors
-    ///
-    /// [`AcquireError::Name`], [`AcquireError::Shard`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future has no effect.
-    pub async fn inspect(
-        &self,
-        namespace: &Namespace,
-        key: &[u8],
-    ) -> Result<Option<Inspection>, AcquireError> {
-        let key = self.key(namespace, key)?;
-        let route = self.0.routing.route(&key);
-        let mut link = route
-            .keeper
-            .driver
-            .shard()
-            .connect(Lane::Control, None)
-            .await?;
-        Ok(link.inspect(&key).await?)
-    }
-
-    /// Takes `key` from whoever holds it, and says whom. The next grant's token is greater, as
-    /// always; the former holder learns of it with its next renewal, and a resource that checks
-    /// tokens refuses it before. In grace a holder may put its record back.
-    ///
-    /// # Errors
-    ///
-    /// [`AcquireError::Name`], [`AcquireError::Shard`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future may leave the lock released or not.
-    pub async fn force_release(
-        &self,
-        namespace: &Namespace,
-        key: &[u8],
-        reason: &str,
-    ) -> Result<Option<Inspection>, AcquireError> {
-        let Some(holder) = self.inspect(namespace, key).await? else {
-            return Ok(None);
-        };
-        let key = self.key(namespace, key)?;
-        let released = self.0.force_release(&key, holder.nonce).await?;
-        tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
-        Ok(released.then_some(holder))
-    }
-
     /// Locks held by this engine now.
     pub fn held(&self) -> usize {
-        self.0.held.load(Relaxed)
+        self.0.lines.held()
     }
 
     /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task.
@@ -247,6 +207,7 @@ impl Engine {
     ///
     /// Dropping the future leaves the engine running; call again.
     pub async fn close(&self, grace: Duration) -> usize {
+        self.0.lines.close();
         let unsent = self.0.releases.flush(grace).await;
         self.0.around.stop.cancel();
         self.0.around.tasks.close();
@@ -262,13 +223,6 @@ impl Engine {
 impl Inner {
     fn now(&self) -> Instant {
         self.around.clock.now()
-    }
-
-    fn next_nonce(&self) -> Nonce {
-        Nonce {
-            client: self.client,
-            sequence: self.sequence.fetch_add(1, Relaxed),
-        }
     }
 }
 

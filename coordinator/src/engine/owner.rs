@@ -3,10 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use hashbrown::HashMap;
-use parking_lot::Mutex;
 
-use super::hold::Hold;
-use crate::{clock::Instant, ids::ClientId, name::LockKey};
+use super::grant::Grant;
+use crate::{clock::Instant, ids::ClientId, name::LockKey, sync::Mutex};
 
 /// Entries kept before those of ended holds are swept out.
 const SWEEP_AT: usize = 32;
@@ -16,7 +15,7 @@ const SWEEP_AT: usize = 32;
 /// Never a thread or a task: those are not who holds a lock, and a guard may move between them.
 /// Clones are the same owner.
 #[derive(Clone, Debug, Default)]
-pub struct Owner(Arc<Mutex<HashMap<LockKey, Weak<Hold>>>>);
+pub struct Owner(Arc<Mutex<HashMap<LockKey, Weak<Grant>>>>);
 
 impl Owner {
     /// An owner that holds nothing.
@@ -24,17 +23,27 @@ impl Owner {
         Self::default()
     }
 
-    /// What it holds on `key` through `client`, at `now`.
-    pub(super) fn hold(&self, key: &LockKey, client: ClientId, now: Instant) -> Option<Arc<Hold>> {
-        let hold = self.0.lock().get(key)?.upgrade()?;
-        (hold.nonce.client == client && hold.is_held(now)).then_some(hold)
+    /// Whether `other` is the same owner.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(super) fn entered(&self, hold: &Arc<Hold>) {
-        let mut holds = self.0.lock();
-        if holds.len() >= SWEEP_AT {
-            holds.retain(|_, hold| hold.upgrade().is_some_and(|hold| !hold.is_over()));
+    /// What it holds on `key` through `client`, at `now`.
+    pub(super) fn grant(
+        &self,
+        key: &LockKey,
+        client: ClientId,
+        now: Instant,
+    ) -> Option<Arc<Grant>> {
+        let grant = self.0.lock().get(key)?.upgrade()?;
+        (grant.hold.nonce.client == client && grant.is_held(now)).then_some(grant)
+    }
+
+    pub(super) fn entered(&self, grant: &Arc<Grant>) {
+        let mut grants = self.0.lock();
+        if grants.len() >= SWEEP_AT {
+            grants.retain(|_, grant| grant.upgrade().is_some_and(|grant| !grant.hold.is_over()));
         }
-        holds.insert(hold.key.clone(), Arc::downgrade(hold));
+        grants.insert(grant.hold.key.clone(), Arc::downgrade(grant));
     }
 }

@@ -5,29 +5,39 @@ use std::{
         Arc,
         atomic::{
             AtomicUsize,
-            Ordering::{AcqRel, Acquire, Relaxed},
+            Ordering::{AcqRel, Acquire},
         },
     },
     time::Duration,
 };
 
-use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, oneshot},
     time::{sleep, timeout},
 };
 
-use super::{Inner, ReleaseAnswer, hold::Hold};
+use super::{
+    Inner, ReleaseAnswer,
+    flow::{Behind, Exchange},
+    grant::Grant,
+    hold::{Hold, Phase},
+};
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond, Surroundings},
     ids::Nonce,
     name::LockKey,
     shard::{Lane, Op, Reply, Request, ShardError},
+    sync::Mutex,
 };
 
 /// Pause before releases that failed are sent again.
 const RETRY: Duration = Duration::from_millis(200);
+
+/// A release that met a life without state is sent again so often, with about so long a pause: the time it
+/// takes to shake hands.
+const UNARMED_RETRIES: usize = 10;
+const UNARMED_RETRY: Duration = Duration::from_millis(50);
 
 /// Releases that nobody waits for: sent again until answered, or until the lock has expired.
 /// At most one for each lock that was held, so bounded as those are.
@@ -59,18 +69,36 @@ impl Releases {
     /// Releases `hold`, whose belief has ended.
     pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.pending.fetch_add(1, AcqRel);
-        let give_up = self.around.clock.now() + hold.lease * 2;
+        let give_up = self.around.clock.now() + hold.terms.lease * 2;
         self.submit(hold.clone(), give_up);
     }
 
     fn submit(self: &Arc<Self>, hold: Arc<Hold>, give_up: Instant) {
+        let behind = hold.flow.lock().release_behind();
+        let lane = match behind {
+            Behind::Lane(lane) => lane,
+            Behind::Both => Lane::Work,
+        };
         let (releases, released) = (self.clone(), hold.clone());
-        let respond = move |answer: Answer| releases.answered(released, give_up, answer);
-        submit(&hold, Respond::Engine(Box::new(respond)));
+        let respond = move |answer: Answer| {
+            releases.answered(released, give_up, behind, answer);
+        };
+        submit(&hold, lane, Respond::Engine(Box::new(respond)));
     }
 
-    fn answered(&self, hold: Arc<Hold>, give_up: Instant, answer: Answer) {
+    fn answered(
+        self: &Arc<Self>,
+        hold: Arc<Hold>,
+        give_up: Instant,
+        behind: Behind,
+        answer: Answer,
+    ) {
         match answer {
+            // Nothing arrives any more where this came from.
+            Ok(_) if behind == Behind::Both => {
+                hold.flow.lock().asking = Exchange::default();
+                self.submit(hold, give_up);
+            }
             Err(error) if error.is_retryable() && self.around.clock.now() < give_up => {
                 self.failed.lock().push((hold, give_up));
                 self.some_failed.notify_one();
@@ -118,10 +146,8 @@ impl Releases {
     }
 }
 
-/// Sends a release of `hold` behind whatever is out for it: it must not overtake a renewal, which
-/// in grace would put the record back.
-fn submit(hold: &Hold, respond: Respond) {
-    let lane = hold.flow.lock().lane_of_release();
+/// Sends a release of `hold`.
+fn submit(hold: &Hold, lane: Lane, respond: Respond) {
     let op = Op::Release { nonce: hold.nonce };
     let request = Request {
         key: hold.key.clone(),
@@ -131,68 +157,112 @@ fn submit(hold: &Hold, respond: Respond) {
     hold.keeper.driver.submit_with(lane, request, respond);
 }
 
-/// A release under way: if its future is dropped before the answer came, it is sent again in the
-/// background.
+/// Sends a release of `hold`, unless that takes two.
+fn submit_for_caller(hold: &Hold) -> Option<oneshot::Receiver<Answer>> {
+    let behind = hold.flow.lock().release_behind();
+    let Behind::Lane(lane) = behind else {
+        return None;
+    };
+    let (caller, answer) = oneshot::channel();
+    submit(hold, lane, Respond::Caller(caller));
+    Some(answer)
+}
+
+/// A release under way: if it is dropped before the answer came, it is sent again in the background.
 struct Releasing<'a> {
     releases: &'a Arc<Releases>,
-    hold: &'a Arc<Hold>,
+    hold: Arc<Hold>,
+    /// Whether it was surely held when it was given back.
+    held: bool,
+    answer: Option<oneshot::Receiver<Answer>>,
     answered: bool,
 }
 
-impl Drop for Releasing<'_> {
-    fn drop(&mut self) {
-        if !self.answered {
-            self.releases.send(self.hold);
+impl<'a> Releasing<'a> {
+    /// Sends the release of `hold` behind whatever is out for it. Where that is in two places, or nothing
+    /// was held, the background does.
+    fn send(releases: &'a Arc<Releases>, hold: Arc<Hold>, held: bool) -> Self {
+        Self {
+            releases,
+            held,
+            answer: held.then(|| submit_for_caller(&hold)).flatten(),
+            answered: false,
+            hold,
         }
     }
-}
 
-impl Inner {
-    /// Gives `hold` back, the last guard being gone.
-    pub(super) async fn release(&self, hold: &Arc<Hold>) -> ReleaseAnswer {
-        let held = hold.is_held(self.now());
-        // Belief ends before the release is sent.
-        if !self.end(hold) {
-            return ReleaseAnswer::Lost;
+    async fn once(&mut self) -> Option<Answer> {
+        match &mut self.answer {
+            Some(answer) => answer.await.ok(),
+            None => None,
         }
-        let mut releasing = Releasing {
-            releases: &self.releases,
-            hold,
-            answered: false,
-        };
-        if !held {
-            return ReleaseAnswer::Lost;
+    }
+
+    async fn answer(mut self) -> ReleaseAnswer {
+        let mut answer = self.once().await;
+        for _ in 0..UNARMED_RETRIES {
+            if !matches!(answer, Some(Err(ShardError::Unarmed))) {
+                break;
+            }
+            // Nothing was written, and its lane is shaking hands with the next life.
+            sleep(self.releases.around.random.jitter(UNARMED_RETRY)).await;
+            self.answer = submit_for_caller(&self.hold);
+            answer = self.once().await;
         }
-        let (caller, answer) = oneshot::channel();
-        submit(hold, Respond::Caller(caller));
-        let Ok(Ok(Answered {
+        let Some(Ok(Answered {
             reply: Reply::Released { held },
             ..
-        })) = answer.await
+        })) = answer
         else {
-            return ReleaseAnswer::Unknown;
+            return if self.held {
+                ReleaseAnswer::Unknown
+            } else {
+                ReleaseAnswer::Lost
+            };
         };
-        releasing.answered = true;
+        self.answered = true;
         if held {
             ReleaseAnswer::Held
         } else {
             ReleaseAnswer::Lost
         }
     }
+}
 
-    /// Gives `hold` back without waiting.
-    pub(super) fn release_in_background(&self, hold: &Arc<Hold>) {
-        if self.end(hold) {
-            self.releases.send(hold);
+impl Drop for Releasing<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.releases.send(&self.hold);
+        }
+    }
+}
+
+impl Inner {
+    /// Ends `grant`, the last guard of it being gone: the lock goes to whoever waits in this process, or
+    /// back to the shard.
+    pub(super) async fn release(&self, grant: &Grant) -> ReleaseAnswer {
+        let held = grant.hold.is_held(self.now());
+        let Some(mut due) = self.lines.released(&grant.hold) else {
+            return ReleaseAnswer::Lost;
+        };
+        // Belief ends before the release is sent.
+        let given_back = due.deeds.give_back.take();
+        let given_back = given_back.filter(|hold| self.lines.end(hold) == Phase::Held);
+        let releasing = given_back.map(|hold| Releasing::send(&self.releases, hold, held));
+        // A request for who waits goes behind it.
+        self.lines.perform(due);
+        match releasing {
+            Some(releasing) => releasing.answer().await,
+            None if held => ReleaseAnswer::Held,
+            None => ReleaseAnswer::Lost,
         }
     }
 
-    /// Ends belief in `hold`. Whether its record may still be there.
-    fn end(&self, hold: &Hold) -> bool {
-        let was_held = hold.end();
-        hold.keeper.forget(hold);
-        self.held.fetch_sub(1, Relaxed);
-        was_held
+    /// Ends `grant` without waiting.
+    pub(super) fn release_in_background(&self, grant: &Grant) {
+        if let Some(due) = self.lines.released(&grant.hold) {
+            self.lines.perform(due);
+        }
     }
 
     /// Releases an acquisition of anybody's; whether its record was still there.

@@ -6,10 +6,10 @@ use arc_swap::ArcSwap;
 use ringfence_ring::{ShardId, SlotCount};
 use tokio::sync::Notify;
 
-use super::{Dial, keeper::Keeper, release::Releases};
+use super::{Dial, keeper::Keeper, line::Lines, release::Releases};
 use crate::{
     driver::{Driver, Surroundings},
-    ids::MapVersion,
+    ids::{ClientId, MapVersion},
     name::LockKey,
     shard::ShardError,
     topology::Topology,
@@ -27,7 +27,9 @@ pub(super) struct Route {
 pub(super) struct Routing {
     view: ArcSwap<View>,
     dial: Arc<dyn Dial>,
+    client: ClientId,
     releases: Arc<Releases>,
+    lines: Arc<Lines>,
     around: Surroundings,
     stale: Notify,
 }
@@ -43,7 +45,8 @@ impl Routing {
     pub(super) fn new(
         topology: Arc<Topology>,
         dial: Arc<dyn Dial>,
-        releases: Arc<Releases>,
+        client: ClientId,
+        (releases, lines): (Arc<Releases>, Arc<Lines>),
         around: &Surroundings,
     ) -> Self {
         let nothing = View {
@@ -53,7 +56,9 @@ impl Routing {
         let routing = Self {
             view: ArcSwap::from_pointee(nothing),
             dial,
+            client,
             releases,
+            lines,
             around: around.clone(),
             stale: Notify::new(),
         };
@@ -102,8 +107,11 @@ impl Routing {
                     tracing::error!(shard = %id, %error, "shard cannot be reached");
                     Arc::new(Undialable(error))
                 });
-                let driver = Driver::start(id.clone(), shard, &self.around);
-                Keeper::start(driver, entry.changed, self.releases.clone(), &self.around)
+                let lines = self.lines.clone();
+                let woken = Arc::new(move |wake| lines.woken(wake));
+                let driver = Driver::start(id.clone(), shard, self.client, woken, &self.around);
+                let shared = (self.releases.clone(), self.lines.clone());
+                Keeper::start(driver, entry.changed, shared, &self.around)
             });
             keeper.set_map(entry.changed);
             Route {
@@ -138,6 +146,10 @@ impl crate::shard::Shard for Undialable {
         _lane: crate::shard::Lane,
         _former: Option<(crate::ids::Life, crate::shard::ConnectionId)>,
     ) -> Result<Box<dyn crate::shard::Link>, ShardError> {
+        Err(self.0.clone())
+    }
+
+    async fn listen(&self, _client: ClientId) -> Result<Box<dyn crate::shard::Wakes>, ShardError> {
         Err(self.0.clone())
     }
 }

@@ -3,22 +3,53 @@
 //! Times are nanoseconds on the engine's clock. `sent` is when the answered request left, `judged`
 //! when its answer was looked at, `deadline` what the holder believes from then on.
 
-use super::hold::Hold;
+use super::{grant::Grant, hold::Hold};
 use crate::clock::Instant;
 
 /// The target of these events.
 const TARGET: &str = "ringfence::lease";
 
-pub(super) fn granted(hold: &Hold, sent: Instant) {
+pub(super) fn asking(hold: &Hold, sent: Instant) {
     tracing::debug!(
         target: TARGET,
         key = %hold.key,
         nonce = %hold.nonce,
-        token = hold.token().get(),
         sent = sent.as_nanos(),
+        "asking"
+    );
+}
+
+pub(super) fn queued(hold: &Hold, position: u32, sent: Instant, judged: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        position,
+        sent = sent.as_nanos(),
+        judged = judged.as_nanos(),
+        "queued"
+    );
+}
+
+/// `handed`: on within the process, with the next token of the acquisition.
+pub(super) fn granted(grant: &Grant, handed: bool, judged: Instant) {
+    let Grant { hold, token, .. } = grant;
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        token = token.get(),
+        sent = hold.sent().as_nanos(),
+        judged = judged.as_nanos(),
         deadline = hold.deadline().as_nanos(),
+        turn = hold.is_claimed(),
+        handed,
         "granted"
     );
+}
+
+pub(super) fn gave_up(hold: &Hold) {
+    tracing::debug!(target: TARGET, key = %hold.key, nonce = %hold.nonce, "gave up");
 }
 
 pub(super) fn renewing(hold: &Hold) {

@@ -97,8 +97,8 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Is told why a lock is not granted yet: after every refusal that is waited out, so up to once a
-/// millisecond. It runs in the task that waits, and must neither block nor panic.
+/// Is told why a lock is not granted yet: after every refusal that is waited out, about once a
+/// second. It runs in one of the engine's tasks, and must neither block nor panic.
 #[derive(Clone)]
 pub struct WaitObserver(Arc<dyn Fn(Waiting) + Send + Sync>);
 

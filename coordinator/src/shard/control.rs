@@ -5,8 +5,7 @@ use std::time::Duration;
 use ringfence_ring::Slot;
 
 use crate::{
-    ids::{Epoch, Incarnation, MapVersion, Nonce, Token},
-    name::Label,
+    ids::{Epoch, Incarnation, MapVersion},
     shard::SlotStates,
 };
 
@@ -59,17 +58,4 @@ pub struct Settle {
     pub map: MapVersion,
     /// The slots.
     pub slots: Vec<Slot>,
-}
-
-/// A live record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inspection {
-    /// The acquisition.
-    pub nonce: Nonce,
-    /// The holder.
-    pub label: Label,
-    /// Its token.
-    pub token: Token,
-    /// How much of the lease is left.
-    pub remaining: Duration,
 }

@@ -5,8 +5,10 @@
 
 mod control;
 mod error;
+mod inspect;
 mod op;
 mod slots;
+mod wake;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -17,12 +19,14 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-pub use control::{Arm, ArmAnswer, Grace, Inspection, Settle};
+pub use control::{Arm, ArmAnswer, Grace, Settle};
 pub use error::{Effect, ShardError};
-pub use op::{Answers, Op, Reply, Request, ShardTime};
+pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
+pub use op::{Answers, Op, Reply, Request, ShardTime, Ticket};
 pub use slots::{Mode, SlotState, SlotStates};
+pub use wake::{Turn, Wake, Wakes};
 
-use crate::ids::{Epoch, Incarnation, Life, Token};
+use crate::ids::{ClientId, Epoch, Incarnation, Life, Token};
 use crate::name::LockKey;
 
 /// What a connection is for. Work never waits behind work of another kind.
@@ -72,6 +76,13 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
         lane: Lane,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Link>, ShardError>;
+
+    /// Opens the connection on which `client` is told what its nonces are granted and asked for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes what was opened.
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError>;
 }
 
 /// One connection to a shard, in one life of it.
@@ -83,7 +94,14 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
 /// * Each operation may be repeated: an acquire by the same nonce finds the same token and a full
 ///   lease again; a second release finds nothing to do.
 /// * A grant needs: this life is armed; its grace is over; the key's slot is open; no live record
-///   of another nonce. Its record is written with its end, in one step.
+///   of another nonce; and, for a newcomer, no live ticket. Its record is written with its end, in one
+///   step.
+/// * A key has one queue of tickets, in the order they came. Whoever finds a key that nobody holds
+///   (acquire before all else, release and a lost renewal after all else) grants it to the first live
+///   ticket, for its claim, and tells that nonce's client; not in grace, not in a slot that is not open.
+///   One message, however many wait. A queue is a hint: it may vanish, and is evidence of nothing.
+/// * Whoever holds a key is told that it is wanted: by a message when another's ticket is new, unless its
+///   grant said so already, and whenever one is sent again; and by the answers to its own requests.
 /// * Tokens of a shard rise strictly, across keys and lives, as long as every arming has a fresh
 ///   epoch.
 /// * Answers to operations never come from another life: [`ShardError::Unarmed`] instead, with
@@ -124,23 +142,32 @@ pub trait Link: fmt::Debug + Send {
     /// Moves to token epoch `epoch`, if that is greater than the present one.
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError>;
 
-    /// Who holds `key`, from the record the grant lives by.
-    async fn inspect(&mut self, key: &LockKey) -> Result<Option<Inspection>, ShardError>;
+    /// Who holds `key`, and who waits for it.
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError>;
+
+    /// A page of the locks that are held, found by looking at about
+    /// [`LIST_PAGE`](crate::limits::LIST_PAGE) records, however many there are. Page by page, a lock that
+    /// is held throughout is listed; one may be listed twice.
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError>;
 }
 
-// Keep both usable as trait objects.
+// Keep them usable as trait objects.
 const _: Option<(&dyn Shard, &dyn Link)> = None;
 
-/// The parts of a record, as written by a grant: `nonce|label|offset|te|base|arm|flags`.
+/// The parts of a record, as written by a grant: `nonce|label|offset|tokens|te|base|arm|flags`.
 ///
-/// The caller sends the first three; the shard appends the rest, the same for a whole batch. The
-/// token is `te`, `base + offset`. `flags` is `0`; read-write and semaphore records will differ.
+/// The caller sends the first four; the shard appends the rest, the same for a whole batch. The
+/// tokens are `te`, `base + offset` and those that follow. `flags` is `1` where the grant told its holder
+/// that somebody waits, else `0`; read-write and semaphore records will differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) nonce: crate::ids::Nonce,
     pub(crate) label: crate::name::Label,
     pub(crate) token: Token,
+    pub(crate) tokens: u32,
     pub(crate) arm: Epoch,
+    /// Whether its holder was told by the grant that somebody waits.
+    pub(crate) told: bool,
 }
 
 impl Record {
@@ -150,13 +177,15 @@ impl Record {
         let nonce = parts.next()?.parse().ok()?;
         let label = crate::name::Label::new(parts.next()?);
         let mut number = || parts.next()?.parse::<u64>().ok();
-        let (offset, te, base, arm) = (number()?, number()?, number()?, number()?);
-        let token = Token::new(Epoch(te), base + offset);
+        let (offset, tokens) = (number()?, number()?);
+        let (te, base, arm) = (number()?, number()?, number()?);
         Some(Self {
             nonce,
             label,
-            token,
+            token: Token::new(Epoch(te), base + offset),
+            tokens: tokens as u32,
             arm: Epoch(arm),
+            told: number()? == 1,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    clock::Instant,
     ids::{Epoch, MapVersion, Nonce, Token},
     name::{Label, LockKey},
 };
@@ -30,6 +31,11 @@ pub enum Op {
         label: Label,
         /// From when the shard applies it.
         lease: Duration,
+        /// How many tokens to set aside for this nonce, at least 1: a process that hands the lock on
+        /// among its own tasks gives each the next one.
+        tokens: u32,
+        /// Queues for the key while another has it. Without one, nothing is left behind.
+        ticket: Option<Ticket>,
     },
     /// Extend it; in grace, put it back.
     Renew {
@@ -42,20 +48,35 @@ pub enum Op {
         /// From when the shard applies it.
         lease: Duration,
     },
-    /// Give it back.
+    /// Give it back, or give up waiting for it; whoever waits longest gets it in the same step.
     Release {
         /// The acquisition.
         nonce: Nonce,
     },
 }
 
+/// A place in a key's queue, first come, first served. It ends
+/// [`TICKET_KEEP`](crate::limits::TICKET_KEEP) after the last request that carried it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// A moment before the request left, on the sender's own clock: a [`Turn`](super::Turn) echoes the
+    /// latest. It means nothing to the shard.
+    pub sent: Instant,
+    /// How long the grant lasts that the shard makes by itself, when the turn has come.
+    pub claim: Duration,
+}
+
 /// The answer to one operation. A refusal is an answer and says what to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Acquired, with a full lease; the same token again for a repeat.
+    /// Acquired, with a full lease; the same tokens again for a repeat.
     Granted {
-        /// Greater than every earlier token of the key.
+        /// The first of the tokens: greater than every earlier one of the key.
         token: Token,
+        /// How many there are, in a row.
+        tokens: u32,
+        /// Somebody waits in the key's queue.
+        wanted: bool,
     },
     /// Somebody else holds it.
     Held {
@@ -63,11 +84,20 @@ pub enum Reply {
         remaining: Duration,
         /// The holder.
         label: Label,
+        /// How many tickets are before the one that was sent, at most.
+        position: Option<u32>,
+    },
+    /// Somebody else holds it, and as many wait as may. No ticket was written.
+    TooManyWaiters {
+        /// When a place may be free.
+        retry_after: Duration,
     },
     /// Renewed, to a full lease.
     Renewed {
         /// It had to be put back: the shard had lost it, or had an older grant.
         reclaimed: bool,
+        /// Somebody waits in the key's queue.
+        wanted: bool,
     },
     /// The grant is gone; nothing was written.
     Lost,
@@ -81,7 +111,7 @@ pub enum Reply {
         /// When it left.
         epoch: Epoch,
     },
-    /// The shard came back and waits for holders to reclaim. Nothing was written.
+    /// The shard came back and waits for holders to reclaim. Nothing but a ticket was written.
     Grace {
         /// New grants are made after this.
         retry_after: Duration,

@@ -12,7 +12,7 @@ use ringfence_coordinator::{
 
 use crate::{
     pair::{Checked, Pair, gone, lock_key, slot_count, wall_ms},
-    steps::{Arming, KEYS},
+    steps::Arming,
 };
 
 impl Pair<'_> {
@@ -43,7 +43,7 @@ impl Pair<'_> {
             .count(if armed_now { "armed" } else { "armed before" });
         if armed_now {
             self.shut = arming.shut;
-            self.ends_ms[KEYS.len()] = grace_until.filter(|_| grace_ms > 0).unwrap_or_default();
+            self.ends.grace_ms = grace_until.filter(|_| grace_ms > 0).unwrap_or_default();
         }
         let same = expected.armed_now == found.armed_now
             && self.near(expected.grace_left, found.grace_left);
@@ -126,22 +126,14 @@ impl Pair<'_> {
         let Some((expected, found)) = self.both(expected, found, &key).await? else {
             return Ok(());
         };
-        self.tally.count(if expected.is_some() {
+        self.tally.count(if expected.holder.is_some() {
             "found"
         } else {
             "not found"
         });
-        let timeless = |inspection: &Inspection| Inspection {
-            remaining: Duration::ZERO,
-            ..inspection.clone()
-        };
-        let remaining = |inspection: &Option<Inspection>| {
-            inspection
-                .as_ref()
-                .map_or(Duration::ZERO, |inspection| inspection.remaining)
-        };
-        let same = expected.as_ref().map(timeless) == found.as_ref().map(timeless)
-            && self.near(remaining(&expected), remaining(&found));
+        let (one, one_left) = timeless(&expected);
+        let (other, other_left) = timeless(&found);
+        let same = one == other && self.near(one_left, other_left);
         self.check(same, &key, &expected, &found)
     }
 
@@ -154,4 +146,14 @@ impl Pair<'_> {
             engine: ClientId(u128::from(number)),
         }
     }
+}
+
+/// An inspection without the time that is left, and that.
+fn timeless(inspection: &Inspection) -> (Inspection, Duration) {
+    let mut timeless = inspection.clone();
+    let holder = timeless.holder.as_mut();
+    let left = holder.map_or(Duration::ZERO, |holder| {
+        std::mem::take(&mut holder.remaining)
+    });
+    (timeless, left)
 }

@@ -1,5 +1,5 @@
-//! The memory shard and Redis answer alike: the same random operations to both, every reply
-//! compared, on real time.
+//! The memory shard and Redis answer alike: the same random operations to both, every reply and
+//! every message compared, on real time.
 //!
 //! Memory runs on a clock that is set to what Redis answered. Times are compared to within 2 ms.
 //! A run ends early where an expiry or a timer lay so near that the two may rightly differ.
@@ -7,12 +7,14 @@
 
 mod control;
 mod deeds;
+mod ends;
 mod pair;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;
 mod server;
 mod steps;
 mod tally;
+mod wakes;
 
 use proptest::test_runner::{Config, TestRunner};
 
@@ -25,7 +27,7 @@ const WORKERS: u32 = 4;
 /// Runs a worker makes before it looks whether that was enough.
 const CASES: u32 = 8;
 /// Operations after which no more runs begin.
-const ENOUGH: u64 = 13_000;
+const ENOUGH: u64 = 15_000;
 
 #[test]
 fn memory_and_redis_answer_alike() {
@@ -50,6 +52,8 @@ fn work(tally: &Tally) {
         cases: CASES,
         failure_persistence: None,
         max_shrink_iters: 60,
+        // A message that never comes is waited for.
+        max_shrink_time: 60_000,
         ..Config::default()
     };
     while tally.of("operations") < ENOUGH {

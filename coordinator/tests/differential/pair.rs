@@ -22,9 +22,11 @@ use ringfence_ring::{Slot, SlotCount};
 use tokio::time::sleep;
 
 use crate::{
+    ends::Ends,
     redis_fixture::Redis,
     steps::{Arming, KEYS, Step},
     tally::Tally,
+    wakes::{Ears, listen},
 };
 
 /// How far two times may be apart, in milliseconds; and how near to now an end may lie.
@@ -76,8 +78,9 @@ pub(crate) struct Pair<'a> {
     pub(crate) shut: bool,
     /// Of each nonce.
     pub(crate) tokens: HashMap<u64, Token>,
-    /// When records and the grace end, on the shards' clock. The grace is last.
-    pub(crate) ends_ms: [u64; KEYS.len() + 1],
+    pub(crate) ends: Ends,
+    /// Of each client.
+    pub(crate) ears: Vec<Ears>,
     /// Before and after Redis was asked last.
     pub(crate) asked_ms: [u64; 2],
     /// The last batch was several calls at Redis, perhaps at times too different.
@@ -91,6 +94,7 @@ impl<'a> Pair<'a> {
         clock.set(wall_ms());
         let memory = MemoryShard::new(clock.clone(), Arc::new(Random::seeded(1)));
         let links = connect(redis, &memory).await;
+        let ears = listen(redis, &memory).await;
         tally.count("runs");
         Self {
             redis,
@@ -102,7 +106,8 @@ impl<'a> Pair<'a> {
             incarnation: 5,
             shut: false,
             tokens: HashMap::new(),
-            ends_ms: [0; KEYS.len() + 1],
+            ends: Ends::default(),
+            ears,
             asked_ms: [0; 2],
             skewed: false,
         }
@@ -140,7 +145,7 @@ impl<'a> Pair<'a> {
             Step::Forget { rearm } => {
                 self.redis.flush().await;
                 self.memory.faults().forget();
-                self.ends_ms = Default::default();
+                self.ends = Ends::default();
                 self.begin_anew(rearm.as_ref()).await
             }
             Step::Pass(length) => {
@@ -151,8 +156,9 @@ impl<'a> Pair<'a> {
     }
 
     async fn begin_anew(&mut self, rearm: Option<&Arming>) -> Checked {
-        self.ends_ms[KEYS.len()] = 0;
+        self.ends.grace_ms = 0;
         self.links = connect(self.redis, &self.memory).await;
+        self.ears = listen(self.redis, &self.memory).await;
         match rearm {
             Some(arming) => self.arm(arming).await,
             None => Ok(()),
@@ -206,7 +212,7 @@ impl<'a> Pair<'a> {
         loop {
             let now_ms = wall_ms();
             let soon = now_ms - TOLERANCE_MS..=now_ms + TOLERANCE_MS + ANSWER_MS;
-            if !self.ends_ms.iter().any(|end_ms| soon.contains(end_ms)) {
+            if !self.ends.any_in(soon) {
                 return;
             }
             sleep(Duration::from_millis(1)).await;
@@ -214,10 +220,10 @@ impl<'a> Pair<'a> {
     }
 
     /// Whether the last answer could have gone either way.
-    fn is_near_an_end(&self) -> bool {
+    pub(crate) fn is_near_an_end(&self) -> bool {
         let [before, after] = self.asked_ms;
         let range = before.saturating_sub(TOLERANCE_MS)..=after + TOLERANCE_MS;
-        self.skewed || self.ends_ms.iter().any(|end_ms| range.contains(end_ms))
+        self.skewed || self.ends.any_in(range)
     }
 }
 

@@ -10,14 +10,15 @@ impl Redis {
         self.point().await;
     }
 
-    /// Takes the state from every life, and leaves the records.
+    /// Takes the state from every life, and leaves the records and queues.
     pub(crate) async fn lose_state(&self) {
         let mut raw = self.raw().await;
-        let state: Vec<String> = redis::cmd("KEYS")
+        let mut state: Vec<String> = redis::cmd("KEYS")
             .arg("ringfence:life:*")
             .query_async(&mut raw)
             .await
             .unwrap();
+        state.retain(|name| !name.ends_with(":queues"));
         if !state.is_empty() {
             redis::cmd("UNLINK")
                 .arg(state)

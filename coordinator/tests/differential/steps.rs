@@ -6,12 +6,19 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 
 /// Keys in play. The slot of the last one may be shut.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "\0{9}|", "gone"];
-/// Acquisitions in play.
-pub(crate) const NONCES: u64 = 4;
+/// Acquisitions in play,
+pub(crate) const NONCES: u64 = 6;
+/// of so many clients.
+pub(crate) const CLIENTS: u64 = 3;
 /// In milliseconds. The shortest lease the engine asks for is 100 ms.
 const LEASE_MS: Range<u64> = 100..300;
 const GRACE_MS: Range<u64> = 40..200;
 const PASS_MS: Range<u64> = 1..90;
+/// Tickets end, or nearly.
+const LONG_PASS_MS: Range<u64> = 2_500..3_300;
+/// A sender's clock, which may be asked for in any order.
+const SENT: Range<u64> = 0..1_000;
+const TOKENS: Range<u32> = 1..5;
 
 /// One thing done to both.
 #[derive(Clone, Debug)]
@@ -57,6 +64,9 @@ pub(crate) enum Verb {
     Acquire {
         label: &'static str,
         lease: Duration,
+        tokens: u32,
+        /// `sent`, and the claim.
+        ticket: Option<(u64, Duration)>,
     },
     Renew {
         claim: Claim,
@@ -99,7 +109,7 @@ pub(crate) fn run() -> impl Strategy<Value = Vec<Step>> {
 fn step() -> impl Strategy<Value = Step> {
     let rearm = || option::weighted(0.9, arming());
     prop_oneof![
-        60 => (map(), vec(deed(), 1..=8)).prop_map(|(map, ops)| Step::Batch { map, ops }),
+        60 => (map(), deeds()).prop_map(|(map, ops)| Step::Batch { map, ops }),
         12 => (0..KEYS.len()).prop_map(|key| Step::Inspect { key }),
         2 => arming().prop_map(Step::Arm),
         8 => (incarnation(), map(), any::<bool>()).prop_map(|(incarnation, map, shut_too)| {
@@ -110,7 +120,27 @@ fn step() -> impl Strategy<Value = Step> {
         4 => rearm().prop_map(|rearm| Step::LoseState { rearm }),
         1 => rearm().prop_map(|rearm| Step::Forget { rearm }),
         11 => PASS_MS.prop_map(|ms| Step::Pass(Duration::from_millis(ms))),
+        1 => prop_oneof![7 => PASS_MS, 1 => LONG_PASS_MS]
+            .prop_map(|ms| Step::Pass(Duration::from_millis(ms))),
     ]
+}
+
+/// A batch. Redis applies it by verbs, which must not matter to the tokens: it is of one key, or in
+/// that order.
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let of_one_key = (0..KEYS.len(), vec(deed(), 1..=8)).prop_map(|(key, mut deeds)| {
+        deeds.iter_mut().for_each(|deed| deed.key = key);
+        deeds
+    });
+    let in_order = vec(deed(), 1..=8).prop_map(|mut deeds| {
+        deeds.sort_by_key(|deed| match deed.verb {
+            Verb::Release => 0,
+            Verb::Renew { .. } => 1,
+            Verb::Acquire { .. } => 2,
+        });
+        deeds
+    });
+    prop_oneof![of_one_key, in_order]
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
@@ -120,8 +150,11 @@ fn deed() -> impl Strategy<Value = Deed> {
 fn verb() -> impl Strategy<Value = Verb> {
     let lease = || LEASE_MS.prop_map(Duration::from_millis);
     let label = select(vec!["", "host/1", "a|b\r\n", "\u{1f512} %s {1}"]);
+    let ticket = option::weighted(0.7, (SENT, lease()));
     prop_oneof![
-        5 => (label, lease()).prop_map(|(label, lease)| Verb::Acquire { label, lease }),
+        6 => (label, lease(), TOKENS, ticket).prop_map(|(label, lease, tokens, ticket)| {
+            Verb::Acquire { label, lease, tokens, ticket }
+        }),
         4 => (claim(), lease()).prop_map(|(claim, lease)| Verb::Renew { claim, lease }),
         3 => Just(Verb::Release),
     ]

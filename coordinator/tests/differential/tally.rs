@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, fmt, sync::Mutex};
 
 /// How often at least: half of what a run finds, or less.
-const MINIMA: [(&str, u64); 22] = [
+const MINIMA: [(&str, u64); 26] = [
     ("operations", 10_000),
-    ("granted", 500),
+    ("granted", 250),
     ("granted again", 50),
     ("held", 300),
     ("renewed", 200),
@@ -23,6 +23,10 @@ const MINIMA: [(&str, u64); 22] = [
     ("armed before", 10),
     ("quiet settles", 30),
     ("failed settles", 30),
+    ("queued", 1_500),
+    ("turns", 150),
+    ("wanted by message", 500),
+    ("wanted by answer", 500),
     ("raises", 15),
     ("unarmed", 10),
     ("stale", 10),

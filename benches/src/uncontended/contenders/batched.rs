@@ -51,6 +51,8 @@ impl Contender for Batched {
                 nonce,
                 label: label.clone(),
                 lease: LEASE,
+                tokens: 1,
+                ticket: None,
             };
             acquires.push(Request {
                 key: key.clone(),

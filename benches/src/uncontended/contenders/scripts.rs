@@ -18,7 +18,7 @@ use redis::{AsyncConnectionConfig, Cmd, Pipeline, Script, Value, aio::Multiplexe
 use ringfence_client::Client;
 use ringfence_coordinator::{
     ids::{ClientId, Life, MapVersion, Nonce},
-    limits::{BATCH_MAX, COUNTER_MAX},
+    limits::{BATCH_MAX, COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
     name::{Label, LockKey, Namespace},
 };
 use ringfence_ring::SlotCount;
@@ -176,23 +176,30 @@ struct Calls {
     release: Script,
     shard: OneShard,
     replid: String,
-    /// quiet, ctr, state, slots: the keys that acquire wants before the records.
-    keys: [String; 4],
+    /// quiet, ctr, state, slots, queues: the keys that both want before the records.
+    keys: [String; 5],
 }
 
 impl Calls {
     fn new(shard: OneShard) -> Self {
-        let whole = |shared: &[&str], body: &str| {
+        let shared = [
+            lua!("life"),
+            lua!("slot"),
+            lua!("record"),
+            lua!("state"),
+            lua!("queue"),
+        ]
+        .join("\n");
+        let whole = |body: &str| {
             let (shebang, rest) = body.split_once('\n').unwrap_or((body, ""));
-            Script::new(&format!("{shebang}\n{}\n{rest}", shared.join("\n")))
+            Script::new(&format!("{shebang}\n{shared}\n{rest}"))
         };
-        let shared = [lua!("life"), lua!("slot"), lua!("record")];
         let life = shard.life.as_str();
         Self {
-            acquire: whole(&shared, lua!("acquire")),
-            release: whole(&shared[..1], lua!("release")),
+            acquire: whole(lua!("acquire")),
+            release: whole(lua!("release")),
             replid: life.split(':').nth(1).unwrap_or_default().to_owned(),
-            keys: ["quiet", "ctr", "state", "slots"]
+            keys: ["quiet", "ctr", "state", "slots", "queues"]
                 .map(|part| format!("ringfence:life:{life}:{part}")),
             shard,
         }
@@ -206,35 +213,40 @@ impl Calls {
         })
     }
 
-    /// Takes `locks`, each for a new nonce.
+    /// Takes `locks`, each for a new nonce, and waits for none.
     fn acquire(&self, locks: &mut [Lock]) -> Cmd {
-        let mut call = redis::cmd("EVALSHA");
-        call.arg(self.acquire.get_hash())
-            .arg(self.keys.len() + locks.len());
-        call.arg(&self.keys[..])
-            .arg(records(locks))
-            .arg(&self.replid)
-            .arg(self.shard.map.0)
-            .arg(COUNTER_MAX);
+        let mut call = self.call(&self.acquire, locks);
+        call.arg(locks.len())
+            .arg(TICKET_KEEP.as_millis() as u64)
+            .arg(WAITERS_MAX);
         let mut head = Vec::with_capacity(64);
         for (lock, offset) in locks.iter_mut().zip(1..) {
             lock.nonce.clear();
             self.shard.nonce().push_text(&mut lock.nonce);
             head.clone_from(&lock.nonce);
-            let rest = format!("|{}|{offset}", self.shard.label);
+            let rest = format!("|{}|{offset}|1", self.shard.label);
             head.extend_from_slice(rest.as_bytes());
-            call.arg(&head[..]).arg(LEASE.as_millis() as u64);
+            call.arg(&head[..]).arg(LEASE.as_millis() as u64).arg("");
         }
         call
     }
 
     fn release(&self, locks: &[Lock]) -> Cmd {
-        let mut call = redis::cmd("EVALSHA");
-        call.arg(self.release.get_hash())
-            .arg(1 + locks.len())
-            .arg(&self.keys[1]);
-        call.arg(records(locks)).arg(&self.replid);
+        let mut call = self.call(&self.release, locks);
         call.arg(locks.iter().map(|lock| &lock.nonce[..]).collect::<Vec<_>>());
+        call
+    }
+
+    /// What both begin with.
+    fn call(&self, script: &Script, locks: &[Lock]) -> Cmd {
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(script.get_hash())
+            .arg(self.keys.len() + locks.len())
+            .arg(&self.keys[..])
+            .arg(records(locks))
+            .arg(&self.replid)
+            .arg(self.shard.map.0)
+            .arg(COUNTER_MAX);
         call
     }
 }
@@ -260,8 +272,8 @@ impl Worker for Loop {
         for locks in self.locks.chunks_mut(BATCH_MAX) {
             acquires.add_command(self.calls.acquire(locks));
         }
-        // After now, quiet, token epoch and counter: 0 a lock, granted.
-        self.send(&acquires, 4, 0).await?;
+        // After now, quiet, token epoch and the counter before and after: 0 a lock, granted.
+        self.send(&acquires, 5, 0).await?;
         let mut releases = redis::pipe();
         for locks in self.locks.chunks(BATCH_MAX) {
             releases.add_command(self.calls.release(locks));

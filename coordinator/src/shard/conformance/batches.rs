@@ -65,7 +65,14 @@ pub async fn each_operation_of_a_batch_has_its_own_answer(fixture: &dyn Fixture)
             "held", "renewed", "granted", "lost", "gone", "granted", "released",
         ];
         assert_eq!(words, expected, "{replies:?}");
-        assert_eq!(replies[5], Reply::Granted { token });
+        assert_eq!(
+            replies[5],
+            Reply::Granted {
+                token,
+                tokens: 1,
+                wanted: false
+            }
+        );
     }
 }
 
@@ -166,7 +173,7 @@ pub async fn a_batch_that_does_not_fit_below_the_end_of_the_counter_uses_no_numb
 
 fn token(reply: &Reply) -> Option<Token> {
     match reply {
-        Reply::Granted { token } => Some(*token),
+        Reply::Granted { token, .. } => Some(*token),
         _ => None,
     }
 }
@@ -176,8 +183,13 @@ pub(super) fn word(reply: &Reply) -> &'static str {
     match reply {
         Reply::Granted { .. } => "granted",
         Reply::Held { .. } => "held",
-        Reply::Renewed { reclaimed: false } => "renewed",
-        Reply::Renewed { reclaimed: true } => "reclaimed",
+        Reply::TooManyWaiters { .. } => "too many",
+        Reply::Renewed {
+            reclaimed: false, ..
+        } => "renewed",
+        Reply::Renewed {
+            reclaimed: true, ..
+        } => "reclaimed",
         Reply::Lost => "lost",
         Reply::Released { held: true } => "released",
         Reply::Released { held: false } => "gone",

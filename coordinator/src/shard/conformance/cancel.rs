@@ -84,7 +84,13 @@ pub async fn a_renewal_dropped_after_any_turn_loses_nothing(fixture: &dyn Fixtur
         let found = desk.inspect(&key).await.expect("it is held");
         assert_eq!((found.nonce, found.token), (holder, token));
         let renewed = desk.renew(&key, (holder, token), LONG).await;
-        assert_eq!(renewed, Reply::Renewed { reclaimed: false });
+        assert_eq!(
+            renewed,
+            Reply::Renewed {
+                reclaimed: false,
+                wanted: false
+            }
+        );
         answered
     })
     .await;

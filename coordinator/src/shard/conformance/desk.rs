@@ -13,7 +13,7 @@ use crate::{
     limits::LEASE_MAX,
     name::{Label, LockKey, Namespace},
     shard::{
-        Answers, Arm, ArmAnswer, Grace, Inspection, Lane, Link, Mode, Op, Reply, Request, Settle,
+        Answers, Arm, ArmAnswer, Grace, Holder, Lane, Link, Mode, Op, Reply, Request, Settle,
         ShardError, SlotState, SlotStates,
     },
 };
@@ -42,11 +42,19 @@ pub(super) fn all_slots() -> Vec<Slot> {
     slot_count().iter().collect()
 }
 
+/// Who acquires where it does not matter.
+const ANYBODY: ClientId = ClientId(0xfeed << 64);
+
 /// One that no other acquisition has.
 pub(super) fn nonce() -> Nonce {
+    nonce_of(ANYBODY)
+}
+
+/// As [`nonce`], of that client.
+pub(super) fn nonce_of(client: ClientId) -> Nonce {
     static SEQUENCE: AtomicU64 = AtomicU64::new(1);
     Nonce {
-        client: ClientId(0xfeed << 64),
+        client,
         sequence: SEQUENCE.fetch_add(1, Ordering::Relaxed),
     }
 }
@@ -180,7 +188,7 @@ impl Desk {
         answers
     }
 
-    async fn one(&mut self, key: &LockKey, op: Op) -> Reply {
+    pub(super) async fn one(&mut self, key: &LockKey, op: Op) -> Reply {
         let request = self.request(key, op);
         self.batch(&[request]).await.replies.remove(0)
     }
@@ -198,7 +206,7 @@ impl Desk {
     /// Acquires what nobody else can have.
     pub(super) async fn granted(&mut self, key: &LockKey, nonce: Nonce, lease: Duration) -> Token {
         match self.acquire(key, nonce, lease).await {
-            Reply::Granted { token } => token,
+            Reply::Granted { token, .. } => token,
             other => panic!("{key} was to be granted: {other:?}"),
         }
     }
@@ -216,13 +224,14 @@ impl Desk {
         self.one(key, Op::Release { nonce }).await
     }
 
-    pub(super) async fn inspect(&mut self, key: &LockKey) -> Option<Inspection> {
-        self.link.inspect(key).await.expect("an answer")
+    /// The live record of `key`.
+    pub(super) async fn inspect(&mut self, key: &LockKey) -> Option<Holder> {
+        self.link.inspect(key).await.expect("an answer").holder
     }
 
     /// Whose record `key` has.
     pub(super) async fn holder(&mut self, key: &LockKey) -> Option<Nonce> {
-        self.inspect(key).await.map(|inspection| inspection.nonce)
+        self.inspect(key).await.map(|holder| holder.nonce)
     }
 }
 
@@ -231,6 +240,8 @@ pub(super) fn acquire(nonce: Nonce, lease: Duration) -> Op {
         nonce,
         label: Label::new("suite"),
         lease,
+        tokens: 1,
+        ticket: None,
     }
 }
 

@@ -52,7 +52,13 @@ pub async fn a_renewal_gives_a_full_lease_and_keeps_the_token(fixture: &dyn Fixt
         let (key, holder) = (desk.key("key"), nonce());
         let token = desk.granted(&key, holder, WINDOW).await;
         let renewed = desk.renew(&key, (holder, token), LONG).await;
-        assert_eq!(renewed, Reply::Renewed { reclaimed: false });
+        assert_eq!(
+            renewed,
+            Reply::Renewed {
+                reclaimed: false,
+                wanted: false
+            }
+        );
         assert_full(&mut desk, &key, (holder, token)).await;
         fixture.elapse(PAST_WINDOW).await;
         assert_eq!(
@@ -64,7 +70,7 @@ pub async fn a_renewal_gives_a_full_lease_and_keeps_the_token(fixture: &dyn Fixt
 }
 
 /// Checks that a lease of [`LONG`] has hardly begun.
-async fn assert_full(desk: &mut Desk, key: &LockKey, grant: (Nonce, Token)) {
+pub(super) async fn assert_full(desk: &mut Desk, key: &LockKey, grant: (Nonce, Token)) {
     let found = desk.inspect(key).await.expect("it is held");
     assert_eq!((found.nonce, found.token), grant);
     assert!(found.remaining <= LONG, "{found:?}");
@@ -171,19 +177,6 @@ pub async fn every_record_has_an_end(fixture: &dyn Fixture) {
     }
 }
 
-/// What people are shown is what the grant lives by.
-pub async fn an_inspection_tells_holder_token_and_remaining_time(fixture: &dyn Fixture) {
-    for mut desk in Desk::both_ways(fixture).await {
-        let (key, holder) = (desk.key("key"), nonce());
-        assert_eq!(desk.inspect(&key).await, None);
-        let token = desk.granted(&key, holder, LONG).await;
-
-        assert_full(&mut desk, &key, (holder, token)).await;
-        let found = desk.inspect(&key).await.expect("it is held");
-        assert_eq!(found.label, Label::new("suite"));
-    }
-}
-
 /// Labels are text for people, and never taken for anything else.
 pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
     let long = "\u{20ac}".repeat(LABEL_BYTES_MAX);
@@ -203,6 +196,8 @@ pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
                 nonce: holder,
                 label: label.clone(),
                 lease: LONG,
+                tokens: 1,
+                ticket: None,
             };
             let request = desk.request(&key, op);
             desk.batch(&[request]).await;
@@ -220,6 +215,24 @@ pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
 
 /// A key is bytes: no byte has a meaning, and none is lost.
 pub async fn keys_with_hostile_bytes_do_not_touch_each_other(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    for [one, other] in hostile_pairs(&desk) {
+        let (holder, its_holder) = (nonce(), nonce());
+        desk.granted(&one, holder, LONG).await;
+        desk.granted(&other, its_holder, LONG).await;
+        assert_eq!(desk.holder(&one).await, Some(holder), "{one:?}");
+        assert_eq!(
+            desk.release(&one, holder).await,
+            Reply::Released { held: true },
+            "{one:?}"
+        );
+        assert_eq!(desk.holder(&other).await, Some(its_holder), "{other:?}");
+        assert_eq!(desk.inspect(&one).await, None, "{one:?}");
+    }
+}
+
+/// Pairs of keys in one slot that whoever makes too much of a byte takes for each other.
+pub(super) fn hostile_pairs(desk: &Desk) -> Vec<[LockKey; 2]> {
     let longest = [b'x'; KEY_BYTES_MAX - 8];
     let pairs: [[&[u8]; 2]; 16] = [
         [b"a", b"A"],
@@ -239,21 +252,7 @@ pub async fn keys_with_hostile_bytes_do_not_touch_each_other(fixture: &dyn Fixtu
         [b"%s", b"%d"],
         [&longest, &longest[1..]],
     ];
-    let mut desk = Desk::armed(fixture, Grace::None).await;
-    for pair in pairs {
-        let [one, other] = in_one_slot(&desk, pair);
-        let (holder, its_holder) = (nonce(), nonce());
-        desk.granted(&one, holder, LONG).await;
-        desk.granted(&other, its_holder, LONG).await;
-        assert_eq!(desk.holder(&one).await, Some(holder), "{one:?}");
-        assert_eq!(
-            desk.release(&one, holder).await,
-            Reply::Released { held: true },
-            "{one:?}"
-        );
-        assert_eq!(desk.holder(&other).await, Some(its_holder), "{other:?}");
-        assert_eq!(desk.inspect(&one).await, None, "{one:?}");
-    }
+    pairs.map(|pair| in_one_slot(desk, pair)).into()
 }
 
 /// Both names with a number before them, the same one, that puts both into one slot.

@@ -72,7 +72,7 @@ pub async fn connecting_ends_no_connection_that_is_not_named(fixture: &dyn Fixtu
         .iter()
         .for_each(|other| assert_eq!(other.life(), later.life()));
     for link in others.iter_mut().chain([&mut desk.link]) {
-        assert_eq!(link.inspect(&any).await.expect("it goes on"), None);
+        assert_eq!(link.inspect(&any).await.expect("it goes on").holder, None);
     }
 }
 
@@ -100,7 +100,7 @@ pub async fn a_former_connection_of_another_life_ends_none(fixture: &dyn Fixture
             .expect("it can be reached"),
     );
     for link in &mut links {
-        assert_eq!(link.inspect(&any).await.expect("it goes on"), None);
+        assert_eq!(link.inspect(&any).await.expect("it goes on").holder, None);
     }
 }
 

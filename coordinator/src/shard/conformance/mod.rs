@@ -10,8 +10,14 @@ mod cancel;
 mod desk;
 mod fence;
 mod grants;
+mod inspect;
+mod line;
 mod links;
+mod passing;
+mod queue;
 mod slots;
+mod turns;
+mod wanted;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,8 +28,13 @@ pub use batches::*;
 pub use cancel::*;
 pub use fence::*;
 pub use grants::*;
+pub use inspect::*;
 pub use links::*;
+pub use passing::*;
+pub use queue::*;
 pub use slots::*;
+pub use turns::*;
+pub use wanted::*;
 
 use super::Shard;
 
@@ -75,9 +86,19 @@ macro_rules! shard_conformance {
             a_stale_nonce_can_neither_renew_nor_release,
             a_second_release_finds_nothing,
             every_record_has_an_end,
-            an_inspection_tells_holder_token_and_remaining_time,
             labels_come_back_as_they_were_sent,
             keys_with_hostile_bytes_do_not_touch_each_other,
+            an_inspection_tells_holder_tokens_and_remaining_time,
+            an_inspection_tells_who_waits_in_order,
+            an_inspection_leaves_out_tickets_that_have_ended,
+            an_inspection_tells_who_waits_for_what_nobody_holds,
+            an_unarmed_shard_tells_nobody_anything,
+            a_listing_tells_of_every_lock_what_an_inspection_does,
+            a_listing_comes_in_pages,
+            a_listing_leaves_out_what_nobody_holds,
+            a_listing_tells_hostile_keys_as_they_are,
+            a_listing_of_one_namespace_tells_none_of_another,
+            what_is_held_throughout_is_listed_whatever_comes_and_goes,
             operations_on_one_key_keep_their_order,
             each_operation_of_a_batch_has_its_own_answer,
             a_full_batch_is_granted_in_order,
@@ -120,6 +141,41 @@ macro_rules! shard_conformance {
             a_renewal_dropped_after_any_turn_loses_nothing,
             a_release_dropped_after_any_turn_is_settled_by_the_next_connection,
             a_connect_dropped_after_any_turn_leaves_nothing_behind,
+            tickets_are_served_first_come_first_served,
+            a_newcomer_never_goes_before_a_live_ticket,
+            a_recheck_keeps_its_place,
+            a_recheck_finds_the_grant_made_to_it,
+            an_ended_ticket_is_skipped,
+            when_every_ticket_has_ended_nobody_waits,
+            a_dead_head_costs_its_claim,
+            giving_up_leaves_no_ticket,
+            a_release_of_a_nonce_that_has_nothing_changes_nothing,
+            past_the_bound_nobody_new_queues_until_tickets_end,
+            a_try_leaves_nothing_behind,
+            a_key_handed_back_and_asked_for_in_one_batch_goes_to_who_waited,
+            queues_of_keys_with_hostile_bytes_do_not_touch_each_other,
+            a_release_grants_to_the_first_ticket_and_tells_its_client_once,
+            a_turn_echoes_the_latest_sent,
+            a_claim_is_not_a_lease_until_it_is_extended,
+            a_lost_renewal_passes_the_key_on,
+            who_finds_its_own_turn_is_answered_and_not_told,
+            blocks_of_tokens_rise_and_do_not_overlap,
+            tokens_of_a_key_rise_when_it_is_passed_on_within_a_batch,
+            a_repeat_finds_the_same_block,
+            a_client_hears_nothing_of_what_is_not_its_own,
+            a_listening_connection_ends_with_the_life,
+            a_dropped_wait_for_a_message_loses_none,
+            in_grace_no_key_is_passed_on_and_tickets_keep_their_places,
+            a_reclaim_removes_its_own_ticket,
+            a_repeat_removes_its_own_ticket,
+            a_shut_slot_keeps_no_ticket,
+            a_shut_slot_passes_nothing_on,
+            a_spent_counter_passes_nothing_on_and_nobody_overtakes,
+            after_a_restart_no_queue_is_granted_to_in_grace,
+            a_new_ticket_is_told_to_the_holder,
+            a_new_ticket_is_not_told_to_whom_the_grant_told_it,
+            a_recheck_is_told_to_the_holder_every_time,
+            a_holder_is_told_by_renewals_and_repeats,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

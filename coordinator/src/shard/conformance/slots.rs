@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A desk at a shard where the slot of the key called `gone` is shut.
-async fn shut_desk(fixture: &dyn Fixture, grace: Grace) -> (Desk, LockKey) {
+pub(super) async fn shut_desk(fixture: &dyn Fixture, grace: Grace) -> (Desk, LockKey) {
     let desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let gone = desk.key("gone");
     let mut arm = arm(fixture, FIRST, grace);

@@ -80,17 +80,24 @@ impl Faults {
         self.0.state().memory.forget();
     }
 
-    /// Begins another life, without state; with the records of the former one if `keep_records`,
-    /// as a server that saves them. Links of the former life are answered
-    /// [`Unarmed`](crate::shard::ShardError::Unarmed).
+    /// Begins another life, without state; with the records and queues of the former one if
+    /// `keep_records`, as a server that saves them. Links of the former life are answered
+    /// [`Unarmed`](crate::shard::ShardError::Unarmed); those on which clients listen end.
     pub fn restart(&self, keep_records: bool) {
         let (life, now_ms) = (self.0.new_life(), self.0.now_ms());
-        self.0.state().memory.restart(life, keep_records, now_ms);
+        let mut state = self.0.state();
+        state.memory.restart(life, keep_records, now_ms);
+        state.listeners.hang_up();
     }
 
     /// Whether attempts to connect fail from now on. What is connected stays so.
     pub fn unreachable(&self, unreachable: bool) {
         self.0.state().unreachable = unreachable;
+    }
+
+    /// Whether messages to clients that listen are dropped from now on.
+    pub fn lose_wakes(&self, lose: bool) {
+        self.0.state().listeners.lossy = lose;
     }
 
     /// Ends every connection.

@@ -9,7 +9,8 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Inspection, Lane, Link, Request, Settle, ShardError,
+        Answers, Arm, ArmAnswer, ConnectionId, Inspection, Lane, Link, List, LockPage, Request,
+        Settle, ShardError,
     },
 };
 
@@ -130,9 +131,15 @@ impl Link for MemoryLink {
             .await
     }
 
-    async fn inspect(&mut self, key: &LockKey) -> Result<Option<Inspection>, ShardError> {
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
         let key = key.clone();
         self.exchange(move |memory, now| memory.inspect(&key, now))
+            .await
+    }
+
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
+        let list = list.clone();
+        self.exchange(move |memory, now| memory.list(&list, now))
             .await
     }
 }

@@ -2,21 +2,26 @@
 //! compared with. It is also the fault injector.
 //!
 //! ```text
-//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise, inspect
-//!                              │                   └──▶ turn: acquire, renew, release
+//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; inspect
+//!                              │    │              └──▶ batch: acquire, renew, release, pass
+//!                              │    └──▶ wakes: who is told
 //!                              └─ faults: what is lost, who is ended
 //! ```
 //!
-//! `state`, `turn` and `records` are pure: the time is passed in.
+//! `state`, `batch`, `records` and `queues` are pure: the time is passed in.
 
 mod armed;
+mod batch;
 mod faults;
+mod inspect;
 mod link;
+mod queue;
+mod queues;
 mod records;
 mod shard;
 mod shared;
 mod state;
-mod turn;
+mod wakes;
 
 #[cfg(test)]
 mod tests;

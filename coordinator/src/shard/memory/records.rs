@@ -1,6 +1,6 @@
 //! Who holds what, until when.
 
-use hashbrown::HashMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use crate::{ids::Nonce, name::LockKey, shard::Record};
 
@@ -18,7 +18,8 @@ pub(super) struct Entry {
 /// Every record of a shard. An expired one is never seen, and gone for good at a later sweep.
 #[derive(Debug)]
 pub(super) struct Records {
-    entries: HashMap<LockKey, Entry>,
+    /// In an order, so that they can be listed in pages.
+    entries: BTreeMap<LockKey, Entry>,
     /// Number of entries at which the expired ones are thrown out: twice what the last sweep
     /// left, so that a sweep costs each insertion a constant.
     sweep_at: usize,
@@ -27,7 +28,7 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn new() -> Self {
         Self {
-            entries: HashMap::new(),
+            entries: BTreeMap::new(),
             sweep_at: SWEEP_MIN,
         }
     }
@@ -42,6 +43,15 @@ impl Records {
         self.entries
             .get(key)
             .filter(|entry| now_ms <= entry.expires_ms)
+    }
+
+    /// Those after `after`, or all, in the order of their keys, expired ones among them.
+    pub(super) fn after(
+        &self,
+        after: Option<&LockKey>,
+    ) -> impl Iterator<Item = (&LockKey, &Entry)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries.range((from, Bound::Unbounded))
     }
 
     /// As [`get`](Self::get), to be changed.

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use super::{faults::Faults, link::MemoryLink, shared::Shared, state::Traces};
 use crate::{
     clock::Clock,
-    ids::Life,
+    ids::{ClientId, Life},
     random::Random,
-    shard::{ConnectionId, Lane, Link, Shard, ShardError},
+    shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
 };
 
 /// A shard in this process's memory. What it holds is gone when the process is.
@@ -64,16 +64,20 @@ impl Shard for MemoryShard {
     ) -> Result<Box<dyn Link>, ShardError> {
         self.0.travel().await;
         let mut state = self.0.state();
-        if state.unreachable {
-            return Err(ShardError::Unreachable {
-                reason: "made unreachable".into(),
-            });
-        }
+        state.check_reachable()?;
         match former {
             Some((life, id)) if life == *state.memory.life() => self.0.end(&mut state, id),
             _ => {}
         }
         let connection = state.open(lane);
         Ok(Box::new(MemoryLink::new(Arc::clone(&self.0), connection)))
+    }
+
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+        self.0.travel().await;
+        let mut state = self.0.state();
+        state.check_reachable()?;
+        let wakes = state.listeners.open(client, Arc::clone(&self.0));
+        Ok(Box::new(wakes))
     }
 }

@@ -11,7 +11,10 @@ use std::{
 
 use hashbrown::HashSet;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
     MemoryShard,
@@ -19,6 +22,7 @@ use super::{
     link::Connection,
     millis,
     state::Memory,
+    wakes::Listeners,
 };
 use crate::{
     clock::Clock,
@@ -44,6 +48,7 @@ pub(super) struct State {
     last_connection: u64,
     /// At most one a connection: its next request would need an answer to this one.
     late: Vec<Late>,
+    pub(super) listeners: Listeners,
     pub(super) losses: Losses,
     pub(super) unreachable: bool,
     pub(super) latency: Range<Duration>,
@@ -63,6 +68,17 @@ impl State {
     pub(super) fn hang_up(&mut self) {
         self.open.clear();
         self.late.clear();
+        self.listeners.hang_up();
+    }
+
+    /// Refuses to connect while the shard cannot be reached.
+    pub(super) fn check_reachable(&self) -> Result<(), ShardError> {
+        if !self.unreachable {
+            return Ok(());
+        }
+        Err(ShardError::Unreachable {
+            reason: "made unreachable".into(),
+        })
     }
 
     /// Refuses a connection that has ended.
@@ -134,6 +150,7 @@ impl Shared {
             open: HashSet::new(),
             last_connection: 0,
             late: Vec::new(),
+            listeners: Listeners::default(),
             losses: Losses::default(),
             unreachable: false,
             latency: Duration::ZERO..Duration::ZERO,
@@ -180,7 +197,27 @@ impl Shared {
         let mut state = self.state();
         let now_ms = self.now_ms();
         state.apply_late(now_ms);
-        state.perform(connection, now_ms, command)
+        let answer = state.perform(connection, now_ms, command);
+        self.send_wakes(&mut state);
+        answer
+    }
+
+    /// Sends what was said while something was applied. Each message takes the way back, by itself.
+    fn send_wakes(&self, state: &mut State) {
+        for (client, wake) in std::mem::take(&mut state.memory.wakes) {
+            let due = self
+                .is_slow()
+                .then(|| Instant::now() + self.draw_latency(&state.latency));
+            state.listeners.tell(client, &wake, due);
+        }
+    }
+
+    /// The way of a message that arrives when it is `due`.
+    pub(super) async fn arrive(&self, due: Option<Instant>) {
+        if let Some(due) = due {
+            sleep_until(due).await;
+        }
+        self.go_on().await;
     }
 
     /// Ends a connection. A request of it that came late is applied first, or never.
@@ -188,6 +225,7 @@ impl Shared {
         let late = state.late.iter().any(|late| late.connection.id == id);
         if late && self.random.below(2) == 0 {
             state.apply_late(self.now_ms());
+            self.send_wakes(state);
         }
         state.late.retain(|late| late.connection.id != id);
         state.open.remove(&id);
@@ -215,18 +253,23 @@ impl Shared {
         if !self.is_slow() {
             return;
         }
-        let latency = self.draw_latency();
+        let range = self.state().latency.clone();
+        let latency = self.draw_latency(&range);
         if !latency.is_zero() {
             sleep(latency).await;
         }
+        self.go_on().await;
+    }
+
+    /// Waits while the shard is stalled.
+    async fn go_on(&self) {
         // The sender is `self`'s: it cannot be gone.
         let _ = self.stalled.subscribe().wait_for(|stalled| !stalled).await;
     }
 
-    fn draw_latency(&self) -> Duration {
-        let Range { start, end } = self.state().latency.clone();
-        let span = u64::try_from(end.saturating_sub(start).as_nanos()).unwrap_or(u64::MAX);
-        start + Duration::from_nanos(self.random.below(span))
+    fn draw_latency(&self, Range { start, end }: &Range<Duration>) -> Duration {
+        let span = u64::try_from(end.saturating_sub(*start).as_nanos()).unwrap_or(u64::MAX);
+        *start + Duration::from_nanos(self.random.below(span))
     }
 }
 

@@ -1,19 +1,12 @@
 //! What a shard remembers, and what is done to the whole of it.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
-use super::{
-    armed::Armed,
-    millis,
-    records::{Entry, Records},
-    turn::Turn,
-};
+use super::{armed::Armed, batch::Batch, millis, queues::Queues, records::Records};
 use crate::{
-    ids::{Epoch, Incarnation, Life, MapVersion},
-    name::LockKey,
+    ids::{ClientId, Epoch, Incarnation, Life, MapVersion},
     shard::{
-        Answers, Arm, ArmAnswer, Grace, Inspection, Mode, Op, Reply, Request, Settle, ShardError,
-        ShardTime,
+        Answers, Arm, ArmAnswer, Grace, Mode, Op, Request, Settle, ShardError, ShardTime, Wake,
     },
 };
 
@@ -40,8 +33,11 @@ pub(super) struct Memory {
     began_ms: u64,
     /// Everything was forgotten since the life began.
     emptied: bool,
-    armed: Option<Armed>,
-    records: Records,
+    pub(super) armed: Option<Armed>,
+    pub(super) records: Records,
+    pub(super) queues: Queues,
+    /// What was said and not sent yet, to whom.
+    pub(super) wakes: Vec<(ClientId, Wake)>,
     /// There is no room for new locks.
     pub(super) full: bool,
 }
@@ -62,6 +58,8 @@ impl Memory {
             emptied: false,
             armed: None,
             records: Records::new(),
+            queues: Queues::new(),
+            wakes: Vec::new(),
             full: false,
         }
     }
@@ -80,29 +78,25 @@ impl Memory {
     /// Applies a batch, or nothing of it.
     pub(super) fn call(&mut self, batch: &[Request], now_ms: u64) -> Result<Answers, ShardError> {
         let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
-        let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
-        let refused = |request: &Request| self.full && is_acquire(request);
-        let grantable = |request: &&Request| is_acquire(request) && !refused(request);
-        let acquires = batch.iter().filter(grantable).count() as u64;
-        let map = batch
-            .first()
-            .map_or(MapVersion::UNKNOWN, |request| request.map);
-
-        let mut turn = Turn::new(armed, &mut self.records, now_ms, (acquires, map));
-        let quiet = turn.is_quiet();
-        let reply = |request| {
-            if refused(request) {
-                Reply::OutOfMemory
-            } else {
-                turn.apply(request)
-            }
+        let first = batch.first();
+        let map = first.map_or(MapVersion::UNKNOWN, |request| request.map);
+        let quiet = Batch::is_quiet(armed, map);
+        let mut applying = Batch {
+            armed,
+            records: &mut self.records,
+            queues: &mut self.queues,
+            wakes: &mut self.wakes,
+            full: self.full,
+            now_ms,
+            quiet,
         };
-        let replies = batch.iter().map(reply).collect();
-        let counter = if acquires > 0 { armed.counter } else { 0 };
+        let replies = applying.apply(batch);
+        let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
+        let could_grant = !self.full && batch.iter().any(is_acquire);
         Ok(Answers {
             now: ShardTime(now_ms),
             quiet,
-            counter,
+            counter: if could_grant { armed.counter } else { 0 },
             replies,
         })
     }
@@ -162,25 +156,6 @@ impl Memory {
         Ok(())
     }
 
-    /// The live record of `key`.
-    pub(super) fn inspect(
-        &self,
-        key: &LockKey,
-        now_ms: u64,
-    ) -> Result<Option<Inspection>, ShardError> {
-        let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
-        let entry = self
-            .records
-            .get(key, now_ms)
-            .filter(|entry| armed.is_live(entry, now_ms));
-        Ok(entry.map(|Entry { record, expires_ms }| Inspection {
-            nonce: record.nonce,
-            label: record.label.clone(),
-            token: record.token,
-            remaining: Duration::from_millis(expires_ms - now_ms),
-        }))
-    }
-
     /// Forgets everything; the life goes on.
     pub(super) fn forget(&mut self) {
         let life = self.traces.life.clone();
@@ -191,12 +166,13 @@ impl Memory {
         };
     }
 
-    /// Begins the life called `life`, with the former records or with none.
+    /// Begins the life called `life`, with the former records and queues or with none.
     pub(super) fn restart(&mut self, life: Life, keep_records: bool, now_ms: u64) {
         let former = std::mem::replace(self, Self::new(life, now_ms));
         self.full = former.full;
         if keep_records {
             self.records = former.records;
+            self.queues = former.queues;
         }
     }
 
@@ -258,6 +234,7 @@ impl fmt::Debug for Memory {
             .field("life", self.life())
             .field("armed", &self.armed)
             .field("records", &self.records.len())
+            .field("queues", &self.queues.len())
             .finish_non_exhaustive()
     }
 }

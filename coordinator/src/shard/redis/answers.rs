@@ -11,26 +11,28 @@ use super::{
 };
 use crate::{
     ids::{Epoch, Token},
-    limits::COUNTER_MAX,
+    limits::RECHECK_MAX,
     name::Label,
-    shard::{Answers, Reply, ShardError, ShardTime},
+    shard::{Answers, Op, Reply, Request, ShardError, ShardTime},
 };
 
 /// The answers of a batch, as its calls are read.
-pub(super) struct Reading {
+pub(super) struct Reading<'a> {
+    batch: &'a [Request],
     now: ShardTime,
     quiet: bool,
     counter: u64,
     replies: Vec<Option<Reply>>,
 }
 
-impl Reading {
-    pub(super) fn new(count: usize) -> Self {
+impl<'a> Reading<'a> {
+    pub(super) fn new(batch: &'a [Request]) -> Self {
         Self {
+            batch,
             now: ShardTime(0),
             quiet: true,
             counter: 0,
-            replies: vec![None; count],
+            replies: vec![None; batch.len()],
         }
     }
 
@@ -51,10 +53,9 @@ impl Reading {
         };
         let (grants, header) = match call.verb {
             Verb::Acquire => {
-                let [now, quiet, te, before] = self.header(&parts)?;
+                let [now, quiet, te, before, after] = self.header(&parts)?;
                 self.quiet &= quiet == 1;
-                let after = before + call.places.len() as u64;
-                self.counter = if after > COUNTER_MAX { before } else { after };
+                self.counter = after;
                 (Some((Epoch(te), before)), now)
             }
             Verb::Renew => {
@@ -69,9 +70,10 @@ impl Reading {
         };
         self.now = ShardTime(header);
         let skip = parts.len() - call.places.len();
-        for (index, (&place, part)) in call.places.iter().zip(&parts[skip..]).enumerate() {
-            let fresh = grants.map(|(te, before)| Token::new(te, before + index as u64 + 1));
-            let reply = reply(call.verb, part, fresh);
+        let asked = call.places.iter().zip(call.ops(self.batch));
+        for ((&place, (op, offset)), part) in asked.zip(&parts[skip..]) {
+            let fresh = grants.map(|(te, before)| Token::new(te, before + offset));
+            let reply = reply(op, part, fresh);
             self.replies[place] = Some(reply.ok_or_else(|| unexpected("a batch", part))?);
         }
         Ok(())
@@ -91,6 +93,7 @@ impl Reading {
             quiet,
             counter,
             replies,
+            ..
         } = self;
         let replies: Option<Vec<Reply>> = replies.into_iter().collect();
         let replies = replies.ok_or_else(|| ShardError::Refused {
@@ -116,37 +119,59 @@ pub(super) fn unless_applied(error: ShardError, applied: bool) -> ShardError {
     }
 }
 
-/// One operation's answer; the scripts' headers list the codes.
-fn reply(verb: Verb, part: &Value, fresh: Option<Token>) -> Option<Reply> {
-    if let Value::Int(code) = part {
-        return Some(match (verb, code) {
-            (Verb::Acquire, 0) => Reply::Granted { token: fresh? },
-            (Verb::Acquire, 5) => Reply::NoTokens,
-            (Verb::Acquire, 6) => Reply::Foreign,
-            (Verb::Renew, 0 | 1) => Reply::Renewed {
-                reclaimed: *code == 1,
-            },
-            (Verb::Renew, 2) => Reply::Lost,
-            (Verb::Release, 0 | 1) => Reply::Released { held: *code == 1 },
-            _ => return None,
-        });
+/// The answer to `op`; the scripts' headers list the codes. `fresh` is the first token that was set
+/// aside for it.
+fn reply(op: &Op, part: &Value, fresh: Option<Token>) -> Option<Reply> {
+    match (op, part) {
+        (Op::Acquire { tokens, .. }, Value::Int(0)) => Some(Reply::Granted {
+            token: fresh?,
+            tokens: *tokens,
+            wanted: false,
+        }),
+        (_, Value::Int(code)) => plain(op, *code),
+        (_, Value::Array(parts)) => detailed(op, parts),
+        _ => None,
     }
-    let Value::Array(parts) = part else {
-        return None;
-    };
-    Some(match (verb, &parts[..]) {
-        (Verb::Acquire, [Value::Int(1), Value::Int(te), Value::Int(counter)]) => Reply::Granted {
-            token: Token::new(Epoch(*te as u64), *counter as u64),
+}
+
+/// An answer that is a code alone.
+fn plain(op: &Op, code: i64) -> Option<Reply> {
+    Some(match (op, code) {
+        (Op::Acquire { .. }, 5) => Reply::NoTokens,
+        (Op::Acquire { .. }, 6) => Reply::Foreign,
+        (Op::Renew { .. }, 0 | 1 | 4 | 5) => Reply::Renewed {
+            reclaimed: code & 1 != 0,
+            wanted: code & 4 != 0,
         },
-        (Verb::Acquire, [Value::Int(2), Value::Int(remaining), label]) => Reply::Held {
+        (Op::Renew { .. }, 2) => Reply::Lost,
+        (Op::Release { .. }, 0 | 1) => Reply::Released { held: code == 1 },
+        _ => return None,
+    })
+}
+
+/// An answer that is a code and more.
+fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
+    use Value::Int;
+    let is_acquire = matches!(op, Op::Acquire { .. });
+    Some(match parts {
+        [Int(1), Int(te), Int(counter), Int(tokens), Int(wanted)] if is_acquire => Reply::Granted {
+            token: Token::new(Epoch(*te as u64), *counter as u64),
+            tokens: *tokens as u32,
+            wanted: *wanted == 1,
+        },
+        [Int(2), Int(remaining), label, Int(position)] if is_acquire => Reply::Held {
             remaining: Duration::from_millis(u64::try_from(*remaining).unwrap_or(0)),
             label: Label::new(&text(label)),
+            position: u32::try_from(*position).ok(),
         },
-        (_, [Value::Int(3), Value::Int(epoch)]) => Reply::Moved {
+        [Int(3), Int(epoch)] => Reply::Moved {
             epoch: Epoch(*epoch as u64),
         },
-        (Verb::Acquire, [Value::Int(4), Value::Int(after)]) => Reply::Grace {
+        [Int(4), Int(after)] if is_acquire => Reply::Grace {
             retry_after: Duration::from_millis(*after as u64),
+        },
+        [Int(7), Int(after)] if is_acquire => Reply::TooManyWaiters {
+            retry_after: Duration::from_millis(*after as u64).min(RECHECK_MAX),
         },
         _ => return None,
     })

@@ -36,6 +36,35 @@ pub(super) struct Call {
     pub(super) places: Vec<usize>,
 }
 
+impl Call {
+    /// Its operations, each with its offset: the place of its first token among those that the call
+    /// sets aside, from 1.
+    pub(super) fn ops<'a>(&'a self, batch: &'a [Request]) -> impl Iterator<Item = (&'a Op, u64)> {
+        let mut next = 1;
+        self.places.iter().map(move |&place| {
+            let op = &batch[place].op;
+            let offset = next;
+            next += tokens(op);
+            (op, offset)
+        })
+    }
+
+    /// How many tokens it sets aside, granted or not.
+    pub(super) fn tokens(&self, batch: &[Request]) -> u64 {
+        self.places
+            .iter()
+            .map(|&place| tokens(&batch[place].op))
+            .sum()
+    }
+}
+
+fn tokens(op: &Op) -> u64 {
+    match op {
+        Op::Acquire { tokens, .. } => u64::from(*tokens),
+        Op::Renew { .. } | Op::Release { .. } => 0,
+    }
+}
+
 /// Splits `batch` into script calls. Operations of one verb go together; where that would let one
 /// overtake another on the same key, a new round of calls begins.
 pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
@@ -111,6 +140,8 @@ mod tests {
                 nonce,
                 label: Label::default(),
                 lease: Duration::from_secs(1),
+                tokens: 1,
+                ticket: None,
             }
         } else {
             Op::Release { nonce }

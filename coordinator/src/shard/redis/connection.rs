@@ -1,6 +1,6 @@
 //! One physical connection: shaken hands with, never reconnected.
 
-use redis::{Cmd, InfoDict, Pipeline, Value, cmd};
+use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, Value};
 use tokio::time::timeout;
 
 use super::{RedisOptions, Script, classify, scripts, wire::Wire};
@@ -13,7 +13,7 @@ use crate::{
 /// A connection, the life it was opened in, and what the handshake saw.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    wire: Wire,
+    pub(super) wire: Wire,
     pub(crate) id: ConnectionId,
     pub(crate) server: Server,
     pub(crate) keys: Keys,
@@ -40,6 +40,8 @@ pub(crate) struct Keys {
     pub(crate) quiet: String,
     pub(crate) fence: String,
     pub(crate) copy: String,
+    /// There while some key may have a queue.
+    pub(crate) queues: String,
     pub(crate) lives: String,
     pub(crate) pointer: String,
     pub(crate) topology: String,
@@ -56,6 +58,7 @@ impl Keys {
             quiet: of_life("quiet"),
             fence: of_life("fence"),
             copy: of_life("copy"),
+            queues: of_life("queues"),
             lives: format!("{prefix}:lives"),
             pointer: format!("{prefix}:pointer"),
             topology: format!("{prefix}:topology"),
@@ -74,9 +77,19 @@ impl Connection {
         lane: &str,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Self, ShardError> {
+        Self::open_with(Wire::config(options), options, lane, former).await
+    }
+
+    /// As [`open`](Self::open), over a wire that is set up as given.
+    pub(super) async fn open_with(
+        config: AsyncConnectionConfig,
+        options: &RedisOptions,
+        lane: &str,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Self, ShardError> {
         let opened = timeout(
             options.connect_timeout,
-            Self::shake_hands(options, lane, former),
+            Self::shake_hands(config, options, lane, former),
         );
         opened.await.unwrap_or_else(|_| {
             let reason = format!(
@@ -88,12 +101,14 @@ impl Connection {
     }
 
     async fn shake_hands(
+        config: AsyncConnectionConfig,
         options: &RedisOptions,
         lane: &str,
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Self, ShardError> {
         let failed = |error: &redis::RedisError| unreachable(options, error);
-        let mut wire = Wire::open(options).await.map_err(|error| failed(&error))?;
+        let opened = Wire::open(options, config).await;
+        let mut wire = opened.map_err(|error| failed(&error))?;
 
         let mut greeting = redis::pipe();
         let name = format!("rf:{}:{lane}", options.client);
@@ -161,10 +176,10 @@ impl Connection {
     }
 }
 
-/// `EVALSHA` of `script`, to be given its keys and arguments.
+/// `EVALSHA` of `script`, to be given its keys and arguments. It has room for what a batch says of a key.
 pub(crate) fn evalsha(script: &Script, keys: usize) -> Cmd {
-    let mut command = cmd("EVALSHA");
-    command.arg(&script.hash).arg(keys);
+    let mut command = Cmd::with_capacity(4 * keys + 8, 160 * keys);
+    command.arg("EVALSHA").arg(&script.hash).arg(keys);
     command
 }
 

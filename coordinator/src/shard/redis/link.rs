@@ -11,16 +11,16 @@ use super::{
     answers::{Reading, integers, text, unexpected, unless_applied},
     batch::{Call, Verb, plan},
     connection::evalsha,
-    scripts,
+    inspect, scripts,
 };
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life},
-    limits::COUNTER_MAX,
-    name::{LockKey, push_decimal},
+    limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
+    name::{Label, LockKey, push_decimal, push_decimal_padded},
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Link, Op, Record, Request,
-        Settle, ShardError,
+        Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Link, List, LockPage, Op,
+        Request, Settle, ShardError, Ticket,
     },
 };
 
@@ -48,27 +48,18 @@ impl RedisLink {
         let replid = &self.connection.server.replid;
         let map = batch[0].map.0;
         let count = call.places.len();
-        let mut command = match call.verb {
-            Verb::Acquire => {
-                let mut command = evalsha(&scripts::ACQUIRE, 4 + count);
-                command
-                    .arg(&keys.quiet)
-                    .arg(&keys.ctr)
-                    .arg(&keys.state)
-                    .arg(&keys.slots);
-                command
-            }
-            Verb::Renew => {
-                let mut command = evalsha(&scripts::RENEW, 3 + count);
-                command.arg(&keys.quiet).arg(&keys.state).arg(&keys.slots);
-                command
-            }
-            Verb::Release => {
-                let mut command = evalsha(&scripts::RELEASE, 1 + count);
-                command.arg(&keys.ctr);
-                command
-            }
+        let script = match call.verb {
+            Verb::Acquire => &scripts::ACQUIRE,
+            Verb::Renew => &scripts::RENEW,
+            Verb::Release => &scripts::RELEASE,
         };
+        let mut command = evalsha(script, 5 + count);
+        command
+            .arg(&keys.quiet)
+            .arg(&keys.ctr)
+            .arg(&keys.state)
+            .arg(&keys.slots)
+            .arg(&keys.queues);
         for &place in &call.places {
             self.scratch.clear();
             self.scratch.extend_from_slice(keys.prefix.as_bytes());
@@ -76,19 +67,20 @@ impl RedisLink {
             self.scratch.extend_from_slice(batch[place].key.text());
             command.arg(&self.scratch[..]);
         }
-        command.arg(replid);
-        match call.verb {
-            Verb::Acquire => drop(command.arg(map).arg(COUNTER_MAX)),
-            Verb::Renew => drop(command.arg(map)),
-            Verb::Release => {}
+        command.arg(replid).arg(map).arg(COUNTER_MAX);
+        if call.verb == Verb::Acquire {
+            command
+                .arg(call.tokens(batch))
+                .arg(TICKET_KEEP.as_millis() as u64)
+                .arg(WAITERS_MAX);
         }
-        for (index, &place) in call.places.iter().enumerate() {
-            self.push_op(&mut command, &batch[place].op, index as u64 + 1);
+        for (op, offset) in call.ops(batch) {
+            self.push_op(&mut command, op, offset);
         }
         command
     }
 
-    /// Appends one operation's arguments; `offset` is its place in the call, from 1.
+    /// Appends one operation's arguments; `offset` is that of its first token.
     fn push_op(&mut self, command: &mut Cmd, op: &Op, offset: u64) {
         self.scratch.clear();
         match op {
@@ -96,13 +88,22 @@ impl RedisLink {
                 nonce,
                 label,
                 lease,
+                tokens,
+                ticket,
             } => {
                 nonce.push_text(&mut self.scratch);
                 self.scratch.push(b'|');
                 self.scratch.extend_from_slice(label.as_str().as_bytes());
                 self.scratch.push(b'|');
                 push_decimal(&mut self.scratch, offset);
+                self.scratch.push(b'|');
+                push_decimal(&mut self.scratch, u64::from(*tokens));
                 command.arg(&self.scratch[..]).arg(lease.as_millis() as u64);
+                self.scratch.clear();
+                if let Some(ticket) = ticket {
+                    push_ticket(&mut self.scratch, ticket, label, *tokens);
+                }
+                command.arg(&self.scratch[..]);
             }
             Op::Renew {
                 nonce,
@@ -147,6 +148,18 @@ impl RedisLink {
     }
 }
 
+/// Appends `label|sent|tokens|claim_ms`. `sent` has all digits, so that texts compare as the numbers do.
+fn push_ticket(text: &mut Vec<u8>, ticket: &Ticket, label: &Label, tokens: u32) {
+    text.extend_from_slice(label.as_str().as_bytes());
+    text.push(b'|');
+    push_decimal_padded(text, ticket.sent.as_nanos());
+    text.push(b'|');
+    push_decimal(text, u64::from(tokens));
+    text.push(b'|');
+    // An expiry of 0 would be refused, by then in the middle of a batch.
+    push_decimal(text, ticket.claim.as_millis().max(1) as u64);
+}
+
 /// How long renewals wait for their answers, beside the connection's own time-out: a peer that
 /// vanished says nothing, and there must be time to ask again before a lease has run out.
 fn patience(batch: &[Request]) -> Option<Duration> {
@@ -173,7 +186,7 @@ impl Link for RedisLink {
 
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
         if batch.is_empty() {
-            return Reading::new(0).finish();
+            return Reading::new(batch).finish();
         }
         let calls = plan(batch);
         let mut pipeline = Pipeline::with_capacity(calls.len());
@@ -188,7 +201,7 @@ impl Link for RedisLink {
                 Err(ShardError::NoReply { reason })
             })?,
         };
-        let mut answers = Reading::new(batch.len());
+        let mut answers = Reading::new(batch);
         let (mut refused, mut applied) = (None, false);
         for (call, value) in calls.iter().zip(values) {
             match answers.read(call, value) {
@@ -287,28 +300,16 @@ impl Link for RedisLink {
         self.control("raise", &command).await.map(drop)
     }
 
-    async fn inspect(&mut self, key: &LockKey) -> Result<Option<Inspection>, ShardError> {
-        let Connection { keys, server, .. } = &self.connection;
-        let record = [keys.prefix.as_bytes(), b":", key.text()].concat();
-        let mut command = evalsha(&scripts::INSPECT, 2);
-        command.arg(&keys.state).arg(record).arg(&server.replid);
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
+        let command = inspect::inspect(&self.connection, key);
         let parts = self.control("inspect", &command).await?;
-        let [Value::Int(1), record, Value::Int(remaining)] = &parts[..] else {
-            return Ok(None);
-        };
-        let remaining = Duration::from_millis(u64::try_from(*remaining).unwrap_or(0));
-        Ok(Record::parse(&text(record)).map(
-            |Record {
-                 nonce,
-                 label,
-                 token,
-                 ..
-             }| Inspection {
-                nonce,
-                label,
-                token,
-                remaining,
-            },
-        ))
+        inspect::inspection(&parts)
+    }
+
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
+        let command = inspect::list(&self.connection, list);
+        let parts = self.control("list", &command).await?;
+        let prefix = &self.connection.keys.prefix;
+        inspect::page(&parts, prefix, list.namespace.as_ref())
     }
 }

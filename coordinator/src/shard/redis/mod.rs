@@ -5,9 +5,11 @@ mod answers;
 mod batch;
 mod connection;
 mod error;
+mod inspect;
 mod link;
 mod scripts;
 mod tls;
+mod wakes;
 mod wire;
 
 use std::time::Duration;
@@ -23,7 +25,7 @@ pub(crate) use scripts::{Script, scripts, shared};
 
 use crate::{
     ids::{ClientId, Life},
-    shard::{ConnectionId, Lane, Link, Shard, ShardError},
+    shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
 };
 
 /// How one server is reached.
@@ -78,5 +80,10 @@ impl Shard for RedisShard {
     ) -> Result<Box<dyn Link>, ShardError> {
         let connection = Connection::open(&self.options, lane.as_str(), former).await?;
         Ok(Box::new(link::RedisLink::new(connection)))
+    }
+
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+        let wakes = wakes::RedisWakes::open(&self.options, client).await?;
+        Ok(Box::new(wakes))
     }
 }

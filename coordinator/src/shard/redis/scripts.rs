@@ -25,6 +25,9 @@ pub(crate) mod shared {
     pub(crate) const LIFE: &str = include_str!("lua/life.lua");
     pub(crate) const SLOT: &str = include_str!("lua/slot.lua");
     pub(crate) const RECORD: &str = include_str!("lua/record.lua");
+    pub(crate) const LIVE: &str = include_str!("lua/live.lua");
+    pub(crate) const STATE: &str = include_str!("lua/state.lua");
+    pub(crate) const QUEUE: &str = include_str!("lua/queue.lua");
     pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
     pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
@@ -50,10 +53,11 @@ macro_rules! scripts {
 pub(crate) use scripts;
 
 scripts! {
-    ACQUIRE = "acquire" with [LIFE, SLOT, RECORD];
-    RENEW = "renew" with [LIFE, SLOT, RECORD];
-    RELEASE = "release" with [LIFE];
-    INSPECT = "inspect" with [LIFE, RECORD];
+    ACQUIRE = "acquire" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    RENEW = "renew" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    RELEASE = "release" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    INSPECT = "inspect" with [LIFE, RECORD, LIVE, QUEUE];
+    LIST = "list" with [LIFE, RECORD, LIVE, QUEUE];
     ARM = "arm" with [LIFE, FENCE, COPY, LIVES];
     SETTLE = "settle" with [LIFE, FENCE];
     RAISE = "raise" with [LIFE, FENCE];

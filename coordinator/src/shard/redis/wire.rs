@@ -26,10 +26,17 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) async fn open(options: &RedisOptions) -> RedisResult<Self> {
-        let config = AsyncConnectionConfig::new()
+    /// What every connection has in common.
+    pub(super) fn config(options: &RedisOptions) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
             .set_response_timeout(Some(options.response_timeout))
-            .set_pipeline_buffer_size(PIPELINE_BUFFER);
+            .set_pipeline_buffer_size(PIPELINE_BUFFER)
+    }
+
+    pub(super) async fn open(
+        options: &RedisOptions,
+        config: AsyncConnectionConfig,
+    ) -> RedisResult<Self> {
         let (connection, pump) = options.address.open(config).await?;
         Ok(Self {
             connection,
@@ -39,7 +46,22 @@ impl Wire {
 
     /// Waits until the connection is seen to have ended.
     pub(super) async fn ended(&mut self) {
-        poll_fn(|context| poll_ended(&mut self.pump, context)).await;
+        poll_fn(|context| self.poll_ended(context)).await;
+    }
+
+    /// Moves what can be moved; ready once the connection was seen to have ended.
+    pub(super) fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        poll_ended(&mut self.pump, context)
+    }
+
+    /// The answer to `command`, which is sent when that is first polled. Whoever waits for it moves
+    /// the wire too.
+    pub(super) fn ask(
+        &self,
+        command: Cmd,
+    ) -> impl Future<Output = RedisResult<Value>> + Send + 'static {
+        let mut connection = self.connection.clone();
+        async move { connection.send_packed_command(&command).await }
     }
 
     /// Sends `commands` in one write and reads all their answers as one value.
@@ -72,7 +94,7 @@ impl fmt::Debug for Wire {
     }
 }
 
-/// Moves what can be moved; ready once the connection was seen to have ended.
+/// As [`Wire::poll_ended`].
 fn poll_ended(pump: &mut Option<Pump>, context: &mut Context<'_>) -> Poll<()> {
     if let Some(moving) = pump {
         ready!(moving.as_mut().poll(context));
@@ -134,7 +156,8 @@ mod tests {
         let address = format!("redis://{}", listener.local_addr().unwrap());
         let options = RedisOptions::new(address.parse().unwrap(), ClientId(1));
         let client = async {
-            let mut wire = Wire::open(&options).await.unwrap();
+            let config = Wire::config(&options);
+            let mut wire = Wire::open(&options, config).await.unwrap();
             assert_eq!(wire.run_one(&redis::cmd("PING")).await, Ok(Value::Okay));
             let error = wire.run_one(&redis::cmd("PING")).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Io, "{error}");

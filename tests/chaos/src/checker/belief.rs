@@ -15,7 +15,8 @@ fn of_one(write: &Event, grants: &Grants<'_>) -> Option<Violation> {
     let key = write.deed.key.as_deref().unwrap_or_default();
     let nonce = write.deed.nonce.as_deref().unwrap_or_default();
     let (process, at) = (write.process, seconds(write.t_ns));
-    let Some(grant) = grants.of_nonce(nonce) else {
+    let mut of_nonce = grants.of_nonce(nonce);
+    let Some(grant) = of_nonce.find(|grant| Some(grant.token) == write.deed.token) else {
         let what = format!("process {process} began to write at {at} without any grant");
         return Some(Violation::new(Rule::Belief, key, what, [write]));
     };

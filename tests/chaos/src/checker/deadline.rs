@@ -1,4 +1,5 @@
-//! No client believes for longer than the answered request allows, nor from before it was asked.
+//! No client believes for longer than the answered request allows, nor counts from one that it did not
+//! send, nor hands on what it no longer believes in.
 
 use super::{Grant, Grants, Rule, Violation, violation::seconds};
 
@@ -18,20 +19,25 @@ fn of_one(grant: &Grant<'_>) -> Vec<Violation> {
         Some(Violation::new(Rule::Deadline, grant.key, what, [event]))
     });
     let mut violations: Vec<_> = too_late.collect();
-    if !(grant.asked_ns..=grant.told_ns()).contains(&grant.sent_ns()) {
+    let of_grant = |what| Violation::new(Rule::Deadline, grant.key, what, [grant.acquired]);
+    let process = grant.acquired.process;
+    if !grant.is_founded {
         let what = format!(
-            "process {} counts from {}, but asked at {} and was told at {}",
-            grant.acquired.process,
+            "process {process} counts from {}, when nothing left that it can have been granted by: \
+             it asked at {} and was told at {}",
             seconds(grant.sent_ns()),
             seconds(grant.asked_ns),
             seconds(grant.told_ns())
         );
-        violations.push(Violation::new(
-            Rule::Deadline,
-            grant.key,
-            what,
-            [grant.acquired],
-        ));
+        violations.push(of_grant(what));
+    }
+    if grant.acquired.deed.handed && grant.judged_ns() >= grant.first_deadline_ns() {
+        let what = format!(
+            "process {process} handed it on at {}, and might believe until {}",
+            seconds(grant.judged_ns()),
+            seconds(grant.first_deadline_ns())
+        );
+        violations.push(of_grant(what));
     }
     violations
 }

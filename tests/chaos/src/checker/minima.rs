@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Grants, Rule, Violation, grants::is_answer, windows};
-use crate::history::{Answer, Fault, History, Kind, Phase};
+use super::{Grants, Rule, Tickets, Violation, grants::is_answer, windows};
+use crate::history::{Answer, Deed, Fault, History, Kind, Phase};
 
 /// How often what must have happened did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,14 @@ pub struct Counts {
     pub reclaimed: usize,
     /// Attempts that met another holder.
     pub held: usize,
+    /// Tickets that had a place in a queue.
+    pub queued: usize,
+    /// Pairs of tickets of which one came while the other surely had its place.
+    pub behind: usize,
+    /// Locks granted to a ticket whose turn it was.
+    pub turns: usize,
+    /// Locks handed on within a process.
+    pub handed: usize,
     /// Attempts that met a grace.
     pub grace: usize,
     /// Operations of unknown outcome, of which nothing at all was heard.
@@ -38,14 +46,16 @@ pub type Minima = Counts;
 impl Counts {
     /// Those of `history`.
     pub fn of(history: &History) -> Self {
-        Self::count(history, &Grants::of(history))
-    }
-
-    fn count(history: &History, grants: &Grants<'_>) -> Self {
+        let (grants, tickets) = (Grants::of(history), Tickets::of(history));
         let events = || history.events.iter();
         let answers = |kind, answer| {
             events()
                 .filter(|event| is_answer(event, kind, answer))
+                .count()
+        };
+        let granted = |how: fn(&Deed) -> bool| {
+            events()
+                .filter(|event| event.deed.kind == Kind::Grant && how(&event.deed))
                 .count()
         };
         let windows = windows::of(history);
@@ -67,6 +77,13 @@ impl Counts {
             renewed: answers(Kind::Renew, Answer::Renewed),
             reclaimed: answers(Kind::Renew, Answer::Reclaimed),
             held: answers(Kind::Acquire, Answer::Held),
+            queued: tickets
+                .all()
+                .filter(|ticket| ticket.stays().next().is_some())
+                .count(),
+            behind: tickets.all().map(|ticket| tickets.behind(ticket)).sum(),
+            turns: granted(|deed| deed.turn && !deed.handed),
+            handed: granted(|deed| deed.handed),
             grace: answers(Kind::Acquire, Answer::Grace),
             unknown: events()
                 .filter(|event| event.deed.phase == Phase::Info && event.deed.answer.is_none())
@@ -77,7 +94,7 @@ impl Counts {
     }
 
     /// Each number but those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 10] {
+    pub fn named(&self) -> [(&'static str, usize); 14] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
@@ -86,6 +103,10 @@ impl Counts {
             ("renewals", self.renewed),
             ("records put back", self.reclaimed),
             ("attempts that met a holder", self.held),
+            ("tickets in a queue", self.queued),
+            ("tickets behind another", self.behind),
+            ("turns", self.turns),
+            ("hand-offs", self.handed),
             ("attempts that met a grace", self.grace),
             ("unknown outcomes", self.unknown),
             ("guards lost", self.lost),
@@ -93,8 +114,7 @@ impl Counts {
     }
 }
 
-pub(super) fn check(history: &History, grants: &Grants<'_>, minima: &Minima) -> Vec<Violation> {
-    let counts = Counts::count(history, grants);
+pub(super) fn check(counts: &Counts, minima: &Minima) -> Vec<Violation> {
     let named = counts.named().into_iter().zip(minima.named());
     let few = named.map(|((name, count), (_, least))| (name.to_owned(), count, least));
     let faults = minima.faults.iter().map(|(fault, least)| {

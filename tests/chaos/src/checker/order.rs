@@ -1,5 +1,5 @@
-//! A grant that was asked for after another was told has the greater token. (Equal ones are for
-//! [`super::uniqueness`].)
+//! A grant that was made after another was told, or that is believed in after another was, has the
+//! greater token. (Equal ones are for [`super::uniqueness`].)
 
 use super::{Grant, Grants, Rule, Violation};
 
@@ -11,29 +11,49 @@ pub(super) fn check(grants: &Grants<'_>) -> Vec<Violation> {
         .collect()
 }
 
-/// Goes through the grants in the order in which they were sent for, and keeps the greatest token
-/// of those told by then.
-fn of_one(told: &[Grant<'_>]) -> Vec<Violation> {
-    let mut sent: Vec<&Grant<'_>> = told.iter().collect();
-    sent.sort_by_key(|grant| grant.sent_ns());
-    let mut told = told.iter().peekable();
+fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
+    let believed = of_key.iter().filter(|grant| !grant.certain().is_empty());
+    let by_belief = fallen(
+        believed.collect(),
+        |grant| grant.certain().end,
+        |grant| grant.told_ns(),
+    );
+    let told = |grant: &Grant<'_>| grant.told_ns() + 1;
+    let mut violations = fallen(of_key.iter().collect(), told, |grant| grant.made_since_ns());
+    violations.extend(by_belief);
+    violations
+}
+
+/// Goes through `grants` in the order in which they `begin`, and keeps the greatest token of those
+/// that `end` by then.
+fn fallen(
+    grants: Vec<&Grant<'_>>,
+    end: impl Fn(&Grant<'_>) -> u64,
+    begin: impl Fn(&Grant<'_>) -> u64,
+) -> Vec<Violation> {
+    let (mut earlier, mut later) = (grants.clone(), grants);
+    earlier.sort_by_key(|grant| end(grant));
+    later.sort_by_key(|grant| begin(grant));
+    let mut earlier = earlier.into_iter().peekable();
     let mut greatest: Option<&Grant<'_>> = None;
     let mut violations = Vec::new();
-    for grant in sent {
-        while let Some(earlier) = told.next_if(|earlier| earlier.told_ns() < grant.sent_ns()) {
-            greatest = greatest
-                .into_iter()
-                .chain([earlier])
-                .max_by_key(|grant| grant.token);
+    for grant in later {
+        while let Some(before) = earlier.next_if(|before| end(before) <= begin(grant)) {
+            let both = greatest.into_iter().chain([before]);
+            greatest = both.max_by_key(|grant| grant.token);
         }
         if let Some(before) = greatest.filter(|before| before.token > grant.token) {
-            let what = format!(
-                "process {} was granted it with token {}, after process {} had been granted it with {}",
-                grant.acquired.process, grant.token, before.acquired.process, before.token
-            );
-            let events = [before.acquired, grant.acquired];
-            violations.push(Violation::new(Rule::Order, grant.key, what, events));
+            violations.push(violation(before, grant));
         }
     }
     violations
+}
+
+fn violation(before: &Grant<'_>, grant: &Grant<'_>) -> Violation {
+    let what = format!(
+        "process {} was granted it with token {}, after process {} had been granted it with {}",
+        grant.acquired.process, grant.token, before.acquired.process, before.token
+    );
+    let events = [before.acquired, grant.acquired];
+    Violation::new(Rule::Order, grant.key, what, events)
 }

@@ -1,6 +1,6 @@
-//! No renewal succeeds that was sent after the release was answered, or after a later grant was
-//! told; and none is answered after the release was: then the release overtook it, and the renewal
-//! may have put the record back.
+//! No renewal succeeds that was sent after the release was answered, or after a grant to a later
+//! acquisition was told; and none is answered after the release was: then the release overtook it, and
+//! the renewal may have put the record back.
 
 use super::{Grant, Grants, Rule, Violation};
 use crate::history::{Event, Phase};
@@ -17,7 +17,7 @@ fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (index, grant) in of_key.iter().enumerate() {
         let mut later = of_key[index + 1..].iter();
-        let next = later.find(|later| later.token > grant.token);
+        let next = later.find(|later| later.token > grant.token && later.nonce != grant.nonce);
         let renewed = grant
             .renewals
             .iter()

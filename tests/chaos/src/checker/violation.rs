@@ -23,6 +23,12 @@ pub enum Rule {
     Resurrection,
     /// Nobody is told before the deadline that the lock is not theirs.
     Loss,
+    /// Whoever had a place in a key's queue before another asked is granted it before.
+    Queue,
+    /// Whoever waited in a process before another asked there is granted it before.
+    Line,
+    /// A process that knows that another waits does not hand the lock on for long.
+    HandOff,
     /// Every question has an answer; once everything is put right, every key is granted again.
     Liveness,
     /// Enough happened for all of this to mean something.
@@ -40,6 +46,9 @@ impl fmt::Display for Rule {
             Self::Order => "token order",
             Self::Resurrection => "no resurrection",
             Self::Loss => "no spurious loss",
+            Self::Queue => "first come, first served",
+            Self::Line => "first come, first served within a process",
+            Self::HandOff => "bounded hand-off",
             Self::Liveness => "liveness",
             Self::Minima => "not vacuous",
         })

@@ -9,6 +9,7 @@ use crate::history::{Event, Fault, History, Phase};
 pub(super) struct Window<'h> {
     pub(super) fault: Fault,
     pub(super) shard: Option<&'h str>,
+    pub(super) victim: Option<u32>,
     pub(super) time: Range<u64>,
 }
 
@@ -24,7 +25,13 @@ pub(super) fn of(history: &History) -> Vec<Window<'_>> {
             begun.insert(id, event);
         } else if let Some(begun) = begun.remove(&id) {
             let (shard, time) = (begun.deed.shard.as_deref(), begun.t_ns..event.t_ns);
-            windows.push(Window { fault, shard, time });
+            let victim = begun.deed.victim;
+            windows.push(Window {
+                fault,
+                shard,
+                victim,
+                time,
+            });
         }
     }
     windows

@@ -1,8 +1,15 @@
 //! Each thing a holder does with a lock, done and recorded.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use ringfence_client::{AcquireError, Client, Effect, Guard, Namespace, ReleaseAnswer};
+use ringfence_client::{AcquireError, Client, Effect, Guard, Namespace, ReleaseAnswer, Waiting};
 
 use tokio::time::sleep;
 
@@ -23,6 +30,8 @@ pub struct Holder {
     pub tap: Tap,
     /// The lease that is asked for.
     pub lease: Duration,
+    /// Whether the process may keep for a while what is given back in it.
+    pub lingers: bool,
 }
 
 /// A lock that was taken.
@@ -45,15 +54,14 @@ impl Holder {
             key: Some(key.to_owned()),
             shard: self.shard_of(key),
             lease_ms: Some(self.lease.as_millis() as u64),
+            wait_ms: wait.map(|wait| wait.as_millis() as u64),
             ..Deed::invoke(self.recorder.next_op(), Kind::Acquire)
         };
         self.recorder.record(invoked.clone());
+        let mut asking = pin!(self.ask(key, wait, invoked.clone()));
+        // Dropped before what it tells of: nobody is granted in its place before that is recorded.
         let abandoned = Abandoned(&self.recorder, Some(invoked.clone()));
-        let lock = self.client.lock(key).lease(self.lease);
-        let asked = match wait {
-            Some(wait) => lock.wait(wait).acquire().await,
-            None => lock.try_acquire().await,
-        };
+        let asked = asking.as_mut().await;
         abandoned.not();
         let guard = match asked {
             Ok(guard) => guard,
@@ -67,14 +75,50 @@ impl Holder {
             nonce: Some(granted.nonce),
             token: Some(guard.token().into()),
             sent_ns: Some(granted.sent_ns),
+            wait_ms: None,
             ..invoked
         };
         self.recorder.record(Deed {
             phase: Phase::Ok,
+            judged_ns: Some(granted.judged_ns),
             deadline_ns: Some(granted.deadline_ns),
+            handed: granted.handed,
+            turn: granted.turn,
             ..of_grant.clone()
         });
         Some(Asked { guard, of_grant })
+    }
+
+    async fn ask(
+        &self,
+        key: &str,
+        wait: Option<Duration>,
+        invoked: Deed,
+    ) -> Result<Guard, AcquireError> {
+        let lock = self.client.lock(key).lease(self.lease);
+        match wait {
+            Some(wait) => {
+                let lock = lock.wait(wait).on_wait(self.waiting(invoked));
+                lock.acquire().await
+            }
+            None => lock.try_acquire().await,
+        }
+    }
+
+    /// Records, once, that what was `invoked` has its place and waits.
+    fn waiting(&self, invoked: Deed) -> impl Fn(Waiting) + Send + Sync + 'static {
+        let (recorder, told) = (self.recorder.clone(), AtomicBool::new(false));
+        move |_| {
+            if !told.swap(true, Relaxed) {
+                recorder.record(Deed {
+                    kind: Kind::Wait,
+                    phase: Phase::Ok,
+                    lease_ms: None,
+                    wait_ms: None,
+                    ..invoked.clone()
+                });
+            }
+        }
     }
 
     /// Writes to `resource` under the lock, if it is held; the write is under way for `takes`.
@@ -128,6 +172,8 @@ impl Holder {
         // Past the deadline nobody need have asked the shard.
         let in_time = self.recorder.now() < deadline.as_nanos();
         let (phase, answer) = match answer {
+            // The record may be kept for whoever comes next.
+            ReleaseAnswer::Held if self.lingers => (Phase::Info, Some(Answer::Released)),
             ReleaseAnswer::Held => (Phase::Ok, Some(Answer::Released)),
             ReleaseAnswer::Lost if in_time => (Phase::Ok, Some(Answer::NotThere)),
             ReleaseAnswer::Lost => (Phase::Info, Some(Answer::NotThere)),

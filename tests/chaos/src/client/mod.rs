@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
 use rand::{SeedableRng, rngs::StdRng};
-use ringfence_client::Client;
+use ringfence_client::{Client, Namespace};
 use tokio::time::sleep;
 use tracing_subscriber::{Layer as _, filter::LevelFilter, layer::SubscriberExt as _};
 
@@ -19,7 +19,7 @@ pub use tap::{Granted, Tap};
 use crate::{history::Recorder, resource::Resource};
 
 /// Who is to ask for locks at a time, in one process.
-const WORKERS: u64 = 2;
+const WORKERS: u64 = 4;
 
 /// How a client process is started.
 #[derive(Args, Clone, Debug)]
@@ -48,6 +48,10 @@ pub struct ClientArgs {
     /// Their lease, in milliseconds.
     #[arg(long)]
     pub lease_ms: u64,
+    /// How long a lock that was given back is kept for whoever comes next in this process, in
+    /// milliseconds; not at all if not said.
+    #[arg(long)]
+    pub linger_ms: Option<u64>,
 }
 
 /// Works until killed.
@@ -68,7 +72,7 @@ pub async fn run(args: ClientArgs) -> std::io::Result<()> {
         tracing_subscriber::registry().with(tap.clone().with_filter(LevelFilter::DEBUG));
     // The only one: nobody else can have been first.
     let _ = tracing::subscriber::set_global_default(subscriber);
-    let client = connect(&args.urls).await;
+    let client = connect(&args).await;
     let mut workers = Vec::new();
     for number in 0..WORKERS {
         let seed = args.seed ^ u64::from(args.process) << 32 ^ number << 48;
@@ -77,12 +81,14 @@ pub async fn run(args: ClientArgs) -> std::io::Result<()> {
             recorder: recorder.clone(),
             tap: tap.clone(),
             lease: Duration::from_millis(args.lease_ms),
+            lingers: args.linger_ms.is_some(),
         };
         let resource = Resource::connect(&args.resource).await?;
         workers.push(worker::run(
             holder,
             resource,
             &args.keys,
+            args.process as usize,
             StdRng::seed_from_u64(seed),
         ));
     }
@@ -102,9 +108,14 @@ fn fail_with_any_task() {
 }
 
 /// A client, as soon as there can be one: servers may be down when a process starts.
-async fn connect(urls: &[String]) -> Client {
+async fn connect(args: &ClientArgs) -> Client {
     loop {
-        match Client::builder().redis(urls).build().await {
+        let mut builder = Client::builder().redis(&args.urls);
+        if let Some(linger_ms) = args.linger_ms {
+            let namespace = Namespace::default();
+            builder = builder.linger(namespace.as_str(), Duration::from_millis(linger_ms));
+        }
+        match builder.build().await {
             Ok(client) => return client,
             Err(error) => {
                 eprintln!("not connected yet: {error}");

@@ -15,8 +15,8 @@ use crate::history::{Answer, Deed, Kind, Phase, Recorder};
 /// The target of the engine's events that are of interest.
 const TARGET: &str = "ringfence::lease";
 
-/// Listens to the engines of this process. Renewals go into the history at once; what is known of a
-/// grant waits for whoever asked for it.
+/// Listens to the engines of this process. What they ask and are answered goes into the history at once;
+/// what is known of a grant also waits for whoever asked for it.
 #[derive(Clone, Debug)]
 pub struct Tap {
     recorder: Arc<Recorder>,
@@ -28,10 +28,16 @@ pub struct Tap {
 pub struct Granted {
     /// Which acquisition.
     pub nonce: String,
-    /// When the request that was granted had left.
+    /// When the request that its deadline counts from had left.
     pub sent_ns: u64,
+    /// When the engine knew, or handed it on.
+    pub judged_ns: u64,
     /// Until when the engine believes in it.
     pub deadline_ns: u64,
+    /// Handed on within this process.
+    pub handed: bool,
+    /// Its ticket's turn came.
+    pub turn: bool,
 }
 
 impl Tap {
@@ -53,18 +59,73 @@ impl Tap {
         granted.expect("the engine says so before it hands out a guard")
     }
 
+    fn heard(&self, said: Said) {
+        let sent = said.sent;
+        match said.message.as_str() {
+            "asking" => self.record(&said, sent, Kind::Ask, Phase::Ok, None),
+            // Without a place there is no ticket.
+            "queued" if said.position.is_some() => {
+                self.record(
+                    &said,
+                    said.judged,
+                    Kind::Queue,
+                    Phase::Ok,
+                    Some(Answer::Held),
+                );
+            }
+            "gave up" => self.record(&said, None, Kind::GiveUp, Phase::Ok, None),
+            "granted" => self.grant(said),
+            "renewed" if said.reclaimed => {
+                self.renewal(&said, Phase::Ok, Some(Answer::Reclaimed));
+            }
+            "renewed" => self.renewal(&said, Phase::Ok, Some(Answer::Renewed)),
+            "lost" => self.renewal(&said, Phase::Fail, Some(Answer::Lost)),
+            "not renewed" => self.renewal(&said, Phase::Info, None),
+            _ => {}
+        }
+    }
+
+    fn grant(&self, said: Said) {
+        self.record(&said, said.judged, Kind::Grant, Phase::Ok, None);
+        let granted = Granted {
+            nonce: said.nonce,
+            sent_ns: said.sent.unwrap_or_default(),
+            judged_ns: said.judged.unwrap_or_else(|| self.recorder.now()),
+            deadline_ns: said.deadline.unwrap_or_default(),
+            handed: said.handed,
+            turn: said.turn,
+        };
+        let token = said.token.unwrap_or_default();
+        self.granted.lock().insert((said.key, token), granted);
+    }
+
     fn renewal(&self, said: &Said, phase: Phase, answer: Option<Answer>) {
+        self.record(said, said.judged, Kind::Renew, phase, answer);
+    }
+
+    /// Records what was said as a deed at `t_ns`, or now.
+    fn record(
+        &self,
+        said: &Said,
+        t_ns: Option<u64>,
+        kind: Kind,
+        phase: Phase,
+        answer: Option<Answer>,
+    ) {
         let deed = Deed {
             key: Some(said.key.clone()),
             nonce: Some(said.nonce.clone()),
-            token: Some(Token::from_number(said.token).into()),
+            token: said.token.map(|token| Token::from_number(token).into()),
             sent_ns: said.sent,
             deadline_ns: said.deadline,
+            handed: said.handed,
+            turn: said.turn,
+            place: said.position,
             answer,
-            ..Deed::ended(self.recorder.next_op(), Kind::Renew, phase)
+            ..Deed::ended(self.recorder.next_op(), kind, phase)
         };
-        let judged = said.judged.unwrap_or_else(|| self.recorder.now());
-        self.recorder.record_at(judged, deed);
+        self.recorder
+            .record_at(t_ns.unwrap_or_else(|| self.recorder.now()), deed);
     }
 }
 
@@ -75,22 +136,7 @@ impl<S: Subscriber> Layer<S> for Tap {
         }
         let mut said = Said::default();
         event.record(&mut said);
-        let reclaimed = said.reclaimed;
-        match said.message.as_str() {
-            "granted" => {
-                let granted = Granted {
-                    nonce: said.nonce,
-                    sent_ns: said.sent.unwrap_or_default(),
-                    deadline_ns: said.deadline.unwrap_or_default(),
-                };
-                self.granted.lock().insert((said.key, said.token), granted);
-            }
-            "renewed" if reclaimed => self.renewal(&said, Phase::Ok, Some(Answer::Reclaimed)),
-            "renewed" => self.renewal(&said, Phase::Ok, Some(Answer::Renewed)),
-            "lost" => self.renewal(&said, Phase::Fail, Some(Answer::Lost)),
-            "not renewed" => self.renewal(&said, Phase::Info, None),
-            _ => {}
-        }
+        self.heard(said);
     }
 }
 
@@ -100,17 +146,21 @@ struct Said {
     message: String,
     key: String,
     nonce: String,
-    token: u64,
+    token: Option<u64>,
+    position: Option<u64>,
     sent: Option<u64>,
     judged: Option<u64>,
     deadline: Option<u64>,
     reclaimed: bool,
+    handed: bool,
+    turn: bool,
 }
 
 impl Visit for Said {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
-            "token" => self.token = value,
+            "token" => self.token = Some(value),
+            "position" => self.position = Some(value),
             "sent" => self.sent = Some(value),
             "judged" => self.judged = Some(value),
             "deadline" => self.deadline = Some(value),
@@ -119,8 +169,11 @@ impl Visit for Said {
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        if field.name() == "reclaimed" {
-            self.reclaimed = value;
+        match field.name() {
+            "reclaimed" => self.reclaimed = value,
+            "handed" => self.handed = value,
+            "turn" => self.turn = value,
+            _ => {}
         }
     }
 

@@ -17,17 +17,23 @@ const WRITE_TAKES: Duration = Duration::from_millis(100);
 /// After a refusal.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long those wait who do.
-const WAIT: Duration = Duration::from_secs(1);
+const WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(6)];
+/// Of so many keys in a row, the first is hot.
+const KEYS_TO_A_HOT_ONE: usize = 4;
 
+/// Works until dropped. The process asks for the key in place `own` more often than others do.
 pub(super) async fn run(
     holder: Holder,
     mut resource: Resource,
     keys: &[String],
+    own: usize,
     mut random: StdRng,
 ) -> io::Result<()> {
     loop {
-        let key = &keys[random.random_range(0..keys.len())];
-        let wait = random.random_bool(0.5).then_some(WAIT);
+        let key = pick(keys, own, &mut random);
+        let wait = random
+            .random_bool(0.8)
+            .then(|| WAITS[random.random_range(0..WAITS.len())]);
         let asking = holder.acquire(key, wait);
         let asked = if random.random_bool(0.1) {
             // Dropped amid whatever it is doing: what it may be granted is given back unseen.
@@ -43,15 +49,27 @@ pub(super) async fn run(
     }
 }
 
-/// A fifth of the sections are short, so that locks change hands often; the others up to the longest,
-/// so that they are renewed.
+/// A key: some are hot, so that there is a queue; and the process' own has a line, while no other process
+/// waits for it.
+fn pick<'a>(keys: &'a [String], own: usize, random: &mut StdRng) -> &'a String {
+    let any = random.random_range(0..keys.len());
+    let place = match random.random_range(0..4) {
+        0 => any,
+        1 => any - any % KEYS_TO_A_HOT_ONE,
+        _ => own % keys.len(),
+    };
+    &keys[place]
+}
+
+/// Half of the sections are short, so that locks change hands often; the others up to the longest, so
+/// that they are renewed.
 async fn section(
     holder: &Holder,
     asked: Asked,
     resource: &mut Resource,
     random: &mut StdRng,
 ) -> io::Result<()> {
-    let short = random.random_bool(0.2);
+    let short = random.random_bool(0.5);
     let length = part(SECTION_MAX / if short { 20 } else { 1 }, random);
     let until = Instant::now() + length;
     while holder

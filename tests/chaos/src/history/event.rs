@@ -1,6 +1,6 @@
 //! One thing that happened.
 
-use std::fmt;
+use std::{fmt, ops::Not};
 
 use serde::{Deserialize, Serialize};
 
@@ -48,9 +48,24 @@ pub struct Deed {
     /// When the request that was answered had left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_ns: Option<u64>,
+    /// When the answer was looked at, or the lock was handed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged_ns: Option<u64>,
     /// Until when the client believes in it, as it computed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
+    /// Of a grant: handed on within its process, with the next token of what its nonce was granted.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub handed: bool,
+    /// Of a grant: its ticket's turn came, so that it lasts no longer than a claim.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub turn: bool,
+    /// Of a [`Kind::Queue`]: how many tickets were before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<u64>,
+    /// Of a [`Kind::Acquire`]: how long is waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
     /// What was answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
@@ -111,6 +126,17 @@ pub enum Kind {
     /// A lock is asked for.
     #[default]
     Acquire,
+    /// It is known that it will take a while: the acquisition has its place in its process' line.
+    Wait,
+    /// A request with a ticket leaves.
+    Ask,
+    /// A ticket has a place in the queue, says the answer to the request that left at
+    /// [`Deed::sent_ns`].
+    Queue,
+    /// A ticket is given up, not granted.
+    GiveUp,
+    /// A process was granted a lock, or hands it on: whoever is next in its line has it.
+    Grant,
     /// A lease is renewed. Only its end is recorded, with [`Deed::sent_ns`] as its beginning.
     Renew,
     /// A lock is given back.
@@ -173,6 +199,8 @@ pub enum Fault {
     StopServer,
     /// Connections to a server are cut, again and again.
     Cut,
+    /// The connections on which a server speaks by itself are cut, again and again.
+    CutWakes,
     /// What goes to and from a server takes longer.
     Delay,
     /// Connections to a server stay open, and nothing comes through one way.

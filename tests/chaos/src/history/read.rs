@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Deed, Event, Fault, Phase};
+use super::{Deed, Event, Fault, Kind, Phase};
 
 /// What all processes did, in the order of time.
 #[derive(Clone, Debug)]
@@ -68,9 +68,11 @@ fn ends_of_the_killed(events: &[Event]) -> Vec<Event> {
     let mut ends = Vec::new();
     for event in events {
         let id = (event.process, event.deed.op);
-        match event.deed.phase {
-            Phase::Invoke => drop(open.insert(id, event)),
-            _ => drop(open.remove(&id)),
+        match (event.deed.kind, event.deed.phase) {
+            // Amid an acquisition, which goes on.
+            (Kind::Wait, _) => {}
+            (_, Phase::Invoke) => drop(open.insert(id, event)),
+            (_, _) => drop(open.remove(&id)),
         }
         let killed = event.deed.victim.filter(|_| {
             event.deed.phase == Phase::Ok && event.deed.fault == Some(Fault::KillClient)
@@ -102,7 +104,7 @@ fn end(begun: &Event, t_ns: u64) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Kind, Recorder};
+    use crate::history::Recorder;
 
     fn kill(recorder: &Recorder, victim: u32) {
         recorder.record(Deed {
@@ -120,16 +122,17 @@ mod tests {
         let other = Recorder::create(dir.path(), "run", 7, 2).unwrap();
         killed.record(Deed::invoke(1, Kind::Acquire));
         killed.record(Deed::ended(1, Kind::Acquire, Phase::Fail));
-        killed.record(Deed::invoke(2, Kind::Release));
+        killed.record(Deed::invoke(2, Kind::Acquire));
+        killed.record(Deed::ended(2, Kind::Wait, Phase::Ok));
         other.record(Deed::invoke(1, Kind::Acquire));
         kill(&nemesis, 1);
 
         let history = History::read(dir.path()).unwrap();
-        let ends: Vec<_> = history.events[4..]
+        let ends: Vec<_> = history.events[5..]
             .iter()
             .map(|event| (event.process, event.deed.op, event.deed.phase))
             .collect();
-        assert_eq!(history.events.len(), 6);
+        assert_eq!(history.events.len(), 7);
         assert_eq!(ends, [(0, 1, Phase::Ok), (1, 2, Phase::Info)]);
     }
 

@@ -107,6 +107,9 @@ impl Clients {
         ] {
             command.arg(flag).arg(value);
         }
+        if let Some(linger_ms) = like.linger_ms.filter(|_| like.process.is_multiple_of(2)) {
+            command.arg("--linger-ms").arg(linger_ms.to_string());
+        }
         for url in &like.urls {
             command.arg("--redis").arg(url);
         }

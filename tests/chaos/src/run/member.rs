@@ -22,7 +22,7 @@ use crate::history::Fault;
 
 /// How much longer things take to and from a server that is [delayed](Fault::Delay).
 const DELAY: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(400);
-/// Between two cuts, or two times that scripts are forgotten.
+/// Between two times of what is done again and again.
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// A shard that things are done to.
@@ -81,8 +81,19 @@ impl Member {
                 sleep(step.lasts).await;
                 self.nodes[self.active].cont();
             }
-            Fault::Cut => self.again_and_again(step.lasts, false).await,
-            Fault::ScriptFlush => self.again_and_again(step.lasts, true).await,
+            Fault::Cut => {
+                let cut = async || self.proxy.cut(&Whose::All);
+                again_and_again(step.lasts, cut).await;
+            }
+            Fault::CutWakes => {
+                let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
+                let cut = async || self.ask::<()>(self.active, &kill).await;
+                again_and_again(step.lasts, cut).await;
+            }
+            Fault::ScriptFlush => {
+                let flush = async || self.ask::<()>(self.active, &["SCRIPT", "FLUSH"]).await;
+                again_and_again(step.lasts, flush).await;
+            }
             Fault::Delay => {
                 self.proxy.both(&Whose::All, Flow::Delay(DELAY));
                 self.heal_after(step.lasts).await;
@@ -102,18 +113,6 @@ impl Member {
     async fn heal_after(&self, lasts: Duration) {
         sleep(lasts).await;
         self.proxy.heal();
-    }
-
-    async fn again_and_again(&self, lasts: Duration, scripts: bool) {
-        let until = Instant::now() + lasts;
-        while Instant::now() < until {
-            if scripts {
-                self.ask::<()>(self.active, &["SCRIPT", "FLUSH"]).await;
-            } else {
-                self.proxy.cut(&Whose::All);
-            }
-            sleep(AGAIN).await;
-        }
     }
 
     /// Kills the primary and starts it again, with its append-only file as it was, or cut off where
@@ -218,6 +217,14 @@ impl Member {
 
     async fn ask<T: FromRedisValue>(&self, node: usize, words: &[&str]) -> T {
         ask(&self.nodes[node], words).await
+    }
+}
+
+async fn again_and_again(lasts: Duration, what: impl AsyncFn()) {
+    let until = Instant::now() + lasts;
+    while Instant::now() < until {
+        what().await;
+        sleep(AGAIN).await;
     }
 }
 

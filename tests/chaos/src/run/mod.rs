@@ -36,6 +36,8 @@ const CLIENTS_PER_GROUP: usize = 3;
 const KEYS_PER_SHARD: usize = 4;
 /// Every lease, and the longest there may be.
 const LEASE: Duration = Duration::from_secs(2);
+/// How long every other process keeps what was given back in it.
+const LINGER: Duration = Duration::from_millis(300);
 
 const NEMESIS: u32 = 0;
 const RESOURCE: u32 = 1;
@@ -117,6 +119,7 @@ async fn happen(seed: u64, length: Duration, dir: &Path) -> io::Result<()> {
             urls: urls.clone(),
             keys: keys.clone(),
             lease_ms: LEASE.as_millis() as u64,
+            linger_ms: Some(LINGER.as_millis() as u64),
         };
         clients.push(Clients::start(first, CLIENTS_PER_GROUP)?);
     }
@@ -185,6 +188,10 @@ fn minima(length: Duration) -> Minima {
         renewed: per_minute(20),
         reclaimed: per_minute(1),
         held: per_minute(30),
+        queued: per_minute(60),
+        behind: per_minute(60),
+        turns: per_minute(20),
+        handed: per_minute(20),
         grace: per_minute(5),
         unknown: per_minute(5),
         lost: per_minute(1),

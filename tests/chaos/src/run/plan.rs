@@ -29,7 +29,7 @@ pub(super) struct Plan {
 }
 
 /// What can happen to a shard.
-pub(super) const TO_SHARDS: [Fault; 11] = [
+pub(super) const TO_SHARDS: [Fault; 12] = [
     Fault::RestartEmpty,
     Fault::RestartAof,
     Fault::RestartAofCut,
@@ -38,6 +38,7 @@ pub(super) const TO_SHARDS: [Fault; 11] = [
     Fault::ThereAndBack,
     Fault::StopServer,
     Fault::Cut,
+    Fault::CutWakes,
     Fault::Delay,
     Fault::BlackHole,
     Fault::ScriptFlush,
@@ -88,7 +89,9 @@ fn steps(
         }
         let lasts = match fault {
             Fault::StopServer | Fault::StopClient => lease * 3 / 2..lease * 3,
-            Fault::Cut | Fault::Delay | Fault::BlackHole => lease / 2..lease * 3 / 2,
+            Fault::Cut | Fault::CutWakes | Fault::Delay | Fault::BlackHole => {
+                lease / 2..lease * 3 / 2
+            }
             // Not so long that nobody is left who puts a record back.
             _ => lease / 20..lease / 4,
         };

@@ -5,6 +5,7 @@
 mod plain;
 mod schedules;
 mod stage;
+mod subscribing;
 
 use std::{collections::BTreeSet, future::Future};
 
@@ -48,6 +49,17 @@ async fn plain_set_nx_px_has_two_holders_when_its_server_restarts() {
     assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
     let rules = broken(&schedules::restarted_empty().await);
     assert!(rules.is_empty(), "{rules:?}");
+}
+
+#[tokio::test]
+async fn who_waits_for_a_message_to_try_again_is_overtaken() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let rules = broken(&subscribing::newcomer_behind_a_waiter().await);
+    assert_eq!(rules, BTreeSet::from([Rule::Queue]));
+    let history = schedules::newcomer_behind_a_waiter().await;
+    let rules = broken(&history);
+    assert!(rules.is_empty(), "{rules:?}");
+    assert!(Counts::of(&history).behind > 0);
 }
 
 #[tokio::test]

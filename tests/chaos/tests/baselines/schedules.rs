@@ -1,8 +1,11 @@
 //! What is done, step by step, whichever rules are on.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
-use ringfence_chaos::history::{Fault, History};
+use ringfence_chaos::{
+    client::Holder,
+    history::{Fault, History},
+};
 use ringfence_client::AcquireError;
 use ringfence_test_support::{Flow, Whose, eventually};
 use tokio::time::{sleep, timeout};
@@ -44,6 +47,34 @@ pub(crate) async fn demoted_and_promoted() -> History {
     stage.history()
 }
 
+/// One client holds the key, another waits; the first gives it back, and a third asks before the second
+/// has got round to its message.
+pub(crate) async fn newcomer_behind_a_waiter() -> History {
+    let mut stage = Stage::set().await;
+    let holders = [
+        stage.holder().await,
+        stage.holder().await,
+        stage.holder().await,
+    ];
+    let [first, second, third] = &holders;
+    let held = first.acquire(KEY, None).await.unwrap();
+    let waiting = async |holder: &Holder| {
+        let held = holder.acquire(KEY, Some(WAIT)).await.unwrap();
+        holder.release(held).await;
+    };
+    let mut second = pin!(waiting(second));
+    tokio::select! {
+        () = &mut second => unreachable!("the first has it"),
+        () = stage.hear("queued") => {}
+    }
+    let proxy = stage.member.proxy();
+    proxy.replies(&Whose::lane("wake"), Flow::Hold);
+    first.release(held).await;
+    tokio::join!(second, waiting(third));
+    proxy.heal();
+    stage.history()
+}
+
 /// In grace a renewal is on its way for long, and its holder gives the lock back meanwhile.
 pub(crate) async fn released_while_renewing() -> History {
     let mut stage = Stage::set().await;
@@ -51,11 +82,15 @@ pub(crate) async fn released_while_renewing() -> History {
     let held = holder.acquire(KEY, None).await.unwrap();
     stage.restart_empty().await;
     stage.hear("renewed").await;
-    eventually("the other connection is of the new life, too", async || {
-        let refused = holder.client.lock(KEY).try_acquire().await;
-        matches!(refused, Err(AcquireError::Grace { .. }))
-    })
-    .await;
+    // Of other keys: who asks for one that this process holds is refused without asking the shard.
+    for other in 0..8 {
+        eventually("every connection is of the new life", async || {
+            let key = format!("another/{other}");
+            let refused = holder.client.lock(&key).try_acquire().await;
+            matches!(refused, Err(AcquireError::Grace { .. }))
+        })
+        .await;
+    }
     stage
         .member
         .proxy()

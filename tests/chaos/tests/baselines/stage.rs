@@ -73,6 +73,7 @@ impl Stage {
             recorder: Arc::new(self.recorder()),
             tap: self.tap.clone(),
             lease: LEASE,
+            lingers: false,
         };
         let key = format!("of its own/{}", self.processes.load(Relaxed));
         let asked = holder.acquire(&key, None).await.unwrap();

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod mutations;
+mod queueing;
 mod reference;
 
 use std::collections::BTreeSet;
@@ -60,16 +61,22 @@ fn what_a_right_lock_does_passes() {
         total.reclaimed += counts.reclaimed;
         total.unknown += counts.unknown;
         total.lost += counts.lost;
+        total.behind += counts.behind;
+        total.turns += counts.turns;
+        total.handed += counts.handed;
     }
     let Counts {
         rejected,
         reclaimed,
         unknown,
         lost,
+        behind,
+        turns,
+        handed,
         ..
     } = total;
     assert!(
-        [rejected, reclaimed, unknown, lost]
+        [rejected, reclaimed, unknown, lost, behind, turns, handed]
             .iter()
             .all(|count| *count > 100),
         "{total:?}"
@@ -91,15 +98,15 @@ fn a_violation_is_told_in_words_with_its_events() {
 }
 
 macro_rules! each_fires_its_rule {
-    ($($mutation:ident => $rule:ident;)+) => {
+    ($from:ident: $($mutation:ident => $rule:ident;)+) => {
         $(#[test]
         fn $mutation() {
-            fires(Rule::$rule, mutations::$mutation);
+            fires(Rule::$rule, $from::$mutation);
         })+
     };
 }
 
-each_fires_its_rule! {
+each_fires_its_rule! { mutations:
     hold_past_the_deadline => Exclusion;
     later_deadline_logged => Deadline;
     later_deadline_logged_by_a_renewal => Deadline;
@@ -121,4 +128,18 @@ each_fires_its_rule! {
     asked_without_an_answer => Liveness;
     answered_much_too_late => Liveness;
     no_grants_during_faults => Minima;
+}
+
+each_fires_its_rule! { queueing:
+    newcomer_granted_before_a_waiter => Queue;
+    ticket_overtaken_by_a_later_one => Queue;
+    overtaken_in_its_own_process => Line;
+    handed_on_though_another_waits => HandOff;
+    turn_believed_in_for_a_whole_lease => Deadline;
+    turn_counted_from_its_receipt => Deadline;
+    handed_on_with_a_deadline_from_nowhere => Deadline;
+    handed_on_past_the_deadline => Deadline;
+    handed_on_before_it_was_given_back => Exclusion;
+    handed_on_with_the_same_token => Uniqueness;
+    handed_on_with_an_earlier_token => Order;
 }

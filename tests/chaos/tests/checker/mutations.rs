@@ -7,8 +7,8 @@ use ringfence_chaos::{
     history::{Answer, Deed, Event, Fault, History, Kind, Phase, Token},
 };
 
-const MS: u64 = 1_000_000;
-const BELIEVED: u64 = 1960 * MS;
+pub(crate) const MS: u64 = 1_000_000;
+pub(crate) const BELIEVED: u64 = 3445 * MS;
 
 /// Neighbours on one key for which `wanted` holds.
 fn neighbours<'a, 'h>(
@@ -26,20 +26,24 @@ fn released<'h>(grant: &Grant<'h>) -> Option<&'h Event> {
 }
 
 /// Ended by its deadline.
-fn ran_out(grant: &Grant<'_>) -> bool {
+pub(crate) fn ran_out(grant: &Grant<'_>) -> bool {
     grant.release.is_none() && grant.killed_ns.is_none()
 }
 
-fn has_writes(history: &History, grant: &Grant<'_>) -> bool {
-    let of_grant = |event: &Event| event.deed.nonce.as_deref() == Some(grant.nonce);
+pub(crate) fn has_writes(history: &History, grant: &Grant<'_>) -> bool {
     history
         .events
         .iter()
-        .any(|event| of_grant(event) && matches!(event.deed.kind, Kind::Write | Kind::Apply))
+        .any(|event| is_of(event, grant) && matches!(event.deed.kind, Kind::Write | Kind::Apply))
 }
 
 /// `history` with an event like `like` at `t_ns`, changed by `change`.
-fn with(history: &History, like: &Event, t_ns: u64, change: impl FnOnce(&mut Deed)) -> History {
+pub(crate) fn with(
+    history: &History,
+    like: &Event,
+    t_ns: u64,
+    change: impl FnOnce(&mut Deed),
+) -> History {
     let mut event = Event {
         t_ns,
         ..like.clone()
@@ -52,7 +56,7 @@ fn with(history: &History, like: &Event, t_ns: u64, change: impl FnOnce(&mut Dee
 }
 
 /// `history` with every event changed by `change`.
-fn changed(history: &History, change: impl FnMut(&mut Event)) -> History {
+pub(crate) fn changed(history: &History, change: impl FnMut(&mut Event)) -> History {
     let mut events = history.events.clone();
     events.iter_mut().for_each(change);
     History::new(events)
@@ -63,8 +67,8 @@ fn without(history: &History, unwanted: impl Fn(&Event) -> bool) -> History {
     History::new(events.cloned().collect())
 }
 
-fn is_of(event: &Event, grant: &Grant<'_>) -> bool {
-    event.deed.nonce.as_deref() == Some(grant.nonce)
+pub(crate) fn is_of(event: &Event, grant: &Grant<'_>) -> bool {
+    event.deed.nonce.as_deref() == Some(grant.nonce) && event.deed.token == Some(grant.token)
 }
 
 fn renewal(sent_ns: u64, deadline_ns: Option<u64>) -> impl FnOnce(&mut Deed) {
@@ -309,9 +313,14 @@ pub(crate) fn no_grants_during_faults(history: &History) -> Option<History> {
             (Kind::Nemesis, _) => begun.retain(|begun| begun.deed.op != event.deed.op),
             (Kind::Acquire, Phase::Ok) if !begun.is_empty() => {
                 nonces.extend(event.deed.nonce.as_deref());
-                ops.insert((event.process, event.deed.op));
             }
             _ => {}
+        }
+    }
+    for event in &history.events {
+        let nonce = event.deed.nonce.as_deref();
+        if event.deed.kind == Kind::Acquire && nonce.is_some_and(|nonce| nonces.contains(nonce)) {
+            ops.insert((event.process, event.deed.op));
         }
     }
     Some(without(history, |event| {

@@ -5,7 +5,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::{
-    super::records::{Entry, Records},
+    super::{
+        queue::Waiter,
+        queues::Queues,
+        records::{Entry, Records},
+    },
     *,
 };
 
@@ -74,7 +78,10 @@ async fn a_full_shard_refuses_new_locks_alone() {
     let answers = link.call(&batch).await.unwrap();
     let expected = [
         Reply::OutOfMemory,
-        Reply::Renewed { reclaimed: false },
+        Reply::Renewed {
+            reclaimed: false,
+            wanted: false,
+        },
         Reply::Released { held: true },
     ];
     assert_eq!((answers.replies, answers.counter), (expected.to_vec(), 0));
@@ -160,7 +167,10 @@ async fn while_shut_only_what_is_here_is_extended() {
     assert_eq!(reply(&mut link, acquire("free", 1)).await, moved);
     assert_eq!(
         reply(&mut link, renew("key", 1)).await,
-        Reply::Renewed { reclaimed: false }
+        Reply::Renewed {
+            reclaimed: false,
+            wanted: false
+        }
     );
     assert_eq!(reply(&mut link, renew("key", 2)).await, moved);
     assert_eq!(reply(&mut link, renew("free", 2)).await, moved);
@@ -168,7 +178,10 @@ async fn while_shut_only_what_is_here_is_extended() {
     sleep(Duration::from_millis(1000)).await;
     assert_eq!(
         reply(&mut link, renew("free", 2)).await,
-        Reply::Renewed { reclaimed: true }
+        Reply::Renewed {
+            reclaimed: true,
+            wanted: false
+        }
     );
     assert!(matches!(
         reply(&mut link, acquire("key", 1)).await,
@@ -214,7 +227,9 @@ fn expired_records_do_not_pile_up() {
             nonce,
             label: Label::default(),
             token,
+            tokens: 1,
             arm: Epoch(5),
+            told: false,
         };
         let entry = Entry {
             record,
@@ -224,4 +239,21 @@ fn expired_records_do_not_pile_up() {
         assert!(records.len() <= 4096, "{}", records.len());
     }
     assert!(records.len() >= 1000);
+}
+
+#[test]
+fn ended_queues_do_not_pile_up() {
+    let mut queues = Queues::new();
+    for now_ms in 0..100_000 {
+        let waiter = Waiter {
+            nonce: nonce(now_ms),
+            label: Label::default(),
+            tokens: 1,
+            ticket: ticket(),
+            ends_ms: now_ms + 1000,
+        };
+        queues.enter(&key(&now_ms.to_string()), waiter, now_ms);
+        assert!(queues.len() <= 4096, "{}", queues.len());
+    }
+    assert!(queues.len() >= 1000);
 }

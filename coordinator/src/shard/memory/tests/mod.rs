@@ -2,6 +2,7 @@
 
 mod faults;
 mod lives;
+mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +16,7 @@ use crate::{
     random::Random,
     shard::{
         Arm, Grace, Lane, Link, Mode, Op, Record, Reply, Request, Settle, Shard, ShardError,
-        SlotState, SlotStates,
+        SlotState, SlotStates, Ticket,
     },
 };
 
@@ -90,11 +91,20 @@ fn acquire(name: &str, sequence: u64) -> Request {
         nonce: nonce(sequence),
         label: Label::default(),
         lease: LEASE,
+        tokens: 1,
+        ticket: None,
     };
     Request {
         key: key(name),
         map: MapVersion::UNKNOWN,
         op,
+    }
+}
+
+fn ticket() -> Ticket {
+    Ticket {
+        sent: Default::default(),
+        claim: LEASE,
     }
 }
 
@@ -119,7 +129,7 @@ async fn holder(shard: &MemoryShard, name: &str) -> Option<u64> {
         .inspect(&key(name))
         .await
         .unwrap();
-    found.map(|found| found.nonce.sequence)
+    found.holder.map(|found| found.nonce.sequence)
 }
 
 async fn reply(link: &mut Box<dyn Link>, request: Request) -> Reply {

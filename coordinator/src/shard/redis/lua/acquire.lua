@@ -1,72 +1,101 @@
 #!lua
 --[[
-acquire: take locks, each for a nonce of its own, or say who has them.
+acquire: take locks, each for a nonce of its own, or say who has them and queue.
 
 KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
-KEYS[2]  ctr     the token counter; every acquire uses up one number
+KEYS[2]  ctr     the token counter; every acquire uses up the tokens it asks for
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[4]  slots   8 bytes a slot
-KEYS[5]..        records, one an operation: "nonce|label|offset|te|base|arm|flags"
-ARGV[1]  replid  of the life that KEYS[1..4] are named by
+KEYS[5]  queues  there while some key of this life may have a queue
+KEYS[6]..        records, one an operation: "nonce|label|offset|tokens|te|base|arm|flags"
+ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  top     the counter's upper end
-ARGV[4].. head, lease_ms: two an operation; head is "nonce|label|offset", offset 1, 2, ...
+ARGV[4]  tokens  of all operations together
+ARGV[5]  keep_ms a ticket lasts that long after it was last sent
+ARGV[6]  waiters tickets in one key's queue, at most
+ARGV[7].. head, lease_ms, ticket: three an operation; head is "nonce|label|offset|tokens", offset 1 and
+         then 1 + the tokens of those before; ticket is "label|sent|tokens|claim_ms", or empty
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, answers...}:
-  0 granted: token (te, ctr before + offset) · {1, te, ctr} granted before, lease full again
-  {2, remaining_ms, label} held · {3, epoch} moved · {4, ms} grace · 5 no tokens · 6 foreign
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}:
+  0 granted: token (te, ctr before + offset), nobody waits
+  {1, te, ctr, tokens, wanted 0|1} granted before, or by the queue: lease full again
+  {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
+  {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
 
 Without allow-oom: a full server refuses it whole, before its first write. A quiet shard costs one
-SET an operation; nothing on that path can fail once something is written.
+SET an operation, as long as nobody waits; nothing on that path can fail once something is written.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local now, count = time_ms(), #KEYS - 4
-local grace, shut = 0, 0
-local map, te, arm = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)|(%d+)|(%d+)$')
-local quiet = map == ARGV[2]
-if not quiet then
-  local state = redis.call('HMGET', KEYS[3], 'te', 'arm', 'grace', 'shut')
-  if not state[2] then return {-1} end
-  te, arm, grace, shut = state[1], state[2], tonumber(state[3]), tonumber(state[4])
-end
+local marks = redis.call('MGET', KEYS[1], KEYS[5])
+local now, quiet, te, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS[3])
+if not arm then return {-1} end
 
-local ctr = redis.call('INCRBY', KEYS[2], count)
-local spent = ctr > tonumber(ARGV[3])
-if spent then redis.call('DECRBY', KEYS[2], count) end
-local base = ctr - count
+local top, tokens = tonumber(ARGV[3]), tonumber(ARGV[4])
+local ctr = redis.call('INCRBY', KEYS[2], tokens)
+local base, spent = ctr - tokens, ctr > top
+if spent then redis.call('DECRBY', KEYS[2], tokens) end
 local suffix = string.format('|%s|%d|%s|0', te, base, arm)
 
+local line
+local function queues()
+  line = line or queueing({now = now, te = te, arm = arm, ctr = KEYS[2], top = top, queues = KEYS[5],
+    marked = tonumber(marks[2]) or 0, keep = ARGV[5], waiters = tonumber(ARGV[6])})
+  return line
+end
+local waited = marks[2] and queues().waited_for({unpack(KEYS, 6)}) or {}
+
+-- Queues for what the nonce `holder` has, and asks it back.
+local function wait_for(queue, key, holder, label, told, nonce, ticket)
+  local held = {2, redis.call('PTTL', key), label, -1}
+  queue = ticket ~= '' and (queue or queues().queue_of(key, true))
+  if not queue then return held end
+  local before, new = line.queue_up(queue, nonce, ticket)
+  if not before then return new and {7, new} or held end
+  waited[key] = true
+  if not new or told == '0' then line.tell(queue, holder, 'wanted', holder) end
+  held[4] = before
+  return held
+end
+
 -- Takes one lock the long way, looking at everything.
-local function acquire(key, head, lease)
-  if not quiet then
-    local mode, epoch = slot_of(key, KEYS[4])
-    if now < shut or mode ~= 'O' then return {3, epoch} end
-    if now < grace then return {4, grace - now} end
+local function acquire(queue, key, head, lease, ticket)
+  local nonce = string.match(head, '^[^|]*')
+  local refused = not quiet and refusal(key, KEYS[4], now, grace, shut)
+  if refused then
+    queue = refused[1] == 4 and ticket ~= '' and (queue or queues().queue_of(key, true))
+    if queue then line.queue_up(queue, nonce, ticket) end
+    return refused
   end
-  local record = redis.pcall('GET', key)
-  if record then
-    local nonce, label, offset, its_te, its_base, its_arm = parse(record)
-    if not nonce then return 6 end
-    if its_arm == arm then
-      if nonce ~= string.match(head, '^[^|]*') then
-        return {2, redis.call('PTTL', key), label}
-      end
-      redis.call('PEXPIRE', key, lease)
-      return {1, tonumber(its_te), its_base + offset}
-    end
+  local record, starved = redis.pcall('GET', key), false
+  local holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
+  if record and not holder then return 6 end
+  if queue and its_arm ~= arm then
+    record, starved = line.pass(queue, key, nonce)
+    holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   end
-  if spent then return 5 end
+  if its_arm == arm then
+    if holder ~= nonce then return wait_for(queue, key, holder, label, told, nonce, ticket) end
+    redis.call('PEXPIRE', key, lease)
+    if queue then line.drop(queue, nonce) end
+    return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.wanted(queue) or 0}
+  end
+  if spent or starved then return 5 end
   redis.call('SET', key, head .. suffix, 'PX', lease)
   return 0
 end
 
-local answers = {now, quiet and 1 or 0, tonumber(te), base}
-for i = 1, count do
-  local key, head, lease = KEYS[4 + i], ARGV[2 + 2 * i], ARGV[3 + 2 * i]
-  if quiet and not spent and redis.call('SET', key, head .. suffix, 'NX', 'PX', lease) then
-    answers[4 + i] = 0
+local answers = {now, quiet and 1 or 0, tonumber(te), base, 0}
+for i = 1, #KEYS - 5 do
+  local key, at = KEYS[5 + i], 4 + 3 * i
+  local head, lease = ARGV[at], ARGV[at + 1]
+  local queue = waited[key] and line.queue_of(key)
+  if quiet and not spent and not queue
+    and redis.call('SET', key, head .. suffix, 'NX', 'PX', lease) then
+    answers[5 + i] = 0
   else
-    answers[4 + i] = acquire(key, head, lease)
+    answers[5 + i] = acquire(queue, key, head, lease, ARGV[at + 2])
   end
 end
+answers[5] = line and line.counter or spent and base or ctr
 return answers

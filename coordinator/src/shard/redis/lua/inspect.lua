@@ -1,17 +1,20 @@
 #!lua flags=no-writes
 --[[
-inspect: who holds a lock.
+inspect: who holds a lock, and who waits for it.
 
 KEYS[1]  state   hash: arm, grace
-KEYS[2]  record  "nonce|label|offset|te|base|arm|flags"
+KEYS[2]  record  "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1] is named by
 
-Returns {-1} unarmed · {0} free · {1, record, remaining_ms} held
+Returns {-1} unarmed; or {1, now, record | nothing where it is free, remaining_ms, nonces, tickets}: those
+  that wait, in order, ended ones among them; and each one's nonce and ticket, in no order
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local state = redis.call('HMGET', KEYS[1], 'arm', 'grace')
-if not state[1] then return {-1} end
-local record = redis.pcall('GET', KEYS[2])
-local nonce, _, _, _, _, arm = parse(record)
-if not nonce or (arm ~= state[1] and time_ms() >= tonumber(state[2])) then return {0} end
-return {1, record, redis.call('PTTL', KEYS[2])}
+local live, now = live_records(KEYS[1])
+if not live then return {-1} end
+local record, remaining = live(KEYS[2])
+local queue = queueing({}).queue_of(KEYS[2])
+if not queue then return {1, now, record, remaining, {}, {}} end
+local nonces = redis.call('ZRANGE', queue.places, 0, -1)
+local tickets = redis.pcall('HGETALL', queue.tickets)
+return {1, now, record, remaining, nonces, tickets.err and {} or tickets}

@@ -1,25 +1,56 @@
 #!lua flags=allow-oom
 --[[
-release: give locks back.
+release: give locks back, or places in their queues; who waits longest gets what is free then.
 
-KEYS[1]  ctr     the token counter, present where this life is armed
-KEYS[2]..        records, one an operation: "nonce|..."
-ARGV[1]  replid  of the life that KEYS[1] is named by
-ARGV[2]..        nonces, one an operation
+KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
+KEYS[2]  ctr     the token counter, present where this life is armed
+KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[4]  slots   8 bytes a slot
+KEYS[5]  queues  there while some key of this life may have a queue
+KEYS[6]..        records, one an operation: "nonce|..."
+ARGV[1]  replid  of the life that KEYS[1..5] are named by
+ARGV[2]  map     version of the sender's map
+ARGV[3]  top     the counter's upper end
+ARGV[4].. nonces, one an operation
 
 Returns {-1} unarmed, nothing written; or {now, answers...}: 1 deleted, 0 not (or no longer) there
 
-Two commands for the whole batch. Nothing can fail once something is written.
+Two commands for the whole batch, as long as nobody waits. Nothing can fail once something is written.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local count = #KEYS - 1
-local found = redis.call('MGET', KEYS[1], unpack(KEYS, 2))
-if not found[1] then return {-1} end
-local answers, doomed, seen = {time_ms()}, {}, {}
-for i = 1, count do
-  local record, nonce, key = found[1 + i], ARGV[1 + i] .. '|', KEYS[1 + i]
-  if record and string.sub(record, 1, #nonce) == nonce and not seen[key] then
-    doomed[#doomed + 1], seen[key], answers[1 + i] = key, true, 1
+local found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[5], unpack(KEYS, 6))
+if not found[2] then return {-1} end
+local now, quiet, te, arm, grace, shut = time_ms()
+local line, waited = nil, {}
+if found[3] then
+  quiet, te, arm, grace, shut = armed(found[1], ARGV[2], KEYS[3])
+  if not arm then return {-1} end
+  line = queueing({now = now, te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
+  waited = line.waited_for({unpack(KEYS, 6)})
+end
+
+-- Gives back what somebody waits for. `record` is the key's, or false where
+-- that is none, or not of ours.
+local function release(queue, key, record, nonce)
+  line.drop(queue, nonce)
+  record = record or redis.pcall('GET', key)
+  local holder, _, _, _, _, _, its_arm = parse(record)
+  local held = holder == nonce
+  local free = held or not record or (holder and its_arm ~= arm)
+  local open = free and (quiet or not refusal(key, KEYS[4], now, grace, shut))
+  if not (open and line.pass(queue, key)) and held then redis.call('DEL', key) end
+  return held and 1 or 0
+end
+
+local answers, doomed, gone, changed = {now}, {}, {}, {}
+for i = 1, #KEYS - 5 do
+  local record, nonce, key = found[3 + i], ARGV[3 + i], KEYS[5 + i]
+  local queue = waited[key] and line.queue_of(key)
+  if changed[key] then record = redis.pcall('GET', key) end
+  if queue then
+    answers[1 + i], changed[key] = release(queue, key, record, nonce), true
+  elseif type(record) == 'string' and string.sub(record, 1, #nonce + 1) == nonce .. '|' and not gone[key] then
+    doomed[#doomed + 1], gone[key], answers[1 + i] = key, true, 1
   else
     answers[1 + i] = 0
   end

@@ -1,14 +1,18 @@
 //! A lock that does everything right, and what is recorded of it: in virtual time, from a seed.
 
+mod holds;
+mod queue;
+
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use ringfence_chaos::history::{Answer, Deed, Event, Fault, History, Kind, Phase, Token};
 
 const MS: u64 = 1_000_000;
-const LEASE_MS: u64 = 2000;
+const LEASE_MS: u64 = 3500;
 /// How long a holder believes after the send: the lease less 1 %, less 20 ms.
-const BELIEVED: u64 = 1960 * MS;
+const BELIEVED: u64 = 3445 * MS;
+/// As long, where it is a turn that was answered: for the longest claim there is.
+const CLAIMED: u64 = 2950 * MS;
 const LEASE: u64 = LEASE_MS * MS;
-const GRACE: u64 = 2020 * MS;
 const NEMESIS: u32 = 0;
 const RESOURCE: u32 = 1;
 
@@ -31,8 +35,10 @@ pub(crate) fn history(seed: u64) -> History {
     let healed = lanes.iter().map(|lane| lane.free).max().unwrap();
     reference.push(NEMESIS, healed, fault(Phase::Ok, Fault::Heal));
     for lane in &mut lanes {
+        reference.leave(lane);
         lane.free = healed;
         reference.hold_and_release(lane);
+        reference.leave(lane);
     }
     History::new(reference.events)
 }
@@ -54,6 +60,20 @@ struct Lane {
     free: u64,
     /// A write under way by a holder that was stopped.
     late: Option<Deed>,
+    /// Those with a ticket, in the order of the queue.
+    queue: Vec<Waiter>,
+}
+
+/// Somebody with a ticket.
+struct Waiter {
+    process: u32,
+    /// What was asked.
+    deed: Deed,
+    asked: u64,
+    /// When its last request left.
+    sent: u64,
+    /// When its next one leaves.
+    next: u64,
 }
 
 /// A grant under way.
@@ -90,6 +110,7 @@ impl Reference {
             processes: (0..3).map(|_| self.number() as u32).collect(),
             free: self.between(1000, 2000) * MS,
             late: None,
+            queue: Vec::new(),
         }
     }
 
@@ -106,7 +127,8 @@ impl Reference {
 
     /// One grant, and one of the ways in which it can end.
     fn grant(&mut self, lane: &mut Lane) {
-        match self.rng.random_range(0..6) {
+        match self.rng.random_range(0..8) {
+            4 | 5 => self.hold_and_hand_on(lane),
             0 => self.hold_until_stopped(lane),
             1 => self.hold_until_killed(lane),
             2 => self.hold_through_a_restart(lane),
@@ -115,45 +137,92 @@ impl Reference {
         }
     }
 
+    /// Whoever is first in the queue, or comes when there is none.
     fn acquire(&mut self, lane: &mut Lane) -> Held {
-        let asked = lane.free + self.between(1, 300) * MS;
-        let sent = asked + self.between(0, 5) * MS;
-        let told = sent + self.between(1, 50) * MS;
-        let process = lane.processes[self.rng.random_range(0..lane.processes.len())];
-        let of_lock = Deed {
-            key: Some(lane.key.clone()),
-            shard: Some(lane.shard.clone()),
-            ..Deed::invoke(self.number(), Kind::Acquire)
+        let mut held = if lane.queue.is_empty() {
+            self.find_it_free(lane)
+        } else {
+            self.have_its_turn(lane)
         };
-        self.push(process, asked, of_lock.clone());
-        let (nonce, ctr) = (self.number(), self.number());
-        let deed = Deed {
-            nonce: Some(format!("nonce:{nonce}")),
-            token: Some(Token { te: self.te, ctr }),
-            lease_ms: Some(LEASE_MS),
-            ..of_lock
-        };
-        let deadline = sent + BELIEVED;
-        let granted = Deed {
-            phase: Phase::Ok,
-            sent_ns: Some(sent),
-            deadline_ns: Some(deadline),
-            ..deed.clone()
-        };
-        self.push(process, told, granted);
-        let mut held = Held {
-            process,
-            deed,
-            sent,
-            deadline,
-            now: told,
-        };
-        self.refuse_another(lane, told, Answer::Held);
+        self.refuse_another(lane, held.now, Answer::Held);
         self.write(lane, &mut held);
         for _ in 0..self.rng.random_range(0..4) {
             self.renew(&mut held);
         }
         held
+    }
+
+    fn find_it_free(&mut self, lane: &Lane) -> Held {
+        let asked = lane.free + self.between(1, 300) * MS;
+        let sent = asked + self.between(0, 5) * MS;
+        let process = lane.processes[self.rng.random_range(0..lane.processes.len())];
+        let nonce = format!("nonce:{}", self.number());
+        let of_lock = self.ask_for(lane, process, asked, nonce);
+        let told = sent + self.between(1, 50) * MS;
+        self.granted(process, of_lock, sent, told, false)
+    }
+
+    /// Somebody asks for the lock at `asked`.
+    fn ask_for(&mut self, lane: &Lane, process: u32, asked: u64, nonce: String) -> Deed {
+        let of_lock = Deed {
+            key: Some(lane.key.clone()),
+            shard: Some(lane.shard.clone()),
+            lease_ms: Some(LEASE_MS),
+            ..Deed::invoke(self.number(), Kind::Acquire)
+        };
+        self.push(process, asked, of_lock.clone());
+        Deed {
+            nonce: Some(nonce),
+            ..of_lock
+        }
+    }
+
+    /// Tells `process` that what it asked for was granted.
+    fn granted(&mut self, process: u32, asked: Deed, sent: u64, told: u64, turn: bool) -> Held {
+        let token = Some(Token {
+            te: self.te,
+            ctr: self.number(),
+        });
+        let deed = Deed { token, ..asked };
+        let deadline = sent + if turn { CLAIMED } else { BELIEVED };
+        self.tell(
+            process,
+            told,
+            Deed {
+                sent_ns: Some(sent),
+                deadline_ns: Some(deadline),
+                turn,
+                ..deed.clone()
+            },
+        );
+        Held {
+            process,
+            deed,
+            sent,
+            deadline,
+            now: told,
+        }
+    }
+
+    /// An engine knows of a grant, and so does whoever asked for it.
+    fn tell(&mut self, process: u32, told: u64, granted: Deed) {
+        let (phase, judged_ns) = (Phase::Ok, Some(told));
+        let grant = Deed {
+            op: self.number(),
+            kind: Kind::Grant,
+            phase,
+            ..granted.clone()
+        };
+        self.push(process, told, grant);
+        self.push(
+            process,
+            told,
+            Deed {
+                phase,
+                judged_ns,
+                ..granted
+            },
+        );
     }
 
     /// Somebody else asks at `at`, and is refused.
@@ -246,31 +315,18 @@ impl Reference {
         }
     }
 
-    fn hold_and_release(&mut self, lane: &mut Lane) {
-        let held = self.acquire(lane);
-        let begun = self.begin_release(&held);
-        let end = begun.deed.clone();
-        self.end_release(&held, begun.t_ns + 5 * MS, end, Phase::Ok, Answer::Released);
-        lane.free = begun.t_ns + 3 * MS;
-    }
-
-    /// The release's answer is lost: the record may be there until it expires.
-    fn hold_and_release_unheard(&mut self, lane: &mut Lane) {
-        let held = self.acquire(lane);
-        let begun = self.begin_release(&held);
-        let end = begun.deed.clone();
-        self.end_release(
-            &held,
-            begun.t_ns + 900 * MS,
-            end,
-            Phase::Info,
-            Answer::NotThere,
-        );
-        lane.free = held.now.max(held.sent) + LEASE;
+    /// The lock, held since a request sent at `since`, is free from `at` on.
+    fn free(&mut self, lane: &mut Lane, since: u64, at: u64) {
+        let since = since.max(lane.free);
+        lane.free = at;
+        self.wait(lane, since);
     }
 
     fn begin_release(&mut self, held: &Held) -> Event {
-        let begun = held.now + (held.deadline - held.now) / 2;
+        self.begin_release_at(held, held.now + (held.deadline - held.now) / 2)
+    }
+
+    fn begin_release_at(&mut self, held: &Held, begun: u64) -> Event {
         let deed = Deed {
             op: self.number(),
             kind: Kind::Release,
@@ -291,72 +347,6 @@ impl Reference {
                 ..begun
             },
         );
-    }
-
-    /// The holder stops amid a write, and wakes after its deadline.
-    fn hold_until_stopped(&mut self, lane: &mut Lane) {
-        let held = self.acquire(lane);
-        let write = Deed {
-            op: self.number(),
-            kind: Kind::Write,
-            ..held.deed.clone()
-        };
-        self.push(held.process, held.now, write.clone());
-        lane.late = Some(write);
-        self.nemesis(
-            lane,
-            &held,
-            Fault::StopClient,
-            held.now + MS,
-            held.deadline + 10 * MS,
-        );
-        let lost = Deed {
-            answer: Some(Answer::Lost),
-            kind: Kind::GuardState,
-            phase: Phase::Ok,
-            op: self.number(),
-            ..held.deed.clone()
-        };
-        self.push(held.process, held.deadline + 11 * MS, lost);
-        lane.free = held.now.max(held.sent) + LEASE;
-    }
-
-    /// The holder dies, maybe amid its release; another process takes its place.
-    fn hold_until_killed(&mut self, lane: &mut Lane) {
-        let held = self.acquire(lane);
-        let mut at = held.now + MS;
-        if self.rng.random_bool(0.5) {
-            at = self.begin_release(&held).t_ns + MS;
-        }
-        self.nemesis(lane, &held, Fault::KillClient, at, at + MS);
-        lane.processes.retain(|process| *process != held.process);
-        let process = self.number() as u32;
-        lane.processes.push(process);
-        lane.free = held.now.max(held.sent) + LEASE;
-    }
-
-    /// The shard comes back empty: the holder puts its record back, or gives it back before it can.
-    fn hold_through_a_restart(&mut self, lane: &mut Lane) {
-        let mut held = self.acquire(lane);
-        let (down, up) = (held.now + MS, held.now + 60 * MS);
-        self.nemesis(lane, &held, Fault::RestartEmpty, down, up);
-        self.te += 1;
-        self.refuse_another(lane, up + MS, Answer::Grace);
-        let reclaims = up + 300 * MS < held.deadline && self.rng.random_bool(0.7);
-        held.now = up + 10 * MS;
-        if reclaims {
-            let sent = up + self.between(10, 100) * MS;
-            held.now = sent + 20 * MS;
-            self.renewed(&mut held, sent, Answer::Reclaimed);
-        }
-        let begun = self.begin_release(&held);
-        let answer = if reclaims {
-            Answer::Released
-        } else {
-            Answer::NotThere
-        };
-        self.end_release(&held, begun.t_ns + 5 * MS, begun.deed, Phase::Ok, answer);
-        lane.free = up + GRACE.max(begun.t_ns + 3 * MS - up);
     }
 
     fn nemesis(&mut self, lane: &Lane, held: &Held, what: Fault, from: u64, to: u64) {

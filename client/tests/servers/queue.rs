@@ -1,0 +1,87 @@
+//! Who waits for the one lock that everybody wants, as its server has it.
+
+use std::time::Duration;
+
+use ringfence_client::{
+    Client, Guard, Nonce,
+    limits::{CLAIM_MAX, TICKET_KEEP},
+};
+use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::{ask, eventually};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::SECOND;
+
+pub(crate) const KEY: &str = "key";
+
+/// What a busy machine may add to a wait that has a bound.
+pub(crate) const SLACK: Duration = SECOND;
+
+/// Somebody who waits for the lock, in a task of its own; gives up when dropped.
+pub(crate) struct Waiter(JoinSet<Guard>);
+
+impl Waiter {
+    /// Begins to wait.
+    pub(crate) fn start(client: &Client, lease: Duration) -> Self {
+        let (client, mut task) = (client.clone(), JoinSet::new());
+        task.spawn(async move { client.lock(KEY).lease(lease).acquire().await.unwrap() });
+        Self(task)
+    }
+
+    /// Begins to wait, in a process of which nobody waits yet. Returns when its place in the queue is known, with its
+    /// acquisition.
+    pub(crate) async fn queued(client: &Client, lease: Duration) -> (Self, Nonce) {
+        let before = queue(client).await;
+        let waiter = Self::start(client, lease);
+        eventually("a place in the queue", async || {
+            queue(client).await.len() > before.len()
+        })
+        .await;
+        (waiter, *queue(client).await.last().unwrap())
+    }
+
+    /// Its turn, which comes within `length`.
+    pub(crate) async fn turn_within(&mut self, length: Duration) -> Guard {
+        let turn = timeout(length, self.0.join_next()).await;
+        turn.expect("its turn").unwrap().unwrap()
+    }
+
+    /// Whether it waits on, for `length`.
+    pub(crate) async fn waits_for(&mut self, length: Duration) -> bool {
+        timeout(length, self.0.join_next()).await.is_err()
+    }
+}
+
+/// Who is in the queue, in order.
+pub(crate) async fn queue(client: &Client) -> Vec<Nonce> {
+    let found = client.lock(KEY).inspect().await.unwrap();
+    found.waiters.iter().map(|waiter| waiter.nonce).collect()
+}
+
+/// Whose record there is, and how long it lasts there.
+pub(crate) async fn recorded(client: &Client) -> Option<(Nonce, Duration)> {
+    let found = client.lock(KEY).inspect().await.unwrap().holder;
+    found.map(|holder| (holder.nonce, holder.remaining))
+}
+
+/// What `server` has of any lock: the names of records, queues and tickets.
+pub(crate) async fn traces(server: &RedisServer) -> Vec<String> {
+    ask(server, &["KEYS", "ringfence:*{*"]).await
+}
+
+/// Has `server` keep no more than so many [`traces`], well before a place in a queue, or what was granted to it,
+/// would end by itself.
+pub(crate) async fn leaves_only(server: &RedisServer, allowed: usize) {
+    let until = Instant::now() + CLAIM_MAX.min(TICKET_KEEP) / 2;
+    loop {
+        let left = traces(server).await;
+        if left.len() <= allowed {
+            return;
+        }
+        assert!(Instant::now() < until, "left: {left:?}");
+        sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -1,0 +1,147 @@
+//! Who has what: for people, and for those who take it away.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use ringfence_ring::ShardId;
+
+use super::{AcquireError, Engine, routing::Route};
+use crate::{
+    ids::Life,
+    name::Namespace,
+    shard::{Cursor, HeldLock, Holder, Inspection, Lane, Link, List, LockPage, Shard, ShardError},
+};
+
+impl Engine {
+    /// Who holds `key`, and who waits for it, as its shard knows.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`], [`AcquireError::Shard`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn inspect(
+        &self,
+        namespace: &Namespace,
+        key: &[u8],
+    ) -> Result<Inspection, AcquireError> {
+        let key = self.key(namespace, key)?;
+        let route = self.0.routing.route(&key);
+        let shard = route.keeper.driver.shard();
+        let mut link = shard.connect(Lane::Control, None).await?;
+        Ok(link.inspect(&key).await?)
+    }
+
+    /// Takes `key` from whoever holds it, and says whom. The next grant's token is greater, as
+    /// always; the former holder learns of it with its next renewal, and a resource that checks
+    /// tokens refuses it before. In grace a holder may put its record back.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`], [`AcquireError::Shard`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave the lock released or not.
+    pub async fn force_release(
+        &self,
+        namespace: &Namespace,
+        key: &[u8],
+        reason: &str,
+    ) -> Result<Option<Holder>, AcquireError> {
+        let Some(holder) = self.inspect(namespace, key).await?.holder else {
+            return Ok(None);
+        };
+        let key = self.key(namespace, key)?;
+        let released = self.0.force_release(&key, holder.nonce).await?;
+        self.0.lines.taken(&key, holder.nonce);
+        tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
+        Ok(released.then_some(holder))
+    }
+
+    /// The locks that are held, of `namespace` or of all, page by page. Asks nobody yet.
+    pub fn locks(&self, namespace: Option<Namespace>) -> Locks {
+        let walk = |route: &Route| Walk {
+            id: route.keeper.driver.id().clone(),
+            shard: route.keeper.driver.shard().clone(),
+            link: None,
+            after: None,
+        };
+        Locks {
+            namespace,
+            walks: self.0.routing.view().routes.iter().map(walk).collect(),
+        }
+    }
+}
+
+/// A walk through the locks of every shard, one shard after the other, a page at a time: however many
+/// there are, shards serve everybody else in between.
+///
+/// It is no snapshot. A lock that is held from its start to its end is there, perhaps twice; one that
+/// comes or goes meanwhile may be there or not.
+#[derive(Debug)]
+#[must_use = "nothing is asked for until the next page is"]
+pub struct Locks {
+    namespace: Option<Namespace>,
+    /// The shards not walked to their end.
+    walks: VecDeque<Walk>,
+}
+
+/// Some of a shard's locks.
+#[derive(Clone, Debug)]
+pub struct LocksPage {
+    /// The shard.
+    pub shard: ShardId,
+    /// Its locks, in no order that means anything: perhaps none. After an error there are no more pages
+    /// of this shard, and those of the others go on.
+    pub locks: Result<Vec<HeldLock>, ShardError>,
+}
+
+/// A walk through one shard.
+#[derive(Debug)]
+struct Walk {
+    id: ShardId,
+    shard: Arc<dyn Shard>,
+    /// Not there before the first page, while one is asked for, and behind the last.
+    link: Option<Box<dyn Link>>,
+    /// Means nothing in another life.
+    after: Option<(Life, Cursor)>,
+}
+
+impl Locks {
+    /// The next page; `None` when every shard was walked to its end.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no page: the next call asks for the same again.
+    pub async fn next(&mut self) -> Option<LocksPage> {
+        let walk = self.walks.front_mut()?;
+        let locks = walk.page(self.namespace.clone()).await;
+        let shard = walk.id.clone();
+        if walk.link.is_none() {
+            self.walks.pop_front();
+        }
+        Some(LocksPage { shard, locks })
+    }
+}
+
+impl Walk {
+    /// The next page. Keeps the link iff there are more.
+    async fn page(&mut self, namespace: Option<Namespace>) -> Result<Vec<HeldLock>, ShardError> {
+        // Taken: an answer that nobody waited for must not be read as the next one.
+        let mut link = match self.link.take() {
+            Some(link) => link,
+            None => self.shard.connect(Lane::Control, None).await?,
+        };
+        let after = self.after.as_ref();
+        let after = after.filter(|(life, _)| life == link.life());
+        let after = after.map(|(_, cursor)| cursor.clone());
+        let LockPage { locks, next } = link.list(&List { namespace, after }).await?;
+        if let Some(next) = next {
+            self.after = Some((link.life().clone(), next));
+            self.link = Some(link);
+        }
+        Ok(locks)
+    }
+}

@@ -1,0 +1,313 @@
+//! The request at the shard that stands for a whole line: sent, sent again, taken back.
+
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use super::{
+    super::{AcquireError, WaitObserver, Waiting, hold::Hold, told},
+    KeyLine, Lines, Terms,
+    tokens::Tokens,
+};
+use crate::{
+    clock::Instant,
+    driver::{Answer, Answered, Respond},
+    ids::{Nonce, Token},
+    limits::{CLAIM_MAX, HELD_MAX, RECHECK_MAX},
+    name::LockKey,
+    shard::{Lane, Op, Reply, Request, ShardError, Ticket},
+};
+
+/// What is left of a lease, or of a grace, is rounded down: nobody asks twice within the same millisecond.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+
+/// What the shard's answer means for the line.
+enum Verdict {
+    Granted {
+        token: Token,
+        tokens: u32,
+        wanted: bool,
+        sent: Instant,
+    },
+    /// Not now: ask again after a while.
+    Wait {
+        because: AcquireError,
+        pause: Duration,
+    },
+    /// Nobody in the line gets it.
+    Refuse(AcquireError),
+}
+
+impl Lines {
+    /// A request for `key`, not sent yet.
+    pub(super) fn begin(
+        &self,
+        key: &LockKey,
+        terms: &Terms,
+        tokens: u32,
+        ticket: bool,
+    ) -> Result<Arc<Hold>, AcquireError> {
+        let held = self.held.fetch_add(1, Relaxed);
+        if held >= HELD_MAX {
+            self.held.fetch_sub(1, Relaxed);
+            return Err(AcquireError::TooManyHeld(held));
+        }
+        let nonce = Nonce {
+            client: self.client,
+            sequence: self.sequence.fetch_add(1, Relaxed),
+        };
+        let routing = self.routing().expect("who waits keeps the engine");
+        let keeper = routing.route(key).keeper;
+        let hold = Hold::new(key.clone(), nonce, terms.clone(), tokens, keeper);
+        hold.flow.lock().ticket = ticket;
+        Ok(hold)
+    }
+
+    /// Asks the shard. A repeat keeps its nonce, and so its place in the queue there, and finds what it was
+    /// granted meanwhile.
+    pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
+        let (lines, asked) = (self.clone(), hold.clone());
+        let respond = move |answer| lines.answered(&asked, answer);
+        let respond = Respond::Engine(Box::new(respond));
+        let refused = {
+            let mut flow = hold.flow.lock();
+            // Under the lock that taking back looks under: either it sees this request and goes
+            // behind it, or none is sent.
+            if hold.is_over() || flow.asking.is_out() {
+                return;
+            }
+            flow.asking.sent();
+            let sent = self.around.clock.now();
+            told::asking(hold, sent);
+            let request = request(hold, sent, flow.ticket);
+            hold.keeper.driver.try_submit(Lane::Work, request, respond)
+        };
+        if let Err((respond, error)) = refused {
+            respond.respond(Err(error));
+        }
+    }
+
+    fn answered(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer) {
+        hold.flow.lock().asked(&answer);
+        let verdict = self.judge(hold, answer);
+        match verdict {
+            Verdict::Granted {
+                token,
+                tokens,
+                wanted,
+                sent,
+            } => self.granted(hold, Tokens::new(token, tokens), wanted, sent),
+            Verdict::Wait { because, pause } => self.wait(hold, &because, pause),
+            Verdict::Refuse(refusal) => {
+                let dismissed = self.change(&hold.key, |line, _| {
+                    let asking = line.is_asking(hold);
+                    asking.then(|| line.dismiss())
+                });
+                for waiter in dismissed.flatten().into_iter().flatten() {
+                    waiter.answer(Err(refusal.clone()));
+                }
+            }
+        }
+    }
+
+    fn granted(self: &Arc<Self>, hold: &Arc<Hold>, tokens: Tokens, wanted: bool, sent: Instant) {
+        let too_late = self.change(&hold.key, |line, now| {
+            if line.holds(hold) {
+                // A turn came before it: this extends that grant, from its own send.
+                if hold.token() == tokens.first() {
+                    hold.renewed(sent, now);
+                    told::renewed(hold, false, sent, now);
+                }
+                if wanted {
+                    line.wanted(now);
+                }
+            } else if line.is_asking(hold) {
+                if !hold.granted(tokens.first(), sent, now, None) {
+                    return true;
+                }
+                hold.keeper.keep(hold);
+                line.granted(hold, tokens, wanted, now);
+            }
+            false
+        });
+        if too_late == Some(true) {
+            let pause = hold.flow.lock().retry.next(&self.around.random);
+            self.wait(hold, &AcquireError::TooLate, pause);
+        }
+    }
+
+    /// Asks again after `pause`, and tells whoever wants to know.
+    fn wait(self: &Arc<Self>, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
+        hold.flow.lock().refusal = Some(because.clone());
+        let refused = |line: &mut KeyLine, now| {
+            if !line.is_asking(hold) {
+                return None;
+            }
+            // Who waits came while a request was out that nobody wanted to wait with.
+            let queues = hold.flow.lock().ticket || !line.is_patient();
+            let at = if queues {
+                now + pause.max(PAUSE_MIN)
+            } else {
+                now
+            };
+            hold.keeper.tend_at(hold, at);
+            let once = line.dismiss_once();
+            let observers = line.waiters().filter_map(|waiter| waiter.observer.clone());
+            Some((once, observers.collect::<Vec<_>>()))
+        };
+        let Some((once, observers)) = self.change(&hold.key, refused).flatten() else {
+            return;
+        };
+        for waiter in once {
+            waiter.answer(Err(because.clone()));
+        }
+        for observer in observers {
+            self.tell(&observer, &hold.key, because);
+        }
+    }
+
+    /// It is time to ask again for `hold`.
+    pub(in super::super) fn recheck(self: &Arc<Self>, hold: &Arc<Hold>) {
+        let Some(routing) = self.routing() else {
+            return;
+        };
+        let route = routing.route(&hold.key);
+        let again = self.change(&hold.key, |line, _| {
+            let asking = line.is_asking(hold);
+            let stays = Arc::ptr_eq(&route.keeper, &hold.keeper);
+            if asking && stays {
+                hold.flow.lock().ticket = line.is_patient();
+            } else if asking {
+                line.over(hold);
+            }
+            asking.then_some(stays)
+        });
+        match again.flatten() {
+            Some(true) => self.ask(hold),
+            Some(false) => self.abandon(hold),
+            None => {}
+        }
+    }
+
+    /// Takes a request back, with whatever it may have been granted.
+    pub(super) fn abandon(&self, hold: &Arc<Hold>) {
+        self.end(hold);
+        told::gave_up(hold);
+        if hold.flow.lock().may_be_there() {
+            self.releases.send(hold);
+        }
+    }
+
+    pub(super) fn tell(&self, observer: &WaitObserver, key: &LockKey, because: &AcquireError) {
+        let Some(routing) = self.routing() else {
+            return;
+        };
+        let shard = routing.route(key).keeper.driver.id().clone();
+        let grace = routing.topology().constants.grace();
+        observer.tell(Waiting::new(because, &shard, grace));
+    }
+
+    fn judge(&self, hold: &Hold, answer: Answer) -> Verdict {
+        let shard = || hold.keeper.driver.id().to_string();
+        let Answered { reply, sent } = match answer {
+            Ok(answered) => answered,
+            Err(error) => return self.trouble(hold, error.into()),
+        };
+        match reply {
+            Reply::Granted {
+                token,
+                tokens,
+                wanted,
+            } => Verdict::Granted {
+                token,
+                tokens,
+                wanted,
+                sent,
+            },
+            Reply::Held {
+                remaining,
+                label,
+                position,
+            } => {
+                if let Some(position) = position {
+                    told::queued(hold, position, sent, self.around.clock.now());
+                }
+                let pause = self.until_recheck(hold);
+                let first = position.is_none_or(|before| before == 0);
+                Verdict::Wait {
+                    because: AcquireError::Held {
+                        holder: label,
+                        remaining,
+                    },
+                    // Nobody but who waits first finds a record that has run out.
+                    pause: if first { pause.min(remaining) } else { pause },
+                }
+            }
+            Reply::TooManyWaiters { retry_after } => {
+                Verdict::Refuse(AcquireError::TooManyWaiters { retry_after })
+            }
+            Reply::Grace { retry_after } => Verdict::Wait {
+                because: AcquireError::Grace {
+                    shard: shard(),
+                    retry_after,
+                },
+                // Often enough to keep the place.
+                pause: retry_after.min(self.until_recheck(hold)),
+            },
+            Reply::Moved { .. } => {
+                if let Some(routing) = self.routing() {
+                    routing.refresh();
+                }
+                self.trouble(hold, AcquireError::Moved)
+            }
+            Reply::NoTokens => self.trouble(hold, AcquireError::NoTokens(shard())),
+            Reply::OutOfMemory => self.trouble(hold, AcquireError::OutOfMemory(shard())),
+            Reply::Foreign => Verdict::Refuse(AcquireError::Foreign(shard())),
+            reply @ (Reply::Renewed { .. } | Reply::Lost | Reply::Released { .. }) => {
+                let what = "acquire";
+                let reason = format!("unexpected answer {reply:?}");
+                Verdict::Refuse(ShardError::Refused { what, reason }.into())
+            }
+        }
+    }
+
+    /// What to do after `error`: wait it out, if it may pass.
+    fn trouble(&self, hold: &Hold, error: AcquireError) -> Verdict {
+        if !error.is_retryable() {
+            return Verdict::Refuse(error);
+        }
+        let backoff = hold.flow.lock().retry.next(&self.around.random);
+        Verdict::Wait {
+            pause: error.retry_after().unwrap_or_default().max(backoff),
+            because: error,
+        }
+    }
+
+    fn until_recheck(&self, hold: &Hold) -> Duration {
+        self.around.random.jitter(RECHECK_MAX.min(claim(hold) / 3))
+    }
+}
+
+/// How long a turn is granted for.
+fn claim(hold: &Hold) -> Duration {
+    hold.lease_to_ask().min(CLAIM_MAX)
+}
+
+fn request(hold: &Hold, sent: Instant, ticket: bool) -> Request {
+    let ticket = ticket.then(|| Ticket {
+        sent,
+        claim: claim(hold),
+    });
+    Request {
+        key: hold.key.clone(),
+        map: hold.keeper.map(),
+        op: Op::Acquire {
+            nonce: hold.nonce,
+            label: hold.terms.label.clone(),
+            lease: hold.lease_to_ask(),
+            tokens: hold.tokens,
+            ticket,
+        },
+    }
+}

@@ -1,0 +1,156 @@
+//! Taking a place in a key's line, waiting there, leaving it.
+
+use std::sync::{Arc, atomic::Ordering::Acquire};
+
+use tokio::sync::oneshot;
+
+use super::{
+    super::{AcquireError, Guard, Inner, Owner, WaitObserver},
+    Lines, Terms, held_by,
+    rules::WaiterId,
+};
+use crate::{
+    clock::Instant,
+    limits::{LINE_MAX, RECHECK_MAX, REENTRY_MAX},
+    name::LockKey,
+};
+
+/// Somebody who waits in this process.
+pub(in super::super) struct Waiter {
+    pub(in super::super) engine: Arc<Inner>,
+    pub(in super::super) owner: Option<Owner>,
+    pub(in super::super) observer: Option<WaitObserver>,
+    told: oneshot::Sender<Result<Guard, AcquireError>>,
+}
+
+/// Where somebody stands in a line. Dropping it leaves the line, and gives back what was granted
+/// meanwhile.
+pub(in super::super) struct Place<'a> {
+    lines: &'a Arc<Lines>,
+    key: &'a LockKey,
+    id: WaiterId,
+    told: oneshot::Receiver<Result<Guard, AcquireError>>,
+    answered: bool,
+}
+
+/// What came of joining.
+pub(in super::super) enum Joined<'a> {
+    /// The owner has the lock already.
+    Entered(Guard),
+    Waits(Place<'a>),
+}
+
+impl Lines {
+    /// Takes a place at the end of `key`'s line, for who wants it on `terms`; or enters what its owner
+    /// has. Who asks `once` takes the first answer there is.
+    pub(in super::super) fn join<'a>(
+        self: &'a Arc<Self>,
+        key: &'a LockKey,
+        terms: Terms,
+        once: bool,
+        (engine, owner, observer): (&Arc<Inner>, Option<&Owner>, Option<&WaitObserver>),
+    ) -> Result<Joined<'a>, AcquireError> {
+        let now = self.around.clock.now();
+        let mut table = self.table(key).lock();
+        if self.closed.load(Acquire) {
+            return Err(AcquireError::Closed);
+        }
+        if let Some(guard) = self.enter(key, engine, owner, now)? {
+            return Ok(Joined::Entered(guard));
+        }
+        let line = table.entry(key.clone()).or_default();
+        if line.len() >= LINE_MAX {
+            return Err(AcquireError::TooManyWaiters {
+                retry_after: RECHECK_MAX,
+            });
+        }
+        // Those who wait were refused, and come first.
+        if once && let Some(refusal) = line.asking().and_then(|hold| hold.flow.lock().refusal()) {
+            return Err(refusal);
+        }
+        let observer = observer.filter(|_| !once);
+        let in_the_way = observer.and(line.held()).map(|hold| held_by(hold, now));
+        let (tell, told) = oneshot::channel();
+        let waiter = Waiter {
+            engine: engine.clone(),
+            owner: owner.cloned(),
+            observer: observer.cloned(),
+            told: tell,
+        };
+        let id = line.join(terms, once, waiter);
+        let due = self.settle(key, line, now);
+        if line.is_empty() {
+            table.remove(key);
+        }
+        drop(table);
+        self.perform(due);
+        if let (Some(observer), Some(refusal)) = (observer, in_the_way) {
+            self.tell(observer, key, &refusal);
+        }
+        Ok(Joined::Waits(Place {
+            lines: self,
+            key,
+            id,
+            told,
+            answered: false,
+        }))
+    }
+
+    fn enter(
+        &self,
+        key: &LockKey,
+        engine: &Arc<Inner>,
+        owner: Option<&Owner>,
+        now: Instant,
+    ) -> Result<Option<Guard>, AcquireError> {
+        let Some(grant) = owner.and_then(|owner| owner.grant(key, self.client, now)) else {
+            return Ok(None);
+        };
+        match grant.enter() {
+            Ok(()) => Ok(Some(Guard::new(grant, engine.clone()))),
+            Err(0) => Ok(None),
+            Err(_) => Err(AcquireError::TooManyEntries(REENTRY_MAX)),
+        }
+    }
+
+    /// Why `key` is not granted yet.
+    pub(in super::super) fn refusal(&self, key: &LockKey) -> Option<AcquireError> {
+        let table = self.table(key).lock();
+        let line = table.get(key)?;
+        match line.held() {
+            Some(hold) => Some(held_by(hold, self.around.clock.now())),
+            None => line.asking()?.flow.lock().refusal(),
+        }
+    }
+}
+
+impl Waiter {
+    /// Whoever has left by now gives back what it was granted by dropping it.
+    pub(super) fn answer(self, answer: Result<Guard, AcquireError>) {
+        drop(self.told.send(answer));
+    }
+}
+
+impl Place<'_> {
+    /// Waits for the turn, or for a refusal for good.
+    pub(in super::super) async fn turn(&mut self) -> Result<Guard, AcquireError> {
+        let answer = (&mut self.told).await;
+        self.answered = true;
+        answer.unwrap_or(Err(AcquireError::Closed))
+    }
+
+    /// The answer that came in the last moment.
+    pub(in super::super) fn late(&mut self) -> Option<Result<Guard, AcquireError>> {
+        let answer = self.told.try_recv().ok()?;
+        self.answered = true;
+        Some(answer)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.lines.change(self.key, |line, _| line.leave(self.id));
+        }
+    }
+}

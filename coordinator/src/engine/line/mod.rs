@@ -1,0 +1,328 @@
+//! The local line: per key in use, who of this process has it and who waits, first come, first served.
+//!
+//! ```text
+//! join ─► rules: Line ─► ask ─► shard ─► answered, or a turn ─► guard ─► released ─► the next
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `rules.rs` | one key's line: pure |
+//! | `record.rs` | how far a record is handed on: pure |
+//! | `tokens.rs` | the fencing tokens that came with a grant |
+//! | `join.rs` | taking a place, waiting there, leaving it |
+//! | `ask.rs` | the request at the shard for the whole line |
+//! | `turn.rs` | what the shard says by itself; whose turn it is |
+
+mod ask;
+mod join;
+mod record;
+mod rules;
+mod tokens;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    array, fmt,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{
+            AtomicBool, AtomicU64, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
+        },
+    },
+    time::Duration,
+};
+
+use hashbrown::HashMap;
+
+use super::{
+    AcquireError,
+    hold::{Hold, Phase},
+    release::Releases,
+    routing::Routing,
+};
+use crate::{
+    clock::Instant,
+    driver::Surroundings,
+    ids::{ClientId, Nonce},
+    limits::{HANDOFF_FOR, HANDOFF_MAX},
+    name::LockKey,
+    sync::Mutex,
+};
+pub(super) use join::{Joined, Waiter};
+use rules::{Deeds, Line, Policy};
+pub(super) use rules::{Standing, Terms};
+use turn::Turn;
+
+/// Tables the lines are spread over, by slot, so that no key waits for another's.
+const TABLES: usize = 64;
+
+type KeyLine = Line<Arc<Hold>, Waiter>;
+
+/// How a process shares what it holds among its own tasks.
+#[derive(Clone, Debug, Default)]
+pub struct Sharing {
+    /// How far it goes on once another process waits.
+    pub handoff: Handoff,
+    /// How long it keeps a lock that nobody in it holds any more, by namespace: 0 if not said.
+    pub linger: HashMap<String, Duration>,
+}
+
+/// How far a process goes on handing a lock from task to task once another process waits for it. While none
+/// does, it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handoff {
+    /// This many times at most. 0: never, whoever waits; each task asks the shard.
+    pub max: u32,
+    /// For this long at most.
+    pub length: Duration,
+}
+
+impl Default for Handoff {
+    fn default() -> Self {
+        Self {
+            max: HANDOFF_MAX,
+            length: HANDOFF_FOR,
+        }
+    }
+}
+
+/// The lines of every key in use.
+pub(super) struct Lines {
+    around: Surroundings,
+    releases: Arc<Releases>,
+    routing: OnceLock<Weak<Routing>>,
+    client: ClientId,
+    sequence: AtomicU64,
+    /// Requests and records at shards.
+    held: AtomicUsize,
+    sharing: Sharing,
+    closed: AtomicBool,
+    tables: [Mutex<HashMap<LockKey, KeyLine>>; TABLES],
+}
+
+/// What follows from a change.
+pub(super) struct Due {
+    pub(super) deeds: Deeds<Arc<Hold>, Waiter, AcquireError>,
+    turn: Option<Turn>,
+}
+
+impl Lines {
+    pub(super) fn new(
+        client: ClientId,
+        sharing: Sharing,
+        releases: Arc<Releases>,
+        around: &Surroundings,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            around: around.clone(),
+            releases,
+            routing: OnceLock::new(),
+            client,
+            sequence: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            sharing,
+            closed: AtomicBool::new(false),
+            tables: array::from_fn(|_| Mutex::default()),
+        })
+    }
+
+    /// Sends requests by `routing` from now on, and dismisses everybody when told to stop.
+    pub(super) fn start(self: &Arc<Self>, routing: &Arc<Routing>) {
+        self.routing
+            .set(Arc::downgrade(routing))
+            .expect("started once");
+        let lines = self.clone();
+        self.around.tasks.spawn(async move {
+            lines.around.stop.cancelled().await;
+            lines.close();
+        });
+    }
+
+    /// Requests and records at shards.
+    pub(super) fn held(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+
+    /// Changes `key`'s line, if it has one, and does what follows.
+    fn change<T>(
+        self: &Arc<Self>,
+        key: &LockKey,
+        change: impl FnOnce(&mut KeyLine, Instant) -> T,
+    ) -> Option<T> {
+        let (changed, due) = self.step(key, change)?;
+        self.perform(due);
+        Some(changed)
+    }
+
+    /// Changes `key`'s line, if it has one, and says what follows.
+    fn step<T>(
+        &self,
+        key: &LockKey,
+        change: impl FnOnce(&mut KeyLine, Instant) -> T,
+    ) -> Option<(T, Due)> {
+        let now = self.around.clock.now();
+        let mut table = self.table(key).lock();
+        let line = table.get_mut(key)?;
+        let changed = change(line, now);
+        let due = self.settle(key, line, now);
+        if line.is_empty() {
+            table.remove(key);
+        }
+        Some((changed, due))
+    }
+
+    /// What follows. Holds and owners know it before anybody else can look at this line.
+    fn settle(&self, key: &LockKey, line: &mut KeyLine, now: Instant) -> Due {
+        let linger = self.linger(key);
+        let policy = Policy {
+            handoff: self.sharing.handoff,
+            lingers: linger.is_some(),
+        };
+        let mut deeds = line.settle(now, policy, |terms, tokens, patient| {
+            self.begin(key, terms, tokens, patient)
+        });
+        if let (Some(hold), Some(linger)) = (&deeds.linger, linger)
+            && hold.idle_until().is_none()
+        {
+            let until = (now + linger).min(hold.deadline());
+            hold.leave_idle(until);
+            hold.keeper.tend_by(hold, until);
+        }
+        let turn = deeds
+            .grant
+            .take()
+            .map(|granted| Turn::of(granted, line, now));
+        Due { deeds, turn }
+    }
+
+    /// Does what follows.
+    pub(super) fn perform(self: &Arc<Self>, Due { deeds, turn }: Due) {
+        if let Some(hold) = deeds.give_back
+            && self.end(&hold) == Phase::Held
+        {
+            self.releases.send(&hold);
+        }
+        if let Some(hold) = deeds.abandon {
+            self.abandon(&hold);
+        }
+        if let Some(hold) = deeds.ask {
+            self.ask(&hold);
+        }
+        if let Some(turn) = turn {
+            turn.deliver();
+        }
+        for (waiter, refusal) in deeds.refused {
+            waiter.answer(Err(refusal));
+        }
+        if let Some((hold, waiters)) = deeds.busy {
+            let refusal = held_by(&hold, self.around.clock.now());
+            for waiter in waiters {
+                waiter.answer(Err(refusal.clone()));
+            }
+        }
+    }
+
+    /// Ends belief in `hold`, once. In which phase it was until now.
+    pub(super) fn end(&self, hold: &Hold) -> Phase {
+        let before = hold.end();
+        if before != Phase::Over {
+            hold.keeper.forget(hold);
+            self.held.fetch_sub(1, Relaxed);
+        }
+        before
+    }
+
+    /// Nobody has `hold` any more, be it lost or past its time: whoever waits asks anew. In which phase it
+    /// was until now.
+    pub(super) fn over(self: &Arc<Self>, hold: &Arc<Hold>) -> Phase {
+        let before = self.end(hold);
+        self.change(&hold.key, |line, _| line.over(hold));
+        before
+    }
+
+    /// The shard has no record of `hold` any more. What is on its way for it must not make one.
+    pub(super) fn lost(self: &Arc<Self>, hold: &Arc<Hold>) {
+        if self.over(hold) == Phase::Held && hold.flow.lock().is_in_doubt() {
+            self.releases.send(hold);
+        }
+    }
+
+    /// What this process had by `nonce` was taken from it.
+    pub(super) fn taken(self: &Arc<Self>, key: &LockKey, nonce: Nonce) {
+        let table = self.table(key).lock();
+        let hold = table.get(key).and_then(|line| line.held().cloned());
+        drop(table);
+        if let Some(hold) = hold.filter(|hold| hold.nonce == nonce) {
+            self.lost(&hold);
+        }
+    }
+
+    /// The last guard of one holder of `hold` is gone. What follows: the record may be given back to the
+    /// shard.
+    pub(super) fn released(&self, hold: &Arc<Hold>) -> Option<Due> {
+        let released = self.step(&hold.key, |line, _| line.released(hold));
+        released.map(|((), due)| due)
+    }
+
+    /// It is time to look at `hold`, which nobody has: until when it may be kept so, if it still is.
+    pub(super) fn idle(self: &Arc<Self>, hold: &Arc<Hold>) -> Option<Instant> {
+        let ended = |line: &mut KeyLine, now| {
+            let until = hold.idle_until().filter(|_| line.holds(hold))?;
+            if until <= now {
+                line.tired();
+            }
+            Some(until)
+        };
+        self.change(&hold.key, ended).flatten()
+    }
+
+    /// Nobody waits any more, and what nobody has goes back.
+    pub(super) fn close(self: &Arc<Self>) {
+        self.closed.store(true, Release);
+        for table in &self.tables {
+            let keys: Vec<LockKey> = table.lock().keys().cloned().collect();
+            for key in keys {
+                let dismissed = self.change(&key, |line, _| line.dismiss());
+                for waiter in dismissed.into_iter().flatten() {
+                    waiter.answer(Err(AcquireError::Closed));
+                }
+            }
+        }
+    }
+
+    /// None once the engine is gone, whose last requests are still answered.
+    fn routing(&self) -> Option<Arc<Routing>> {
+        self.routing.get().and_then(Weak::upgrade)
+    }
+
+    fn linger(&self, key: &LockKey) -> Option<Duration> {
+        if self.sharing.linger.is_empty() || self.closed.load(Acquire) {
+            return None;
+        }
+        self.sharing.linger.get(key.namespace()).copied()
+    }
+
+    fn table(&self, key: &LockKey) -> &Mutex<HashMap<LockKey, KeyLine>> {
+        &self.tables[key.slot().index() % TABLES]
+    }
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Lines")
+            .field("held", &self.held())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What whoever asks once is told while this process has the lock.
+fn held_by(hold: &Hold, now: Instant) -> AcquireError {
+    AcquireError::Held {
+        holder: hold.terms.label.clone(),
+        remaining: hold.deadline().since(now),
+    }
+}

@@ -1,0 +1,376 @@
+//! What this process has and wants of one key: who waits, in order, and what stands for them at the
+//! shard. Pure: no lock, no clock, no I/O.
+//!
+//! Whoever changes a line then [settles](Line::settle) it, and does what that says. There is one
+//! request, or one record, of a process at the shard at a time.
+
+use std::{collections::VecDeque, time::Duration};
+
+use super::{Handoff, record::Record, tokens::Tokens};
+use crate::{clock::Instant, ids::Token, limits::TOKENS_MAX, name::Label};
+
+/// Tokens asked for at first where several come: four times as many each time they were too few.
+const TOKENS_FIRST: u32 = 128;
+
+/// How a lock is wanted. One record serves holders that want it alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// How the holder is shown to others.
+    pub(crate) label: Label,
+    /// The lease.
+    pub(crate) lease: Duration,
+    /// How long it is wanted, for a fixed hold: a record of its own, with an end of its own.
+    pub(crate) hold_for: Option<Duration>,
+}
+
+/// What a process may do with a record that nobody in it holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    pub(crate) handoff: Handoff,
+    /// Keep it for whoever comes next.
+    pub(crate) lingers: bool,
+}
+
+/// What stands at the shard: a request, then a record.
+pub(crate) trait Standing: Clone {
+    /// Whether this is `other`, not only like it.
+    fn is(&self, other: &Self) -> bool;
+    /// How it is wanted.
+    fn terms(&self) -> &Terms;
+    /// Whether the record is surely there at `now`.
+    fn is_held(&self, now: Instant) -> bool;
+}
+
+/// Names a waiter of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WaiterId(u64);
+
+#[derive(Debug)]
+struct Waiter<W> {
+    id: WaiterId,
+    terms: Terms,
+    /// Takes the first answer there is, and does not wait for another.
+    once: bool,
+    who: W,
+}
+
+/// What is at the shard.
+#[derive(Debug)]
+enum State<H> {
+    Nothing,
+    /// A request, with a place in the queue there or without.
+    Asking {
+        hold: H,
+        /// Another process waits already, for the grant whose answer is on its way.
+        wanted: bool,
+    },
+    Held(Record<H>),
+}
+
+/// A key's line. `H` stands at the shard, `W` waits here.
+#[derive(Debug)]
+pub(crate) struct Line<H, W> {
+    waiters: VecDeque<Waiter<W>>,
+    /// Some of them may have asked once.
+    once: bool,
+    next: u64,
+    state: State<H>,
+    /// How many tokens to ask for. One, until somebody here could have been handed another.
+    tokens: u32,
+}
+
+/// What is to be done after a change, in this order.
+#[derive(Debug)]
+pub(crate) struct Deeds<H, W, E> {
+    /// The record is to be released.
+    pub(crate) give_back: Option<H>,
+    /// The request is to be taken back.
+    pub(crate) abandon: Option<H>,
+    /// The request is to be sent.
+    pub(crate) ask: Option<H>,
+    /// The record is kept though nobody has it.
+    pub(crate) linger: Option<H>,
+    /// Whose turn it is.
+    pub(crate) grant: Option<Granted<H, W>>,
+    /// Who asked once, and finds the record in use.
+    pub(crate) busy: Option<(H, Vec<W>)>,
+    /// Who cannot be asked for.
+    pub(crate) refused: Vec<(W, E)>,
+}
+
+/// A waiter's turn.
+#[derive(Debug)]
+pub(crate) struct Granted<H, W> {
+    pub(crate) who: W,
+    pub(crate) hold: H,
+    pub(crate) token: Token,
+    /// Somebody in this process had it before.
+    pub(crate) handed: bool,
+}
+
+impl<H, W, E> Default for Deeds<H, W, E> {
+    fn default() -> Self {
+        Self {
+            give_back: None,
+            abandon: None,
+            ask: None,
+            linger: None,
+            grant: None,
+            busy: None,
+            refused: Vec::new(),
+        }
+    }
+}
+
+impl<H, W> Default for Line<H, W> {
+    fn default() -> Self {
+        Self {
+            waiters: VecDeque::new(),
+            once: false,
+            next: 0,
+            state: State::Nothing,
+            tokens: 1,
+        }
+    }
+}
+
+impl<H: Standing, W> Line<H, W> {
+    /// Somebody comes to the end of the line.
+    pub(crate) fn join(&mut self, terms: Terms, once: bool, who: W) -> WaiterId {
+        let id = WaiterId(self.next);
+        self.next += 1;
+        self.once |= once;
+        self.waiters.push_back(Waiter {
+            id,
+            terms,
+            once,
+            who,
+        });
+        id
+    }
+
+    /// Somebody leaves without having had a turn; `None` if there was one.
+    pub(crate) fn leave(&mut self, id: WaiterId) -> Option<W> {
+        let at = self.waiters.binary_search_by_key(&id, |waiter| waiter.id);
+        Some(self.waiters.remove(at.ok()?)?.who)
+    }
+
+    /// The shard granted what was asked for.
+    pub(crate) fn granted(&mut self, hold: &H, tokens: Tokens, wanted: bool, now: Instant) {
+        let wanted = wanted || matches!(self.state, State::Asking { wanted: true, .. });
+        let mut record = Record::new(hold.clone(), tokens);
+        if wanted {
+            record.want(now);
+        }
+        self.state = State::Held(record);
+    }
+
+    /// Another process waits for what this one has.
+    pub(crate) fn wanted(&mut self, now: Instant) {
+        match &mut self.state {
+            State::Nothing => {}
+            State::Asking { wanted, .. } => *wanted = true,
+            State::Held(record) => record.want(now),
+        }
+    }
+
+    /// Whoever had `hold` has it no more.
+    pub(crate) fn released(&mut self, hold: &H) {
+        if let State::Held(held) = &mut self.state
+            && held.hold.is(hold)
+        {
+            held.in_use = false;
+        }
+    }
+
+    /// Nobody has had it for as long as it may be kept so.
+    pub(crate) fn tired(&mut self) {
+        if let State::Held(held) = &mut self.state {
+            held.tired = true;
+        }
+    }
+
+    /// `hold` is gone, be it in use or only asked for.
+    pub(crate) fn over(&mut self, hold: &H) {
+        if self.is_asking(hold) || self.holds(hold) {
+            self.state = State::Nothing;
+        }
+    }
+
+    /// Everybody leaves.
+    pub(crate) fn dismiss(&mut self) -> Vec<W> {
+        self.waiters.drain(..).map(|waiter| waiter.who).collect()
+    }
+
+    /// Whoever asked once leaves.
+    pub(crate) fn dismiss_once(&mut self) -> Vec<W> {
+        if std::mem::take(&mut self.once) {
+            self.dismiss_if(|waiter| waiter.once)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Whoever `picks` leaves.
+    pub(crate) fn dismiss_who(&mut self, picks: impl Fn(&W) -> bool) -> Vec<W> {
+        self.dismiss_if(|waiter| picks(&waiter.who))
+    }
+
+    fn dismiss_if(&mut self, picks: impl Fn(&Waiter<W>) -> bool) -> Vec<W> {
+        if !self.waiters.iter().any(&picks) {
+            return Vec::new();
+        }
+        let (leave, stay) = std::mem::take(&mut self.waiters)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(picks);
+        self.waiters = stay;
+        leave.into_iter().map(|waiter| waiter.who).collect()
+    }
+
+    /// What is asked for.
+    pub(crate) fn asking(&self) -> Option<&H> {
+        match &self.state {
+            State::Asking { hold, .. } => Some(hold),
+            State::Nothing | State::Held(_) => None,
+        }
+    }
+
+    /// What somebody has, or is kept.
+    pub(crate) fn held(&self) -> Option<&H> {
+        match &self.state {
+            State::Held(held) => Some(&held.hold),
+            State::Nothing | State::Asking { .. } => None,
+        }
+    }
+
+    pub(crate) fn is_asking(&self, hold: &H) -> bool {
+        self.asking().is_some_and(|asking| asking.is(hold))
+    }
+
+    pub(crate) fn holds(&self, hold: &H) -> bool {
+        self.held().is_some_and(|held| held.is(hold))
+    }
+
+    /// Whether somebody waits for longer than one answer.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.waiters.iter().any(|waiter| !waiter.once)
+    }
+
+    pub(crate) fn waiters(&self) -> impl Iterator<Item = &W> {
+        self.waiters.iter().map(|waiter| &waiter.who)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Nobody waits, and nothing is at the shard.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiters.is_empty() && matches!(self.state, State::Nothing)
+    }
+
+    /// What is to be done now. `begin` makes a request on these terms, for so many tokens; in the queue
+    /// there, if anybody is patient.
+    pub(crate) fn settle<E>(
+        &mut self,
+        now: Instant,
+        policy: Policy,
+        mut begin: impl FnMut(&Terms, u32, bool) -> Result<H, E>,
+    ) -> Deeds<H, W, E> {
+        let mut deeds = Deeds::default();
+        if let State::Held(held) = &self.state
+            && !held.in_use
+        {
+            self.use_record(now, policy, &mut deeds);
+        }
+        if let State::Held(held) = &self.state
+            && held.in_use
+        {
+            let hold = held.hold.clone();
+            deeds.busy = Some((hold, self.dismiss_once())).filter(|(_, once)| !once.is_empty());
+        }
+        if let State::Asking { hold, .. } = &self.state
+            && self
+                .waiters
+                .front()
+                .is_none_or(|front| front.terms != *hold.terms())
+        {
+            deeds.abandon = self.clear();
+        }
+        while let (State::Nothing, Some(front)) = (&self.state, self.waiters.front()) {
+            let terms = front.terms.clone();
+            let tokens = self.tokens_for(&terms, policy);
+            match begin(&terms, tokens, self.is_patient()) {
+                Ok(hold) => {
+                    deeds.ask = Some(hold.clone());
+                    self.state = State::Asking {
+                        hold,
+                        wanted: false,
+                    };
+                }
+                Err(error) => {
+                    let refused = self.waiters.pop_front().expect("just seen");
+                    deeds.refused.push((refused.who, error));
+                }
+            }
+        }
+        deeds
+    }
+
+    /// Gives the record to whoever is first, keeps it, or gives it back.
+    fn use_record<E>(&mut self, now: Instant, policy: Policy, deeds: &mut Deeds<H, W, E>) {
+        let State::Held(record) = &mut self.state else {
+            return;
+        };
+        let next = self.waiters.front();
+        let goes_on = record.may_be_used(now, policy.handoff);
+        if next.is_some_and(|next| goes_on && next.terms == *record.hold.terms()) {
+            deeds.grant = self.grant();
+        } else if next.is_none()
+            && goes_on
+            && policy.lingers
+            && !record.tired
+            && !record.is_wanted()
+        {
+            deeds.linger = Some(record.hold.clone());
+        } else {
+            if next.is_some() && record.ran_out(policy.handoff) {
+                let more = if record.is_wanted() { 1 } else { 4 };
+                self.tokens = (self.tokens * more).clamp(TOKENS_FIRST, TOKENS_MAX);
+            }
+            deeds.give_back = self.clear();
+        }
+    }
+
+    fn grant(&mut self) -> Option<Granted<H, W>> {
+        let State::Held(record) = &mut self.state else {
+            return None;
+        };
+        let (token, handed) = record.take()?;
+        Some(Granted {
+            who: self.waiters.pop_front()?.who,
+            hold: record.hold.clone(),
+            token,
+            handed,
+        })
+    }
+
+    fn clear(&mut self) -> Option<H> {
+        match std::mem::replace(&mut self.state, State::Nothing) {
+            State::Asking { hold, .. } => Some(hold),
+            State::Held(held) => Some(held.hold),
+            State::Nothing => None,
+        }
+    }
+
+    /// How many to ask for on `terms`: one, if nobody else is there to be handed another.
+    fn tokens_for(&mut self, terms: &Terms, policy: Policy) -> u32 {
+        if policy.handoff.max == 0 || terms.hold_for.is_some() {
+            return 1;
+        }
+        if self.waiters.len() > 1 || policy.lingers {
+            self.tokens = self.tokens.max(TOKENS_FIRST);
+        }
+        self.tokens
+    }
+}

@@ -1,0 +1,226 @@
+//! A process whose tasks are stood in for, so that a test says who runs when. Its engine and its shard are
+//! the real ones.
+
+use std::{
+    collections::HashSet,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use ringfence_ring::{ShardId, SlotCount, Weight};
+use shuttle::{
+    future::block_on,
+    rand::{Rng, thread_rng},
+};
+
+use super::super::super::{Dial, Engine, Parts, Sharing, keeper::Keeper};
+use crate::{
+    clock::{Clock, Instant},
+    driver::Answered,
+    ids::{ClientId, Epoch, Life, Nonce},
+    name::Label,
+    random::Random,
+    shard::{Lane, Link, Op, Shard, ShardError, Wakes, memory::MemoryShard},
+    topology::{
+        Blueprint, Constants, Founder, Home, ShardEntry, Topology, memory::MemoryTopology, shard_id,
+    },
+};
+
+/// Shows what it is set to.
+#[derive(Debug, Default)]
+pub(super) struct HandClock(AtomicU64);
+
+impl HandClock {
+    pub(super) fn pass(&self, length: Duration) {
+        self.0.fetch_add(length.as_nanos() as u64, SeqCst);
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.0.load(SeqCst))
+    }
+
+    fn unix(&self) -> Duration {
+        Duration::from_secs(1_800_000_000)
+    }
+}
+
+#[derive(Debug)]
+struct Only(Arc<MemoryShard>);
+
+impl Dial for Only {
+    fn dial(&self, _: &ShardId, _: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The one shard, and who uses it.
+pub(super) struct World {
+    pub(super) clock: Arc<HandClock>,
+    pub(super) shard: Arc<MemoryShard>,
+    random: Arc<Random>,
+    topology: Arc<Topology>,
+    /// Tasks are spawned on it, and never run.
+    runtime: tokio::runtime::Runtime,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let clock = Arc::new(HandClock::default());
+        let random = Arc::new(Random::seeded(1));
+        let shard = MemoryShard::new(clock.clone(), random.clone());
+        let link = block_on(shard.connect(Lane::Control, None)).unwrap();
+        let here = || String::from("memory:");
+        let topology = Topology::found(Blueprint {
+            id: 1,
+            engine: ClientId(1),
+            unix: clock.unix(),
+            after: Epoch::default(),
+            constants: Constants::default(),
+            slots: SlotCount::new(2).unwrap(),
+            home: Home {
+                address: here(),
+                life: Life::new(here()),
+            },
+            founders: vec![Founder {
+                id: shard_id(0),
+                address: here(),
+                life: link.life().clone(),
+                weight: Weight::ONE,
+            }],
+        });
+        Self {
+            clock,
+            shard,
+            random,
+            topology: Arc::new(topology.unwrap()),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap(),
+        }
+    }
+
+    pub(super) fn process(&self, client: u128, sharing: Sharing) -> Process {
+        let _entered = self.runtime.enter();
+        let client = ClientId(client);
+        let engine = block_on(Engine::start(Parts {
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            client,
+            label: Label::new("a process"),
+            store: Arc::new(MemoryTopology::new(Topology::clone(&self.topology))),
+            topology: self.topology.clone(),
+            dial: Arc::new(Only(self.shard.clone())),
+            sharing,
+            servers_are_new: true,
+        }));
+        let keeper = engine.0.routing.view().routes[0].keeper.clone();
+        let lane = |lane| Served {
+            lane,
+            link: block_on(self.shard.connect(lane, None)).unwrap(),
+            keeper: keeper.clone(),
+            clock: self.clock.clone(),
+            ended: Arc::default(),
+        };
+        Process {
+            work: lane(Lane::Work),
+            others: Others {
+                renew: lane(Lane::Renew),
+                wakes: block_on(self.shard.listen(client)).unwrap(),
+                engine: engine.clone(),
+                hears: 1.0,
+            },
+            engine,
+        }
+    }
+
+    /// Who holds the key, and who waits for it, is nobody.
+    pub(super) fn assert_nothing_is_left(&self, key: &crate::name::LockKey) {
+        let mut link = block_on(self.shard.connect(Lane::Control, None)).unwrap();
+        let left = block_on(link.inspect(key)).unwrap();
+        assert!(left.holder.is_none(), "a record is left: {left:?}");
+        assert!(left.waiters.is_empty(), "a ticket is left: {left:?}");
+    }
+}
+
+pub(super) struct Process {
+    pub(super) engine: Engine,
+    pub(super) work: Served,
+    pub(super) others: Others,
+}
+
+/// Stands in for a lane.
+pub(super) struct Served {
+    lane: Lane,
+    link: Box<dyn Link>,
+    keeper: Arc<Keeper>,
+    clock: Arc<HandClock>,
+    /// Released here.
+    ended: Arc<Mutex<HashSet<Nonce>>>,
+}
+
+impl Served {
+    /// Sends what waits, and answers it; whether there was anything.
+    pub(super) fn step(&mut self) -> bool {
+        let (requests, responds): (Vec<_>, Vec<_>) =
+            self.keeper.driver.take(self.lane).into_iter().unzip();
+        if requests.is_empty() {
+            return false;
+        }
+        for request in &requests {
+            match &request.op {
+                Op::Release { nonce } => drop(self.ended.lock().insert(*nonce)),
+                Op::Acquire { nonce, .. } => {
+                    let ended = self.ended.lock().contains(nonce);
+                    assert!(!ended, "asked after its release");
+                }
+                Op::Renew { .. } => {}
+            }
+        }
+        let sent = self.clock.now();
+        let answers = block_on(self.link.call(&requests)).unwrap();
+        for (respond, reply) in responds.into_iter().zip(answers.replies) {
+            respond.respond(Ok(Answered { reply, sent }));
+        }
+        true
+    }
+}
+
+/// Stands in for the lane of renewals, for whoever listens, and for the keeper.
+pub(super) struct Others {
+    renew: Served,
+    wakes: Box<dyn Wakes>,
+    engine: Engine,
+    /// How probable it is that it hears what it is told.
+    pub(super) hears: f64,
+}
+
+impl Others {
+    pub(super) fn step(&mut self) -> bool {
+        self.renew.keeper.tend_due();
+        let mut busy = self.renew.step();
+        while let Some(wake) = self.wakes.next().now_or_never() {
+            busy = true;
+            if thread_rng().gen_bool(self.hears) {
+                self.engine.0.lines.woken(wake.unwrap());
+            }
+        }
+        busy
+    }
+}
+
+/// Looks at `future` once.
+pub(super) fn poll_once<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}

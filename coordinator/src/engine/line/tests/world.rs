@@ -1,0 +1,277 @@
+//! A line with a shard and a process around it, that checks whatever the line says is to be done.
+
+mod checks;
+
+use std::{cell::Cell, rc::Rc, time::Duration};
+
+use super::super::{
+    Handoff,
+    rules::{Deeds, Line, Policy, Standing, Terms, WaiterId},
+    tokens::Tokens,
+};
+use crate::{
+    clock::Instant,
+    ids::{Epoch, Token},
+    name::Label,
+};
+
+pub(super) const LEASE: Duration = Duration::from_millis(100);
+
+/// What the tests know of what stands at the shard.
+#[derive(Debug)]
+pub(super) struct Facts {
+    terms: Terms,
+    pub(super) asked: u32,
+    pub(super) queues: bool,
+    /// Granted, until then.
+    until: Cell<Option<Instant>>,
+    left: Cell<u32>,
+    last: Cell<Option<Token>>,
+    wanted: Cell<Option<Instant>>,
+    handed_since: Cell<u32>,
+    tired: Cell<bool>,
+    /// Given back, taken back, or lost.
+    ended: Cell<bool>,
+}
+
+/// It stands at the shard.
+#[derive(Clone, Debug)]
+pub(super) struct Stands(pub(super) Rc<Facts>);
+
+impl Standing for Stands {
+    fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn terms(&self) -> &Terms {
+        &self.0.terms
+    }
+
+    fn is_held(&self, now: Instant) -> bool {
+        self.0.until.get().is_some_and(|until| now < until)
+    }
+}
+
+/// Somebody in the line, as the tests know it.
+#[derive(Clone, Debug)]
+struct Known {
+    id: WaiterId,
+    name: u32,
+    terms: Terms,
+    once: bool,
+}
+
+type Did = Deeds<Stands, u32, ()>;
+
+pub(super) struct World {
+    pub(super) policy: Policy,
+    line: Line<Stands, u32>,
+    queue: Vec<Known>,
+    pub(super) stands: Option<Stands>,
+    /// What stood there before.
+    former: Vec<Stands>,
+    pub(super) holder: Option<u32>,
+    now: Instant,
+    names: u32,
+    counter: u64,
+    /// The next so many requests cannot even be begun.
+    pub(super) unbegun: u32,
+    /// What the last request that could be handed on asked for, and whether it ran out before anybody
+    /// else wanted it.
+    last_block: Option<(u32, bool)>,
+}
+
+/// Alike are those of one number; an odd one is for a fixed time.
+pub(super) fn terms(number: u8) -> Terms {
+    Terms {
+        label: Label::new(&format!("terms {number}")),
+        lease: LEASE,
+        hold_for: (number % 2 == 1).then_some(LEASE / 2),
+    }
+}
+
+impl World {
+    pub(super) fn new(handoff: Handoff, lingers: bool) -> Self {
+        Self {
+            policy: Policy { handoff, lingers },
+            line: Line::default(),
+            queue: Vec::new(),
+            stands: None,
+            former: Vec::new(),
+            holder: None,
+            now: Instant::from_nanos(1),
+            names: 0,
+            counter: 0,
+            unbegun: 0,
+            last_block: None,
+        }
+    }
+
+    pub(super) fn join(&mut self, number: u8, once: bool) -> u32 {
+        self.names += 1;
+        let (name, terms) = (self.names, terms(number));
+        let id = self.line.join(terms.clone(), once, name);
+        self.queue.push(Known {
+            id,
+            name,
+            terms,
+            once,
+        });
+        self.settle();
+        name
+    }
+
+    pub(super) fn leave(&mut self, at: usize) {
+        if self.queue.is_empty() {
+            return;
+        }
+        let known = self.queue.remove(at % self.queue.len());
+        assert_eq!(self.line.leave(known.id), Some(known.name));
+        assert_eq!(self.line.leave(known.id), None, "left before");
+        self.settle();
+    }
+
+    /// Whether something is asked for.
+    pub(super) fn asks(&self) -> bool {
+        self.stands
+            .as_ref()
+            .is_some_and(|stands| stands.0.until.get().is_none())
+    }
+
+    /// The shard grants what is asked for, with so many tokens.
+    pub(super) fn granted(&mut self, tokens: u32, wanted: bool) {
+        let Some(stands) = self.stands.clone().filter(|_| self.asks()) else {
+            return;
+        };
+        let first = Token::new(Epoch(7), self.counter + 1);
+        self.counter += u64::from(tokens);
+        stands.0.until.set(Some(self.now + LEASE));
+        stands.0.left.set(tokens);
+        if wanted && stands.0.wanted.get().is_none() {
+            stands.0.wanted.set(Some(self.now));
+        } else if stands.0.wanted.get().is_some() {
+            // Known before it was granted: counts from the grant.
+            stands.0.wanted.set(Some(self.now));
+        }
+        self.line
+            .granted(&stands, Tokens::new(first, tokens), wanted, self.now);
+        self.settle();
+    }
+
+    /// It is not granted for now: whoever asked once has its answer.
+    pub(super) fn refused(&mut self) {
+        if self.asks() {
+            let once = self.drop_known(|known| known.once);
+            assert_eq!(self.line.dismiss_once(), once);
+            self.settle();
+        }
+    }
+
+    /// Nobody gets it.
+    pub(super) fn refused_for_good(&mut self) {
+        if self.asks() {
+            let all = self.drop_known(|_| true);
+            assert_eq!(self.line.dismiss(), all);
+            self.settle();
+        }
+    }
+
+    pub(super) fn released(&mut self) {
+        if self.holder.take().is_some() {
+            // It may have been lost meanwhile; then this means nothing.
+            let held = self.line.held().cloned();
+            if let Some(held) = held {
+                self.line.released(&held);
+            }
+        }
+        self.settle();
+    }
+
+    /// What stands at the shard is gone.
+    pub(super) fn over(&mut self) {
+        if let Some(stands) = self.stands.take() {
+            stands.0.ended.set(true);
+            self.holder = None;
+            self.line.over(&stands);
+            self.former.push(stands);
+            self.settle();
+        }
+    }
+
+    /// What stood there before is lost or released once more, late.
+    pub(super) fn late(&mut self, at: usize) {
+        if !self.former.is_empty() {
+            let former = &self.former[at % self.former.len()];
+            self.line.over(former);
+            self.line.released(former);
+            self.settle();
+        }
+    }
+
+    pub(super) fn wanted(&mut self) {
+        if let Some(stands) = &self.stands {
+            let facts = &stands.0;
+            facts.wanted.set(facts.wanted.get().or(Some(self.now)));
+        }
+        self.line.wanted(self.now);
+        self.settle();
+    }
+
+    pub(super) fn tired(&mut self) {
+        if let Some(stands) = &self.stands
+            && stands.0.until.get().is_some()
+        {
+            stands.0.tired.set(true);
+        }
+        self.line.tired();
+        self.settle();
+    }
+
+    pub(super) fn pass(&mut self, length: Duration) {
+        self.now = self.now + length;
+        self.settle();
+    }
+
+    fn drop_known(&mut self, picks: impl Fn(&Known) -> bool) -> Vec<u32> {
+        let (gone, stay) = self.queue.drain(..).partition::<Vec<_>, _>(picks);
+        self.queue = stay;
+        gone.into_iter().map(|known| known.name).collect()
+    }
+
+    fn settle(&mut self) {
+        let mut begun = Vec::new();
+        let unbegun = &mut self.unbegun;
+        let did: Did = self
+            .line
+            .settle(self.now, self.policy, |terms, asked, queues| {
+                if *unbegun > 0 {
+                    *unbegun -= 1;
+                    return Err(());
+                }
+                let stands = Stands(Rc::new(Facts {
+                    terms: terms.clone(),
+                    asked,
+                    queues,
+                    until: Cell::default(),
+                    left: Cell::default(),
+                    last: Cell::default(),
+                    wanted: Cell::default(),
+                    handed_since: Cell::default(),
+                    tired: Cell::default(),
+                    ended: Cell::default(),
+                }));
+                begun.push(stands.clone());
+                Ok(stands)
+            });
+        self.check_taken_back(&did);
+        for (name, ()) in &did.refused {
+            assert_eq!(self.queue.remove(0).name, *name, "refused out of turn");
+        }
+        self.check_asked(&did, &begun);
+        if let Some(granted) = &did.grant {
+            self.check_granted(granted);
+        }
+        self.check_busy(&did);
+        self.check_rest(&did);
+    }
+}

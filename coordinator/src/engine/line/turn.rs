@@ -1,0 +1,121 @@
+//! Whose turn it is: what the shard says by itself, and the guard that comes of a grant.
+
+use std::sync::Arc;
+
+use super::{
+    super::{AcquireError, Guard, grant::Grant, hold::Hold, told},
+    KeyLine, Lines, Waiter,
+    rules::Granted,
+    tokens::Tokens,
+};
+use crate::{
+    clock::Instant,
+    limits::REENTRY_MAX,
+    shard::{self, Wake},
+};
+
+impl Lines {
+    /// What a shard said. It may be late, or repeated.
+    pub(in super::super) fn woken(self: &Arc<Self>, wake: Wake) {
+        match wake {
+            Wake::Turn(turn) => self.turned(&turn),
+            Wake::Wanted { key, nonce } => {
+                self.change(&key, |line, now| {
+                    // It may overtake the answer that says that this process has it.
+                    let hold = line.held().or(line.asking());
+                    if hold.is_some_and(|hold| hold.nonce == nonce) {
+                        line.wanted(now);
+                    }
+                });
+            }
+        }
+    }
+
+    /// The late answer to the request whose `sent` it echoes.
+    fn turned(self: &Arc<Self>, turn: &shard::Turn) {
+        self.change(&turn.key, |line, now| {
+            let Some(hold) = line
+                .asking()
+                .filter(|hold| hold.nonce == turn.nonce)
+                .cloned()
+            else {
+                return;
+            };
+            // Past its deadline it means nothing: the next re-check decides.
+            if hold.granted(turn.token, turn.sent, now, Some(turn.claim)) {
+                // For the claim only: it is renewed at the next tick.
+                hold.keeper.tend_at(&hold, now);
+                let tokens = Tokens::new(turn.token, turn.tokens);
+                line.granted(&hold, tokens, turn.wanted, now);
+            }
+        });
+    }
+
+    /// Another process waits for what `hold` has.
+    pub(in super::super) fn wanted(self: &Arc<Self>, hold: &Arc<Hold>) {
+        self.change(&hold.key, |line, now| {
+            if line.holds(hold) {
+                line.wanted(now);
+            }
+        });
+    }
+}
+
+/// A waiter's turn, and those of the same owner who enter with it.
+pub(super) struct Turn {
+    who: Waiter,
+    grant: Arc<Grant>,
+    handed: bool,
+    at: Instant,
+    with: Vec<Waiter>,
+}
+
+impl Turn {
+    pub(super) fn of(
+        granted: Granted<Arc<Hold>, Waiter>,
+        line: &mut KeyLine,
+        now: Instant,
+    ) -> Self {
+        let Granted {
+            who,
+            hold,
+            token,
+            handed,
+        } = granted;
+        if hold.idle_until().is_some() {
+            hold.take_up();
+            hold.keeper.keep_on(&hold);
+        }
+        let grant = Grant::new(hold, token);
+        let mut with = Vec::new();
+        if let Some(owner) = &who.owner {
+            owner.entered(&grant);
+            with = line.dismiss_who(|other| other.owner.as_ref().is_some_and(|its| its.is(owner)));
+        }
+        Self {
+            who,
+            grant,
+            handed,
+            at: now,
+            with,
+        }
+    }
+
+    pub(super) fn deliver(self) {
+        let Self {
+            who,
+            grant,
+            handed,
+            at,
+            with,
+        } = self;
+        told::granted(&grant, handed, at);
+        for waiter in with {
+            let entered = grant.enter();
+            let guard = entered.map(|()| Guard::new(grant.clone(), waiter.engine.clone()));
+            waiter.answer(guard.map_err(|_| AcquireError::TooManyEntries(REENTRY_MAX)));
+        }
+        let guard = Guard::new(grant, who.engine.clone());
+        who.answer(Ok(guard));
+    }
+}

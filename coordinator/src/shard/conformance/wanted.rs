@@ -1,0 +1,78 @@
+//! How a holder learns that somebody waits.
+
+use super::{
+    Fixture,
+    desk::{Desk, LONG, nonce, nonce_of},
+    line::{Ear, HOLDER},
+};
+use crate::shard::{Reply, Wake};
+
+/// Within a message's time, not at the next renewal.
+pub async fn a_new_ticket_is_told_to_the_holder(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let mut ear = Ear::of(fixture, HOLDER).await;
+        let (key, (holder, _)) = desk.with_queue("key", LONG, &[]).await;
+        desk.acquire(&key, nonce(), LONG).await;
+        assert_eq!(ear.heard(&mut desk).await, [], "nobody waits");
+        for _ in 0..2 {
+            desk.queues(&key, nonce()).await;
+            let wanted = Wake::Wanted {
+                key: key.clone(),
+                nonce: holder,
+            };
+            assert_eq!(ear.heard(&mut desk).await, [wanted]);
+        }
+    }
+}
+
+/// One message a release, and no more for every one who comes.
+pub async fn a_new_ticket_is_not_told_to_whom_the_grant_told_it(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let mut ear = Ear::of(fixture, HOLDER).await;
+        let (next, behind) = (nonce_of(HOLDER), nonce());
+        let (key, (holder, _)) = desk.with_queue("key", LONG, &[next, behind]).await;
+        desk.release(&key, holder).await;
+        let turns = ear.turns(&mut desk).await;
+        assert!(turns.len() == 1 && turns[0].wanted, "{turns:?}");
+        desk.queues(&key, nonce()).await;
+        assert_eq!(ear.heard(&mut desk).await, [], "it knows");
+        desk.queues(&key, behind).await;
+        assert_eq!(ear.wanted(&mut desk).await, [next], "the turn may be lost");
+    }
+}
+
+/// What was lost is told again.
+pub async fn a_recheck_is_told_to_the_holder_every_time(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let mut ear = Ear::of(fixture, HOLDER).await;
+        let waiter = nonce();
+        let (key, (holder, _)) = desk.with_queue("key", LONG, &[waiter]).await;
+        for _ in 0..3 {
+            desk.queues(&key, waiter).await;
+        }
+        assert_eq!(ear.wanted(&mut desk).await, [holder; 4]);
+    }
+}
+
+/// Whatever the holder asks, the answer says it too.
+pub async fn a_holder_is_told_by_renewals_and_repeats(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let waiter = nonce();
+        let (key, (holder, token)) = desk.with_queue("key", LONG, &[]).await;
+        for wanted in [false, true, false] {
+            assert_eq!(desk.is_wanted(&key, (holder, token)).await, wanted);
+            let again = desk.acquire(&key, holder, LONG).await;
+            let granted = Reply::Granted {
+                token,
+                tokens: 1,
+                wanted,
+            };
+            assert_eq!(again, granted);
+            if wanted {
+                desk.release(&key, waiter).await;
+            } else {
+                desk.queues(&key, waiter).await;
+            }
+        }
+    }
+}

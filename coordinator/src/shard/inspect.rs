@@ -1,0 +1,92 @@
+//! Who has what, and who waits for it: for people and for tools, never for a decision.
+
+use std::{fmt, time::Duration};
+
+use crate::{
+    ids::{Nonce, Token},
+    name::{Label, LockKey, Namespace},
+};
+
+/// What there is to know of one key at its shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Who holds it, from the record the grant lives by.
+    pub holder: Option<Holder>,
+    /// Who waits for it: one a process, in the order in which they will get it. Those that have not asked
+    /// again in time are left out.
+    pub waiters: Vec<QueuedWaiter>,
+}
+
+/// A live record.
+///
+/// It tells of a whole grant: a process that hands the lock on among its own tasks gives each the next
+/// token, which the shard does not see. Whoever holds it now has one of the `tokens` from `token` on, and
+/// may have another label than the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The acquisition.
+    pub nonce: Nonce,
+    /// Who made it.
+    pub label: Label,
+    /// The first of its tokens.
+    pub token: Token,
+    /// How many there are, in a row: at least 1.
+    pub tokens: u32,
+    /// How much of the lease is left.
+    pub remaining: Duration,
+}
+
+impl Holder {
+    /// The last of its tokens.
+    pub fn last_token(&self) -> Token {
+        Token::from_number(self.token.get() + u64::from(self.tokens.saturating_sub(1)))
+    }
+}
+
+/// A live ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedWaiter {
+    /// The acquisition.
+    pub nonce: Nonce,
+    /// Who makes it.
+    pub label: Label,
+}
+
+/// One of the locks that a shard lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldLock {
+    /// The key.
+    pub key: LockKey,
+    /// Who holds it.
+    pub holder: Holder,
+    /// Tickets in its queue. One that has ended is counted until it comes to the head.
+    pub waiting: u32,
+}
+
+/// Which of a shard's locks to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct List {
+    /// Of this namespace alone.
+    pub namespace: Option<Namespace>,
+    /// Those after the page that ended with this; `None`: from the start.
+    pub after: Option<Cursor>,
+}
+
+/// Some of the locks that a shard lists, in no order that means anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockPage {
+    /// The locks: perhaps none, though there are more pages.
+    pub locks: Vec<HeldLock>,
+    /// Where the next page begins. `None`: this was the last.
+    pub next: Option<Cursor>,
+}
+
+/// Where a shard's page ended, in the words of that shard.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Cursor(pub(super) Vec<u8>);
+
+impl fmt::Debug for Cursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Cursor({})", self.0.escape_ascii())
+    }
+}

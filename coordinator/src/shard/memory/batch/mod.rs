@@ -1,0 +1,137 @@
+//! One batch, applied: acquire, renew, release.
+
+mod acquire;
+mod pass;
+mod release;
+mod renew;
+mod tokens;
+
+use std::time::Duration;
+
+use self::{acquire::Ask, tokens::Tokens};
+use super::{
+    armed::Armed,
+    millis,
+    queues::Queues,
+    records::{Entry, Records},
+};
+use crate::{
+    ids::{ClientId, MapVersion},
+    name::LockKey,
+    shard::{Mode, Op, Record, Reply, Request, SlotState, Wake},
+};
+
+/// A batch being applied, all of it at one time.
+#[derive(Debug)]
+pub(super) struct Batch<'a> {
+    pub(super) armed: &'a mut Armed,
+    pub(super) records: &'a mut Records,
+    pub(super) queues: &'a mut Queues,
+    /// What is to be said, to whom.
+    pub(super) wakes: &'a mut Vec<(ClientId, Wake)>,
+    /// There is no room for new locks.
+    pub(super) full: bool,
+    pub(super) now_ms: u64,
+    /// The slots need no look.
+    pub(super) quiet: bool,
+}
+
+impl Batch<'_> {
+    /// Whether a batch sent by a map of this version needs no look at the slots.
+    pub(super) fn is_quiet(armed: &Armed, map: MapVersion) -> bool {
+        map != MapVersion::UNKNOWN && armed.quiet == Some(map)
+    }
+
+    /// Applies `requests` in their order.
+    pub(super) fn apply(&mut self, requests: &[Request]) -> Vec<Reply> {
+        let mut replies = Vec::with_capacity(requests.len());
+        let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
+        for run in requests.chunk_by(|one, next| is_acquire(one) == is_acquire(next)) {
+            // Not sooner: what was passed on before must have had the lower tokens.
+            let mut tokens = Tokens::reserve(self.armed, self.to_reserve(run));
+            let reply = |request| self.apply_one(request, &mut tokens);
+            replies.extend(run.iter().map(reply));
+        }
+        replies
+    }
+
+    /// How many tokens a run of operations sets aside, whether they are granted or not.
+    fn to_reserve(&self, run: &[Request]) -> u64 {
+        let tokens = |request: &Request| match request.op {
+            Op::Acquire { tokens, .. } if !self.full => u64::from(tokens),
+            Op::Acquire { .. } | Op::Renew { .. } | Op::Release { .. } => 0,
+        };
+        run.iter().map(tokens).sum()
+    }
+
+    fn apply_one(&mut self, Request { key, op, .. }: &Request, tokens: &mut Tokens) -> Reply {
+        match op {
+            Op::Acquire { .. } if self.full => Reply::OutOfMemory,
+            Op::Acquire {
+                nonce,
+                label,
+                lease,
+                tokens: count,
+                ticket,
+            } => {
+                let ask = Ask {
+                    key,
+                    nonce: *nonce,
+                    label,
+                    lease: *lease,
+                    tokens: *count,
+                    ticket: *ticket,
+                };
+                self.acquire(&ask, tokens.next(*count))
+            }
+            Op::Renew {
+                nonce,
+                label,
+                token,
+                lease,
+            } => {
+                let claim = Record {
+                    nonce: *nonce,
+                    label: label.clone(),
+                    token: *token,
+                    tokens: 1,
+                    arm: self.armed.epoch,
+                    told: false,
+                };
+                self.renew(key, claim, *lease)
+            }
+            Op::Release { nonce } => self.release(key, *nonce),
+        }
+    }
+
+    /// Why nobody may take `key` now, whoever has it.
+    fn refusal(&self, key: &LockKey) -> Option<Reply> {
+        if self.quiet {
+            return None;
+        }
+        let SlotState { mode, epoch } = self.armed.slots.get(key.slot());
+        if mode == Mode::Shut || self.now_ms < self.armed.shut_until_ms {
+            return Some(Reply::Moved { epoch });
+        }
+        // Repeats too: who gets a record back in grace is decided by its token, in a renewal.
+        let grace_left = self.armed.grace_left(self.now_ms);
+        (!grace_left.is_zero()).then_some(Reply::Grace {
+            retry_after: grace_left,
+        })
+    }
+
+    /// The live record of `key`.
+    fn live(&mut self, key: &LockKey) -> Option<&mut Entry> {
+        let found = self.records.get_mut(key, self.now_ms);
+        found.filter(|entry| self.armed.is_live(entry, self.now_ms))
+    }
+
+    /// Whether somebody waits for `key`.
+    fn wanted(&self, key: &LockKey) -> bool {
+        self.queues.wants(key, self.now_ms)
+    }
+
+    fn end_of(&self, length: Duration) -> u64 {
+        self.now_ms.saturating_add(millis(length))
+    }
+}

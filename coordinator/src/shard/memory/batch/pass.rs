@@ -1,0 +1,58 @@
+//! Pass: a key that nobody holds goes to whoever waits longest.
+
+use std::time::Duration;
+
+use super::{Batch, Entry, tokens::Tokens};
+use crate::{
+    ids::Nonce,
+    name::LockKey,
+    shard::{Record, Turn, Wake},
+};
+
+impl Batch<'_> {
+    /// Grants `key` to the first who waits for it, if nobody holds it and it may be granted now; and
+    /// tells that nonce's client, unless it is the `asking` one, which is about to be answered.
+    pub(super) fn pass(&mut self, key: &LockKey, asking: Option<Nonce>) {
+        if !self.wanted(key) || self.refusal(key).is_some() || self.live(key).is_some() {
+            return;
+        }
+        let Some(first) = self.queues.first(key, self.now_ms).cloned() else {
+            return;
+        };
+        let mut tokens = Tokens::reserve(self.armed, first.tokens.into());
+        let Some(token) = tokens.next(first.tokens) else {
+            return;
+        };
+        self.queues.remove(key, first.nonce);
+        let wanted = self.wanted(key);
+        let record = Record {
+            nonce: first.nonce,
+            label: first.label,
+            token,
+            tokens: first.tokens,
+            arm: self.armed.epoch,
+            told: wanted,
+        };
+        self.write(key, record, first.ticket.claim);
+        if asking == Some(first.nonce) {
+            return;
+        }
+        let turn = Wake::Turn(Turn {
+            key: key.clone(),
+            nonce: first.nonce,
+            token,
+            tokens: first.tokens,
+            claim: first.ticket.claim,
+            sent: first.ticket.sent,
+            wanted,
+        });
+        self.wakes.push((first.nonce.client, turn));
+    }
+
+    /// Writes a record and its end, in place of whatever `key` has.
+    pub(super) fn write(&mut self, key: &LockKey, record: Record, lease: Duration) {
+        let expires_ms = self.end_of(lease);
+        self.records
+            .put(key, Entry { record, expires_ms }, self.now_ms);
+    }
+}

@@ -1,0 +1,157 @@
+//! What becomes of queues and messages when things go wrong.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+use crate::shard::{Wake, Wakes};
+
+fn queue(name: &str, sequence: u64) -> Request {
+    let mut request = acquire(name, sequence);
+    if let Op::Acquire { ticket: its, .. } = &mut request.op {
+        *its = Some(ticket());
+    }
+    request
+}
+
+fn release(name: &str, sequence: u64) -> Request {
+    let op = Op::Release {
+        nonce: nonce(sequence),
+    };
+    Request {
+        op,
+        ..acquire(name, sequence)
+    }
+}
+
+async fn listen(shard: &MemoryShard) -> Box<dyn Wakes> {
+    shard.listen(nonce(0).client).await.unwrap()
+}
+
+async fn assert_ended(mut ear: Box<dyn Wakes>) {
+    let ended = timeout(LEASE, ear.next()).await.expect("it has ended");
+    assert_no_reply(ended);
+}
+
+/// Whose turn the next message tells.
+async fn turn(ear: &mut Box<dyn Wakes>) -> Option<u64> {
+    loop {
+        match timeout(MOMENT, ear.next()).await.ok()?.unwrap() {
+            Wake::Turn(turn) => return Some(turn.nonce.sequence),
+            Wake::Wanted { .. } => {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_kept_with_the_records_or_gone() {
+    for keep_records in [false, true] {
+        let (shard, mut link) = armed().await;
+        link.call(&[acquire("key", 1), queue("key", 2)])
+            .await
+            .unwrap();
+        shard.faults().restart(keep_records);
+        let mut link = connect(&shard, Lane::Control).await;
+        link.arm(&arm(6, Grace::None)).await.unwrap();
+        link.call(&[release("key", 1)]).await.unwrap();
+        let next = keep_records.then_some(2);
+        assert_eq!(holder(&shard, "key").await, next);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_message_loses_no_turn() {
+    let (shard, mut link) = armed().await;
+    let mut ear = listen(&shard).await;
+    shard.faults().lose_wakes(true);
+    link.call(&[acquire("key", 1), queue("key", 2), queue("key", 3)])
+        .await
+        .unwrap();
+    link.call(&[release("key", 1)]).await.unwrap();
+    assert_eq!(turn(&mut ear).await, None);
+    assert_eq!(holder(&shard, "key").await, Some(2));
+    shard.faults().lose_wakes(false);
+    link.call(&[release("key", 2)]).await.unwrap();
+    assert_eq!(turn(&mut ear).await, Some(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_reads_is_dropped_and_not_kept_without_bound() {
+    let (shard, mut link) = armed().await;
+    let mut ear = listen(&shard).await;
+    link.call(&[acquire("key", 1)]).await.unwrap();
+    for _ in 0..10_000 {
+        link.call(&[queue("key", 2)]).await.unwrap();
+    }
+    let mut heard = 0;
+    while timeout(MOMENT, ear.next()).await.is_ok() {
+        heard += 1;
+    }
+    assert!((100..10_000).contains(&heard), "{heard}");
+    link.call(&[release("key", 1)]).await.unwrap();
+    assert_eq!(turn(&mut ear).await, Some(2), "it goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_listens_is_cut_off_with_everybody_else() {
+    let (shard, _link) = armed().await;
+    let ear = listen(&shard).await;
+    shard.faults().hang_up();
+    assert_ended(ear).await;
+    let ear = listen(&shard).await;
+    shard.faults().restart(true);
+    assert_ended(ear).await;
+    shard.faults().unreachable(true);
+    let refused = shard.listen(nonce(0).client).await;
+    assert!(
+        matches!(refused, Err(ShardError::Unreachable { .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_take_their_time_and_keep_their_order() {
+    let (shard, mut link) = armed().await;
+    let mut ear = listen(&shard).await;
+    shard.faults().latency(MOMENT..3 * MOMENT);
+    let names: Vec<_> = (0..20).map(|number| number.to_string()).collect();
+    for name in &names {
+        link.call(&[acquire(name, 1), queue(name, 2)])
+            .await
+            .unwrap();
+    }
+    for name in &names {
+        let wanted = Wake::Wanted {
+            key: key(name),
+            nonce: nonce(1),
+        };
+        assert_eq!(ear.next().await.unwrap(), wanted);
+    }
+    // The way there is the request's, the way back its own.
+    shard.faults().latency(MOMENT..MOMENT);
+    let before = Instant::now();
+    let heard = async {
+        ear.next().await.unwrap();
+        before.elapsed()
+    };
+    let batch = [queue("0", 2)];
+    let (elapsed, answers) = tokio::join!(heard, link.call(&batch));
+    answers.unwrap();
+    assert!(elapsed >= 2 * MOMENT, "{elapsed:?}");
+    assert!(elapsed < 3 * MOMENT, "{elapsed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_shard_tells_nobody_until_it_goes_on() {
+    let (shard, mut link) = armed().await;
+    let mut ear = listen(&shard).await;
+    link.call(&[acquire("key", 1), queue("key", 2), release("key", 1)])
+        .await
+        .unwrap();
+    shard.faults().stall();
+    assert_eq!(turn(&mut ear).await, None);
+    sleep(Duration::from_secs(1)).await;
+    shard.faults().resume();
+    assert_eq!(turn(&mut ear).await, Some(2));
+}

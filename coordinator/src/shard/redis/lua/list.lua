@@ -1,0 +1,30 @@
+#!lua flags=no-writes
+--[[
+list: which locks are held, a page of them.
+
+KEYS[1]  state   hash: arm, grace
+ARGV[1]  replid  of the life that KEYS[1] is named by
+ARGV[2]  cursor  0, or what the page before returned
+ARGV[3]  pattern of the records' names
+ARGV[4]  count   keys of the server to look at, about
+
+Returns {-1} unarmed; or {1, cursor | "0" behind the last page, locks...}: name, record, remaining_ms,
+  tickets: four a lock that is held; tickets that have ended are counted
+
+The records' names come from the server: none is among KEYS.
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local live = live_records(KEYS[1])
+if not live then return {-1} end
+local line = queueing({})
+local page = redis.call('SCAN', ARGV[2], 'MATCH', ARGV[3], 'COUNT', ARGV[4])
+local answer = {1, page[1]}
+for _, name in ipairs(page[2]) do
+  local record, remaining = live(name)
+  if record then
+    local queue, at = line.queue_of(name), #answer
+    answer[at + 1], answer[at + 2], answer[at + 3] = name, record, remaining
+    answer[at + 4] = queue and redis.call('ZCARD', queue.places) or 0
+  end
+end
+return answer

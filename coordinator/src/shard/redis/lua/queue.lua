@@ -1,0 +1,160 @@
+-- Who waits for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
+--   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with
+--   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|ends_ms"; sent has a fixed
+--                                width, so that texts compare
+-- which end with the ticket that ends last.
+--
+-- Made only where somebody waits, or is to: so many functions cost as much as a lock. `shard` has the time
+-- and the epochs: now, te, arm; the counter's name and upper end: ctr, top; and, where tickets may be
+-- written, the name of what says so, and until when: queues, marked; how long they last: keep; and how
+-- many there may be: waiters. Numbers that commands take are given as texts: printing one costs as much.
+local function queueing(shard)
+  -- `counter` is the token counter, once a pass has changed it.
+  local line = {counter = nil}
+
+  -- The name of a key's sorted set; its prefix; the rest.
+  local function places_of(key)
+    local prefix, text = string.match(key, '^(.-)({%d+}:.*)$')
+    return prefix .. 'queue:' .. text, prefix, text
+  end
+
+  -- Of `keys`, none if none of them has something where its queue would be. For one, looking at it
+  -- is as cheap.
+  function line.waited_for(keys)
+    local places, waited = {}, {}
+    if #keys > 1 then
+      for i, key in ipairs(keys) do places[i] = places_of(key) end
+      if redis.call('EXISTS', unpack(places)) == 0 then return waited end
+    end
+    for _, key in ipairs(keys) do waited[key] = true end
+    return waited
+  end
+
+  -- A key's queue; nothing where there is none, unless there `may` be, or where something else lies under
+  -- its name. After this only what is done to its tickets can fail.
+  function line.queue_of(key, may)
+    local places, prefix, text = places_of(key)
+    local kind = redis.call('TYPE', places).ok
+    if kind ~= 'zset' and not (may and kind == 'none') then return nil end
+    return {places = places, tickets = prefix .. 'tickets:' .. text, channel = prefix .. 'turn:', text = text}
+  end
+
+  -- Whether somebody waits, or did until lately: 1 or 0.
+  function line.wanted(queue)
+    return redis.call('EXISTS', queue.places)
+  end
+
+  -- Takes the ticket of `nonce` away, if it has one.
+  function line.drop(queue, nonce)
+    if redis.call('ZREM', queue.places, nonce) == 1 then redis.pcall('HDEL', queue.tickets, nonce) end
+  end
+
+  -- The ticket of `nonce`, in its parts.
+  local function ticket_of(queue, nonce)
+    local text = redis.pcall('HGET', queue.tickets, nonce)
+    if type(text) ~= 'string' then return nil end
+    local label, sent, tokens, claim, ends = string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)$')
+    return label and {label = label, sent = sent, tokens = tokens, claim = claim, ends = tonumber(ends)}
+  end
+
+  -- Drops those tickets that have ended, of some taken at random. Returns how many it dropped, and how
+  -- long until the next of the others ends.
+  local function sweep(queue)
+    local dropped, soonest = 0, math.huge
+    for _, nonce in ipairs(redis.call('ZRANDMEMBER', queue.places, '16')) do
+      local ticket = ticket_of(queue, nonce)
+      if ticket and shard.now <= ticket.ends then
+        soonest = math.min(soonest, ticket.ends - shard.now)
+      else
+        line.drop(queue, nonce)
+        dropped = dropped + 1
+      end
+    end
+    return dropped, soonest
+  end
+
+  -- Keeps the queue for as long as a ticket lasts from now.
+  local function keep(queue)
+    redis.call('PEXPIRE', queue.places, shard.keep)
+    redis.call('PEXPIRE', queue.tickets, shard.keep)
+    if shard.marked < shard.now + shard.keep then
+      shard.marked = shard.now + 2 * shard.keep
+      redis.call('SET', shard.queues, string.format('%d', shard.marked), 'PX', 2 * shard.keep)
+    end
+  end
+
+  -- Gives `nonce` a place behind all others, with `ticket`, which is "label|sent|tokens|claim_ms"; or
+  -- lets it keep its own, with the later `sent`. Returns how many are before it, and whether it is new;
+  -- or nothing, and how long until a place may be free: no time where something else lies under the name
+  -- of the tickets.
+  function line.queue_up(queue, nonce, ticket)
+    local before = redis.call('ZRANK', queue.places, nonce)
+    local known = before and ticket_of(queue, nonce)
+    if known and known.sent > string.match(ticket, '|(%d+)|') then
+      ticket = string.gsub(ticket, '|%d+|', '|' .. known.sent .. '|', 1)
+    end
+    local new = not before
+    if new then
+      before = redis.call('ZCARD', queue.places)
+      if before >= shard.waiters then
+        local dropped, soonest = sweep(queue)
+        if dropped == 0 then return nil, soonest end
+        before = before - dropped
+      end
+    end
+    local set = redis.pcall('HSET', queue.tickets, nonce, ticket .. '|' .. shard.now + shard.keep)
+    if type(set) ~= 'number' then return nil end
+    if new then
+      local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0
+      redis.call('ZADD', queue.places, last + 1, nonce)
+    end
+    keep(queue)
+    return before, new
+  end
+
+  -- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes.
+  function line.tell(queue, nonce, ...)
+    local message = table.concat({...}, '|') .. '|' .. queue.text
+    redis.call('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
+  end
+
+  -- The first ticket that has not ended, its nonce, and whether there is another: 1 or 0. Drops those
+  -- before it.
+  local function first(queue)
+    while true do
+      local nonces = redis.call('ZRANGE', queue.places, '0', '1')
+      local nonce = nonces[1]
+      if not nonce then return nil end
+      local ticket = ticket_of(queue, nonce)
+      if ticket and shard.now <= ticket.ends then return ticket, nonce, nonces[2] and 1 or 0 end
+      line.drop(queue, nonce)
+    end
+  end
+
+  -- Grants `key`, which must be free to be granted, to its first ticket, for its claim, and tells that
+  -- nonce's client, unless it is the caller's. Returns the record; or nothing, and whether somebody
+  -- waits all the same, for there are no tokens left.
+  function line.pass(queue, key, caller)
+    local ticket, nonce, told = first(queue)
+    if not ticket then return nil, false end
+    local tokens = ticket.tokens
+    local ctr = redis.call('INCRBY', shard.ctr, tokens)
+    if ctr > shard.top then
+      redis.call('DECRBY', shard.ctr, tokens)
+      return nil, true
+    end
+    line.counter = ctr
+    line.drop(queue, nonce)
+    local base = ctr - tokens
+    local record = string.format('%s|%s|1|%s|%s|%d|%s|%d', nonce, ticket.label, tokens, shard.te, base,
+      shard.arm, told)
+    redis.call('SET', key, record, 'PX', ticket.claim)
+    if nonce ~= caller then
+      line.tell(queue, nonce, 'turn', nonce, shard.te, string.format('%d', base + 1), tokens, ticket.claim,
+        ticket.sent, told)
+    end
+    return record
+  end
+
+  return line
+end

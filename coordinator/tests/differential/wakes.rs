@@ -1,0 +1,57 @@
+//! What both say by themselves, to each client, in order.
+
+use std::{pin::pin, time::Duration};
+
+use futures_util::FutureExt;
+use ringfence_coordinator::{
+    ids::ClientId,
+    shard::{Shard, Wake, Wakes, conformance::Fixture, memory::MemoryShard},
+};
+use tokio::time::timeout;
+
+use crate::{
+    pair::{Checked, Pair},
+    redis_fixture::Redis,
+    steps::CLIENTS,
+};
+
+/// How long a message may take on a busy machine.
+const DELIVERY_MAX: Duration = Duration::from_secs(20);
+
+/// One client, listening to Redis and to memory.
+pub(crate) type Ears = [Box<dyn Wakes>; 2];
+
+/// Lets every client listen to both.
+pub(crate) async fn listen(redis: &Redis, memory: &MemoryShard) -> Vec<Ears> {
+    let mut ears = Vec::new();
+    for client in 0..CLIENTS {
+        let client = ClientId(client.into());
+        let redis = redis.shard().listen(client).await.unwrap();
+        ears.push([redis, memory.listen(client).await.unwrap()]);
+    }
+    ears
+}
+
+impl Pair<'_> {
+    /// What the memory shard has said since the last time, and so has Redis, which may take its time
+    /// to deliver it. One that says more is found out by what comes next.
+    pub(crate) async fn heard(&mut self) -> Checked<Vec<Wake>> {
+        let mut heard = Vec::new();
+        for client in 0..self.ears.len() {
+            while let Some(found) = self.next_of_memory(client) {
+                let next = timeout(DELIVERY_MAX, self.ears[client][0].next()).await;
+                let expected = next.ok().map(|wake| wake.expect("it goes on"));
+                let same = expected.as_ref() == Some(&found);
+                self.check(same, &format!("client {client} is told"), &expected, &found)?;
+                heard.push(found);
+            }
+        }
+        Ok(heard)
+    }
+
+    fn next_of_memory(&mut self, client: usize) -> Option<Wake> {
+        // It is there by the time that the batch is answered.
+        let next = pin!(self.ears[client][1].next()).now_or_never();
+        next.map(|wake| wake.expect("it goes on"))
+    }
+}

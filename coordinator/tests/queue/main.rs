@@ -1,0 +1,200 @@
+//! The queue of one key against a model of it that is a `Vec`: every answer, and every message to every
+//! client, on every backend.
+#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+#[path = "../memory_fixture/mod.rs"]
+mod memory_fixture;
+mod model;
+#[path = "../redis_fixture/mod.rs"]
+mod redis_fixture;
+mod steps;
+
+use std::{
+    future::Future,
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use proptest::{
+    prop_assert_eq,
+    test_runner::{Config, TestCaseError, TestRunner},
+};
+use ringfence_coordinator::{
+    ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce},
+    limits::LEASE_MIN,
+    name::{Label, LockKey, Namespace},
+    shard::{
+        Answers, Arm, Grace, Lane, Link, Mode, Op, Reply, Request, SlotState, SlotStates, Wakes,
+        conformance::Fixture,
+    },
+};
+use ringfence_ring::SlotCount;
+use tokio::{runtime::Builder, sync::Mutex, time::timeout};
+
+use crate::{
+    memory_fixture::Memory,
+    model::Model,
+    redis_fixture::Redis,
+    steps::{CLIENTS, Step, steps},
+};
+
+/// How long a message may take on a busy machine.
+const DELIVERY_MAX: Duration = Duration::from_secs(20);
+const EPOCH: Epoch = Epoch(1);
+
+/// A shard, and a connection to it.
+struct Bench<F> {
+    fixture: F,
+    link: Box<dyn Link>,
+}
+
+impl<F: Fixture> Bench<F> {
+    async fn at(fixture: F) -> Self {
+        let open = |_| SlotState {
+            mode: Mode::Open,
+            epoch: EPOCH,
+        };
+        let arm = Arm {
+            topology: fixture.topology(),
+            incarnation: Incarnation {
+                number: 1,
+                engine: ClientId(9),
+            },
+            epoch: EPOCH,
+            token_epoch: EPOCH,
+            slots: SlotStates::new(slots(), open),
+            grace: Grace::None,
+            copy: (1, "record".into()),
+        };
+        let shard = fixture.shard();
+        let mut link = shard.connect(Lane::Work, None).await.unwrap();
+        link.arm(&arm).await.unwrap();
+        Self { fixture, link }
+    }
+
+    /// Takes all of `steps` with a key that nobody has used.
+    async fn run(&mut self, steps: &[Step]) -> Result<(), TestCaseError> {
+        static CASES: AtomicU64 = AtomicU64::new(0);
+        let case = CASES.fetch_add(1, Relaxed);
+        let counter = self
+            .ask(&key(&format!("before {case}")), &a_try())
+            .await
+            .counter;
+        let key = key(&case.to_string());
+        let mut model = Model::new(key.clone(), EPOCH, counter);
+        let mut ears = self.listen().await;
+        for step in steps {
+            match step {
+                Step::Ask(op) => {
+                    let mut answers = self.ask(&key, op).await;
+                    let found = untimed(answers.replies.remove(0));
+                    prop_assert_eq!(found, model.apply(op, answers.now.0), "{:?}", op);
+                    hear(&mut ears, &mut model).await?;
+                }
+                Step::Elapse(length) => self.fixture.elapse(*length).await,
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(&mut self, key: &LockKey, op: &Op) -> Answers {
+        let request = Request {
+            key: key.clone(),
+            map: MapVersion::UNKNOWN,
+            op: op.clone(),
+        };
+        self.link.call(&[request]).await.unwrap()
+    }
+
+    /// As every client.
+    async fn listen(&self) -> Vec<Box<dyn Wakes>> {
+        let mut ears = Vec::new();
+        for client in 0..CLIENTS {
+            let ear = self.fixture.shard().listen(ClientId(client.into())).await;
+            ears.push(ear.unwrap());
+        }
+        ears
+    }
+}
+
+/// Everybody hears what the model said. Who hears more is found out by what comes next.
+async fn hear(ears: &mut [Box<dyn Wakes>], model: &mut Model) -> Result<(), TestCaseError> {
+    for (client, wake) in model.said() {
+        let ear = &mut ears[client.0 as usize];
+        let heard = timeout(DELIVERY_MAX, ear.next()).await;
+        prop_assert_eq!(heard.ok().map(|heard| heard.unwrap()), Some(wake));
+    }
+    Ok(())
+}
+
+fn slots() -> SlotCount {
+    SlotCount::new(16).unwrap()
+}
+
+fn key(name: &str) -> LockKey {
+    LockKey::new(&Namespace::default(), name.as_bytes(), slots()).unwrap()
+}
+
+/// Takes one token, and tells the counter.
+fn a_try() -> Op {
+    Op::Acquire {
+        nonce: Nonce {
+            client: ClientId(u128::MAX),
+            sequence: 0,
+        },
+        label: Label::default(),
+        lease: LEASE_MIN,
+        tokens: 1,
+        ticket: None,
+    }
+}
+
+/// A reply without how long another's lease goes on.
+fn untimed(reply: Reply) -> Reply {
+    match reply {
+        Reply::Held {
+            label, position, ..
+        } => Reply::Held {
+            remaining: Duration::ZERO,
+            label,
+            position,
+        },
+        reply => reply,
+    }
+}
+
+/// Many short runs of steps, each with a key of its own.
+fn check<F: Fixture>(
+    fixture: impl Future<Output = F>,
+    (lengths, pauses): (Range<u64>, bool),
+    cases: u32,
+) {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let bench = Mutex::new(runtime.block_on(async { Bench::at(fixture.await).await }));
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        // A message that never comes is waited for.
+        max_shrink_time: 60_000,
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&steps(lengths, pauses), |steps| {
+        runtime.block_on(async { bench.lock().await.run(&steps).await })
+    });
+    if let Err(difference) = outcome {
+        panic!("{difference}");
+    }
+}
+
+/// On a clock that moves only when it is told to: leases, claims and tickets end in the middle.
+#[test]
+fn memory_queues_as_the_model_does() {
+    check(Memory::new(), (100..4_000, true), 4_000);
+}
+
+/// Time passes there as it will: nothing ends within a run.
+#[test]
+fn redis_queues_as_the_model_does() {
+    check(Redis::new(), (25_000..30_000, false), 300);
+}

@@ -1,0 +1,232 @@
+//! One key, and who waits for it: the simplest thing that could be right.
+
+use std::time::Duration;
+
+use ringfence_coordinator::{
+    ids::{ClientId, Epoch, Nonce, Token},
+    limits::TICKET_KEEP,
+    name::{Label, LockKey},
+    shard::{Op, Reply, Ticket, Turn, Wake},
+};
+
+/// Who has the key.
+#[derive(Clone, Debug)]
+struct Holder {
+    nonce: Nonce,
+    label: Label,
+    token: Token,
+    tokens: u32,
+    told: bool,
+    ends_ms: u64,
+}
+
+/// Who waits for it.
+#[derive(Clone, Debug)]
+struct Waiter {
+    nonce: Nonce,
+    label: Label,
+    tokens: u32,
+    ticket: Ticket,
+    ends_ms: u64,
+}
+
+/// One key at an open shard whose grace is over.
+#[derive(Debug)]
+pub(crate) struct Model {
+    key: LockKey,
+    epoch: Epoch,
+    counter: u64,
+    now_ms: u64,
+    holder: Option<Holder>,
+    line: Vec<Waiter>,
+    /// When the line ends as a whole: with the last ticket that came, be that still there or not.
+    line_ends_ms: u64,
+    /// Not heard yet.
+    said: Vec<(ClientId, Wake)>,
+}
+
+impl Model {
+    pub(crate) fn new(key: LockKey, epoch: Epoch, counter: u64) -> Self {
+        Self {
+            key,
+            epoch,
+            counter,
+            now_ms: 0,
+            holder: None,
+            line: Vec::new(),
+            line_ends_ms: 0,
+            said: Vec::new(),
+        }
+    }
+
+    /// What was said since the last time, to whom.
+    pub(crate) fn said(&mut self) -> Vec<(ClientId, Wake)> {
+        std::mem::take(&mut self.said)
+    }
+
+    /// The answer to `op`, at that time. Of how long another's lease goes on it says nothing.
+    pub(crate) fn apply(&mut self, op: &Op, now_ms: u64) -> Reply {
+        self.now_ms = now_ms;
+        if self
+            .holder
+            .as_ref()
+            .is_some_and(|holder| holder.ends_ms < now_ms)
+        {
+            self.holder = None;
+        }
+        if self.line_ends_ms < now_ms {
+            self.line.clear();
+        }
+        match op {
+            Op::Acquire { nonce, tokens, .. } => {
+                let token = self.take(*tokens);
+                self.pass(Some(*nonce));
+                self.acquire(op, token)
+            }
+            Op::Renew { nonce, lease, .. } => self.renew(*nonce, *lease),
+            Op::Release { nonce } => {
+                self.line.retain(|waiter| waiter.nonce != *nonce);
+                let held = self.holder.take_if(|holder| holder.nonce == *nonce);
+                self.pass(None);
+                Reply::Released {
+                    held: held.is_some(),
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, tokens: u32) -> Token {
+        let first = Token::new(self.epoch, self.counter + 1);
+        self.counter += u64::from(tokens);
+        first
+    }
+
+    fn end(&self, length: Duration) -> u64 {
+        self.now_ms + length.as_millis() as u64
+    }
+
+    fn pass(&mut self, asking: Option<Nonce>) {
+        if self.holder.is_some() {
+            return;
+        }
+        let ended = |waiter: &Waiter| waiter.ends_ms < self.now_ms;
+        let dead = self.line.iter().take_while(|waiter| ended(waiter)).count();
+        self.line.drain(..dead);
+        if self.line.is_empty() {
+            return;
+        }
+        let Waiter {
+            nonce,
+            label,
+            tokens,
+            ticket,
+            ..
+        } = self.line.remove(0);
+        let (token, wanted) = (self.take(tokens), !self.line.is_empty());
+        self.holder = Some(Holder {
+            nonce,
+            label,
+            token,
+            tokens,
+            told: wanted,
+            ends_ms: self.end(ticket.claim),
+        });
+        if asking != Some(nonce) {
+            let turn = Turn {
+                key: self.key.clone(),
+                nonce,
+                token,
+                tokens,
+                claim: ticket.claim,
+                sent: ticket.sent,
+                wanted,
+            };
+            self.said.push((nonce.client, Wake::Turn(turn)));
+        }
+    }
+
+    fn acquire(&mut self, op: &Op, token: Token) -> Reply {
+        let Op::Acquire {
+            nonce,
+            label,
+            lease,
+            tokens,
+            ticket,
+        } = op
+        else {
+            unreachable!("an acquire");
+        };
+        let ends_ms = self.end(*lease);
+        if let Some(holder) = self.holder.clone().filter(|holder| holder.nonce != *nonce) {
+            let position = ticket.map(|ticket| {
+                let waiter = Waiter {
+                    nonce: *nonce,
+                    label: label.clone(),
+                    tokens: *tokens,
+                    ticket,
+                    ends_ms: self.end(TICKET_KEEP),
+                };
+                self.queue(waiter, &holder)
+            });
+            return Reply::Held {
+                remaining: Duration::ZERO,
+                label: holder.label,
+                position,
+            };
+        }
+        self.line.retain(|waiter| waiter.nonce != *nonce);
+        let holder = self.holder.get_or_insert_with(|| Holder {
+            nonce: *nonce,
+            label: label.clone(),
+            token,
+            tokens: *tokens,
+            told: false,
+            ends_ms,
+        });
+        holder.ends_ms = ends_ms;
+        Reply::Granted {
+            token: holder.token,
+            tokens: holder.tokens,
+            wanted: !self.line.is_empty(),
+        }
+    }
+
+    fn queue(&mut self, mut waiter: Waiter, holder: &Holder) -> u32 {
+        let nonce = waiter.nonce;
+        self.line_ends_ms = waiter.ends_ms;
+        let known = self.line.iter_mut().find(|known| known.nonce == nonce);
+        if known.is_some() || !holder.told {
+            let wanted = Wake::Wanted {
+                key: self.key.clone(),
+                nonce: holder.nonce,
+            };
+            self.said.push((holder.nonce.client, wanted));
+        }
+        match known {
+            Some(known) => {
+                waiter.ticket.sent = waiter.ticket.sent.max(known.ticket.sent);
+                *known = waiter;
+            }
+            None => self.line.push(waiter),
+        }
+        let position = self.line.iter().position(|waiter| waiter.nonce == nonce);
+        position.expect("just queued") as u32
+    }
+
+    fn renew(&mut self, nonce: Nonce, lease: Duration) -> Reply {
+        let ends_ms = self.end(lease);
+        match &mut self.holder {
+            Some(holder) if holder.nonce == nonce => {
+                holder.ends_ms = ends_ms;
+                Reply::Renewed {
+                    reclaimed: false,
+                    wanted: !self.line.is_empty(),
+                }
+            }
+            _ => {
+                self.pass(None);
+                Reply::Lost
+            }
+        }
+    }
+}

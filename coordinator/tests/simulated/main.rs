@@ -1,0 +1,197 @@
+//! Several processes and one shard, in one simulation: its clock is paused, and moves while all wait.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tasks are a test's, and end with it"
+)]
+
+mod given_up;
+mod handoff;
+mod linger;
+mod restart;
+mod turns;
+mod wire;
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+use ringfence_coordinator::{
+    clock::TokioClock,
+    engine::{Acquire, AcquireError, Dial, Engine, Guard, Handoff, Parts, Sharing, Wait},
+    ids::{ClientId, Epoch, Life},
+    name::{Label, Namespace},
+    random::Random,
+    shard::{
+        Holder, Lane, Shard, ShardError,
+        memory::{Faults, MemoryShard},
+    },
+    topology::{
+        Blueprint, Constants, Founder, Home, ShardEntry, Topology, TopologyStore,
+        memory::MemoryTopology, shard_id,
+    },
+};
+use ringfence_ring::{ShardId, SlotCount, Weight};
+use tokio::time::{sleep, timeout};
+
+use crate::wire::{OverWire, Wire};
+
+const LEASE: Duration = Duration::from_secs(30);
+const SECOND: Duration = Duration::from_secs(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+/// Nothing takes so long here.
+const FOR_EVER: Duration = Duration::from_secs(300);
+/// What nobody but a poll could explain is longer.
+const AT_ONCE: Duration = Duration::from_millis(30);
+
+/// Processes that share a shard.
+#[derive(Debug)]
+struct Crew {
+    shard: Arc<MemoryShard>,
+    topology: Arc<Topology>,
+    store: Arc<dyn TopologyStore>,
+    clock: TokioClock,
+    processes: u128,
+}
+
+/// One process, and its way to the shard.
+struct Process {
+    engine: Engine,
+    wire: Arc<Wire>,
+}
+
+impl Deref for Process {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+#[derive(Debug)]
+struct Through(Arc<Wire>);
+
+impl Dial for Through {
+    fn dial(&self, _: &ShardId, _: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        Ok(Arc::new(OverWire(self.0.clone())))
+    }
+}
+
+impl Crew {
+    async fn new() -> Self {
+        let clock = TokioClock::starting_at(Duration::from_secs(1_800_000_000));
+        let shard = MemoryShard::new(Arc::new(clock), Arc::new(Random::seeded(1)));
+        let link = shard.connect(Lane::Control, None).await.unwrap();
+        let here = || "memory:".to_owned();
+        let topology = Topology::found(Blueprint {
+            id: 1,
+            engine: ClientId(1),
+            unix: Duration::from_secs(1_800_000_000),
+            after: Epoch::default(),
+            constants: Constants::default(),
+            slots: SlotCount::default(),
+            home: Home {
+                address: here(),
+                life: Life::new(here()),
+            },
+            founders: vec![Founder {
+                id: shard_id(0),
+                address: here(),
+                life: link.life().clone(),
+                weight: Weight::ONE,
+            }],
+        });
+        let topology = topology.unwrap();
+        Self {
+            shard,
+            store: Arc::new(MemoryTopology::new(topology.clone())),
+            topology: Arc::new(topology),
+            clock,
+            processes: 0,
+        }
+    }
+
+    /// One more process.
+    async fn process(&mut self) -> Process {
+        self.sharing(Sharing::default()).await
+    }
+
+    /// One more process, which shares what it holds so.
+    async fn sharing(&mut self, sharing: Sharing) -> Process {
+        self.processes += 1;
+        let wire = Wire::to(self.shard.clone());
+        let engine = Engine::start(Parts {
+            clock: Arc::new(self.clock),
+            random: Arc::new(Random::seeded(self.processes as u64)),
+            client: ClientId(self.processes),
+            label: Label::new(&format!("process {}", self.processes)),
+            store: self.store.clone(),
+            topology: self.topology.clone(),
+            dial: Arc::new(Through(wire.clone())),
+            sharing,
+            servers_are_new: true,
+        });
+        Process {
+            engine: engine.await,
+            wire,
+        }
+    }
+
+    fn faults(&self) -> Faults {
+        self.shard.faults()
+    }
+}
+
+fn handing_on(max: u32, length: Duration) -> Sharing {
+    Sharing {
+        handoff: Handoff { max, length },
+        ..Sharing::default()
+    }
+}
+
+fn lingering(length: Duration) -> Sharing {
+    Sharing {
+        linger: [("default".to_owned(), length)].into_iter().collect(),
+        ..Sharing::default()
+    }
+}
+
+/// How a lock called `key` is asked for.
+fn ask(key: &str, wait: Wait) -> Acquire<'_> {
+    static NAMESPACE: std::sync::LazyLock<Namespace> = std::sync::LazyLock::new(Namespace::default);
+    Acquire {
+        namespace: &NAMESPACE,
+        key: key.as_bytes(),
+        lease: None,
+        hold_for: None,
+        wait,
+        owner: None,
+        label: None,
+        observer: None,
+    }
+}
+
+async fn acquire(engine: &Engine) -> Guard {
+    acquire_as(engine, ask("key", Wait::Forever)).await
+}
+
+async fn acquire_as(engine: &Engine, ask: Acquire<'_>) -> Guard {
+    let granted = timeout(FOR_EVER, engine.acquire(ask)).await;
+    granted.expect("a turn").unwrap()
+}
+
+async fn try_acquire(engine: &Engine) -> Result<Guard, AcquireError> {
+    engine.acquire(ask("key", Wait::No)).await
+}
+
+/// A task of `engine` that waits for the key, and has its place in the queue.
+async fn waiting(engine: &Engine) -> tokio::task::JoinHandle<Guard> {
+    let engine = engine.clone();
+    let waiter = tokio::spawn(async move { acquire(&engine).await });
+    sleep(MILLISECOND).await;
+    waiter
+}
+
+/// Who has the key, by its record.
+async fn recorded(engine: &Engine) -> Option<Holder> {
+    let inspected = engine.inspect(&Namespace::default(), b"key").await;
+    inspected.unwrap().holder
+}

@@ -1,0 +1,78 @@
+//! The queue obeys grace: it may vanish, and grants nothing that waiting would not.
+
+use ringfence_coordinator::engine::AcquireError;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{AT_ONCE, Crew, LEASE, MILLISECOND, SECOND, acquire, try_acquire, waiting};
+
+#[tokio::test(start_paused = true)]
+async fn nobody_in_a_queue_is_granted_in_grace_and_all_are_after_it() {
+    for keep_records in [false, true] {
+        let mut crew = Crew::new().await;
+        let one = crew.process().await;
+        let guard = acquire(&one).await;
+        let mut waiters = Vec::new();
+        for _ in 0..3 {
+            let process = crew.process().await;
+            waiters.push(waiting(&process).await);
+        }
+        crew.faults().restart(keep_records);
+        let restarted = Instant::now();
+        sleep(SECOND).await;
+        let mut token = guard.token();
+        guard.release().await;
+        let grace = crew.topology.constants.grace();
+        while restarted.elapsed() < grace - SECOND {
+            sleep(SECOND).await;
+            assert!(!waiters.iter().any(|waiter| waiter.is_finished()));
+        }
+        while !waiters.is_empty() {
+            let some_turn = timeout(5 * SECOND, async {
+                loop {
+                    match waiters.iter().position(|waiter| waiter.is_finished()) {
+                        Some(at) => return at,
+                        None => sleep(MILLISECOND).await,
+                    }
+                }
+            });
+            let at = some_turn.await.expect("somebody's turn");
+            // A queue that vanished is made anew, by who asks first.
+            assert!(at == 0 || !keep_records, "in order");
+            let next = waiters.remove(at).await.unwrap();
+            assert!(next.token() > token, "{keep_records}");
+            token = next.token();
+            next.release().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_keeps_its_lock_and_who_waits_its_turn_through_a_restart() {
+    for keep_records in [false, true] {
+        let mut crew = Crew::new().await;
+        let (one, two) = (crew.process().await, crew.process().await);
+        let guard = acquire(&one).await;
+        let waiter = waiting(&two).await;
+        crew.faults().restart(keep_records);
+        sleep(2 * LEASE).await;
+        assert!(guard.is_held() && !waiter.is_finished());
+        guard.release().await;
+        drop(timeout(AT_ONCE, waiter).await.expect("its turn").unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_is_told_of_grace_and_who_asks_once_is_refused() {
+    let mut crew = Crew::new().await;
+    let (one, two) = (crew.process().await, crew.process().await);
+    acquire(&one).await.release().await;
+    crew.faults().restart(false);
+    let _waiter = waiting(&two).await;
+    sleep(SECOND).await;
+    let refused = try_acquire(&two).await;
+    assert!(
+        matches!(refused, Err(AcquireError::Grace { .. })),
+        "{refused:?}"
+    );
+    sleep(MILLISECOND).await;
+}

@@ -1,0 +1,161 @@
+//! One process's way to a shard: it can be cut, its messages can be late, and what goes over it is counted.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use ringfence_coordinator::{
+    ids::{ClientId, Epoch, Incarnation, Life},
+    name::LockKey,
+    shard::{
+        Answers, Arm, ArmAnswer, ConnectionId, Inspection, Lane, Link, List, LockPage, Op, Request,
+        Settle, Shard, ShardError, Wake, Wakes, memory::MemoryShard,
+    },
+};
+use tokio::{sync::watch, time::sleep};
+
+/// A way to a shard.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    shard: Arc<MemoryShard>,
+    cut: AtomicBool,
+    mute: watch::Sender<bool>,
+    late_ms: AtomicU64,
+    acquires: AtomicUsize,
+}
+
+impl Wire {
+    pub(crate) fn to(shard: Arc<MemoryShard>) -> Arc<Self> {
+        Arc::new(Self {
+            shard,
+            cut: AtomicBool::new(false),
+            mute: watch::Sender::new(false),
+            late_ms: AtomicU64::new(0),
+            acquires: AtomicUsize::new(0),
+        })
+    }
+
+    /// Nothing comes through any more, there or back: as if the process had died.
+    pub(crate) fn cut(&self) {
+        self.cut.store(true, Relaxed);
+    }
+
+    /// Whether what is asked for over it is held up from now on.
+    pub(crate) fn mute(&self, mute: bool) {
+        self.mute.send_replace(mute);
+    }
+
+    /// What the shard says by itself comes later by `length`.
+    pub(crate) fn delay_wakes(&self, length: Duration) {
+        self.late_ms.store(length.as_millis() as u64, Relaxed);
+    }
+
+    /// Requests to acquire that went over it.
+    pub(crate) fn acquires(&self) -> usize {
+        self.acquires.load(Relaxed)
+    }
+
+    async fn through(&self) {
+        if self.cut.load(Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Either kind of connection.
+#[derive(Debug)]
+struct Over<T> {
+    wire: Arc<Wire>,
+    end: T,
+}
+
+/// So that a connection can say which wire it goes over.
+#[derive(Debug)]
+pub(crate) struct OverWire(pub(crate) Arc<Wire>);
+
+#[async_trait]
+impl Shard for OverWire {
+    async fn connect(
+        &self,
+        lane: Lane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Link>, ShardError> {
+        self.0.through().await;
+        let end = self.0.shard.connect(lane, former).await?;
+        let wire = self.0.clone();
+        Ok(Box::new(Over { wire, end }))
+    }
+
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+        self.0.through().await;
+        let end = self.0.shard.listen(client).await?;
+        let wire = self.0.clone();
+        Ok(Box::new(Over { wire, end }))
+    }
+}
+
+#[async_trait]
+impl Wakes for Over<Box<dyn Wakes>> {
+    async fn next(&mut self) -> Result<Wake, ShardError> {
+        let wake = self.end.next().await?;
+        sleep(Duration::from_millis(self.wire.late_ms.load(Relaxed))).await;
+        self.wire.through().await;
+        Ok(wake)
+    }
+}
+
+#[async_trait]
+impl Link for Over<Box<dyn Link>> {
+    fn life(&self) -> &Life {
+        self.end.life()
+    }
+
+    fn connection(&self) -> ConnectionId {
+        self.end.connection()
+    }
+
+    async fn ended(&mut self) {
+        self.end.ended().await;
+    }
+
+    async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
+        let mut mute = self.wire.mute.subscribe();
+        drop(mute.wait_for(|mute| !mute).await);
+        self.wire.through().await;
+        let acquires = batch
+            .iter()
+            .filter(|request| matches!(request.op, Op::Acquire { .. }));
+        self.wire.acquires.fetch_add(acquires.count(), Relaxed);
+        self.end.call(batch).await
+    }
+
+    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
+        self.wire.through().await;
+        self.end.arm(arm).await
+    }
+
+    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
+        self.wire.through().await;
+        self.end.settle(settle).await
+    }
+
+    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
+        self.wire.through().await;
+        self.end.raise(incarnation, epoch).await
+    }
+
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
+        self.wire.through().await;
+        self.end.inspect(key).await
+    }
+
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
+        self.wire.through().await;
+        self.end.list(list).await
+    }
+}

@@ -1,0 +1,140 @@
+//! What waiting costs on Redis, and what only a server can have done to it. What holds on every backend is in the
+//! conformance suite.
+#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+mod commands;
+mod listening;
+mod queues;
+#[path = "../redis_fixture/mod.rs"]
+mod redis_fixture;
+
+use std::time::Duration;
+
+use redis::{FromRedisValue, aio::MultiplexedConnection};
+use ringfence_coordinator::{
+    clock::Instant,
+    ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce},
+    limits::{CLAIM_MAX, LEASE_MAX},
+    name::{Label, LockKey, Namespace},
+    shard::{
+        Arm, Grace, Lane, Link, Mode, Op, Reply, Request, Settle, SlotState, SlotStates, Ticket,
+        conformance::Fixture,
+    },
+};
+use ringfence_ring::SlotCount;
+
+use redis_fixture::Redis;
+
+/// The map version that every shard here is quiet at.
+const QUIET: MapVersion = MapVersion(7);
+
+/// Of one client each, so that messages tell whom they are for.
+fn nonce(sequence: u64) -> Nonce {
+    Nonce {
+        client: ClientId(u128::from(sequence)),
+        sequence,
+    }
+}
+
+fn slot_count() -> SlotCount {
+    SlotCount::new(16).unwrap()
+}
+
+fn key(name: &str) -> LockKey {
+    LockKey::new(&Namespace::default(), name.as_bytes(), slot_count()).unwrap()
+}
+
+fn request(key: &LockKey, op: Op) -> Request {
+    let (key, map) = (key.clone(), QUIET);
+    Request { key, map, op }
+}
+
+fn acquire(key: &LockKey, sequence: u64) -> Request {
+    let ticket = Ticket {
+        sent: Instant::from_nanos(sequence),
+        claim: CLAIM_MAX,
+    };
+    let op = Op::Acquire {
+        nonce: nonce(sequence),
+        label: Label::new("waiting"),
+        lease: LEASE_MAX,
+        tokens: 1,
+        ticket: Some(ticket),
+    };
+    request(key, op)
+}
+
+fn release(key: &LockKey, sequence: u64) -> Request {
+    let nonce = nonce(sequence);
+    request(key, Op::Release { nonce })
+}
+
+/// A server, a link to the quiet shard on it, and a hand inside.
+struct Desk {
+    redis: Redis,
+    link: Box<dyn Link>,
+    raw: MultiplexedConnection,
+}
+
+impl Desk {
+    async fn quiet() -> Self {
+        let redis = Redis::new().await;
+        let mut link = redis.shard().connect(Lane::Work, None).await.unwrap();
+        let (epoch, incarnation) = (Epoch(5), incarnation());
+        let mode = Mode::Open;
+        let arm = Arm {
+            topology: redis.topology(),
+            incarnation,
+            epoch,
+            token_epoch: epoch,
+            slots: SlotStates::new(slot_count(), |_| SlotState { mode, epoch }),
+            grace: Grace::None,
+            copy: (1, "record".into()),
+        };
+        link.arm(&arm).await.unwrap();
+        let settle = Settle {
+            incarnation,
+            map: QUIET,
+            slots: slot_count().iter().collect(),
+        };
+        assert!(link.settle(&settle).await.unwrap());
+        let raw = redis.raw().await;
+        Self { redis, link, raw }
+    }
+
+    async fn batch(&mut self, batch: &[Request]) -> Vec<Reply> {
+        let answers = self.link.call(batch).await.unwrap();
+        assert!(answers.quiet);
+        answers.replies
+    }
+
+    async fn one(&mut self, request: Request) -> Reply {
+        self.batch(&[request]).await.remove(0)
+    }
+
+    /// What the server answers to `words`.
+    async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query_async(&mut self.raw).await.unwrap()
+    }
+}
+
+fn incarnation() -> Incarnation {
+    Incarnation {
+        number: 1,
+        engine: ClientId(1),
+    }
+}
+
+/// A held key's answer to who has `position` tickets before its own.
+fn assert_held(reply: &Reply, expected: Option<u32>) {
+    match reply {
+        Reply::Held {
+            remaining,
+            position,
+            ..
+        } => assert_eq!((*position, *remaining > Duration::ZERO), (expected, true)),
+        other => panic!("it is held: {other:?}"),
+    }
+}

@@ -1,0 +1,155 @@
+//! One grant, and when it was believed in.
+
+use std::{iter, ops::Range};
+
+use super::nonces::Nonces;
+use crate::history::{Event, Phase, Token};
+
+/// How much the rates of two clocks may differ, in parts per thousand.
+const RHO_PERMILLE: u64 = 10;
+/// Taken off every deadline beside that.
+const MARGIN_NS: u64 = 20_000_000;
+/// What is granted to a ticket whose turn it is lasts no longer.
+pub(super) const CLAIM_MAX_MS: u64 = 3000;
+
+/// One grant, and all that became of it.
+#[derive(Debug)]
+pub struct Grant<'h> {
+    /// The answer that told its holder.
+    pub acquired: &'h Event,
+    /// When asking for it began.
+    pub asked_ns: u64,
+    /// The lock.
+    pub key: &'h str,
+    /// Which acquisition it is. Those that are handed on within a process share one.
+    pub nonce: &'h str,
+    /// What the lock was granted with.
+    pub token: Token,
+    /// Answers to renewals of its nonce while it was the last one made of it, in the order of time.
+    pub renewals: Vec<&'h Event>,
+    /// When giving it back began, and how that ended.
+    pub release: Option<(&'h Event, Option<&'h Event>)>,
+    /// When its process was killed.
+    pub killed_ns: Option<u64>,
+    /// Whether its process handed the lock on after it, so that giving it back ended no record.
+    pub handed_on: bool,
+    /// Whether it counts from a request of its nonce that may have been answered so.
+    pub(super) is_founded: bool,
+    /// How long what it counts from was granted for.
+    length_ms: u64,
+}
+
+/// When belief ends that rests on a request sent at `sent_ns`, granted for `length_ms`.
+pub(super) fn believed_until(sent_ns: u64, length_ms: u64) -> u64 {
+    let length_ns = length_ms * 1_000_000;
+    sent_ns + (length_ns - length_ns / 1000 * RHO_PERMILLE).saturating_sub(MARGIN_NS)
+}
+
+impl<'h> Grant<'h> {
+    /// That of `acquired`, asked for at `asked_ns`; if it is one.
+    pub(super) fn new(acquired: &'h Event, asked_ns: u64, nonces: &Nonces<'h>) -> Option<Self> {
+        let deed = &acquired.deed;
+        let (key, nonce) = (deed.key.as_deref()?, deed.nonce.as_deref()?);
+        let request = nonces.answered(acquired);
+        let lease_ms = deed.lease_ms.unwrap_or(0);
+        let claimed = request.map_or(deed.turn, |request| request.turn);
+        let mut grant = Self {
+            acquired,
+            asked_ns,
+            key,
+            nonce,
+            token: deed.token?,
+            renewals: Vec::new(),
+            release: None,
+            killed_ns: None,
+            handed_on: nonces.is_handed_on(acquired),
+            is_founded: true,
+            length_ms: lease_ms.min(if claimed { CLAIM_MAX_MS } else { u64::MAX }),
+        };
+        let sent = grant.sent_ns();
+        grant.is_founded = match (deed.handed, deed.turn) {
+            (true, _) => request.is_some(),
+            (false, true) if nonces.first_ask(nonce).is_some() => nonces.asked_at(nonce, sent),
+            (false, _) => {
+                let first = nonces.first_ask(nonce).unwrap_or(asked_ns);
+                (first.min(asked_ns)..=acquired.t_ns).contains(&sent)
+            }
+        };
+        Some(grant)
+    }
+
+    /// When its holder was told.
+    pub fn told_ns(&self) -> u64 {
+        self.acquired.t_ns
+    }
+
+    /// When its process knew of it, or handed it on.
+    pub fn judged_ns(&self) -> u64 {
+        self.acquired.deed.judged_ns.unwrap_or(self.told_ns())
+    }
+
+    /// When the request that it counts from had left.
+    pub fn sent_ns(&self) -> u64 {
+        self.acquired.deed.sent_ns.unwrap_or(self.asked_ns)
+    }
+
+    /// The earliest that it can have been made.
+    pub(super) fn made_since_ns(&self) -> u64 {
+        if self.acquired.deed.handed {
+            self.judged_ns()
+        } else {
+            self.sent_ns()
+        }
+    }
+
+    /// Each answer that says until when to believe, with the deadline that follows from it.
+    pub fn deadlines(&self) -> impl Iterator<Item = (&'h Event, u64)> {
+        let lease_ms = self.acquired.deed.lease_ms.unwrap_or(0);
+        let mut deadline = self.first_deadline_ns();
+        let granted = (self.acquired, deadline);
+        let renewed = self.renewals.iter().filter_map(move |event| {
+            let sent = event
+                .deed
+                .sent_ns
+                .filter(|_| event.deed.phase == Phase::Ok)?;
+            if event.t_ns < deadline {
+                deadline = deadline.max(believed_until(sent, lease_ms));
+            }
+            Some((*event, deadline))
+        });
+        iter::once(granted).chain(renewed)
+    }
+
+    /// Its deadline when it was made.
+    pub(super) fn first_deadline_ns(&self) -> u64 {
+        believed_until(self.sent_ns(), self.length_ms)
+    }
+
+    /// Its deadline in the end.
+    pub fn deadline_ns(&self) -> u64 {
+        self.deadlines().last().map_or(0, |(_, deadline)| deadline)
+    }
+
+    /// When its holder certainly believed in it. May be empty.
+    pub fn certain(&self) -> Range<u64> {
+        let released = self.release.map(|(begun, _)| begun.t_ns);
+        let ends = [released, self.killed_ns].into_iter().flatten();
+        self.told_ns()..ends.fold(self.deadline_ns(), u64::min)
+    }
+
+    /// The shard's answer to its release, if one came while it was believed in.
+    pub fn released(&self) -> Option<&'h Event> {
+        let (_, ended) = self.release.filter(|_| !self.handed_on)?;
+        ended.filter(|event| event.deed.phase == Phase::Ok && event.t_ns < self.deadline_ns())
+    }
+
+    /// When a request of it last was answered with a record in place.
+    pub fn last_sent_ns(&self) -> u64 {
+        let renewed = self
+            .renewals
+            .iter()
+            .filter(|event| event.deed.phase == Phase::Ok);
+        let sent = renewed.filter_map(|event| event.deed.sent_ns).max();
+        sent.map_or(self.sent_ns(), |sent| sent.max(self.sent_ns()))
+    }
+}

@@ -1,0 +1,160 @@
+//! Who had a place in a key's queue, and from when until when that is certain.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::grant::{CLAIM_MAX_MS, believed_until};
+use crate::history::{Event, History, Kind, Phase};
+
+/// A ticket stays in the queue for this long after a request that carried it.
+const TICKET_KEEP_MS: u64 = 3000;
+
+/// An acquisition that asked at a shard.
+#[derive(Debug)]
+pub struct Ticket<'h> {
+    /// The lock.
+    pub key: &'h str,
+    /// Which acquisition.
+    pub nonce: &'h str,
+    /// When its first request left, and what shows that.
+    pub began: (u64, &'h Event),
+    /// When its process knew of its grant, and what shows that.
+    pub granted: Option<(u64, &'h Event)>,
+    /// When it was certainly in the queue, in the order of time.
+    stays: Vec<Stay<'h>>,
+}
+
+/// A time during which a ticket certainly was in its key's queue, in one place.
+///
+/// It begins with an answer that says so. It ends with what its process knows: that it is granted, or that
+/// it gives up. Or when no request of it is known to have arrived for so long that the shard may have
+/// dropped it; or may have granted it its turn, heard nothing, and gone on after the claim. That is so if its
+/// process was stopped or killed, or its connection was in trouble, for so long; a lost wake-up is no excuse.
+/// And if its shard began another life, and the queue vanished or came back as it had been: a grace lasts no
+/// shorter than a lease, nobody is granted in it, and no answer in it tells of a place.
+///
+/// What the shard says afterwards begins another stay.
+#[derive(Debug)]
+pub struct Stay<'h> {
+    /// The answer by which it is known.
+    pub known: &'h Event,
+    /// When its end may have come.
+    pub until_ns: u64,
+}
+
+/// The tickets of each key.
+#[derive(Debug)]
+pub struct Tickets<'h> {
+    /// By key, in the order in which their first requests left.
+    pub of_key: BTreeMap<&'h str, Vec<Ticket<'h>>>,
+}
+
+/// What is recorded of one nonce.
+#[derive(Debug, Default)]
+struct Recorded<'h> {
+    first: Option<(u64, &'h Event)>,
+    queued: Vec<&'h Event>,
+    granted: Option<(u64, &'h Event)>,
+    gave_up_ns: Option<u64>,
+}
+
+impl<'h> Tickets<'h> {
+    /// Those of `history`.
+    pub fn of(history: &'h History) -> Self {
+        let mut recorded: BTreeMap<(&str, &str), Recorded<'_>> = BTreeMap::new();
+        let mut leases_ms: HashMap<&str, u64> = HashMap::new();
+        for event in &history.events {
+            let Some(key) = event.deed.key.as_deref() else {
+                continue;
+            };
+            if let Some(lease_ms) = event.deed.lease_ms {
+                let shortest_ms = leases_ms.entry(key).or_insert(lease_ms);
+                *shortest_ms = lease_ms.min(*shortest_ms);
+            }
+            if let Some(nonce) = event.deed.nonce.as_deref() {
+                recorded.entry((key, nonce)).or_default().note(event);
+            }
+        }
+        let mut of_key: BTreeMap<&str, Vec<Ticket<'_>>> = BTreeMap::new();
+        for ((key, nonce), recorded) in recorded {
+            let Some(began) = recorded.first else {
+                continue;
+            };
+            let lease_ms = leases_ms.get(key).copied().unwrap_or(u64::MAX);
+            let keep_ms = lease_ms.min(TICKET_KEEP_MS).min(CLAIM_MAX_MS);
+            of_key.entry(key).or_default().push(Ticket {
+                key,
+                nonce,
+                began,
+                granted: recorded.granted,
+                stays: recorded.stays(keep_ms),
+            });
+        }
+        let all = of_key.values_mut();
+        all.for_each(|of_key| of_key.sort_by_key(|ticket| ticket.began.0));
+        Self { of_key }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Ticket<'h>> {
+        self.of_key.values().flatten()
+    }
+
+    /// How many came while `ticket` surely had its place.
+    pub fn behind(&self, ticket: &Ticket<'_>) -> usize {
+        let of_key = &self.of_key[ticket.key];
+        let before = |t_ns| of_key.partition_point(|other| other.began.0 < t_ns);
+        let during = |stay: &Stay<'_>| before(stay.until_ns) - before(stay.known.t_ns + 1);
+        ticket.stays().map(during).sum()
+    }
+}
+
+impl<'h> Ticket<'h> {
+    /// When it was certainly in the queue, in the order of time.
+    pub fn stays(&self) -> impl Iterator<Item = &Stay<'h>> {
+        self.stays.iter()
+    }
+}
+
+impl<'h> Recorded<'h> {
+    fn note(&mut self, event: &'h Event) {
+        let deed = &event.deed;
+        match (deed.kind, deed.phase) {
+            (Kind::Ask, _) => self.left(event.t_ns, event),
+            (Kind::Queue, _) => self.queued.push(event),
+            (Kind::GiveUp, _) => self.gave_up_ns = Some(event.t_ns),
+            (Kind::Grant, Phase::Ok) if !deed.handed => {
+                self.left(deed.sent_ns.unwrap_or(event.t_ns), event);
+                self.granted.get_or_insert((event.t_ns, event));
+            }
+            _ => {}
+        }
+    }
+
+    fn left(&mut self, sent_ns: u64, event: &'h Event) {
+        if self.first.is_none_or(|(first, _)| sent_ns < first) {
+            self.first = Some((sent_ns, event));
+        }
+    }
+
+    fn stays(&self, keep_ms: u64) -> Vec<Stay<'h>> {
+        let granted = self.granted.map(|(t_ns, _)| t_ns);
+        let over = [granted, self.gave_up_ns].into_iter().flatten().min();
+        let mut stays: Vec<Stay<'h>> = Vec::new();
+        for event in &self.queued {
+            let sent_ns = event.deed.sent_ns.unwrap_or(event.t_ns);
+            let silent = believed_until(sent_ns, keep_ms);
+            let until_ns = over.map_or(silent, |over| over.min(silent));
+            if event.t_ns >= until_ns {
+                continue;
+            }
+            match stays.last_mut() {
+                Some(last) if event.t_ns < last.until_ns => last.until_ns = until_ns,
+                _ => stays.push(Stay {
+                    known: event,
+                    until_ns,
+                }),
+            }
+        }
+        stays
+    }
+}
