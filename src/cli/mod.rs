@@ -2,6 +2,7 @@
 
 mod demo;
 mod lock;
+mod locks;
 mod redact;
 mod ring;
 mod seeds;
@@ -37,6 +38,9 @@ enum Command {
     #[command(subcommand)]
     Ring(ring::Command),
     Lock(Box<lock::Args>),
+    /// The locks: who has them, and who waits for them
+    #[command(subcommand)]
+    Locks(locks::Command),
     Demo(Box<demo::Args>),
     /// Ends the process group it leads when its stdin closes: for `lock` alone
     #[command(name = lock::GUARDIAN, hide = true)]
@@ -76,15 +80,18 @@ impl Command {
             Self::Lock(args) => {
                 lock::run(args).map_err(|error| Failure::new(error.code(args), error))
             }
+            Self::Locks(command) => {
+                locks::run(command).map_err(|error| Failure::new(error.code(), error))
+            }
             Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
             Self::Guardian => Ok(lock::guardian()),
         }
     }
 
-    /// What is logged where `RUST_LOG` does not say. `lock` tells its story itself, in one line.
+    /// What is logged where `RUST_LOG` does not say. `lock` and `locks` tell their stories themselves.
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Lock(_) | Self::Guardian => "error",
+            Self::Lock(_) | Self::Locks(_) | Self::Guardian => "error",
             Self::Ring(_) | Self::Demo(_) => "warn",
         }
     }

@@ -1,0 +1,63 @@
+//! `ringfence locks`: who has what, and who waits for it.
+
+mod list;
+mod show;
+mod told;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use ringfence_client::AcquireError;
+
+use super::{FAILED, USAGE, ring::RingError};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  it is shown, be it held or free: for scripts, --json tells which
+    1  the servers, or some of them, could not be reached or not be used; what
+       the others have is shown
+    2  the command line, or what it names, cannot be used
+
+JSON:
+  A key is any bytes: \"key_hex\" has them all, two digits each, and \"key\" what
+  of them is text. Tokens are strings: many programs round numbers that great.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Show(show::Args),
+    List(list::Args),
+}
+
+/// Why nothing can be shown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LocksError {
+    #[error("{0}")]
+    Key(String),
+    #[error(transparent)]
+    Servers(#[from] RingError),
+    #[error(transparent)]
+    Shard(#[from] AcquireError),
+}
+
+impl LocksError {
+    /// What to exit with.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Key(_) => USAGE,
+            Self::Servers(error) => error.code(),
+            Self::Shard(_) => FAILED,
+        }
+    }
+}
+
+/// Looks, and prints what is there.
+pub(crate) fn run(command: &Command) -> Result<ExitCode, LocksError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(RingError::Runtime)?;
+    match command {
+        Command::Show(args) => runtime.block_on(args.run()),
+        Command::List(args) => runtime.block_on(args.run()),
+    }
+}

@@ -1,0 +1,83 @@
+//! How keys and holders are told, to people and to programs.
+
+use std::{fmt, fmt::Write as _, time::Duration};
+
+use ringfence_client::Holder;
+use serde::Serialize;
+
+use crate::cli::{ring::RingError, show};
+
+/// A key: any bytes.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Key {
+    /// What of it is text.
+    key: String,
+    /// All of it.
+    key_hex: String,
+    #[serde(skip)]
+    shown: String,
+}
+
+impl Key {
+    pub(super) fn new(key: &[u8]) -> Self {
+        let mut key_hex = String::with_capacity(2 * key.len());
+        for byte in key {
+            write!(key_hex, "{byte:02x}").expect("text grows");
+        }
+        Self {
+            key: String::from_utf8_lossy(key).into_owned(),
+            key_hex,
+            shown: key.escape_ascii().to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    /// With every byte escaped that could do harm to a terminal.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.shown)
+    }
+}
+
+/// A lock's holder.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Told {
+    pub(super) label: String,
+    nonce: String,
+    /// The first of its tokens, and the last, one of which is in use now. As text, for what takes numbers for
+    /// floating-point ones would round them.
+    pub(super) token: String,
+    pub(super) last_token: String,
+    remaining_ms: u64,
+}
+
+impl From<&Holder> for Told {
+    fn from(holder: &Holder) -> Self {
+        Self {
+            label: holder.label.to_string(),
+            nonce: holder.nonce.to_string(),
+            token: holder.token.to_string(),
+            last_token: holder.last_token().to_string(),
+            remaining_ms: u64::try_from(holder.remaining.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Told {
+    /// What is left of its lease.
+    pub(super) fn left(&self) -> String {
+        let left = Duration::from_millis(self.remaining_ms);
+        format!("{:.1} s", left.as_secs_f64())
+    }
+}
+
+/// Prints `what`, as one JSON object or for people.
+pub(super) fn print(what: &(impl Serialize + fmt::Display), json: bool) -> Result<(), RingError> {
+    let shown = if json {
+        let object = serde_json::to_string_pretty(what);
+        show(object.expect("numbers, texts and lists") + "\n")
+    } else {
+        show(what)
+    };
+    shown.map_err(RingError::Unshown)
+}
