@@ -10,6 +10,7 @@ mod command;
 mod counter;
 mod keep;
 mod lease;
+mod queue;
 mod seeds;
 mod signals;
 mod terminal;

@@ -13,7 +13,8 @@ const BEFORE_DEADLINE: u32 = 10;
 const BEFORE_DEADLINE_BOUNDS: (Duration, Duration) =
     (Duration::from_millis(10), Duration::from_secs(1));
 
-/// The command is told to end when this part of the lease is left.
+/// The command is told to end when this part of the lease is left: of the first one, which is short where the
+/// lock came by a turn, or of a whole one.
 const NEAR: u32 = 3;
 
 /// How many looks there are in a lease at what is left of it.
@@ -26,6 +27,8 @@ pub(super) struct End<'a> {
     pub(super) group: Group,
     pub(super) guard: &'a Guard,
     lease: Duration,
+    /// Until when the lock is held at first, and for how long.
+    first: (Instant, Duration),
     /// A while before the last deadline that was looked at.
     pub(super) at: Instant,
 }
@@ -36,14 +39,25 @@ impl<'a> End<'a> {
             group,
             guard,
             lease,
+            first: (guard.deadline(), guard.remaining()),
             at: Instant::default(),
+        }
+    }
+
+    /// How long the lock is held for without another renewal.
+    fn length(&self) -> Duration {
+        let (first, length) = self.first;
+        if self.guard.deadline() > first {
+            self.lease
+        } else {
+            length
         }
     }
 
     /// When to look again at what is left of the lease.
     pub(super) fn next_look(&self) -> Instant {
-        let left = self.guard.remaining().saturating_sub(self.lease / NEAR);
-        BootClock.now() + left.min(self.lease / LOOKS)
+        let left = self.guard.remaining().saturating_sub(self.length() / NEAR);
+        BootClock.now() + left.min(self.length() / LOOKS)
     }
 
     /// Whether so little of the lease is left that the command is to end by itself; or the guardian
@@ -52,17 +66,16 @@ impl<'a> End<'a> {
     /// [`Guard::danger`] would tell of the first renewal that failed: it is tried again, and a
     /// shard that restarts costs one.
     pub(super) fn is_near(&self) -> bool {
-        self.guard.remaining() <= self.lease / NEAR || BootClock.now() >= self.at
+        self.guard.remaining() <= self.length() / NEAR || BootClock.now() >= self.at
     }
 
     /// Moves the end to the present deadline.
     pub(super) fn put_off(&mut self) {
+        let deadline = self.guard.deadline();
         let (least, most) = BEFORE_DEADLINE_BOUNDS;
-        let before = (self.lease / BEFORE_DEADLINE).clamp(least, most);
-        let deadline = self.guard.deadline().as_nanos();
-        self.set(Instant::from_nanos(
-            deadline.saturating_sub(before.as_nanos() as u64),
-        ));
+        let before = (self.length() / BEFORE_DEADLINE).clamp(least, most);
+        let at = deadline.as_nanos().saturating_sub(before.as_nanos() as u64);
+        self.set(Instant::from_nanos(at));
     }
 
     /// Moves the end to `within` from now, if that is earlier.
