@@ -34,12 +34,18 @@ pub(crate) struct Row {
     pub(crate) p99_ms: Vec<f64>,
     /// Jain's index of the tasks' grants: 1 if all got the same, 1/n if one of n got all.
     pub(crate) jain: Vec<f64>,
+    /// For how long a grant was held, on average.
+    pub(crate) hold_ms: Vec<f64>,
     /// Tasks that were granted nothing.
     pub(crate) starved: Vec<f64>,
-    /// Commands the server did, a grant; those that scripts call count.
+    /// Commands the server did, a release; those that scripts call count.
     pub(crate) commands: Vec<f64>,
-    /// Messages published, a grant.
+    /// Messages published, a release.
     pub(crate) messages: Vec<f64>,
+    /// Processor time of the server's, a release.
+    pub(crate) server_us: Vec<f64>,
+    /// Processor time of all workers, a release.
+    pub(crate) client_us: Vec<f64>,
     /// Processors that were busy with neither the server nor a worker.
     pub(crate) others: Vec<f64>,
     /// Of all rounds, in nanoseconds.
@@ -76,6 +82,9 @@ struct Slice {
     seconds: f64,
     commands_per_s: f64,
     messages_per_s: f64,
+    /// Of each second, on average.
+    server_us: f64,
+    client_us: f64,
     others: f64,
 }
 
@@ -99,16 +108,19 @@ async fn slice(who: Who, setup: Setup, timing: Timing, server: &Server) -> Resul
     sleep_until(window.to).await?;
     let (after, to) = server.read(&clocks).await?;
     let between = (to.at - from.at).as_secs_f64();
+    let per_s = |time: Duration| time.as_secs_f64() * 1e6 / between;
     let mut outcomes = workers.outcomes().await?;
     let held = outcomes
         .iter_mut()
-        .flat_map(|outcome| std::mem::take(&mut outcome.intervals));
+        .flat_map(|outcome| std::mem::take(&mut outcome.tenures));
     exclusion::check(held.collect())?;
     Ok(Slice {
         outcomes,
         seconds: window.seconds(),
         commands_per_s: (after.all - before.all) / between,
         messages_per_s: (after.publish - before.publish) / between,
+        server_us: per_s(to.server - from.server),
+        client_us: per_s(to.client - from.client),
         others: from.others(&to),
     })
 }
@@ -126,9 +138,12 @@ impl Row {
             grants_per_s: Vec::new(),
             p99_ms: Vec::new(),
             jain: Vec::new(),
+            hold_ms: Vec::new(),
             starved: Vec::new(),
             commands: Vec::new(),
             messages: Vec::new(),
+            server_us: Vec::new(),
+            client_us: Vec::new(),
             others: Vec::new(),
             waits: new_waits(),
         }
@@ -144,14 +159,19 @@ impl Row {
             .iter()
             .flat_map(|outcome| outcome.grants.iter().copied())
             .collect();
-        let grants_per_s = grants.iter().sum::<u64>() as f64 / slice.seconds;
+        let all_grants = grants.iter().sum::<u64>() as f64;
+        let grants_per_s = all_grants / slice.seconds;
         self.grants_per_s.push(grants_per_s);
+        let held: u64 = slice.outcomes.iter().map(|outcome| outcome.held).sum();
+        self.hold_ms.push(held as f64 / 1e6 / all_grants);
         self.p99_ms.push(waits.value_at_quantile(0.99) as f64 / 1e6);
         self.jain.push(jain(&grants));
         self.starved
             .push(grants.iter().filter(|&&grants| grants == 0).count() as f64);
         self.commands.push(slice.commands_per_s / grants_per_s);
         self.messages.push(slice.messages_per_s / grants_per_s);
+        self.server_us.push(slice.server_us / grants_per_s);
+        self.client_us.push(slice.client_us / grants_per_s);
         self.others.push(slice.others);
         Ok(self.waits.add(waits)?)
     }

@@ -7,7 +7,7 @@ use nix::time::ClockId;
 use ringfence_benches::{Failure, Timing};
 use serde::{Deserialize, Serialize};
 
-use crate::{contenders::Who, exclusion::Interval, setup::Setup};
+use crate::{contenders::Who, exclusion::Tenure, setup::Setup};
 
 /// What a worker process is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,6 +77,8 @@ pub(crate) struct Outcome {
     pub(crate) grants: Vec<u64>,
     /// Waits in nanoseconds, and how many were as long.
     pub(crate) waits: Vec<(u64, u64)>,
+    /// For how long the grants within the window were held, all together, in nanoseconds.
+    pub(crate) held: u64,
     /// When the lock was held.
-    pub(crate) intervals: Vec<Interval>,
+    pub(crate) tenures: Vec<Tenure>,
 }

@@ -45,8 +45,11 @@ struct Line {
     wait_ms: BTreeMap<&'static str, f64>,
     jain: Spread,
     starved: Spread,
-    commands_per_grant: Spread,
-    messages_per_grant: Spread,
+    hold_ms: Spread,
+    commands_per_release: Spread,
+    messages_per_release: Spread,
+    server_us_per_release: Spread,
+    client_us_per_release: Spread,
     /// How many times its grants a second ringfence reaches.
     ringfence_is: Spread,
 }
@@ -81,7 +84,9 @@ impl Report {
         println!("{place}");
         println!("other work on the machine: {:.1} processors", self.others);
         println!("median (min … max) of the rounds; waits of all rounds, in ms");
-        println!("starved: tasks without a grant in the slice; commands, messages: a grant\n");
+        println!(
+            "starved: tasks without a grant in the slice; commands, messages, processor time: a release\n"
+        );
         self.print_rows();
         print_bounds(&self.bounds, rounds, self.others);
         Ok(write_json(json, self)?)
@@ -101,6 +106,8 @@ impl Report {
                 "starved",
                 "commands",
                 "messages",
+                "server us",
+                "client us",
                 "ringfence is",
             ];
             let here = self.rows.iter().filter(|line| line.setup == setup);
@@ -130,8 +137,11 @@ impl Line {
             wait_ms: waits.map(|(name, part)| (name, quantile(part))).into(),
             jain: spread(&row.jain),
             starved: spread(&row.starved),
-            commands_per_grant: spread(&row.commands),
-            messages_per_grant: spread(&row.messages),
+            hold_ms: spread(&row.hold_ms),
+            commands_per_release: spread(&row.commands),
+            messages_per_release: spread(&row.messages),
+            server_us_per_release: spread(&row.server_us),
+            client_us_per_release: spread(&row.client_us),
             ringfence_is: Spread::of_ratios(&ours.grants_per_s, &row.grants_per_s),
         }
     }
@@ -149,8 +159,10 @@ impl Line {
             wait("max"),
             format!("{:.2}", self.jain),
             format!("{:.0}", self.starved),
-            format!("{:.1}", self.commands_per_grant.median),
-            format!("{:.2}", self.messages_per_grant.median),
+            format!("{:.2}", self.commands_per_release.median),
+            format!("{:.3}", self.messages_per_release.median),
+            format!("{:.1}", self.server_us_per_release.median),
+            format!("{:.1}", self.client_us_per_release.median),
             format!("{ratio:.digits$} x"),
         ]
     }

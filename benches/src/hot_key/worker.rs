@@ -66,7 +66,8 @@ fn run(
             .iter_recorded()
             .map(|step| (step.value_iterated_to(), step.count_at_value()))
             .collect(),
-        intervals: exclusion.intervals(),
+        held: logs.iter().map(|log| log.held).sum(),
+        tenures: exclusion.tenures(),
     })
 }
 
@@ -78,22 +79,19 @@ async fn work(
     exclusion: Arc<Exclusion>,
     window: Window,
 ) -> Result<Log, Failure> {
-    let mut log = Log {
-        grants: 0,
-        waits: new_waits(),
-    };
+    let mut log = Log::default();
     let timer = Hold::new()?;
     let mut asked = monotonic()?;
     while asked < window.to {
-        worker.acquire().await?;
+        let token = worker.acquire().await?;
         let granted = exclusion.enter()?;
         let checked = granted < window.checked;
         timer
             .pass(if checked { hold.max(HOLD_MIN) } else { hold })
             .await?;
-        exclusion.leave(granted)?;
+        let left = exclusion.leave(granted, token)?;
         worker.release().await?;
-        log.add(window, asked, granted);
+        log.add(window, asked, granted, left);
         asked = monotonic()?;
     }
     Ok(log)
@@ -102,13 +100,26 @@ async fn work(
 /// What one task was granted within the window.
 struct Log {
     grants: u64,
+    /// For how long, all together, in nanoseconds.
+    held: u64,
     waits: Histogram<u64>,
 }
 
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            grants: 0,
+            held: 0,
+            waits: new_waits(),
+        }
+    }
+}
+
 impl Log {
-    fn add(&mut self, window: Window, asked: u64, granted: u64) {
+    fn add(&mut self, window: Window, asked: u64, granted: u64, left: u64) {
         if window.has(granted) {
             self.grants += 1;
+            self.held += left - granted;
         }
         // Leaving out a wait that the end cut would leave out the longest.
         if granted >= window.from {
@@ -135,15 +146,13 @@ mod tests {
             from: 100,
             to: 200,
         };
-        let mut log = Log {
-            grants: 0,
-            waits: new_waits(),
-        };
-        log.add(window, 10, 60);
+        let mut log = Log::default();
+        log.add(window, 10, 60, 70);
         assert_eq!((log.grants, log.waits.len()), (0, 0), "before the window");
-        log.add(window, 60, 110);
+        log.add(window, 60, 110, 117);
         assert_eq!((log.grants, log.waits.max()), (1, 50), "into the window");
-        log.add(window, 120, 900);
+        log.add(window, 120, 900, 950);
         assert_eq!((log.grants, log.waits.max()), (1, 80), "out of the window");
+        assert_eq!(log.held, 7, "of the one grant");
     }
 }

@@ -1,7 +1,4 @@
 //! Who is compared: all with the one key, each of its tasks with a worker of its own.
-//!
-//! A way of ringfence's to serve a hot key that can be switched on or off is a contender beside
-//! `Ringfence`: a name in [`Who`], and what it asks the client for in [`workers`].
 
 mod mutex;
 mod ringfence;
@@ -19,15 +16,21 @@ pub(crate) enum Who {
     Ringfence,
     /// Ringfence, under another name: what the machine does to a ratio.
     RingfenceAgain,
+    /// Ringfence, whose tasks hand nothing on to each other.
+    HandoffOff,
+    /// Ringfence, which keeps the lock for a while when nobody in the process has it.
+    Linger,
     Rslock,
     TrySubscribe,
     Mutex,
 }
 
 impl Who {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Ringfence,
         Self::RingfenceAgain,
+        Self::HandoffOff,
+        Self::Linger,
         Self::Rslock,
         Self::TrySubscribe,
         Self::Mutex,
@@ -37,6 +40,8 @@ impl Who {
         match self {
             Self::Ringfence => "ringfence",
             Self::RingfenceAgain => "ringfence-again",
+            Self::HandoffOff => "handoff-off",
+            Self::Linger => "linger",
             Self::Rslock => "rslock",
             Self::TrySubscribe => "try-subscribe",
             Self::Mutex => "mutex",
@@ -49,6 +54,8 @@ impl Who {
             Self::Ringfence | Self::RingfenceAgain => {
                 "the client: lock(key).acquire(), guard.release()"
             }
+            Self::HandoffOff => "the same with handoff(0, ..): every task asks the server",
+            Self::Linger => "the same with linger(\"default\", 50 ms)",
             Self::Rslock => "the rslock crate: manager.acquire_no_guard(key), manager.unlock(lock)",
             Self::TrySubscribe => {
                 "try, subscribe, wait for a message, try again: as Redisson's RLock"
@@ -66,8 +73,8 @@ impl Who {
 /// A task's work. The boxed futures a turn costs are the same for everybody.
 #[async_trait]
 pub(crate) trait Worker: Send {
-    /// Takes the lock, however long that takes.
-    async fn acquire(&mut self) -> Result<(), Failure>;
+    /// Takes the lock, however long that takes. Answers the fencing token, where there is one.
+    async fn acquire(&mut self) -> Result<Option<u64>, Failure>;
     /// Gives it back, and checks that it was held, where that can be known.
     async fn release(&mut self) -> Result<(), Failure>;
 }
@@ -87,8 +94,8 @@ pub(crate) async fn workers(assignment: &Assignment) -> Result<Vec<Box<dyn Worke
     } = assignment;
     let tasks = 0..setup.tasks;
     Ok(match who {
-        Who::Ringfence | Who::RingfenceAgain => {
-            let lock = ringfence::Ringfence::new(url, key).await?;
+        Who::Ringfence | Who::RingfenceAgain | Who::HandoffOff | Who::Linger => {
+            let lock = ringfence::Ringfence::new(*who, url, key).await?;
             tasks.map(|_| boxed(lock.clone())).collect()
         }
         Who::Rslock => {

@@ -26,9 +26,9 @@ impl Clone for Mutex {
 
 #[async_trait]
 impl Worker for Mutex {
-    async fn acquire(&mut self) -> Result<(), Failure> {
+    async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
         self.guard = Some(self.mutex.clone().lock_owned().await);
-        Ok(())
+        Ok(None)
     }
 
     async fn release(&mut self) -> Result<(), Failure> {

@@ -1,12 +1,15 @@
 //! Ringfence as an application uses it: token, life and map version, watchdog, all of it.
 
-use std::hint::black_box;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use ringfence_benches::{Failure, LEASE};
 use ringfence_client::{Client, Guard, ReleaseAnswer};
 
-use super::Worker;
+use super::{Who, Worker};
+
+/// How long the contender that lingers keeps a lock that nobody in its process has.
+const LINGER: Duration = Duration::from_millis(50);
 
 /// Founds the topology on the new server at `url`, so that no worker has to wait out a grace.
 pub(super) async fn found(url: &str) -> Result<(), Failure> {
@@ -22,9 +25,16 @@ pub(super) struct Ringfence {
 }
 
 impl Ringfence {
-    pub(super) async fn new(url: &str, key: &str) -> Result<Self, Failure> {
+    /// A client as it comes, or as `who` says.
+    pub(super) async fn new(who: Who, url: &str, key: &str) -> Result<Self, Failure> {
+        let client = Client::builder().redis([url]);
+        let client = match who {
+            Who::HandoffOff => client.handoff(0, Duration::ZERO),
+            Who::Linger => client.linger("default", LINGER),
+            _ => client,
+        };
         Ok(Self {
-            client: Client::builder().redis([url]).build().await?,
+            client: client.build().await?,
             key: key.to_owned(),
             guard: None,
         })
@@ -44,11 +54,11 @@ impl Clone for Ringfence {
 
 #[async_trait]
 impl Worker for Ringfence {
-    async fn acquire(&mut self) -> Result<(), Failure> {
+    async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
         let guard = self.client.lock(&self.key).lease(LEASE).acquire().await?;
-        black_box(guard.token());
+        let token = guard.token().get();
         self.guard = Some(guard);
-        Ok(())
+        Ok(Some(token))
     }
 
     async fn release(&mut self) -> Result<(), Failure> {

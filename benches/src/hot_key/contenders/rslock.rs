@@ -36,10 +36,10 @@ impl Clone for Rslock {
 
 #[async_trait]
 impl Worker for Rslock {
-    async fn acquire(&mut self) -> Result<(), Failure> {
+    async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
         let lock = self.manager.acquire_no_guard(&self.key[..], LEASE).await?;
         self.lock = Some(lock);
-        Ok(())
+        Ok(None)
     }
 
     async fn release(&mut self) -> Result<(), Failure> {

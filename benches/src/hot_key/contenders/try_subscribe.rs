@@ -158,13 +158,13 @@ impl Task {
 
 #[async_trait]
 impl Worker for Task {
-    async fn acquire(&mut self) -> Result<(), Failure> {
-        if self.try_lock().await?.is_none() {
-            return Ok(());
+    async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
+        if self.try_lock().await?.is_some() {
+            self.process.subscribe().await?;
+            self.wait().await?;
+            self.process.unsubscribe().await?;
         }
-        self.process.subscribe().await?;
-        self.wait().await?;
-        self.process.unsubscribe().await
+        Ok(None)
     }
 
     async fn release(&mut self) -> Result<(), Failure> {
