@@ -198,9 +198,10 @@ pub(crate) fn push_decimal(text: &mut Vec<u8>, number: u64) {
     text.extend_from_slice(&digits[at..]);
 }
 
-/// As [`push_decimal`], with leading zeros: texts compare as their numbers do.
-pub(crate) fn push_decimal_padded(text: &mut Vec<u8>, number: u64) {
-    text.extend_from_slice(&digits(number).0);
+/// Appends the last `width` digits of `number`, of 20 at most: such texts compare as their numbers do.
+pub(crate) fn push_digits(text: &mut Vec<u8>, number: u64, width: usize) {
+    let (digits, _) = digits(number);
+    text.extend_from_slice(&digits[digits.len() - width..]);
 }
 
 /// All digits a number may have, and where those that matter begin.

@@ -218,7 +218,8 @@ impl Calls {
         let mut call = self.call(&self.acquire, locks);
         call.arg(locks.len())
             .arg(TICKET_KEEP.as_millis() as u64)
-            .arg(WAITERS_MAX);
+            .arg(WAITERS_MAX)
+            .arg("");
         let mut head = Vec::with_capacity(64);
         for (lock, offset) in locks.iter_mut().zip(1..) {
             lock.nonce.clear();
@@ -226,7 +227,7 @@ impl Calls {
             head.clone_from(&lock.nonce);
             let rest = format!("|{}|{offset}|1", self.shard.label);
             head.extend_from_slice(rest.as_bytes());
-            call.arg(&head[..]).arg(LEASE.as_millis() as u64).arg("");
+            call.arg(&head[..]).arg(LEASE.as_millis() as u64);
         }
         call
     }

@@ -17,15 +17,18 @@ use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life},
     limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
-    name::{Label, LockKey, push_decimal, push_decimal_padded},
+    name::{LockKey, push_decimal, push_digits},
     shard::{
         Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Link, List, LockPage, Op,
-        Request, Settle, ShardError, Ticket,
+        Request, Settle, ShardError,
     },
 };
 
 /// A server that is only slow must not lose its connections over leases that are very short.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
+
+/// What ten digits can say. A claim that is cut short is told to whoever is granted it.
+const CLAIM_MS_MAX: u128 = 9_999_999_999;
 
 /// A connection to a shard on Redis.
 #[derive(Debug)]
@@ -73,11 +76,35 @@ impl RedisLink {
                 .arg(call.tokens(batch))
                 .arg(TICKET_KEEP.as_millis() as u64)
                 .arg(WAITERS_MAX);
+            self.push_tickets(&mut command, call, batch);
         }
         for (op, offset) in call.ops(batch) {
             self.push_op(&mut command, op, offset);
         }
         command
+    }
+
+    /// Appends the tickets of all operations as one argument: the server makes a text of each argument, and
+    /// looks at tickets only where somebody waits.
+    fn push_tickets(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
+        self.scratch.clear();
+        let mut any = false;
+        for (op, _) in call.ops(batch) {
+            let ticket = match op {
+                Op::Acquire { ticket, .. } => ticket.as_ref(),
+                Op::Renew { .. } | Op::Release { .. } => None,
+            };
+            any |= ticket.is_some();
+            let (sent, claim) = ticket.map_or((0, 0), |ticket| {
+                // 0 says that there is none.
+                let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
+                (ticket.sent.as_nanos(), claim_ms as u64)
+            });
+            push_digits(&mut self.scratch, sent, 20);
+            push_digits(&mut self.scratch, claim, 10);
+        }
+        let tickets = if any { &self.scratch[..] } else { b"" };
+        command.arg(tickets);
     }
 
     /// Appends one operation's arguments; `offset` is that of its first token.
@@ -89,7 +116,7 @@ impl RedisLink {
                 label,
                 lease,
                 tokens,
-                ticket,
+                ticket: _,
             } => {
                 nonce.push_text(&mut self.scratch);
                 self.scratch.push(b'|');
@@ -99,11 +126,6 @@ impl RedisLink {
                 self.scratch.push(b'|');
                 push_decimal(&mut self.scratch, u64::from(*tokens));
                 command.arg(&self.scratch[..]).arg(lease.as_millis() as u64);
-                self.scratch.clear();
-                if let Some(ticket) = ticket {
-                    push_ticket(&mut self.scratch, ticket, label, *tokens);
-                }
-                command.arg(&self.scratch[..]);
             }
             Op::Renew {
                 nonce,
@@ -146,18 +168,6 @@ impl RedisLink {
             _ => Err(unexpected(what, &Value::Array(parts))),
         }
     }
-}
-
-/// Appends `label|sent|tokens|claim_ms`. `sent` has all digits, so that texts compare as the numbers do.
-fn push_ticket(text: &mut Vec<u8>, ticket: &Ticket, label: &Label, tokens: u32) {
-    text.extend_from_slice(label.as_str().as_bytes());
-    text.push(b'|');
-    push_decimal_padded(text, ticket.sent.as_nanos());
-    text.push(b'|');
-    push_decimal(text, u64::from(tokens));
-    text.push(b'|');
-    // An expiry of 0 would be refused, by then in the middle of a batch.
-    push_decimal(text, ticket.claim.as_millis().max(1) as u64);
 }
 
 /// How long renewals wait for their answers, beside the connection's own time-out: a peer that

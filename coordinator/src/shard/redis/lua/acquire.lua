@@ -14,8 +14,10 @@ ARGV[3]  top     the counter's upper end
 ARGV[4]  tokens  of all operations together
 ARGV[5]  keep_ms a ticket lasts that long after it was last sent
 ARGV[6]  waiters tickets in one key's queue, at most
-ARGV[7].. head, lease_ms, ticket: three an operation; head is "nonce|label|offset|tokens", offset 1 and
-         then 1 + the tokens of those before; ticket is "label|sent|tokens|claim_ms", or empty
+ARGV[7]  tickets 30 digits an operation: sent 20, claim_ms 10, which is 0 where it does not queue; or empty,
+         where none does
+ARGV[8].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
+         tokens of those before
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}:
   0 granted: token (te, ctr before + offset), nobody waits
@@ -45,10 +47,19 @@ local function queues()
 end
 local waited = marks[2] and queues().waited_for({unpack(KEYS, 6)}) or {}
 
+-- The ticket of operation i: nothing if it does not queue.
+local function ticket_of(i, head)
+  local at = 30 * i
+  local sent, claim = string.sub(ARGV[7], at - 29, at - 10), tonumber(string.sub(ARGV[7], at - 9, at)) or 0
+  if claim == 0 then return nil end
+  local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
+  return {label = label, sent = sent, tokens = tokens, claim = claim}
+end
+
 -- Queues for what the nonce `holder` has, and asks it back.
 local function wait_for(queue, key, holder, label, told, nonce, ticket)
   local held = {2, redis.call('PTTL', key), label, -1}
-  queue = ticket ~= '' and (queue or queues().queue_of(key, true))
+  queue = ticket and (queue or queues().queue_of(key, true))
   if not queue then return held end
   local before, new = line.queue_up(queue, nonce, ticket)
   if not before then return new and {7, new} or held end
@@ -63,7 +74,7 @@ local function acquire(queue, key, head, lease, ticket)
   local nonce = string.match(head, '^[^|]*')
   local refused = not quiet and refusal(key, KEYS[4], now, grace, shut)
   if refused then
-    queue = refused[1] == 4 and ticket ~= '' and (queue or queues().queue_of(key, true))
+    queue = refused[1] == 4 and ticket and (queue or queues().queue_of(key, true))
     if queue then line.queue_up(queue, nonce, ticket) end
     return refused
   end
@@ -87,14 +98,14 @@ end
 
 local answers = {now, quiet and 1 or 0, tonumber(te), base, 0}
 for i = 1, #KEYS - 5 do
-  local key, at = KEYS[5 + i], 4 + 3 * i
+  local key, at = KEYS[5 + i], 6 + 2 * i
   local head, lease = ARGV[at], ARGV[at + 1]
   local queue = waited[key] and line.queue_of(key)
   if quiet and not spent and not queue
     and redis.call('SET', key, head .. suffix, 'NX', 'PX', lease) then
     answers[5 + i] = 0
   else
-    answers[5 + i] = acquire(queue, key, head, lease, ARGV[at + 2])
+    answers[5 + i] = acquire(queue, key, head, lease, ticket_of(i, head))
   end
 end
 answers[5] = line and line.counter or spent and base or ctr

@@ -83,16 +83,16 @@ local function queueing(shard)
     end
   end
 
-  -- Gives `nonce` a place behind all others, with `ticket`, which is "label|sent|tokens|claim_ms"; or
-  -- lets it keep its own, with the later `sent`. Returns how many are before it, and whether it is new;
+  -- Gives `nonce` a place behind all others, with `ticket`: label, sent, tokens, claim in ms; or lets it
+  -- keep its own, with the later `sent`. Returns how many are before it, and whether it is new;
   -- or nothing, and how long until a place may be free: no time where something else lies under the name
   -- of the tickets.
   function line.queue_up(queue, nonce, ticket)
     local before = redis.call('ZRANK', queue.places, nonce)
     local known = before and ticket_of(queue, nonce)
-    if known and known.sent > string.match(ticket, '|(%d+)|') then
-      ticket = string.gsub(ticket, '|%d+|', '|' .. known.sent .. '|', 1)
-    end
+    local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
+    local text = string.format('%s|%s|%s|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim,
+      shard.now + shard.keep)
     local new = not before
     if new then
       before = redis.call('ZCARD', queue.places)
@@ -102,7 +102,7 @@ local function queueing(shard)
         before = before - dropped
       end
     end
-    local set = redis.pcall('HSET', queue.tickets, nonce, ticket .. '|' .. shard.now + shard.keep)
+    local set = redis.pcall('HSET', queue.tickets, nonce, text)
     if type(set) ~= 'number' then return nil end
     if new then
       local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0

@@ -46,10 +46,10 @@ local answers, doomed, gone, changed = {now}, {}, {}, {}
 for i = 1, #KEYS - 5 do
   local record, nonce, key = found[3 + i], ARGV[3 + i], KEYS[5 + i]
   local queue = waited[key] and line.queue_of(key)
-  if changed[key] then record = redis.pcall('GET', key) end
+  if line and changed[key] then record = redis.call('MGET', key)[1] end
   if queue then
     answers[1 + i], changed[key] = release(queue, key, record, nonce), true
-  elseif type(record) == 'string' and string.sub(record, 1, #nonce + 1) == nonce .. '|' and not gone[key] then
+  elseif record and string.sub(record, 1, #nonce + 1) == nonce .. '|' and not gone[key] then
     doomed[#doomed + 1], gone[key], answers[1 + i] = key, true, 1
   else
     answers[1 + i] = 0
