@@ -5,10 +5,10 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{
-            AtomicBool, AtomicU64, AtomicUsize,
-            Ordering::{Acquire as Load, Relaxed, Release as Store},
+            AtomicBool,
+            Ordering::{Acquire as Load, Release as Store},
         },
     },
     time::Duration,
@@ -34,23 +34,37 @@ const ORDERS: usize = 300;
 
 /// What the lock protects.
 #[derive(Default)]
-struct Resource {
-    inside: AtomicUsize,
-    token: AtomicU64,
+struct Resource(Mutex<Use>);
+
+#[derive(Default)]
+struct Use {
+    by: usize,
+    token: u64,
+    owner: Option<usize>,
 }
 
 impl Resource {
-    fn use_under(&self, guard: &Guard) {
-        assert_eq!(self.inside.fetch_add(1, Relaxed), 0, "two holders");
-        let before = self.token.swap(guard.token().get(), Relaxed);
-        assert!(before < guard.token().get(), "a token not greater");
+    /// By nobody else at the same time but the same `owner`, who enters by the same token.
+    fn use_under(&self, guard: &Guard, owner: Option<usize>) {
+        {
+            let mut used = self.0.lock().unwrap();
+            let token = guard.token().get();
+            let enters = owner.is_some() && used.owner == owner && used.token == token;
+            assert!(used.by == 0 || enters, "two holders");
+            assert!(used.token < token || enters, "a token not greater");
+            (used.token, used.owner) = (token, owner);
+            used.by += 1;
+        }
         thread::yield_now();
         assert!(guard.is_held(), "lost");
-        assert_eq!(self.inside.fetch_sub(1, Relaxed), 1, "two holders");
+        self.0.lock().unwrap().by -= 1;
     }
 }
 
-type Does = fn(&Task, &Owner);
+/// Two owners a process.
+type Owners = [Owner; 2];
+
+type Does = fn(&Task, &Owners);
 
 /// A task of a process.
 #[derive(Clone)]
@@ -83,7 +97,7 @@ impl Task {
         let namespace = namespace();
         let ask = self.ask(Wait::Forever, None, &namespace);
         let guard = block_on(self.engine.acquire(ask)).unwrap();
-        self.resource.use_under(&guard);
+        self.resource.use_under(&guard, None);
         if thread_rng().gen_bool(0.5) {
             let _ = block_on(guard.release());
         }
@@ -97,7 +111,7 @@ impl Task {
             let mut asking = Box::pin(self.engine.acquire(ask));
             for _ in 0..thread_rng().gen_range(0..40) {
                 if let Some(guard) = poll_once(asking.as_mut()) {
-                    self.resource.use_under(&guard.unwrap());
+                    self.resource.use_under(&guard.unwrap(), None);
                     break;
                 }
                 thread::yield_now();
@@ -109,17 +123,19 @@ impl Task {
     fn asks_once(&self) {
         let namespace = namespace();
         match block_on(self.engine.acquire(self.ask(Wait::No, None, &namespace))) {
-            Ok(guard) => self.resource.use_under(&guard),
+            Ok(guard) => self.resource.use_under(&guard, None),
             Err(error) => assert!(matches!(error, AcquireError::Held { .. }), "{error}"),
         }
     }
 
-    /// Two of one owner, who may be in at the same time.
-    fn enters(&self, owner: &Owner) {
+    /// Enters what its owner has, or waits for a turn of its own. And again.
+    fn enters(&self, owners: &Owners, which: usize) {
         let namespace = namespace();
-        let ask = self.ask(Wait::Forever, Some(owner), &namespace);
-        let guard = block_on(self.engine.acquire(ask)).unwrap();
-        assert!(guard.is_held());
+        for _ in 0..2 {
+            let ask = self.ask(Wait::Forever, Some(&owners[which]), &namespace);
+            let guard = block_on(self.engine.acquire(ask)).unwrap();
+            self.resource.use_under(&guard, Some(which));
+        }
     }
 }
 
@@ -155,10 +171,10 @@ fn run(sharing: &Sharing, hears: f64, tasks: [&[Does]; 2]) {
             engine: engine.clone(),
             resource: resource.clone(),
         };
-        let owner = Owner::new();
+        let owners = Owners::default();
         for does in tasks.iter().copied() {
-            let (task, owner) = (task.clone(), owner.clone());
-            running.push(thread::spawn(move || does(&task, &owner)));
+            let (task, owners) = (task.clone(), owners.clone());
+            running.push(thread::spawn(move || does(&task, &owners)));
         }
         serving.push(serve(&done, None, move || work.step()));
         let clock = (hears < 1.0).then(|| world.clock.clone());
@@ -211,7 +227,8 @@ fn serve(
 const WAITS: Does = |task, _| task.waits();
 const GOES_AWAY: Does = |task, _| task.goes_away();
 const ASKS_ONCE: Does = |task, _| task.asks_once();
-const ENTERS: Does = |task, owner| task.enters(owner);
+const ENTERS: Does = |task, owners| task.enters(owners, 0);
+const ENTERS_FOR_ANOTHER: Does = |task, owners| task.enters(owners, 1);
 
 fn explored(sharing: Sharing, hears: f64, tasks: [&'static [Does]; 2]) {
     explore(RandomScheduler::new(ORDERS), move || {
@@ -247,8 +264,12 @@ fn whoever_asks_once_is_answered() {
 }
 
 #[test]
-fn an_owner_enters_with_whoever_it_has_in_the_line() {
-    explored(sharing(4, None), 1.0, [&[ENTERS, ENTERS, ENTERS], &[WAITS]]);
+fn an_owner_enters_what_it_has_and_nothing_else() {
+    explored(
+        sharing(4, None),
+        1.0,
+        [&[ENTERS, ENTERS, ENTERS_FOR_ANOTHER], &[WAITS]],
+    );
 }
 
 #[test]
