@@ -153,6 +153,8 @@ macro_rules! shard_conformance {
             past_the_bound_nobody_new_queues_until_tickets_end,
             a_try_leaves_nothing_behind,
             a_key_handed_back_and_asked_for_in_one_batch_goes_to_who_waited,
+            a_key_passed_on_is_given_back_in_the_same_batch,
+            a_queue_lasts_for_as_long_as_somebody_asks_again,
             queues_of_keys_with_hostile_bytes_do_not_touch_each_other,
             a_release_grants_to_the_first_ticket_and_tells_its_client_once,
             a_turn_echoes_the_latest_sent,

@@ -16,6 +16,7 @@ use crate::{
 
 /// Most of what a ticket lasts: enough for one that came before, and one that comes after, to differ.
 const MOST_OF_A_TICKET: Duration = TICKET_KEEP.saturating_sub(Duration::from_secs(1));
+const HALF_A_SECOND: Duration = Duration::from_millis(500);
 /// What is left of it, and some more.
 const THE_REST: Duration = Duration::from_millis(1200);
 
@@ -112,6 +113,28 @@ pub async fn an_ended_ticket_is_skipped(fixture: &dyn Fixture) {
         let next = nonce();
         let token = desk.granted(key, next, LONG).await;
         assert!(!desk.is_wanted(key, (next, token)).await, "nobody is left");
+    }
+}
+
+/// However long it is: whoever asks again stays.
+pub async fn a_queue_lasts_for_as_long_as_somebody_asks_again(fixture: &dyn Fixture) {
+    let mut desks = Vec::new();
+    for mut desk in Desk::both_ways(fixture).await {
+        let waiter = nonce();
+        let (key, (holder, _)) = desk.with_queue("key", LONG, &[waiter]).await;
+        desks.push((desk, key, holder, waiter));
+    }
+    for _ in 0..2 {
+        fixture.elapse(MOST_OF_A_TICKET).await;
+        for (desk, key, _, waiter) in &mut desks {
+            assert_eq!(desk.queues(key, *waiter).await, 0);
+        }
+    }
+    // Twice as long as a ticket lasts, and not yet at the end of this one.
+    fixture.elapse(TICKET_KEEP - HALF_A_SECOND).await;
+    for (desk, key, holder, waiter) in &mut desks {
+        desk.release(key, *holder).await;
+        assert_eq!(desk.holder(key).await, Some(*waiter));
     }
 }
 
@@ -251,6 +274,19 @@ pub async fn a_key_handed_back_and_asked_for_in_one_batch_goes_to_who_waited(
         let replies = desk.batch(&batch).await.replies;
         let words: Vec<_> = replies.iter().map(word).collect();
         assert_eq!(words, ["gone", "released", "granted"]);
+    }
+}
+
+/// What one release of a batch passes on, another may give back.
+pub async fn a_key_passed_on_is_given_back_in_the_same_batch(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let waiter = nonce();
+        let (key, (holder, _)) = desk.with_queue("key", LONG, &[waiter]).await;
+        let batch = [holder, waiter].map(|nonce| desk.request(&key, Op::Release { nonce }));
+        let replies = desk.batch(&batch).await.replies;
+        let words: Vec<_> = replies.iter().map(word).collect();
+        assert_eq!(words, ["released", "released"]);
+        assert_eq!(desk.holder(&key).await, None);
     }
 }
 
