@@ -6,7 +6,6 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use futures_util::FutureExt;
@@ -15,7 +14,7 @@ use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use super::{
-    Answered, Surroundings,
+    Answered, RECONNECT, Surroundings,
     queue::{Batch, PANICKED, Queue},
 };
 use crate::{
@@ -24,9 +23,6 @@ use crate::{
     limits::COUNTER_RAISE,
     shard::{Answers, ConnectionId, Lane, Link, Shard, ShardError},
 };
-
-/// First and longest pause between attempts to connect.
-const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// What the lanes of a shard found it to need. Whoever tends shards waits for it.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ mod lane;
 mod queue;
 mod wake;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use ringfence_ring::ShardId;
 use tokio::sync::oneshot;
@@ -27,6 +27,9 @@ use crate::{
 };
 pub use lane::Needs;
 use queue::Queue;
+
+/// First and longest pause between attempts to connect, or to listen.
+const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// An operation's answer, and when the batch that was answered had been sent.
 #[derive(Clone, Debug)]

@@ -1,19 +1,16 @@
 //! The connection on which a shard speaks by itself.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use ringfence_ring::ShardId;
 use tracing::debug;
 
-use super::{Surroundings, Woken};
+use super::{RECONNECT, Surroundings, Woken};
 use crate::{
     backoff::Backoff,
     ids::ClientId,
     shard::{Shard, ShardError},
 };
-
-/// First and longest pause between attempts to listen.
-const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Starts the task that listens to `shard`, for as long as the engine runs. What it misses, those who
 /// wait find by asking again.

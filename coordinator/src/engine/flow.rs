@@ -94,10 +94,6 @@ impl Flow {
         };
     }
 
-    pub(super) fn refusal(&self) -> Option<AcquireError> {
-        self.refusal.clone()
-    }
-
     /// Whether something may yet come to the shard that makes a record there.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.asking.is_in_doubt() || self.renewing.is_in_doubt()

@@ -18,11 +18,7 @@ use crate::{
 #[tokio::test(start_paused = true)]
 async fn who_gives_up_is_passed_over_at_once() {
     let mut crew = Crew::new().await;
-    let (one, two, three) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, two, three] = crew.processes().await;
     let guard = acquire(&one).await;
     let gives_up = waiting(&two).await;
     let waiter = waiting(&three).await;
@@ -36,7 +32,7 @@ async fn who_gives_up_is_passed_over_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_ends_leaves_no_place_in_the_queue() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     let gave_up = two.acquire(ask("key", Wait::For(SECOND))).await;
     let Err(AcquireError::TimedOut { because, .. }) = gave_up else {
@@ -53,11 +49,7 @@ async fn a_wait_that_ends_leaves_no_place_in_the_queue() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_of_who_gave_up_is_not_taken_by_who_waits_now() {
     let mut crew = Crew::new().await;
-    let (one, two, three) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, two, three] = crew.processes().await;
     let guard = acquire(&one).await;
     let gives_up = waiting(&two).await;
     two.wire.delay_wakes(SECOND / 2);
@@ -76,11 +68,7 @@ async fn a_turn_of_who_gave_up_is_not_taken_by_who_waits_now() {
 #[tokio::test(start_paused = true)]
 async fn a_process_keeps_its_place_when_its_first_waiter_leaves() {
     let mut crew = Crew::new().await;
-    let (one, two, three) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, two, three] = crew.processes().await;
     let guard = acquire(&one).await;
     let leaves = waiting(&two).await;
     let mut behind = waiting(&three).await;
@@ -97,7 +85,7 @@ async fn a_process_keeps_its_place_when_its_first_waiter_leaves() {
 #[tokio::test(start_paused = true)]
 async fn who_asks_once_is_refused_and_leaves_no_place() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     for _ in 0..3 {
         let refused = try_acquire(&two).await;
@@ -116,11 +104,7 @@ async fn who_asks_once_is_refused_and_leaves_no_place() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_behind_one_that_asked_once_queues_at_once() {
     let mut crew = Crew::new().await;
-    let (one, two, three) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, two, three] = crew.processes().await;
     crew.faults().latency(5 * MILLISECOND..6 * MILLISECOND);
     let guard = acquire(&one).await;
     let engine = two.engine.clone();

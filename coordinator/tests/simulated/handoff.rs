@@ -63,7 +63,7 @@ async fn a_lock_goes_from_task_to_task_without_the_shard_and_each_has_a_token() 
 #[tokio::test(start_paused = true)]
 async fn a_lock_handed_on_is_renewed_as_any_other() {
     let mut crew = Crew::new().await;
-    let (process, other) = (crew.process().await, crew.process().await);
+    let [process, other] = crew.processes().await;
     let _busy = busy(&process, 3, SECOND);
     sleep(5 * LEASE).await;
     try_acquire(&other).await.unwrap_err();
@@ -106,7 +106,7 @@ async fn another_process_waits_for_as_long_as_hand_offs_may_go_on_at_most() {
 #[tokio::test(start_paused = true)]
 async fn a_holder_that_was_not_told_hears_of_a_waiter_all_the_same() {
     let mut crew = Crew::new().await;
-    let (process, other) = (crew.process().await, crew.process().await);
+    let [process, other] = crew.processes().await;
     // Its tokens last for longer than the test.
     let _busy = busy(&process, 8, SECOND);
     sleep(5 * SECOND).await;
@@ -220,7 +220,7 @@ async fn who_wants_it_on_other_terms_gets_a_record_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_waits_enters_when_its_other_task_is_granted() {
     let mut crew = Crew::new().await;
-    let (process, other) = (crew.process().await, crew.process().await);
+    let [process, other] = crew.processes().await;
     let held = acquire(&other).await;
     let owner = Owner::new();
     let owned = || {

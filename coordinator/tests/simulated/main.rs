@@ -114,6 +114,16 @@ impl Crew {
         self.sharing(Sharing::default()).await
     }
 
+    /// More processes.
+    async fn processes<const N: usize>(&mut self) -> [Process; N] {
+        let mut processes = Vec::with_capacity(N);
+        for _ in 0..N {
+            processes.push(self.process().await);
+        }
+        let processes = processes.try_into().ok();
+        processes.expect("as many as were asked for")
+    }
+
     /// One more process, which shares what it holds so.
     async fn sharing(&mut self, sharing: Sharing) -> Process {
         self.processes += 1;

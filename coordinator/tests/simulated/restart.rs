@@ -50,7 +50,7 @@ async fn nobody_in_a_queue_is_granted_in_grace_and_all_are_after_it() {
 async fn a_holder_keeps_its_lock_and_who_waits_its_turn_through_a_restart() {
     for keep_records in [false, true] {
         let mut crew = Crew::new().await;
-        let (one, two) = (crew.process().await, crew.process().await);
+        let [one, two] = crew.processes().await;
         let guard = acquire(&one).await;
         let waiter = waiting(&two).await;
         crew.faults().restart(keep_records);
@@ -64,7 +64,7 @@ async fn a_holder_keeps_its_lock_and_who_waits_its_turn_through_a_restart() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_is_told_of_grace_and_who_asks_once_is_refused() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     acquire(&one).await.release().await;
     crew.faults().restart(false);
     let _waiter = waiting(&two).await;

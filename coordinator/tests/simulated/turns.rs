@@ -11,7 +11,7 @@ use crate::{AT_ONCE, Crew, LEASE, SECOND, acquire, recorded, try_acquire, waitin
 #[tokio::test(start_paused = true)]
 async fn a_release_grants_to_whoever_waits_in_another_process_at_once() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     let waiter = waiting(&two).await;
     sleep(10 * SECOND).await;
@@ -25,7 +25,7 @@ async fn a_release_grants_to_whoever_waits_in_another_process_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_lasts_for_its_claim_and_is_renewed_to_a_full_lease_at_once() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     let waiter = waiting(&two).await;
     guard.release().await;
@@ -40,7 +40,7 @@ async fn a_turn_lasts_for_its_claim_and_is_renewed_to_a_full_lease_at_once() {
 #[tokio::test(start_paused = true)]
 async fn whoever_has_just_been_granted_its_turn_is_not_in_danger() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     let waiter = waiting(&two).await;
     guard.release().await;
@@ -54,7 +54,7 @@ async fn whoever_has_just_been_granted_its_turn_is_not_in_danger() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_cannot_be_renewed_lasts_for_its_claim_from_when_it_was_asked_for() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     let asked = Instant::now();
     let waiter = waiting(&two).await;
@@ -78,7 +78,7 @@ async fn a_turn_that_cannot_be_renewed_lasts_for_its_claim_from_when_it_was_aske
 #[tokio::test(start_paused = true)]
 async fn what_is_answered_late_extends_a_turn_from_when_it_was_asked_for() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     let waiter = waiting(&two).await;
     two.wire.mute(true);
@@ -116,11 +116,7 @@ async fn processes_are_served_in_the_order_they_came() {
 #[tokio::test(start_paused = true)]
 async fn nobody_who_comes_later_gets_a_free_lock_before_who_waits() {
     let mut crew = Crew::new().await;
-    let (one, two, late) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, two, late] = crew.processes().await;
     let guard = acquire(&one).await;
     let mut waiter = waiting(&two).await;
     // It cannot be told, nor ask: what the release grants to it is its own all the same.
@@ -139,11 +135,7 @@ async fn nobody_who_comes_later_gets_a_free_lock_before_who_waits() {
 #[tokio::test(start_paused = true)]
 async fn nobody_who_comes_later_gets_a_lock_that_ran_out_before_who_waits() {
     let mut crew = Crew::new().await;
-    let (dead, two, late) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [dead, two, late] = crew.processes().await;
     let _guard = acquire(&dead).await;
     dead.wire.cut();
     let waiter = waiting(&two).await;
@@ -158,7 +150,7 @@ async fn nobody_who_comes_later_gets_a_lock_that_ran_out_before_who_waits() {
 async fn who_misses_its_turn_finds_it_within_a_second() {
     let mut crew = Crew::new().await;
     crew.faults().lose_wakes(true);
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     for _ in 0..20 {
         let guard = acquire(&one).await;
         let waiter = waiting(&two).await;
@@ -180,11 +172,7 @@ async fn who_misses_its_turn_finds_it_within_a_second() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_comes_after_its_claim_is_no_grant() {
     let mut crew = Crew::new().await;
-    let (one, two, three) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, two, three] = crew.processes().await;
     let guard = acquire(&one).await;
     let mut sleeper = waiting(&two).await;
     let third = waiting(&three).await;
@@ -205,7 +193,7 @@ async fn a_turn_that_comes_after_its_claim_is_no_grant() {
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_is_heard_of_after_it_was_found_is_not_granted_twice() {
     let mut crew = Crew::new().await;
-    let (one, two) = (crew.process().await, crew.process().await);
+    let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
     let (waiter, mut behind) = (waiting(&two).await, waiting(&two).await);
     let late = RECHECK_MAX + SECOND;
@@ -225,11 +213,7 @@ async fn a_turn_that_is_heard_of_after_it_was_found_is_not_granted_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_died_in_the_queue_is_passed_over() {
     let mut crew = Crew::new().await;
-    let (one, dead, three) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, dead, three] = crew.processes().await;
     let guard = acquire(&one).await;
     let _doomed = waiting(&dead).await;
     let waiter = waiting(&three).await;
@@ -242,11 +226,7 @@ async fn a_process_that_died_in_the_queue_is_passed_over() {
 #[tokio::test(start_paused = true)]
 async fn a_process_that_died_first_in_the_queue_costs_its_claim_at_most() {
     let mut crew = Crew::new().await;
-    let (one, dead, three) = (
-        crew.process().await,
-        crew.process().await,
-        crew.process().await,
-    );
+    let [one, dead, three] = crew.processes().await;
     let guard = acquire(&one).await;
     let _doomed = waiting(&dead).await;
     let waiter = waiting(&three).await;

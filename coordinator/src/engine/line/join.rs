@@ -65,7 +65,11 @@ impl Lines {
             });
         }
         // Those who wait were refused, and come first.
-        if once && let Some(refusal) = line.asking().and_then(|hold| hold.flow.lock().refusal()) {
+        if once
+            && let Some(refusal) = line
+                .asking()
+                .and_then(|hold| hold.flow.lock().refusal.clone())
+        {
             return Err(refusal);
         }
         let observer = observer.filter(|_| !once);
@@ -119,7 +123,7 @@ impl Lines {
         let line = table.get(key)?;
         match line.held() {
             Some(hold) => Some(held_by(hold, self.around.clock.now())),
-            None => line.asking()?.flow.lock().refusal(),
+            None => line.asking()?.flow.lock().refusal.clone(),
         }
     }
 }
