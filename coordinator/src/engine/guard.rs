@@ -61,13 +61,20 @@ impl Guard {
         }
     }
 
+    /// How long the lock is held for without another renewal: the lease; or, until the first renewal, what was
+    /// left of a turn when it came, which is shorter. Ask for it before [`remaining`](Self::remaining): a renewal
+    /// between the two then shows in what is left.
+    pub fn length(&self) -> Duration {
+        self.grant.hold.length()
+    }
+
     /// Whether the lock is held now.
     pub fn is_held(&self) -> bool {
         self.grant.hold.is_held(self.engine.now())
     }
 
-    /// Waits until the lock is in danger: a renewal failed, or less than a third is left, of the lease or, until
-    /// its first renewal, of what a turn granted. At once if it is, or is lost already.
+    /// Waits until the lock is in danger: a renewal failed, or less than a third of its
+    /// [`length`](Self::length) is left. At once if it is, or is lost already.
     ///
     /// # Cancel safety
     ///
@@ -80,12 +87,12 @@ impl Guard {
             if self.grant.hold.has_failed_renewal() {
                 return Danger::RenewalFailed;
             }
+            let third = self.length() / 3;
             let left = self.remaining();
-            let below = self.grant.hold.danger_below();
-            if left <= below {
+            if left <= third {
                 return Danger::NearDeadline;
             }
-            let near = self.engine.now() + (left - below);
+            let near = self.engine.now() + (left - third);
             tokio::select! {
                 biased;
                 () = changed => {}

@@ -71,8 +71,8 @@ pub(super) struct Hold {
     idle_until: AtomicU64,
     phase: AtomicU8,
     renewal_failed: AtomicBool,
-    /// Granted by a turn, and not renewed yet.
-    claimed: AtomicBool,
+    /// What was left, when it came, of the turn that granted it; 0 once it is renewed, or without a turn.
+    claim: AtomicU64,
     pub(super) flow: Mutex<Flow>,
     pub(super) changed: Notify,
 }
@@ -113,7 +113,7 @@ impl Hold {
             idle_until: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Asked as u8),
             renewal_failed: AtomicBool::new(false),
-            claimed: AtomicBool::new(false),
+            claim: AtomicU64::new(0),
             flow: Mutex::default(),
             changed: Notify::new(),
         })
@@ -135,11 +135,12 @@ impl Hold {
         }
         self.token.store(token.get(), Relaxed);
         self.sent.store(sent.as_nanos(), Relaxed);
-        self.claimed.store(claim.is_some(), Relaxed);
         let lease = claim.unwrap_or_else(|| self.lease_to_ask());
-        self.deadline
-            .store(self.deadline_of(sent, lease).as_nanos(), Relaxed);
-        let useful = now < self.deadline();
+        let deadline = self.deadline_of(sent, lease);
+        self.deadline.store(deadline.as_nanos(), Relaxed);
+        let left = claim.map_or(0, |_| deadline.since(now).as_nanos() as u64);
+        self.claim.store(left, Relaxed);
+        let useful = now < deadline;
         if useful {
             self.phase.store(Phase::Held as u8, Release);
         }
@@ -158,7 +159,8 @@ impl Hold {
             Relaxed,
         );
         self.renewal_failed.store(false, Relaxed);
-        self.claimed.store(false, Relaxed);
+        // Behind the deadline: whoever finds a whole lease finds the deadline that it is for.
+        self.claim.store(0, Release);
         self.changed.notify_waiters();
         true
     }
@@ -206,16 +208,15 @@ impl Hold {
     }
 
     pub(super) fn is_claimed(&self) -> bool {
-        self.claimed.load(Relaxed)
+        self.claim.load(Relaxed) > 0
     }
 
-    /// It is in danger once no more than this is left: a third of the lease, or of what a turn granted.
-    pub(super) fn danger_below(&self) -> Duration {
-        if self.is_claimed() {
-            let sent = Instant::from_nanos(self.sent.load(Relaxed));
-            return self.deadline().since(sent) / 3;
+    /// How long it is held for without another renewal: the lease, or what was left of a turn when it came.
+    pub(super) fn length(&self) -> Duration {
+        match self.claim.load(Acquire) {
+            0 => self.terms.lease,
+            claim => Duration::from_nanos(claim),
         }
-        self.terms.lease / 3
     }
 
     pub(super) fn has_failed_renewal(&self) -> bool {

@@ -13,8 +13,7 @@ const BEFORE_DEADLINE: u32 = 10;
 const BEFORE_DEADLINE_BOUNDS: (Duration, Duration) =
     (Duration::from_millis(10), Duration::from_secs(1));
 
-/// The command is told to end when this part of the lease is left: of the first one, which is short where the
-/// lock came by a turn, or of a whole one.
+/// The command is told to end when this part of the lease, or of the turn it came by, is left.
 const NEAR: u32 = 3;
 
 /// How many looks there are in a lease at what is left of it.
@@ -26,38 +25,24 @@ const LOOKS: u32 = 8;
 pub(super) struct End<'a> {
     pub(super) group: Group,
     pub(super) guard: &'a Guard,
-    lease: Duration,
-    /// Until when the lock is held at first, and for how long.
-    first: (Instant, Duration),
     /// A while before the last deadline that was looked at.
     pub(super) at: Instant,
 }
 
 impl<'a> End<'a> {
-    pub(super) fn new(group: Group, guard: &'a Guard, lease: Duration) -> Self {
+    pub(super) fn new(group: Group, guard: &'a Guard) -> Self {
         Self {
             group,
             guard,
-            lease,
-            first: (guard.deadline(), guard.remaining()),
             at: Instant::default(),
-        }
-    }
-
-    /// How long the lock is held for without another renewal.
-    fn length(&self) -> Duration {
-        let (first, length) = self.first;
-        if self.guard.deadline() > first {
-            self.lease
-        } else {
-            length
         }
     }
 
     /// When to look again at what is left of the lease.
     pub(super) fn next_look(&self) -> Instant {
-        let left = self.guard.remaining().saturating_sub(self.length() / NEAR);
-        BootClock.now() + left.min(self.length() / LOOKS)
+        let length = self.guard.length();
+        let left = self.guard.remaining().saturating_sub(length / NEAR);
+        BootClock.now() + left.min(length / LOOKS)
     }
 
     /// Whether so little of the lease is left that the command is to end by itself; or the guardian
@@ -66,14 +51,15 @@ impl<'a> End<'a> {
     /// [`Guard::danger`] would tell of the first renewal that failed: it is tried again, and a
     /// shard that restarts costs one.
     pub(super) fn is_near(&self) -> bool {
-        self.guard.remaining() <= self.length() / NEAR || BootClock.now() >= self.at
+        let near = self.guard.length() / NEAR;
+        self.guard.remaining() <= near || BootClock.now() >= self.at
     }
 
     /// Moves the end to the present deadline.
     pub(super) fn put_off(&mut self) {
         let deadline = self.guard.deadline();
         let (least, most) = BEFORE_DEADLINE_BOUNDS;
-        let before = (self.length() / BEFORE_DEADLINE).clamp(least, most);
+        let before = (self.guard.length() / BEFORE_DEADLINE).clamp(least, most);
         let at = deadline.as_nanos().saturating_sub(before.as_nanos() as u64);
         self.set(Instant::from_nanos(at));
     }

@@ -90,9 +90,8 @@ async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
             return Err(error);
         }
     };
-    let lease = asked.lease(&client);
     let ran = match group {
-        Some(group) => work::run(asked, group, &guard, lease, &mut signals).await,
+        Some(group) => work::run(asked, group, &guard, &mut signals).await,
         None => keep::until_closed(&guard, &mut signals).await,
     };
     let left = guard.remaining();

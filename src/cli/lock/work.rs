@@ -35,14 +35,13 @@ pub(super) async fn run(
     asked: &Asked<'_>,
     group: Group,
     guard: &Guard,
-    lease: Duration,
     signals: &mut Signals,
 ) -> Result<ExitCode, LockError> {
     let mut fate = Fate::listen()?;
     let mut command = command(asked, guard);
     // Both before the command starts: it never finds itself in the background, or unguarded.
     let foreground = Foreground::lend(group.id());
-    let mut end = End::new(group, guard, lease);
+    let mut end = End::new(group, guard);
     end.put_off();
     let spawned = end.group.spawn(&mut command);
     let child = spawned.map_err(|error| LockError::not_started(&asked.args.command[0], error))?;
