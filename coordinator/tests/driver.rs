@@ -69,6 +69,7 @@ fn acquire(nonce: Nonce) -> Op {
         lease: LEASE_MAX,
         tokens: 1,
         ticket: None,
+        proof: None,
     }
 }
 
@@ -275,7 +276,8 @@ async fn a_dropped_renewal_loses_nothing(desk: Desk) {
             renewed,
             Reply::Renewed {
                 reclaimed: false,
-                wanted: false
+                wanted: false,
+                moving: None,
             }
         );
         assert_eq!(desk.granted("key", holder).await, token);

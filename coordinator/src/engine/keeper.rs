@@ -291,7 +291,9 @@ impl Keeper {
         let now = self.around.clock.now();
         match answer {
             Ok(Answered {
-                reply: Reply::Renewed { reclaimed, wanted },
+                reply: Reply::Renewed {
+                    reclaimed, wanted, ..
+                },
                 sent,
             }) => {
                 if reclaimed {

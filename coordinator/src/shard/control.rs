@@ -54,6 +54,8 @@ pub struct ArmAnswer {
 pub struct Settle {
     /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
     pub incarnation: Incarnation,
+    /// As in [`Arm`].
+    pub copy: (u64, String),
     /// The version.
     pub map: MapVersion,
     /// The slots.

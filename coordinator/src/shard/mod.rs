@@ -6,6 +6,7 @@
 mod control;
 mod error;
 mod inspect;
+mod motion;
 mod op;
 mod slots;
 mod wake;
@@ -18,10 +19,12 @@ pub mod redis;
 use std::fmt;
 
 use async_trait::async_trait;
+use ringfence_ring::Slot;
 
 pub use control::{Arm, ArmAnswer, Grace, Settle};
 pub use error::{Effect, ShardError};
 pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
+pub use motion::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
 pub use op::{Answers, Op, Reply, Request, ShardTime, Ticket};
 pub use slots::{Mode, SlotState, SlotStates};
 pub use wake::{Turn, Wake, Wakes};
@@ -93,9 +96,11 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
 ///   operation. Either every operation is answered or none is.
 /// * Each operation may be repeated: an acquire by the same nonce finds the same token and a full
 ///   lease again; a second release finds nothing to do.
-/// * A grant needs: this life is armed; its grace is over; the key's slot is open; no live record
-///   of another nonce; and, for a newcomer, no live ticket. Its record is written with its end, in one
-///   step.
+/// * A grant needs: this life is armed; its grace is over; the key's slot is open, or comes here and the
+///   key is [free](Mode::Import); no live record of another nonce; and, for a newcomer, no live ticket. Its
+///   record is written with its end, in one step.
+/// * In a slot that comes here a key is free if a request ever brought a proof of this move for it; or if
+///   the list is complete and does not name it. A sealed slot grants nothing, to nobody: it only shrinks.
 /// * A key has one queue of tickets, in the order they came. Whoever finds a key that nobody holds
 ///   (acquire before all else, release and a lost renewal after all else) grants it to the first live
 ///   ticket, for its claim, and tells that nonce's client; not in grace, not in a slot that is not open.
@@ -141,6 +146,21 @@ pub trait Link: fmt::Debug + Send {
 
     /// Moves to token epoch `epoch`, if that is greater than the present one.
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError>;
+
+    /// Changes the mode of slots, and keeps the topology that says so.
+    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError>;
+
+    /// A page of what is left in slots that are sealed, found by looking at about
+    /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) records.
+    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError>;
+
+    /// Tells what is left in the slots' former shard, about
+    /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) keys at a time. Answers the slots that are refused: they
+    /// do not come here by that move.
+    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError>;
+
+    /// What of `still` is held.
+    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError>;
 
     /// Who holds `key`, and who waits for it.
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError>;

@@ -36,6 +36,9 @@ pub enum Op {
         tokens: u32,
         /// Queues for the key while another has it. Without one, nothing is left behind.
         ticket: Option<Ticket>,
+        /// The slot's former shard, sealed at this epoch, has answered that it does not hold the key. It
+        /// is good for this key at any later time, and for no other key and no other epoch.
+        proof: Option<Epoch>,
     },
     /// Extend it; in grace, put it back.
     Renew {
@@ -52,6 +55,26 @@ pub enum Op {
     Release {
         /// The acquisition.
         nonce: Nonce,
+    },
+    /// Bring it along to the slot's next shard, by whoever holds it at the former.
+    Adopt {
+        /// The acquisition.
+        nonce: Nonce,
+        /// For people.
+        label: Label,
+        /// The grant's token.
+        token: Token,
+        /// From when the shard applies it.
+        lease: Duration,
+        /// Of the move, as the former shard said when it renewed.
+        epoch: Epoch,
+    },
+    /// Take it away from the slot's former shard, by whoever holds it at the next.
+    Remove {
+        /// The acquisition.
+        nonce: Nonce,
+        /// Of the move. In a slot that is not sealed at it nothing is done.
+        epoch: Epoch,
     },
 }
 
@@ -98,10 +121,20 @@ pub enum Reply {
         reclaimed: bool,
         /// Somebody waits in the key's queue.
         wanted: bool,
+        /// The slot is sealed at this epoch: bring the lock along to its next shard.
+        moving: Option<Epoch>,
     },
     /// The grant is gone; nothing was written.
     Lost,
-    /// Answer to a release.
+    /// Brought along, with a full lease. Until this is known, the lock is held at the former shard alone.
+    Adopted {
+        /// Somebody waits in the key's queue.
+        wanted: bool,
+    },
+    /// Not brought along: the slot does not come here by that move, or another holds the key. It is held
+    /// where it was. Nothing was written.
+    NotAdopted,
+    /// Answer to a release, and to a removal.
     Released {
         /// Whether there was still a record of this nonce to delete.
         held: bool,
@@ -109,6 +142,20 @@ pub enum Reply {
     /// The slot is not here: refresh the map. Nothing was written.
     Moved {
         /// When it left.
+        epoch: Epoch,
+    },
+    /// The slot goes elsewhere and is sealed here: ask its next shard. Nothing was written.
+    Moving {
+        /// Of the move.
+        epoch: Epoch,
+        /// Nobody holds the key here, nor ever will, and nobody waits here who came before: this is the
+        /// proof that the next shard may grant it.
+        absent: bool,
+    },
+    /// The slot comes from elsewhere, where the key may be held: bring a proof from its former shard.
+    /// Nothing but a ticket was written.
+    NeedProof {
+        /// Of the move.
         epoch: Epoch,
     },
     /// The shard came back and waits for holders to reclaim. Nothing but a ticket was written.

@@ -1,4 +1,4 @@
-//! The state of a shard's slots, packed: eight bytes a slot.
+//! The state of a shard's slots, packed: five bytes a slot.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use ringfence_ring::{Slot, SlotCount};
 use crate::ids::Epoch;
 
 /// Bytes a slot.
-pub(crate) const PACKED: usize = 8;
+pub(crate) const PACKED: usize = 5;
 
 /// What a shard does with a slot's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,18 +16,43 @@ pub enum Mode {
     Shut,
     /// Grants.
     Open,
+    /// Grants no more: the slot goes elsewhere. What is held stays until it is moved or given back.
+    Sealed,
+    /// Grants what the slot's former shard surely does not hold any more: it comes from there.
+    Import,
 }
 
 impl Mode {
-    const fn letter(self) -> u8 {
+    /// The letter it is packed as.
+    pub const fn letter(self) -> u8 {
         match self {
             Self::Shut => b'-',
             Self::Open => b'O',
+            Self::Sealed => b'S',
+            Self::Import => b'I',
+        }
+    }
+
+    fn of(letter: u8) -> Self {
+        match letter {
+            b'O' => Self::Open,
+            b'S' => Self::Sealed,
+            b'I' => Self::Import,
+            _ => Self::Shut,
+        }
+    }
+
+    /// Which step of a move leads to it. Within an epoch, no earlier one follows.
+    pub const fn step(self) -> u8 {
+        match self {
+            Self::Sealed | Self::Import => 1,
+            Self::Open | Self::Shut => 3,
         }
     }
 }
 
-/// One slot: its mode, and the (epoch, step) that guards changes of it.
+/// One slot: its mode, and the epoch of the change that led to it. The pair of that epoch and the mode's
+/// [step](Mode::step) guards it against late changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotState {
     /// The mode.
@@ -36,39 +61,45 @@ pub struct SlotState {
     pub epoch: Epoch,
 }
 
+impl SlotState {
+    /// Compared as a pair: only a greater one changes the slot.
+    pub fn guard(self) -> (Epoch, u8) {
+        (self.epoch, self.mode.step())
+    }
+}
+
 /// Every slot's state.
 ///
-/// Packed as: the mode's letter, the step of the last change (3: settled), its epoch (u32, big
-/// endian), the number of the other shard of a move (u16, big endian; 0: none).
+/// Packed as: the mode's letter, the epoch of the last change (u32, big endian).
 #[derive(Clone, PartialEq, Eq)]
 pub struct SlotStates(Vec<u8>);
 
 impl SlotStates {
     /// The states that `state` gives each of `count` slots.
     pub fn new(count: SlotCount, state: impl Fn(Slot) -> SlotState) -> Self {
-        let mut packed = Vec::with_capacity(count.get() as usize * PACKED);
+        let mut states = Self(vec![0; count.get() as usize * PACKED]);
         for slot in count.iter() {
-            let SlotState { mode, epoch } = state(slot);
-            packed.extend([mode.letter(), 3]);
-            packed.extend((epoch.0 as u32).to_be_bytes());
-            packed.extend([0, 0]);
+            states.set(slot, state(slot));
         }
-        Self(packed)
+        states
     }
 
     /// The state of `slot`.
     pub fn get(&self, slot: Slot) -> SlotState {
         let at = slot.index() * PACKED;
         let packed = &self.0[at..at + PACKED];
-        let epoch = u32::from_be_bytes([packed[2], packed[3], packed[4], packed[5]]);
+        let epoch = u32::from_be_bytes([packed[1], packed[2], packed[3], packed[4]]);
         SlotState {
-            mode: if packed[0] == b'O' {
-                Mode::Open
-            } else {
-                Mode::Shut
-            },
+            mode: Mode::of(packed[0]),
             epoch: Epoch(u64::from(epoch)),
         }
+    }
+
+    /// Makes `state` that of `slot`.
+    pub fn set(&mut self, slot: Slot, state: SlotState) {
+        let at = slot.index() * PACKED;
+        self.0[at] = state.mode.letter();
+        self.0[at + 1..at + PACKED].copy_from_slice(&(state.epoch.0 as u32).to_be_bytes());
     }
 
     /// The packed form.
@@ -82,7 +113,7 @@ impl fmt::Debug for SlotStates {
         let open = self
             .0
             .chunks(PACKED)
-            .filter(|packed| packed[0] == b'O')
+            .filter(|packed| packed[0] == Mode::Open.letter())
             .count();
         write!(formatter, "{open} of {} slots open", self.0.len() / PACKED)
     }

@@ -86,6 +86,8 @@ impl Topology {
             constants,
             shards,
             table,
+            goal: None,
+            motions: Vec::new(),
         })
     }
 }

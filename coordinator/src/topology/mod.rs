@@ -1,8 +1,10 @@
 //! Who is a shard, and which slots are whose: one record, changed by compare-and-swap.
 
 mod found;
+mod motion;
 mod record;
 mod recovered;
+mod slots;
 mod store;
 
 #[cfg(any(test, feature = "conformance"))]
@@ -11,5 +13,6 @@ pub mod memory;
 pub mod redis;
 
 pub use found::{Blueprint, Founder, shard_id};
+pub use motion::{Goal, Motion, Weights};
 pub use record::{Constants, Home, ShardEntry, ShardName, Status, Topology, Version};
 pub use store::{Swap, TopologyError, TopologyStore};

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use ringfence_ring::{ShardId, Table};
+use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use super::{Goal, Motion};
 use crate::{
     ids::{Epoch, Incarnation, Life, MapVersion},
     limits::{LEASE_MAX, RHO_PERMILLE},
@@ -115,6 +116,10 @@ pub struct Topology {
     /// Which slots are whose.
     #[serde(serialize_with = "table_to_hex", deserialize_with = "table_from_hex")]
     pub table: Table,
+    /// The resize under way.
+    pub goal: Option<Goal>,
+    /// Slots on their way, by the moves of that resize or of one that was aborted.
+    pub motions: Vec<Motion>,
 }
 
 /// A shard's id, as the record spells it.
@@ -150,6 +155,12 @@ impl Topology {
         self.shards.get(&ShardName(shard.clone()))
     }
 
+    /// The move that `slot` is on its way by.
+    pub fn motion_of(&self, slot: Slot) -> Option<&Motion> {
+        let has = |motion: &&Motion| motion.slots.binary_search(&slot).is_ok();
+        self.motions.iter().find(has)
+    }
+
     /// The record as text.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("strings, numbers and maps with text keys")
@@ -171,19 +182,30 @@ impl Topology {
     /// `shard` is not a member.
     pub fn arm(&self, shard: &ShardId, grace: Grace) -> Arm {
         let entry = self.shard(shard).expect("a member");
-        let slots = SlotStates::new(self.table.slots(), |slot| SlotState {
-            mode: if self.table.owner(slot) == shard {
-                Mode::Open
-            } else {
-                Mode::Shut
+        // No change that this record knows of may come late: those under way are told from it.
+        let mut slots = SlotStates::new(self.table.slots(), |slot| SlotState {
+            mode: match self.table.owner(slot) == shard {
+                true => Mode::Open,
+                false => Mode::Shut,
             },
-            epoch: entry.epoch,
+            epoch: self.last_epoch,
         });
+        for motion in &self.motions {
+            let mode = match shard {
+                shard if *shard == motion.from.0 => Mode::Sealed,
+                shard if *shard == motion.to.0 => Mode::Import,
+                _ => continue,
+            };
+            let epoch = motion.epoch;
+            for &slot in &motion.slots {
+                slots.set(slot, SlotState { mode, epoch });
+            }
+        }
         Arm {
             topology: self.id.clone(),
             incarnation: self.incarnation,
             epoch: entry.epoch,
-            token_epoch: entry.epoch,
+            token_epoch: self.last_epoch,
             slots,
             grace,
             copy: (self.version, self.encode()),
@@ -197,10 +219,12 @@ impl Topology {
     /// `shard` is not a member.
     pub fn settle(&self, shard: &ShardId) -> Settle {
         let entry = self.shard(shard).expect("a member");
+        let at_rest = |slot: &Slot| self.motion_of(*slot).is_none();
         Settle {
             incarnation: self.incarnation,
+            copy: (self.version, self.encode()),
             map: entry.changed,
-            slots: self.table.slots_of(shard).collect(),
+            slots: self.table.slots_of(shard).filter(at_rest).collect(),
         }
     }
 }

@@ -81,6 +81,7 @@ impl Pair<'_> {
         let incarnation = self.incarnation(incarnation);
         let settle = Settle {
             incarnation,
+            copy: (map, format!("record {map}")),
             map: MapVersion(map),
             slots,
         };

@@ -125,7 +125,9 @@ impl Pair<'_> {
                 self.count_wanted(*wanted);
                 self.ends.record(deed.key, Some(end_ms));
             }
-            Reply::Renewed { reclaimed, wanted } => {
+            Reply::Renewed {
+                reclaimed, wanted, ..
+            } => {
                 self.tally
                     .count(if *reclaimed { "reclaimed" } else { "renewed" });
                 self.count_wanted(*wanted);
@@ -173,6 +175,7 @@ impl Pair<'_> {
                     sent: Instant::from_nanos(sent),
                     claim,
                 }),
+                proof: None,
             },
             Verb::Renew { claim, lease } => {
                 let own = self.tokens.get(&deed.nonce).copied().unwrap_or_default();

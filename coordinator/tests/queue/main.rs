@@ -147,6 +147,7 @@ fn a_try() -> Op {
         lease: LEASE_MIN,
         tokens: 1,
         ticket: None,
+        proof: None,
     }
 }
 

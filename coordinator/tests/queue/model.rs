@@ -92,6 +92,7 @@ impl Model {
                     held: held.is_some(),
                 }
             }
+            Op::Adopt { .. } | Op::Remove { .. } => unreachable!("no slot moves here"),
         }
     }
 
@@ -152,6 +153,7 @@ impl Model {
             lease,
             tokens,
             ticket,
+            proof: _,
         } = op
         else {
             unreachable!("an acquire");
@@ -221,6 +223,7 @@ impl Model {
                 Reply::Renewed {
                     reclaimed: false,
                     wanted: !self.line.is_empty(),
+                    moving: None,
                 }
             }
             _ => {

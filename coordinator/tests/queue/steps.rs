@@ -50,6 +50,7 @@ fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
             lease,
             tokens,
             ticket,
+            proof: None,
         }),
         1 => (nonce(), length()).prop_map(|(nonce, lease)| Op::Renew {
             nonce,

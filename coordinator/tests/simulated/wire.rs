@@ -13,10 +13,12 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Inspection, Lane, Link, List, LockPage, Op, Request,
-        Settle, Shard, ShardError, Wake, Wakes, memory::MemoryShard,
+        Answers, Arm, ArmAnswer, ConnectionId, HeldStill, Inspection, Lane, Link, List, Listing,
+        LockPage, Op, Request, Scan, ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld,
+        Wake, Wakes, memory::MemoryShard,
     },
 };
+use ringfence_ring::Slot;
 use tokio::{sync::watch, time::sleep};
 
 /// A way to a shard.
@@ -147,6 +149,26 @@ impl Link for Over<Box<dyn Link>> {
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
         self.wire.through().await;
         self.end.raise(incarnation, epoch).await
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
+        self.wire.through().await;
+        self.end.step(step).await
+    }
+
+    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
+        self.wire.through().await;
+        self.end.scan(scan).await
+    }
+
+    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
+        self.wire.through().await;
+        self.end.take_list(listing).await
+    }
+
+    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
+        self.wire.through().await;
+        self.end.still_held(still).await
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

@@ -60,6 +60,7 @@ fn acquire(key: &LockKey, sequence: u64) -> Request {
         lease: LEASE_MAX,
         tokens: 1,
         ticket: Some(ticket),
+        proof: None,
     };
     request(key, op)
 }
@@ -94,6 +95,7 @@ impl Desk {
         link.arm(&arm).await.unwrap();
         let settle = Settle {
             incarnation,
+            copy: (1, "record".into()),
             map: QUIET,
             slots: slot_count().iter().collect(),
         };

@@ -53,6 +53,7 @@ impl Contender for Batched {
                 lease: LEASE,
                 tokens: 1,
                 ticket: None,
+                proof: None,
             };
             acquires.push(Request {
                 key: key.clone(),
@@ -111,9 +112,13 @@ impl Worker for Loop {
 }
 
 fn nonce_of(request: &mut Request) -> &mut Nonce {
-    let (Op::Acquire { nonce, .. } | Op::Renew { nonce, .. } | Op::Release { nonce }) =
-        &mut request.op;
-    nonce
+    match &mut request.op {
+        Op::Acquire { nonce, .. }
+        | Op::Renew { nonce, .. }
+        | Op::Release { nonce }
+        | Op::Adopt { nonce, .. }
+        | Op::Remove { nonce, .. } => nonce,
+    }
 }
 
 async fn call(

@@ -264,7 +264,13 @@ impl Lines {
             Reply::NoTokens => self.trouble(hold, AcquireError::NoTokens(shard())),
             Reply::OutOfMemory => self.trouble(hold, AcquireError::OutOfMemory(shard())),
             Reply::Foreign => Verdict::Refuse(AcquireError::Foreign(shard())),
-            reply @ (Reply::Renewed { .. } | Reply::Lost | Reply::Released { .. }) => {
+            reply @ (Reply::Renewed { .. }
+            | Reply::Lost
+            | Reply::Moving { .. }
+            | Reply::NeedProof { .. }
+            | Reply::Adopted { .. }
+            | Reply::NotAdopted
+            | Reply::Released { .. }) => {
                 let what = "acquire";
                 let reason = format!("unexpected answer {reply:?}");
                 Verdict::Refuse(ShardError::Refused { what, reason }.into())
@@ -308,6 +314,7 @@ fn request(hold: &Hold, sent: Instant, ticket: bool) -> Request {
             lease: hold.lease_to_ask(),
             tokens: hold.tokens,
             ticket,
+            proof: None,
         },
     }
 }

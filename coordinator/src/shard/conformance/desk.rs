@@ -97,6 +97,7 @@ pub(super) fn all_open_but(shut: Slot) -> SlotStates {
 pub(super) fn settle(number: u64, map: MapVersion, slots: Vec<Slot>) -> Settle {
     Settle {
         incarnation: incarnation(number),
+        copy: (number, format!("record {number}")),
         map,
         slots,
     }
@@ -242,6 +243,7 @@ pub(super) fn acquire(nonce: Nonce, lease: Duration) -> Op {
         lease,
         tokens: 1,
         ticket: None,
+        proof: None,
     }
 }
 

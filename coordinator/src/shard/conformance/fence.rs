@@ -144,6 +144,7 @@ pub async fn whatever_carries_an_incarnation_raises_the_fence(fixture: &dyn Fixt
     let (map, slots) = (QUIET, Vec::new());
     let settle = crate::shard::Settle {
         incarnation: by(FIRST + 12, 0),
+        copy: (FIRST + 12, "record".into()),
         map,
         slots,
     };

@@ -56,7 +56,8 @@ pub async fn a_renewal_gives_a_full_lease_and_keeps_the_token(fixture: &dyn Fixt
             renewed,
             Reply::Renewed {
                 reclaimed: false,
-                wanted: false
+                wanted: false,
+                moving: None,
             }
         );
         assert_full(&mut desk, &key, (holder, token)).await;
@@ -198,6 +199,7 @@ pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
                 lease: LONG,
                 tokens: 1,
                 ticket: None,
+                proof: None,
             };
             let request = desk.request(&key, op);
             desk.batch(&[request]).await;

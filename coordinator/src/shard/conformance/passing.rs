@@ -50,6 +50,7 @@ pub async fn a_reclaim_removes_its_own_ticket(fixture: &dyn Fixture) {
         let reclaimed = Reply::Renewed {
             reclaimed: true,
             wanted,
+            moving: None,
         };
         assert_eq!(desk.renew(key, claim, LONG).await, reclaimed);
     }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ringfence_ring::Slot;
 
 use super::{shared::Shared, state::Memory};
 use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Inspection, Lane, Link, List, LockPage, Request,
-        Settle, ShardError,
+        Answers, Arm, ArmAnswer, ConnectionId, HeldStill, Inspection, Lane, Link, List, Listing,
+        LockPage, Request, Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -129,6 +130,22 @@ impl Link for MemoryLink {
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
         self.exchange(move |memory, _| memory.raise(incarnation, epoch))
             .await
+    }
+
+    async fn step(&mut self, _step: &Step) -> Result<Stepped, ShardError> {
+        todo!()
+    }
+
+    async fn scan(&mut self, _scan: &Scan) -> Result<ScanPage, ShardError> {
+        todo!()
+    }
+
+    async fn take_list(&mut self, _listing: &Listing) -> Result<Vec<Slot>, ShardError> {
+        todo!()
+    }
+
+    async fn still_held(&mut self, _still: &StillHeld) -> Result<HeldStill, ShardError> {
+        todo!()
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

@@ -142,6 +142,7 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
         (Op::Renew { .. }, 0 | 1 | 4 | 5) => Reply::Renewed {
             reclaimed: code & 1 != 0,
             wanted: code & 4 != 0,
+            moving: None,
         },
         (Op::Renew { .. }, 2) => Reply::Lost,
         (Op::Release { .. }, 0 | 1) => Reply::Released { held: code == 1 },

@@ -24,7 +24,7 @@ impl Verb {
         match op {
             Op::Acquire { .. } => Self::Acquire,
             Op::Renew { .. } => Self::Renew,
-            Op::Release { .. } => Self::Release,
+            Op::Release { .. } | Op::Adopt { .. } | Op::Remove { .. } => Self::Release,
         }
     }
 }
@@ -61,7 +61,7 @@ impl Call {
 fn tokens(op: &Op) -> u64 {
     match op {
         Op::Acquire { tokens, .. } => u64::from(*tokens),
-        Op::Renew { .. } | Op::Release { .. } => 0,
+        _ => 0,
     }
 }
 
@@ -142,6 +142,7 @@ mod tests {
                 lease: Duration::from_secs(1),
                 tokens: 1,
                 ticket: None,
+                proof: None,
             }
         } else {
             Op::Release { nonce }

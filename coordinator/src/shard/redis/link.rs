@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{Cmd, Pipeline, Value};
+use ringfence_ring::Slot;
 use tokio::time::timeout;
 
 use super::{
@@ -19,8 +20,8 @@ use crate::{
     limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
     name::{LockKey, push_decimal, push_digits},
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Link, List, LockPage, Op,
-        Request, Settle, ShardError,
+        Answers, Arm, ArmAnswer, ConnectionId, Grace, HeldStill, Inspection, Link, List, Listing,
+        LockPage, Op, Request, Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -92,7 +93,7 @@ impl RedisLink {
         for (op, _) in call.ops(batch) {
             let ticket = match op {
                 Op::Acquire { ticket, .. } => ticket.as_ref(),
-                Op::Renew { .. } | Op::Release { .. } => None,
+                _ => None,
             };
             any |= ticket.is_some();
             let (sent, claim) = ticket.map_or((0, 0), |ticket| {
@@ -117,6 +118,7 @@ impl RedisLink {
                 lease,
                 tokens,
                 ticket: _,
+                proof: _,
             } => {
                 nonce.push_text(&mut self.scratch);
                 self.scratch.push(b'|');
@@ -144,6 +146,7 @@ impl RedisLink {
                 nonce.push_text(&mut self.scratch);
                 command.arg(&self.scratch[..]);
             }
+            Op::Adopt { .. } | Op::Remove { .. } => todo!(),
         }
     }
 
@@ -175,7 +178,7 @@ impl RedisLink {
 fn patience(batch: &[Request]) -> Option<Duration> {
     let leases = batch.iter().filter_map(|request| match request.op {
         Op::Renew { lease, .. } => Some(lease),
-        Op::Acquire { .. } | Op::Release { .. } => None,
+        _ => None,
     });
     leases.min().map(|lease| (lease / 3).max(PATIENCE_MIN))
 }
@@ -308,6 +311,22 @@ impl Link for RedisLink {
             .arg(incarnation.to_string())
             .arg(epoch.0);
         self.control("raise", &command).await.map(drop)
+    }
+
+    async fn step(&mut self, _step: &Step) -> Result<Stepped, ShardError> {
+        todo!()
+    }
+
+    async fn scan(&mut self, _scan: &Scan) -> Result<ScanPage, ShardError> {
+        todo!()
+    }
+
+    async fn take_list(&mut self, _listing: &Listing) -> Result<Vec<Slot>, ShardError> {
+        todo!()
+    }
+
+    async fn still_held(&mut self, _still: &StillHeld) -> Result<HeldStill, ShardError> {
+        todo!()
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

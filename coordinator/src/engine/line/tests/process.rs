@@ -182,7 +182,7 @@ impl Served {
                     let ended = self.ended.lock().contains(nonce);
                     assert!(!ended, "asked after its release");
                 }
-                Op::Renew { .. } => {}
+                Op::Renew { .. } | Op::Adopt { .. } | Op::Remove { .. } => {}
             }
         }
         let sent = self.clock.now();

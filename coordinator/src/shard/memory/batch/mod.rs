@@ -59,7 +59,7 @@ impl Batch<'_> {
     fn to_reserve(&self, run: &[Request]) -> u64 {
         let tokens = |request: &Request| match request.op {
             Op::Acquire { tokens, .. } if !self.full => u64::from(tokens),
-            Op::Acquire { .. } | Op::Renew { .. } | Op::Release { .. } => 0,
+            _ => 0,
         };
         run.iter().map(tokens).sum()
     }
@@ -73,6 +73,7 @@ impl Batch<'_> {
                 lease,
                 tokens: count,
                 ticket,
+                proof: _,
             } => {
                 let ask = Ask {
                     key,
@@ -101,6 +102,7 @@ impl Batch<'_> {
                 self.renew(key, claim, *lease)
             }
             Op::Release { nonce } => self.release(key, *nonce),
+            Op::Adopt { .. } | Op::Remove { .. } => todo!(),
         }
     }
 

@@ -41,6 +41,7 @@ impl Batch<'_> {
         Reply::Renewed {
             reclaimed,
             wanted: self.wanted(key),
+            moving: None,
         }
     }
 }

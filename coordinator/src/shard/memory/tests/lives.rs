@@ -81,6 +81,7 @@ async fn a_full_shard_refuses_new_locks_alone() {
         Reply::Renewed {
             reclaimed: false,
             wanted: false,
+            moving: None,
         },
         Reply::Released { held: true },
     ];
@@ -169,7 +170,8 @@ async fn while_shut_only_what_is_here_is_extended() {
         reply(&mut link, renew("key", 1)).await,
         Reply::Renewed {
             reclaimed: false,
-            wanted: false
+            wanted: false,
+            moving: None,
         }
     );
     assert_eq!(reply(&mut link, renew("key", 2)).await, moved);
@@ -180,7 +182,8 @@ async fn while_shut_only_what_is_here_is_extended() {
         reply(&mut link, renew("free", 2)).await,
         Reply::Renewed {
             reclaimed: true,
-            wanted: false
+            wanted: false,
+            moving: None,
         }
     );
     assert!(matches!(
@@ -209,6 +212,7 @@ async fn a_settle_fails_while_shut() {
     let incarnation = shard.traces().fence.unwrap();
     let settle = Settle {
         incarnation,
+        copy: (7, String::new()),
         map: MapVersion(7),
         slots: Vec::new(),
     };

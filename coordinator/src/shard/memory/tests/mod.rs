@@ -93,6 +93,7 @@ fn acquire(name: &str, sequence: u64) -> Request {
         lease: LEASE,
         tokens: 1,
         ticket: None,
+        proof: None,
     };
     Request {
         key: key(name),

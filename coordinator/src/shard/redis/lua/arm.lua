@@ -4,7 +4,7 @@ arm: give this life of the server its slots, epoch and timers, once.
 
 KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[2]  ctr      the token counter
-KEYS[3]  slots    8 bytes a slot
+KEYS[3]  slots    5 bytes a slot
 KEYS[4]  quiet    deleted: set by settle
 KEYS[5]  fence    greatest incarnation seen
 KEYS[6]  copy     newest topology record seen

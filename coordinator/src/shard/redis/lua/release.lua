@@ -5,7 +5,7 @@ release: give locks back, or places in their queues; who waits longest gets what
 KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter, present where this life is armed
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
-KEYS[4]  slots   8 bytes a slot
+KEYS[4]  slots   5 bytes a slot
 KEYS[5]  queues  there while some key of this life may have a queue
 KEYS[6]..        records, one an operation: "nonce|..."
 ARGV[1]  replid  of the life that KEYS[1..5] are named by

@@ -4,7 +4,7 @@ settle: declare this life quiet at a map version, if it is.
 
 KEYS[1]  quiet   "map|te|arm", deleted first
 KEYS[2]  state   hash: te, arm, grace, shut
-KEYS[3]  slots   8 bytes a slot
+KEYS[3]  slots   5 bytes a slot
 KEYS[4]  fence   greatest incarnation seen
 KEYS[5]  lives   set of every life that ever had anything here
 ARGV[1]  replid  of the life that KEYS[1..4] are named by
@@ -30,7 +30,7 @@ if now < tonumber(state[3]) or now < tonumber(state[4]) then return {0} end
 local slots, open = redis.call('GET', KEYS[3]), string.byte('O')
 for at = 1, #ARGV[5], 2 do
   local high, low = string.byte(ARGV[5], at, at + 1)
-  if string.byte(slots, (high * 256 + low) * 8 + 1) ~= open then return {0} end
+  if string.byte(slots, (high * 256 + low) * 5 + 1) ~= open then return {0} end
 end
 redis.call('SET', KEYS[1], ARGV[4] .. '|' .. state[1] .. '|' .. state[2])
 return {1}

@@ -1,0 +1,128 @@
+//! What a mover does to the slots that change hands.
+//!
+//! ```text
+//! seal at A ─► import at B ─► scan A ─► list to B ─► A empty ─► open at B ─► shut at A
+//! ```
+//!
+//! Every one of these may be repeated, by any mover. A slot changes only if the guard, the pair of the
+//! move's epoch and the [step](Mode::step), rises; the same pair in the same mode is done again, without
+//! effect. No timer of a shard is touched.
+
+use std::time::Duration;
+
+use ringfence_ring::Slot;
+
+use super::{Cursor, Mode, Ticket};
+use crate::{
+    ids::{Epoch, Incarnation, Nonce, Token},
+    name::{Label, LockKey},
+};
+
+/// A change of slots: to [`Sealed`](Mode::Sealed) or [`Shut`](Mode::Shut) at the shard they leave, to
+/// [`Import`](Mode::Import) or [`Open`](Mode::Open) at the one they come to.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
+    pub incarnation: Incarnation,
+    /// The record's version, and the record itself: the shard keeps the newest it has seen.
+    pub copy: (u64, String),
+    /// Of the move.
+    pub epoch: Epoch,
+    /// What the slots become.
+    pub mode: Mode,
+    /// Which ones.
+    pub slots: Vec<Slot>,
+    /// The shard's next tokens are above this: the last of the shard that the slots come from, which
+    /// its seal answered, and (epoch, 0). Of no use where slots leave: [`Token::default`].
+    pub above: Token,
+}
+
+/// What came of a [`Step`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stepped {
+    /// No token that the shard made until now is above this.
+    pub last_token: Token,
+    /// How long its grace goes on.
+    pub grace_left: Duration,
+    /// Slots left as they were: their guard is higher, or as high in another mode.
+    pub refused: Vec<Slot>,
+}
+
+/// Asks what is left in the slots that are sealed at `epoch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// Where the page before ended; `None`: from the start.
+    pub after: Option<Cursor>,
+}
+
+/// Some of what is left. Page by page, from a first that began after the seal and after grace, everything
+/// is listed, some of it twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanPage {
+    /// How long the shard's grace goes on: until it is over nothing is listed.
+    pub grace_left: Duration,
+    /// What is left.
+    pub left: Vec<Left>,
+    /// Where the next page begins. `None`: this was the last.
+    pub next: Option<Cursor>,
+}
+
+/// A key that is held, or waited for, or both, in a slot that is sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// The key.
+    pub key: LockKey,
+    /// Somebody holds it.
+    pub held: bool,
+    /// Who waits for it, in order.
+    pub waiting: Vec<Waits>,
+}
+
+/// A ticket that moves with its slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waits {
+    /// The acquisition.
+    pub nonce: Nonce,
+    /// For people.
+    pub label: Label,
+    /// As many tokens will be set aside.
+    pub tokens: u32,
+    /// The ticket.
+    pub ticket: Ticket,
+}
+
+/// Tells the shard that slots come to what their former shard has left. In slots that are not
+/// [`Import`](Mode::Import) at `epoch` nothing is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// What is held there needs a proof; who waits there comes before all who wait here.
+    pub left: Vec<Left>,
+    /// Of these slots nothing else is left: what was never named is free to be granted.
+    pub complete: Vec<Slot>,
+}
+
+/// Asks which of `keys`, all that a scan found held, are still held in slots sealed at `epoch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StillHeld {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// The keys.
+    pub keys: Vec<LockKey>,
+    /// Their slots, and others that had none: each must be sealed, or shut, at `epoch`.
+    pub slots: Vec<Slot>,
+}
+
+/// What is still held. A slot that is not refused, and that no key here is of, is empty for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldStill {
+    /// How long the shard's grace goes on: until it is over nothing is empty.
+    pub grace_left: Duration,
+    /// The keys.
+    pub keys: Vec<LockKey>,
+    /// Slots that are neither sealed nor shut at the epoch.
+    pub refused: Vec<Slot>,
+}

@@ -1,0 +1,25 @@
+//! A list of slots as text: four hex digits each.
+
+use ringfence_ring::{Slot, SlotCount};
+use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
+
+pub(super) fn serialize<S: Serializer>(slots: &[Slot], serializer: S) -> Result<S::Ok, S::Error> {
+    let hex: String = slots
+        .iter()
+        .map(|slot| format!("{:04x}", slot.index()))
+        .collect();
+    serializer.serialize_str(&hex)
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<Slot>, D::Error> {
+    let hex = String::deserialize(deserializer)?;
+    let slots = (0..hex.len()).step_by(4).map(|at| {
+        let digits = hex.get(at..at + 4)?;
+        let index = u16::from_str_radix(digits, 16).ok()?;
+        SlotCount::MAX.slot(index.into()).ok()
+    });
+    let slots: Option<Vec<Slot>> = slots.collect();
+    slots.ok_or_else(|| D::Error::custom("slots: not four hex digits each"))
+}
