@@ -37,6 +37,12 @@ pub enum AcquireError {
         /// Unless renewed.
         remaining: Duration,
     },
+    /// Its slot is on its way, and it is held, or waited for, where it comes from.
+    #[error("held at shard {shard}, or waited for there, while its slot is on its way")]
+    Moving {
+        /// The shard that said so last.
+        shard: String,
+    },
     /// The shard came back, and waits for the holders of before.
     #[error("shard {shard} came back: new locks in {retry_after:?}")]
     Grace {
@@ -93,6 +99,7 @@ impl AcquireError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Held { .. }
+            | Self::Moving { .. }
             | Self::Grace { .. }
             | Self::TimedOut { .. }
             | Self::TooManyWaiters { .. }

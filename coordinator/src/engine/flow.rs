@@ -1,12 +1,13 @@
 //! What is on its way for one nonce, so that nothing overtakes it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::AcquireError;
+use super::{AcquireError, keeper::Keeper};
 use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
     failpoint::{Rule, is_off},
+    ids::Epoch,
     shard::{Effect, Lane, Reply},
 };
 
@@ -43,32 +44,14 @@ impl Exchange {
     }
 }
 
-/// What is on its way for one nonce.
-#[derive(Debug)]
-pub(super) struct Flow {
+/// What is on its way to one shard.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
     pub(super) asking: Exchange,
+    /// Renewals, and what brings a lock along from another shard.
     pub(super) renewing: Exchange,
-    /// Whether the next request queues.
-    pub(super) ticket: bool,
-    /// A grant, or a ticket, may be at the shard.
+    /// A grant, or a ticket, may be there.
     left: bool,
-    /// Pauses between requests that met trouble.
-    pub(super) retry: Backoff,
-    /// Why it is not granted yet.
-    pub(super) refusal: Option<AcquireError>,
-}
-
-impl Default for Flow {
-    fn default() -> Self {
-        Self {
-            asking: Exchange::default(),
-            renewing: Exchange::default(),
-            ticket: true,
-            left: false,
-            retry: Backoff::new(RETRY.0, RETRY.1),
-            refusal: None,
-        }
-    }
 }
 
 /// How a release overtakes nothing.
@@ -80,28 +63,31 @@ pub(super) enum Behind {
     Both,
 }
 
-impl Flow {
-    /// A request to acquire came to its end.
-    pub(super) fn asked(&mut self, answer: &Answer) {
+impl Traffic {
+    fn asked(&mut self, answer: &Answer, ticket: bool) {
         self.asking.answered(answer);
         self.left |= match answer {
             Ok(Answered { reply, .. }) => match reply {
                 Reply::Granted { .. } => true,
-                Reply::Held { .. } | Reply::Grace { .. } => self.ticket,
+                Reply::Held { .. } | Reply::Grace { .. } | Reply::NeedProof { .. } => ticket,
                 _ => false,
             },
             Err(error) => error.effect() == Effect::Unknown,
         };
     }
 
-    /// Whether something may yet come to the shard that makes a record there.
-    pub(super) fn is_in_doubt(&self) -> bool {
+    /// It was brought there.
+    pub(super) fn comes(&mut self) {
+        self.left = true;
+    }
+
+    fn is_in_doubt(&self) -> bool {
         self.asking.is_in_doubt() || self.renewing.is_in_doubt()
     }
 
     /// Whether something of it may be at the shard, or may yet come there.
     pub(super) fn may_be_there(&self) -> bool {
-        self.left || self.asking.is_in_doubt()
+        self.left || self.is_in_doubt()
     }
 
     /// Where a release goes.
@@ -112,5 +98,100 @@ impl Flow {
             (false, true) => Behind::Lane(Lane::Renew),
             (true, true) => Behind::Both,
         }
+    }
+}
+
+/// What is on its way for one nonce.
+#[derive(Debug)]
+pub(super) struct Flow {
+    /// To the shard it is at.
+    pub(super) here: Traffic,
+    /// To others: its slot moves, or did.
+    elsewhere: Vec<(Arc<Keeper>, Traffic)>,
+    /// Whether the next request queues.
+    pub(super) ticket: bool,
+    /// What a slot's former shard answered, for the next.
+    pub(super) proof: Option<Epoch>,
+    pub(super) search: Search,
+    /// Pauses between requests that met trouble.
+    pub(super) retry: Backoff,
+    /// Why it is not granted yet.
+    pub(super) refusal: Option<AcquireError>,
+}
+
+/// How far a request has looked for the shard that may grant, since it paused last.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    /// The slot's former shard holds the key, or somebody waits there.
+    pub(super) held_there: bool,
+    /// The slot's next shard needs a proof.
+    pub(super) unproven: bool,
+    /// How often it went from one to the other.
+    pub(super) turns: u8,
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            here: Traffic::default(),
+            elsewhere: Vec::new(),
+            ticket: true,
+            proof: None,
+            search: Search::default(),
+            retry: Backoff::new(RETRY.0, RETRY.1),
+            refusal: None,
+        }
+    }
+}
+
+impl Flow {
+    /// A request to acquire that was sent to `at`, while it is `here`, came to its end.
+    pub(super) fn asked(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>, answer: &Answer) {
+        let ticket = self.ticket;
+        self.at(here, at).asked(answer, ticket);
+    }
+
+    /// What is on its way to `at`, while it is `here`.
+    pub(super) fn at(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>) -> &mut Traffic {
+        if Arc::ptr_eq(here, at) {
+            return &mut self.here;
+        }
+        let known = self
+            .elsewhere
+            .iter()
+            .position(|(its, _)| Arc::ptr_eq(its, at));
+        let index = known.unwrap_or_else(|| {
+            self.elsewhere.push((at.clone(), Traffic::default()));
+            self.elsewhere.len() - 1
+        });
+        &mut self.elsewhere[index].1
+    }
+
+    /// It is at `to` from now on, and no longer at `from`.
+    pub(super) fn goes(&mut self, from: &Arc<Keeper>, to: &Arc<Keeper>) {
+        let there = std::mem::take(self.at(from, to));
+        self.elsewhere.retain(|(its, _)| !Arc::ptr_eq(its, to));
+        let here = std::mem::replace(&mut self.here, there);
+        self.elsewhere.push((from.clone(), here));
+    }
+
+    /// Nothing of it is left at `at`, while it is `here`: it was taken away there.
+    pub(super) fn removed(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>) {
+        self.at(here, at).left = false;
+    }
+
+    /// Whether something may yet come to a shard that makes a record there.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let mut elsewhere = self.elsewhere.iter();
+        self.here.is_in_doubt() || elsewhere.any(|(_, traffic)| traffic.is_in_doubt())
+    }
+
+    /// The other shards where something of it may be, or may yet come.
+    pub(super) fn left_elsewhere(&self) -> Vec<Arc<Keeper>> {
+        let left = self
+            .elsewhere
+            .iter()
+            .filter(|(_, traffic)| traffic.may_be_there());
+        left.map(|(keeper, _)| keeper.clone()).collect()
     }
 }

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
 use super::{
@@ -57,8 +58,8 @@ pub(super) struct Hold {
     pub(super) terms: Terms,
     /// How many tokens are asked for.
     pub(super) tokens: u32,
-    /// Of the shard it is at.
-    pub(super) keeper: Arc<Keeper>,
+    /// Of the shard it is at. Changed under the lock of its flow, and out of that shard's wheel.
+    keeper: ArcSwap<Keeper>,
     pub(super) place: Place,
     /// The first of its tokens.
     token: AtomicU64,
@@ -104,7 +105,7 @@ impl Hold {
             nonce,
             terms,
             tokens,
-            keeper,
+            keeper: ArcSwap::new(keeper),
             place: Place::default(),
             token: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
@@ -117,6 +118,21 @@ impl Hold {
             flow: Mutex::default(),
             changed: Notify::new(),
         })
+    }
+
+    /// Of the shard it is at.
+    pub(super) fn keeper(&self) -> Arc<Keeper> {
+        self.keeper.load_full()
+    }
+
+    /// Whether it is at the shard of `keeper`.
+    pub(super) fn is_at(&self, keeper: &Keeper) -> bool {
+        std::ptr::eq(&**self.keeper.load(), keeper)
+    }
+
+    /// It is at the shard of `keeper` from now on.
+    pub(super) fn set_keeper(&self, keeper: &Arc<Keeper>) {
+        self.keeper.store(keeper.clone());
     }
 
     /// The shard granted a request that had been sent at `sent`, for a full lease; or, by a turn, for
@@ -163,6 +179,21 @@ impl Hold {
         self.claim.store(0, Release);
         self.changed.notify_waiters();
         true
+    }
+
+    /// Whether an answer to what was sent at `sent` still counts at `now`.
+    pub(super) fn would_last(&self, sent: Instant, now: Instant) -> bool {
+        now < self.deadline_of(sent, self.lease_to_ask())
+    }
+
+    /// Another shard took it over, asked at `sent`: from then on counts what that one says, and nothing else.
+    pub(super) fn adopted(&self, sent: Instant) {
+        let deadline = self.deadline_of(sent, self.lease_to_ask());
+        self.sent.store(sent.as_nanos(), Relaxed);
+        self.deadline.store(deadline.as_nanos(), Relaxed);
+        self.renewal_failed.store(false, Relaxed);
+        self.claim.store(0, Release);
+        self.changed.notify_waiters();
     }
 
     /// A renewal got no answer, or one that means: not now.

@@ -2,11 +2,12 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use hashbrown::HashSet;
 use ringfence_ring::ShardId;
 
-use super::{AcquireError, Engine, routing::Route};
+use super::{AcquireError, Engine, keeper::Keeper};
 use crate::{
-    ids::Life,
+    ids::{Life, Nonce},
     name::Namespace,
     shard::{Cursor, HeldLock, Holder, Inspection, Lane, Link, List, LockPage, Shard, ShardError},
 };
@@ -27,10 +28,20 @@ impl Engine {
         key: &[u8],
     ) -> Result<Inspection, AcquireError> {
         let key = self.key(namespace, key)?;
-        let route = self.0.routing.route(&key);
-        let shard = route.keeper.driver.shard();
-        let mut link = shard.connect(Lane::Control, None).await?;
-        Ok(link.inspect(&key).await?)
+        let mut found = Inspection::default();
+        for keeper in self.0.routing.route(&key).keepers() {
+            let shard = keeper.driver.shard();
+            let mut link = shard.connect(Lane::Control, None).await?;
+            let Inspection { holder, waiters } = link.inspect(&key).await?;
+            // A lock that was just brought along may still be where it was.
+            found.holder = holder.or(found.holder);
+            let known: HashSet<Nonce> = found.waiters.iter().map(|waiter| waiter.nonce).collect();
+            let new = waiters
+                .into_iter()
+                .filter(|waiter| !known.contains(&waiter.nonce));
+            found.waiters.extend(new);
+        }
+        Ok(found)
     }
 
     /// Takes `key` from whoever holds it, and says whom. The next grant's token is greater, as
@@ -62,15 +73,15 @@ impl Engine {
 
     /// The locks that are held, of `namespace` or of all, page by page. Asks nobody yet.
     pub fn locks(&self, namespace: Option<Namespace>) -> Locks {
-        let walk = |route: &Route| Walk {
-            id: route.keeper.driver.id().clone(),
-            shard: route.keeper.driver.shard().clone(),
+        let walk = |keeper: &Arc<Keeper>| Walk {
+            id: keeper.driver.id().clone(),
+            shard: keeper.driver.shard().clone(),
             link: None,
             after: None,
         };
         Locks {
             namespace,
-            walks: self.0.routing.view().routes.iter().map(walk).collect(),
+            walks: self.0.routing.view().keepers.iter().map(walk).collect(),
         }
     }
 }

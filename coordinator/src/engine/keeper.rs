@@ -12,19 +12,23 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
+use ringfence_ring::Slot;
 use tokio::sync::Notify;
 
 use super::{
     hold::{Hold, Phase},
     line::Lines,
+    map::Map,
     release::Releases,
+    routing::Routing,
     told,
 };
 use crate::{
     clock::{Instant, sleep_until},
     driver::{Answer, Answered, Driver, Respond, Surroundings},
     ids::MapVersion,
-    shard::{Lane, Op, Reply, Request},
+    shard::{Lane, Op, Reply, Request, ShardError},
     sync::Mutex,
 };
 
@@ -38,11 +42,10 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Keeper {
     pub(super) driver: Arc<Driver>,
-    /// When the shard's slots last changed, by the present map.
-    map: AtomicU64,
-    around: Surroundings,
+    map: ArcSwap<Map>,
+    pub(super) around: Surroundings,
     releases: Arc<Releases>,
-    lines: Arc<Lines>,
+    pub(super) lines: Arc<Lines>,
     wheel: Mutex<Wheel>,
     earlier: Notify,
 }
@@ -117,44 +120,46 @@ fn tick_from(at: Instant) -> u64 {
 }
 
 impl Keeper {
-    /// A keeper of the shard behind `driver`; its task runs until the engine stops.
+    /// A keeper of the shard behind `driver`; its task runs until `around` stops.
     pub(super) fn start(
         driver: Arc<Driver>,
-        map: MapVersion,
+        map: Map,
         (releases, lines): (Arc<Releases>, Arc<Lines>),
-        around: &Surroundings,
+        around: Surroundings,
     ) -> Arc<Self> {
+        let tasks = around.tasks.clone();
         let keeper = Arc::new(Self {
             driver,
-            map: AtomicU64::new(map.0),
-            around: around.clone(),
+            map: ArcSwap::from_pointee(map),
+            around,
             releases,
             lines,
             wheel: Mutex::default(),
             earlier: Notify::new(),
         });
         let running = keeper.clone();
-        around.tasks.spawn(async move {
+        tasks.spawn(async move {
             running.around.stop.run_until_cancelled(running.run()).await;
         });
         keeper
     }
 
-    pub(super) fn map(&self) -> MapVersion {
-        MapVersion(self.map.load(Relaxed))
+    /// What a request for a key of `slot` carries.
+    pub(super) fn map(&self, slot: Slot) -> MapVersion {
+        self.map.load().version(slot)
     }
 
-    pub(super) fn set_map(&self, map: MapVersion) {
-        self.map.store(map.0, Relaxed);
+    pub(super) fn set_map(&self, map: Map) {
+        self.map.store(Arc::new(map));
     }
 
     /// Keeps `hold`, granted or renewed by the request that its deadline counts from.
-    pub(super) fn keep(&self, hold: &Arc<Hold>) {
+    pub(super) fn keep(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.tend_at(hold, self.due(hold));
     }
 
     /// Keeps `hold`, which nobody had for a while.
-    pub(super) fn keep_on(&self, hold: &Arc<Hold>) {
+    pub(super) fn keep_on(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.tend_by(hold, self.due(hold));
     }
 
@@ -164,29 +169,60 @@ impl Keeper {
     }
 
     /// Looks at `hold` at `at`, or before if it is due before.
-    pub(super) fn tend_by(&self, hold: &Arc<Hold>, at: Instant) {
+    pub(super) fn tend_by(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
         self.tend_within(hold, at, |due, at| due.min(at));
     }
 
-    /// Stops keeping `hold`.
-    pub(super) fn forget(&self, hold: &Hold) {
-        self.wheel.lock().remove(hold);
+    /// Stops keeping `hold`. Whether it is the one that does.
+    pub(super) fn forget(&self, hold: &Hold) -> bool {
+        let mut wheel = self.wheel.lock();
+        let here = hold.is_at(self);
+        if here {
+            wheel.remove(hold);
+        }
+        here
+    }
+
+    /// `hold` is at the shard of `to` from now on, and kept there as soon as that is asked for. Whether it
+    /// was at this one. Called under the lock of its flow.
+    pub(super) fn hand_over(&self, hold: &Hold, to: &Arc<Self>) -> bool {
+        let mut wheel = self.wheel.lock();
+        let here = hold.is_at(self);
+        if here {
+            wheel.remove(hold);
+            hold.set_keeper(to);
+        }
+        here
+    }
+
+    /// Its shard is a member no more: what is kept here is looked for elsewhere, at once.
+    pub(super) fn leave(self: &Arc<Self>, routing: &Routing) {
+        self.around.stop.cancel();
+        self.rehome_all(routing);
+    }
+
+    fn rehome_all(self: &Arc<Self>, routing: &Routing) {
+        let holds = self.wheel.lock().take_due(u64::MAX - 1);
+        for hold in holds {
+            self.rehome(&hold, &routing.route(&hold.key).keeper);
+        }
     }
 
     /// Looks at `hold` at `at`; before, if it is held and its deadline is.
-    pub(super) fn tend_at(&self, hold: &Arc<Hold>, at: Instant) {
+    pub(super) fn tend_at(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
         self.tend_within(hold, at, |_, at| at);
     }
 
     /// `tick` says which, of the one it is due at, if any, and the one asked for.
-    fn tend_within(&self, hold: &Arc<Hold>, at: Instant, tick: fn(u64, u64) -> u64) {
+    fn tend_within(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant, tick: fn(u64, u64) -> u64) {
         let at = match hold.phase() {
             Phase::Held => at.min(hold.deadline()),
             Phase::Asked | Phase::Over => at,
         };
         let mut wheel = self.wheel.lock();
-        // Forgetting takes the same lock after ending the hold: it comes before or after, not amid.
-        if hold.is_over() {
+        // Forgetting takes the same lock after ending the hold: it comes before or after, not amid. So
+        // does handing over: whoever it is at now keeps it.
+        if hold.is_over() || !hold.is_at(self) {
             return;
         }
         let due = hold.place.tick.load(Relaxed);
@@ -201,9 +237,15 @@ impl Keeper {
         if wake {
             self.earlier.notify_one();
         }
+        // After it was added: either whoever stopped this keeper saw it, or it is seen here.
+        if self.around.stop.is_cancelled()
+            && let Some(routing) = self.lines.routing()
+        {
+            self.rehome_all(&routing);
+        }
     }
 
-    async fn run(&self) {
+    async fn run(self: &Arc<Self>) {
         loop {
             let next = {
                 let mut wheel = self.wheel.lock();
@@ -226,13 +268,13 @@ impl Keeper {
         }
     }
 
-    pub(super) fn tend_due(&self) {
+    pub(super) fn tend_due(self: &Arc<Self>) {
         let due = self.wheel.lock().take_due(tick_at(self.around.clock.now()));
         due.iter().for_each(|hold| self.tend(hold));
     }
 
     /// Asks again for `hold`, renews it, waits for its end, or ends it: whichever it is time for.
-    fn tend(&self, hold: &Arc<Hold>) {
+    fn tend(self: &Arc<Self>, hold: &Arc<Hold>) {
         let now = self.around.clock.now();
         match hold.phase() {
             Phase::Asked => return self.lines.recheck(hold),
@@ -256,10 +298,10 @@ impl Keeper {
             let mut flow = hold.flow.lock();
             // Under the lock that a release takes after ending the hold: either it sees the
             // renewal and goes behind it, or none is sent.
-            if hold.is_over() || flow.renewing.is_out() {
+            if hold.is_over() || !hold.is_at(self) || flow.here.renewing.is_out() {
                 return;
             }
-            flow.renewing.sent();
+            flow.here.renewing.sent();
             self.submit_renewal(hold)
         };
         if let Err((respond, error)) = refused {
@@ -267,39 +309,65 @@ impl Keeper {
         }
     }
 
-    fn submit_renewal(&self, hold: &Arc<Hold>) -> Result<(), (Respond, crate::shard::ShardError)> {
+    fn submit_renewal(self: &Arc<Self>, hold: &Arc<Hold>) -> Result<(), (Respond, ShardError)> {
+        let op = Op::Renew {
+            nonce: hold.nonce,
+            label: hold.terms.label.clone(),
+            token: hold.token(),
+            lease: hold.lease_to_ask(),
+        };
+        let (keeper, renewed) = (self.clone(), hold.clone());
+        let respond = move |answer| keeper.renewed(&renewed, answer);
+        self.submit(hold, op, Respond::Engine(Box::new(respond)))
+    }
+
+    /// Sends `op` for `hold`, on the lane of renewals.
+    pub(super) fn submit(
+        &self,
+        hold: &Hold,
+        op: Op,
+        respond: Respond,
+    ) -> Result<(), (Respond, ShardError)> {
         let request = Request {
             key: hold.key.clone(),
-            map: self.map(),
-            op: Op::Renew {
-                nonce: hold.nonce,
-                label: hold.terms.label.clone(),
-                token: hold.token(),
-                lease: hold.lease_to_ask(),
-            },
+            map: self.map(hold.key.slot()),
+            op,
         };
-        let renewed = hold.clone();
-        let respond = Respond::Engine(Box::new(move |answer| {
-            renewed.keeper.clone().renewed(&renewed, answer);
-        }));
         self.driver.try_submit(Lane::Renew, request, respond)
     }
 
     /// Only `lost` or the deadline ends a guard; everything else is tried again.
-    fn renewed(&self, hold: &Arc<Hold>, answer: Answer) {
-        hold.flow.lock().renewing.answered(&answer);
+    fn renewed(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer) {
         let now = self.around.clock.now();
+        {
+            let mut flow = hold.flow.lock();
+            flow.at(&hold.keeper(), self).renewing.answered(&answer);
+            // It went elsewhere meanwhile: what is answered here means nothing to it.
+            if !hold.is_at(self) {
+                return;
+            }
+            if let Ok(Answered {
+                reply: Reply::Renewed { .. },
+                sent,
+            }) = answer
+            {
+                hold.renewed(sent, now);
+            }
+        }
         match answer {
             Ok(Answered {
-                reply: Reply::Renewed {
-                    reclaimed, wanted, ..
-                },
+                reply:
+                    Reply::Renewed {
+                        reclaimed,
+                        wanted,
+                        moving,
+                    },
                 sent,
             }) => {
                 if reclaimed {
                     tracing::info!(key = %hold.key, "put back after its shard came back");
                 }
-                let useful = hold.renewed(sent, now);
+                let useful = hold.is_held(now);
                 told::renewed(hold, reclaimed, sent, now);
                 if useful {
                     self.keep(hold);
@@ -308,6 +376,9 @@ impl Keeper {
                 }
                 if wanted {
                     self.lines.wanted(hold);
+                }
+                if let Some(epoch) = moving.filter(|_| useful) {
+                    self.bring_along(hold, epoch);
                 }
             }
             _ if hold.is_over() => {}
@@ -318,6 +389,10 @@ impl Keeper {
                 told::lost(hold, now);
                 self.lines.lost(hold);
             }
+            Ok(Answered {
+                reply: Reply::Moved { .. },
+                ..
+            }) if self.follow(hold) => {}
             Ok(_) | Err(_) => {
                 told::not_renewed(hold, now);
                 hold.renewal_failed();
@@ -331,7 +406,7 @@ impl Keeper {
     }
 
     /// The deadline has passed: nobody believes in it any more, so what may be left is released.
-    fn expire(&self, hold: &Arc<Hold>) {
+    fn expire(self: &Arc<Self>, hold: &Arc<Hold>) {
         if self.lines.over(hold) == Phase::Held {
             if hold.idle_until().is_none() && !hold.is_final() {
                 tracing::warn!(key = %hold.key, "lock lost: not renewed before its deadline");

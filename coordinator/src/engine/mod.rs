@@ -10,10 +10,12 @@
 //! | `guard.rs` | a holder's side of that |
 //! | `release.rs` | giving back, now or in the background |
 //! | `keeper.rs` | renewals, a task a shard |
+//! | `moving.rs` | a holder goes along with its slot |
 //! | `inspect.rs` | who has what, and taking it away by force |
 //! | `waiting.rs` | why an acquisition waits, for who wants to know |
 //! | `owner.rs` | re-entry |
 //! | `routing.rs` | key → shard |
+//! | `map.rs` | the slots a shard has at rest |
 //! | `steward.rs` | arms and settles shards, follows the topology |
 //! | `told.rs` | what is asked of shards about grants, and what they say, as debug events |
 
@@ -26,6 +28,8 @@ mod hold;
 mod inspect;
 mod keeper;
 mod line;
+mod map;
+mod moving;
 mod owner;
 mod release;
 mod routing;

@@ -21,6 +21,7 @@ use super::{
     flow::{Behind, Exchange},
     grant::Grant,
     hold::{Hold, Phase},
+    keeper::Keeper,
 };
 use crate::{
     clock::Instant,
@@ -46,8 +47,16 @@ pub(super) struct Releases {
     around: Surroundings,
     pending: AtomicUsize,
     none_pending: Notify,
-    failed: Mutex<Vec<(Arc<Hold>, Instant)>>,
+    failed: Mutex<Vec<Unsent>>,
     some_failed: Notify,
+}
+
+/// A release that has to be sent, or sent again.
+#[derive(Debug)]
+struct Unsent {
+    hold: Arc<Hold>,
+    at: Arc<Keeper>,
+    give_up: Instant,
 }
 
 impl Releases {
@@ -66,45 +75,61 @@ impl Releases {
         releases
     }
 
-    /// Releases `hold`, whose belief has ended.
+    /// Releases `hold`, whose belief has ended: where it is, and wherever else something of it may be.
     pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>) {
-        self.pending.fetch_add(1, AcqRel);
-        let give_up = self.around.clock.now() + hold.terms.lease * 2;
-        self.submit(hold.clone(), give_up);
+        self.send_to(hold, hold.keeper());
+        self.send_elsewhere(hold);
     }
 
-    fn submit(self: &Arc<Self>, hold: Arc<Hold>, give_up: Instant) {
-        let behind = hold.flow.lock().release_behind();
+    /// Takes back whatever of `hold`, which was given up, may be at a shard.
+    pub(super) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
+        if hold.flow.lock().here.may_be_there() {
+            self.send_to(hold, hold.keeper());
+        }
+        self.send_elsewhere(hold);
+    }
+
+    /// Takes back what of `hold` may be at shards where it is not.
+    fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>) {
+        let left = hold.flow.lock().left_elsewhere();
+        left.into_iter()
+            .for_each(|keeper| self.send_to(hold, keeper));
+    }
+
+    fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<Keeper>) {
+        self.pending.fetch_add(1, AcqRel);
+        let give_up = self.around.clock.now() + hold.terms.lease * 2;
+        let hold = hold.clone();
+        self.submit(Unsent { hold, at, give_up });
+    }
+
+    fn submit(self: &Arc<Self>, unsent: Unsent) {
+        let Unsent { hold, at, .. } = &unsent;
+        let (hold, at) = (hold.clone(), at.clone());
+        let behind = release_behind(&hold, &at);
         let lane = match behind {
             Behind::Lane(lane) => lane,
             Behind::Both => Lane::Work,
         };
-        let (releases, released) = (self.clone(), hold.clone());
-        let respond = move |answer: Answer| {
-            releases.answered(released, give_up, behind, answer);
-        };
-        submit(&hold, lane, Respond::Engine(Box::new(respond)));
+        let releases = self.clone();
+        let respond = move |answer: Answer| releases.answered(unsent, behind, answer);
+        submit(&hold, &at, lane, Respond::Engine(Box::new(respond)));
     }
 
-    fn answered(
-        self: &Arc<Self>,
-        hold: Arc<Hold>,
-        give_up: Instant,
-        behind: Behind,
-        answer: Answer,
-    ) {
+    fn answered(self: &Arc<Self>, unsent: Unsent, behind: Behind, answer: Answer) {
         match answer {
             // Nothing arrives any more where this came from.
             Ok(_) if behind == Behind::Both => {
-                hold.flow.lock().asking = Exchange::default();
-                self.submit(hold, give_up);
+                let Unsent { hold, at, .. } = &unsent;
+                hold.flow.lock().at(&hold.keeper(), at).asking = Exchange::default();
+                self.submit(unsent);
             }
-            Err(error) if error.is_retryable() && self.around.clock.now() < give_up => {
-                self.failed.lock().push((hold, give_up));
+            Err(error) if error.is_retryable() && self.around.clock.now() < unsent.give_up => {
+                self.failed.lock().push(unsent);
                 self.some_failed.notify_one();
             }
             Err(error) => {
-                tracing::warn!(key = %hold.key, %error, "release gave up; the lock expires");
+                tracing::warn!(key = %unsent.hold.key, %error, "release gave up; the lock expires");
                 self.done();
             }
             Ok(_) => self.done(),
@@ -122,9 +147,7 @@ impl Releases {
             self.some_failed.notified().await;
             sleep(self.around.random.jitter(RETRY)).await;
             let failed = std::mem::take(&mut *self.failed.lock());
-            failed
-                .into_iter()
-                .for_each(|(hold, give_up)| self.submit(hold, give_up));
+            failed.into_iter().for_each(|unsent| self.submit(unsent));
         }
     }
 
@@ -146,25 +169,30 @@ impl Releases {
     }
 }
 
-/// Sends a release of `hold`.
-fn submit(hold: &Hold, lane: Lane, respond: Respond) {
+fn release_behind(hold: &Hold, at: &Arc<Keeper>) -> Behind {
+    let mut flow = hold.flow.lock();
+    flow.at(&hold.keeper(), at).release_behind()
+}
+
+/// Sends a release of `hold` to the shard of `at`.
+fn submit(hold: &Hold, at: &Keeper, lane: Lane, respond: Respond) {
     let op = Op::Release { nonce: hold.nonce };
     let request = Request {
         key: hold.key.clone(),
-        map: hold.keeper.map(),
+        map: at.map(hold.key.slot()),
         op,
     };
-    hold.keeper.driver.submit_with(lane, request, respond);
+    at.driver.submit_with(lane, request, respond);
 }
 
-/// Sends a release of `hold`, unless that takes two.
+/// Sends a release of `hold` where it is, unless that takes two.
 fn submit_for_caller(hold: &Hold) -> Option<oneshot::Receiver<Answer>> {
-    let behind = hold.flow.lock().release_behind();
-    let Behind::Lane(lane) = behind else {
+    let at = hold.keeper();
+    let Behind::Lane(lane) = release_behind(hold, &at) else {
         return None;
     };
     let (caller, answer) = oneshot::channel();
-    submit(hold, lane, Respond::Caller(caller));
+    submit(hold, &at, lane, Respond::Caller(caller));
     Some(answer)
 }
 
@@ -182,10 +210,14 @@ impl<'a> Releasing<'a> {
     /// Sends the release of `hold` behind whatever is out for it. Where that is in two places, or nothing
     /// was held, the background does.
     fn send(releases: &'a Arc<Releases>, hold: Arc<Hold>, held: bool) -> Self {
+        let answer = held.then(|| submit_for_caller(&hold)).flatten();
+        if answer.is_some() {
+            releases.send_elsewhere(&hold);
+        }
         Self {
             releases,
             held,
-            answer: held.then(|| submit_for_caller(&hold)).flatten(),
+            answer,
             answered: false,
             hold,
         }
@@ -271,18 +303,22 @@ impl Inner {
         key: &LockKey,
         nonce: Nonce,
     ) -> Result<bool, ShardError> {
-        let route = self.routing.route(key);
-        let request = Request {
-            key: key.clone(),
-            map: route.map,
-            op: Op::Release { nonce },
-        };
-        match route.keeper.driver.submit(Lane::Work, request).await {
-            Ok(Ok(answered)) => Ok(answered.reply == Reply::Released { held: true }),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(ShardError::NoReply {
-                reason: "the engine was closed".into(),
-            }),
+        let mut released = false;
+        for keeper in self.routing.route(key).keepers() {
+            let request = Request {
+                key: key.clone(),
+                map: keeper.map(key.slot()),
+                op: Op::Release { nonce },
+            };
+            released |= match keeper.driver.submit(Lane::Work, request).await {
+                Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    let reason = "the engine was closed".into();
+                    return Err(ShardError::NoReply { reason });
+                }
+            };
         }
+        Ok(released)
     }
 }

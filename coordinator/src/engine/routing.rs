@@ -3,42 +3,81 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use ringfence_ring::{ShardId, SlotCount};
+use ringfence_ring::{ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
-use super::{Dial, keeper::Keeper, line::Lines, release::Releases};
+use super::{
+    Dial,
+    keeper::Keeper,
+    line::Lines,
+    map::Map,
+    release::Releases,
+};
 use crate::{
     driver::{Driver, Surroundings},
-    ids::{ClientId, MapVersion},
+    ids::{ClientId, Epoch},
     name::LockKey,
     shard::ShardError,
-    topology::Topology,
+    sync::Mutex,
+    topology::{Motion, Topology},
 };
 
-/// Where a request goes, and the map version it goes by.
+/// Where a key's slot is.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
+    /// Of the shard to ask first.
     pub(super) keeper: Arc<Keeper>,
-    pub(super) map: MapVersion,
+    /// The slot is on its way.
+    pub(super) way: Option<Way>,
+}
+
+impl Route {
+    /// Of every shard where something of the key may be.
+    pub(super) fn keepers(&self) -> Vec<Arc<Keeper>> {
+        match &self.way {
+            Some(way) => vec![way.from.clone(), way.to.clone()],
+            None => vec![self.keeper.clone()],
+        }
+    }
+
+    /// Whether a request that is at `keeper` need not go elsewhere to be answered.
+    pub(super) fn leads_by(&self, keeper: &Arc<Keeper>) -> bool {
+        let is = |other| Arc::ptr_eq(keeper, other);
+        match &self.way {
+            Some(way) => is(&way.from) || is(&way.to),
+            None => is(&self.keeper),
+        }
+    }
+}
+
+/// From where to where a slot is on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) epoch: Epoch,
+    pub(super) from: Arc<Keeper>,
+    pub(super) to: Arc<Keeper>,
 }
 
 /// The topology in use, and the keepers of its shards.
 #[derive(Debug)]
 pub(super) struct Routing {
     view: ArcSwap<View>,
+    /// Held while the view is changed.
+    adopting: Mutex<()>,
     dial: Arc<dyn Dial>,
     client: ClientId,
     releases: Arc<Releases>,
     lines: Arc<Lines>,
     around: Surroundings,
     stale: Notify,
+    adopted: Notify,
 }
 
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) topology: Arc<Topology>,
     /// In the order of the table's shards.
-    pub(super) routes: Vec<Route>,
+    pub(super) keepers: Vec<Arc<Keeper>>,
 }
 
 impl Routing {
@@ -51,25 +90,42 @@ impl Routing {
     ) -> Self {
         let nothing = View {
             topology: topology.clone(),
-            routes: Vec::new(),
+            keepers: Vec::new(),
         };
         let routing = Self {
             view: ArcSwap::from_pointee(nothing),
+            adopting: Mutex::default(),
             dial,
             client,
             releases,
             lines,
             around: around.clone(),
             stale: Notify::new(),
+            adopted: Notify::new(),
         };
-        routing.adopt(topology);
+        routing.view_from(topology);
         routing
     }
 
     /// Where `key` is, by the present view.
     pub(super) fn route(&self, key: &LockKey) -> Route {
+        self.view.load().route(key.slot())
+    }
+
+    /// Which way `key` goes by the move of `epoch`. If the view knows of none, it is out of date.
+    pub(super) fn way(&self, key: &LockKey, epoch: Epoch) -> Option<Way> {
+        let way = self.route(key).way.filter(|way| way.epoch == epoch);
+        if way.is_none() {
+            self.refresh();
+        }
+        way
+    }
+
+    /// The keeper of shard `id`, if it is a member.
+    pub(super) fn keeper(&self, id: &ShardId) -> Option<Arc<Keeper>> {
         let view = self.view.load();
-        view.routes[view.topology.table.owner_index(key.slot())].clone()
+        let mut keepers = view.keepers.iter();
+        keepers.find(|keeper| keeper.driver.id() == id).cloned()
     }
 
     pub(super) fn slots(&self) -> SlotCount {
@@ -94,44 +150,92 @@ impl Routing {
         self.stale.notified().await;
     }
 
-    /// Routes by `topology` from now on. Shards that stay keep their connections and their holds.
+    /// Waits until the view has changed.
+    pub(super) async fn adopted(&self) {
+        self.adopted.notified().await;
+    }
+
+    /// Routes by `topology` from now on, unless a newer one is in use. Shards that stay keep their
+    /// connections and their holds.
     pub(super) fn adopt(&self, topology: Arc<Topology>) {
+        let adopting = self.adopting.lock();
         let before = self.view.load_full();
-        let route = |id: &ShardId| {
+        if topology.version() <= before.topology.version() {
+            return;
+        }
+        self.view_from(topology);
+        let view = self.view.load();
+        let is_kept =
+            |keeper: &Arc<Keeper>| view.keepers.iter().any(|its| Arc::ptr_eq(its, keeper));
+        let left = before.keepers.iter().filter(|keeper| !is_kept(keeper));
+        drop(adopting);
+        left.for_each(|keeper| keeper.leave(self));
+        self.adopted.notify_one();
+    }
+
+    fn view_from(&self, topology: Arc<Topology>) {
+        let before = self.view.load_full();
+        let keeper = |id: &ShardId| {
             let entry = topology
                 .shard(id)
                 .expect("the table's shards are the record's");
-            let known = before.keeper_of(id, &entry.address);
-            let keeper = known.unwrap_or_else(|| {
-                let shard = self.dial.dial(id, entry).unwrap_or_else(|error| {
-                    tracing::error!(shard = %id, %error, "shard cannot be reached");
-                    Arc::new(Undialable(error))
-                });
-                let lines = self.lines.clone();
-                let woken = Arc::new(move |wake| lines.woken(wake));
-                let driver = Driver::start(id.clone(), shard, self.client, woken, &self.around);
-                let shared = (self.releases.clone(), self.lines.clone());
-                Keeper::start(driver, entry.changed, shared, &self.around)
-            });
-            keeper.set_map(entry.changed);
-            Route {
-                keeper,
-                map: entry.changed,
+            let map = Map::of(&topology, id);
+            if let Some(keeper) = before.keeper_of(id, &entry.address) {
+                keeper.set_map(map);
+                return keeper;
             }
+            let shard = self.dial.dial(id, entry).unwrap_or_else(|error| {
+                tracing::error!(shard = %id, %error, "shard cannot be reached");
+                Arc::new(Undialable(error))
+            });
+            let around = Surroundings {
+                stop: self.around.stop.child_token(),
+                ..self.around.clone()
+            };
+            let (lines, from) = (self.lines.clone(), id.clone());
+            let woken = Arc::new(move |wake| lines.woken(&from, wake));
+            let driver = Driver::start(id.clone(), shard, self.client, woken, &around);
+            let shared = (self.releases.clone(), self.lines.clone());
+            Keeper::start(driver, map, shared, around)
         };
-        let routes = topology.table.shards().iter().map(route).collect();
-        self.view.store(Arc::new(View { topology, routes }));
+        let keepers = topology.table.shards().iter().map(keeper).collect();
+        self.view.store(Arc::new(View { topology, keepers }));
     }
 }
 
 impl View {
+    fn route(&self, slot: Slot) -> Route {
+        let owner = &self.keepers[self.topology.table.owner_index(slot)];
+        // None in a ring at rest: nothing to look for.
+        let Some(motion) = self.topology.motion_of(slot) else {
+            return Route {
+                keeper: owner.clone(),
+                way: None,
+            };
+        };
+        let way = self.way(motion);
+        Route {
+            keeper: if motion.listed { &way.to } else { &way.from }.clone(),
+            way: Some(way),
+        }
+    }
+
+    fn way(&self, motion: &Motion) -> Way {
+        let keeper = |id: &ShardId| {
+            let index = self.topology.table.membership().index_of(id);
+            self.keepers[index.expect("both ends of a move are members")].clone()
+        };
+        Way {
+            epoch: motion.epoch,
+            from: keeper(&motion.from.0),
+            to: keeper(&motion.to.0),
+        }
+    }
+
     fn keeper_of(&self, id: &ShardId, address: &str) -> Option<Arc<Keeper>> {
         let at_the_same_address = self.topology.shard(id)?.address == address;
-        let routes = self.routes.iter().filter(|_| at_the_same_address);
-        routes
-            .map(|route| &route.keeper)
-            .find(|keeper| keeper.driver.id() == id)
-            .cloned()
+        let mut keepers = self.keepers.iter().filter(|_| at_the_same_address);
+        keepers.find(|keeper| keeper.driver.id() == id).cloned()
     }
 }
 

@@ -7,10 +7,7 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::time::sleep;
 
-use super::{
-    ShardStatus,
-    routing::{Route, Routing},
-};
+use super::{ShardStatus, keeper::Keeper, routing::Routing};
 use crate::{
     driver::Surroundings,
     ids::{Epoch, Life},
@@ -33,41 +30,69 @@ enum TendError {
     Topology(#[from] TopologyError),
 }
 
-/// Arms and settles every shard once, then starts a task for each, and one for the topology.
+/// Arms and settles every shard once, then starts a task for each, and one that follows the topology.
 pub(super) async fn start(
     routing: &Arc<Routing>,
     store: &Arc<dyn TopologyStore>,
     around: &Surroundings,
     servers_are_new: bool,
 ) {
-    let stewards: Vec<Steward> = routing
-        .view()
-        .routes
-        .iter()
-        .map(|route| Steward {
-            route: route.clone(),
-            routing: routing.clone(),
-            store: store.clone(),
-            around: around.clone(),
-            servers_are_new,
-        })
-        .collect();
-    let bring_up = |steward: Steward| async {
+    let stewards = Stewards {
+        routing: routing.clone(),
+        store: store.clone(),
+        servers_are_new,
+    };
+    let keepers = routing.view().keepers.clone();
+    join_all(keepers.iter().map(|keeper| stewards.start(keeper))).await;
+    let stop = around.stop.clone();
+    around.tasks.spawn(async move {
+        let following = async {
+            tokio::join!(
+                follow(&stewards.routing, &*stewards.store),
+                stewards.welcome(keepers)
+            )
+        };
+        stop.run_until_cancelled(following).await;
+    });
+}
+
+/// Gives every shard its steward.
+struct Stewards {
+    routing: Arc<Routing>,
+    store: Arc<dyn TopologyStore>,
+    servers_are_new: bool,
+}
+
+impl Stewards {
+    /// Brings a shard up, if it can be, and starts the task that tends it for as long as it is a member.
+    async fn start(&self, keeper: &Arc<Keeper>) {
+        let steward = Steward {
+            keeper: keeper.clone(),
+            routing: self.routing.clone(),
+            store: self.store.clone(),
+            servers_are_new: self.servers_are_new,
+        };
         if let Err(error) = steward.bring_up().await {
             tracing::warn!(shard = %steward.id(), %error, "shard not ready; its keys wait for it");
         }
-        steward
-    };
-    for steward in join_all(stewards.into_iter().map(bring_up)).await {
-        let stop = around.stop.clone();
-        around.tasks.spawn(async move {
-            stop.run_until_cancelled(steward.tend()).await;
-        });
+        let around = keeper.around.clone();
+        let tending = async move {
+            around.stop.run_until_cancelled(steward.tend()).await;
+        };
+        keeper.around.tasks.spawn(tending);
     }
-    let (stop, routing, store) = (around.stop.clone(), routing.clone(), store.clone());
-    around.tasks.spawn(async move {
-        stop.run_until_cancelled(follow(&routing, &*store)).await;
-    });
+
+    /// Starts a steward for every shard that joins.
+    async fn welcome(&self, mut known: Vec<Arc<Keeper>>) {
+        loop {
+            self.routing.adopted().await;
+            let keepers = self.routing.view().keepers.clone();
+            let is_known = |keeper: &&Arc<Keeper>| known.iter().any(|its| Arc::ptr_eq(its, keeper));
+            let new = keepers.iter().filter(|keeper| !is_known(keeper));
+            join_all(new.map(|keeper| self.start(keeper))).await;
+            known = keepers;
+        }
+    }
 }
 
 /// Adopts every newer topology.
@@ -93,8 +118,8 @@ async fn follow(routing: &Routing, store: &dyn TopologyStore) {
 /// Every shard's state, asked for now.
 pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
     let view = routing.view();
-    let look_at = |route: &Route| {
-        let (topology, driver) = (view.topology.clone(), route.keeper.driver.clone());
+    let look_at = |keeper: &Arc<Keeper>| {
+        let (topology, driver) = (view.topology.clone(), keeper.driver.clone());
         async move {
             let id = driver.id().clone();
             let grace_left = async {
@@ -124,7 +149,7 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
             )
         }
     };
-    join_all(view.routes.iter().map(look_at))
+    join_all(view.keepers.iter().map(look_at))
         .await
         .into_iter()
         .collect()
@@ -132,21 +157,20 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
 
 /// Tends one shard.
 struct Steward {
-    route: Route,
+    keeper: Arc<Keeper>,
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
-    around: Surroundings,
     servers_are_new: bool,
 }
 
 impl Steward {
     fn id(&self) -> &ShardId {
-        self.route.keeper.driver.id()
+        self.keeper.driver.id()
     }
 
     /// Does what its lanes ask for, until stopped.
     async fn tend(&self) {
-        let needs = self.route.keeper.driver.needs();
+        let needs = self.keeper.driver.needs();
         loop {
             needs.something().await;
             let tended = async {
@@ -180,8 +204,7 @@ impl Steward {
     }
 
     async fn connect(&self) -> Result<Box<dyn Link>, ShardError> {
-        self.route
-            .keeper
+        self.keeper
             .driver
             .shard()
             .connect(Lane::Control, None)
@@ -270,7 +293,7 @@ impl Steward {
     }
 
     fn next_epoch(&self, topology: &Topology) -> Result<Epoch, TendError> {
-        let epoch = Epoch::after(topology.last_epoch, self.around.clock.unix());
+        let epoch = Epoch::after(topology.last_epoch, self.keeper.around.clock.unix());
         Ok(epoch.ok_or(TopologyError::NoEpochs)?)
     }
 

@@ -6,8 +6,15 @@ use std::{
 };
 
 use super::{
-    super::{AcquireError, WaitObserver, Waiting, hold::Hold, told},
+    super::{
+        AcquireError, WaitObserver, Waiting,
+        flow::{Flow, Search},
+        hold::Hold,
+        keeper::Keeper,
+        told,
+    },
     KeyLine, Lines, Terms,
+    search::go,
     tokens::Tokens,
 };
 use crate::{
@@ -23,7 +30,7 @@ use crate::{
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
 /// What the shard's answer means for the line.
-enum Verdict {
+pub(super) enum Verdict {
     Granted {
         token: Token,
         tokens: u32,
@@ -32,6 +39,14 @@ enum Verdict {
     },
     /// Not now: ask again after a while.
     Wait {
+        because: AcquireError,
+        pause: Duration,
+    },
+    /// Another shard is to be asked, at once.
+    GoOn(Arc<Keeper>),
+    /// Another shard is to be asked, after a while.
+    GoAndWait {
+        to: Arc<Keeper>,
         because: AcquireError,
         pause: Duration,
     },
@@ -67,30 +82,38 @@ impl Lines {
     /// Asks the shard. A repeat keeps its nonce, and so its place in the queue there, and finds what it was
     /// granted meanwhile.
     pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
-        let (lines, asked) = (self.clone(), hold.clone());
-        let respond = move |answer| lines.answered(&asked, answer);
-        let respond = Respond::Engine(Box::new(respond));
         let refused = {
             let mut flow = hold.flow.lock();
             // Under the lock that taking back looks under: either it sees this request and goes
             // behind it, or none is sent.
-            if hold.is_over() || flow.asking.is_out() {
+            if hold.is_over() || flow.here.asking.is_out() {
                 return;
             }
-            flow.asking.sent();
+            flow.here.asking.sent();
             let sent = self.around.clock.now();
             told::asking(hold, sent);
-            let request = request(hold, sent, flow.ticket);
-            hold.keeper.driver.try_submit(Lane::Work, request, respond)
+            let (at, lines, asked) = (hold.keeper(), self.clone(), hold.clone());
+            let request = request(hold, &at, sent, &flow);
+            let from = at.clone();
+            let respond = move |answer| lines.answered(&asked, &from, answer);
+            let respond = Respond::Engine(Box::new(respond));
+            at.driver.try_submit(Lane::Work, request, respond)
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));
         }
     }
 
-    fn answered(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer) {
-        hold.flow.lock().asked(&answer);
-        let verdict = self.judge(hold, answer);
+    fn answered(self: &Arc<Self>, hold: &Arc<Hold>, at: &Arc<Keeper>, answer: Answer) {
+        {
+            let mut flow = hold.flow.lock();
+            flow.asked(&hold.keeper(), at, &answer);
+            // It went on meanwhile: what was granted here after all is released with all the rest.
+            if !hold.is_at(at) {
+                return;
+            }
+        }
+        let verdict = self.judge(hold, at, answer);
         match verdict {
             Verdict::Granted {
                 token,
@@ -99,6 +122,16 @@ impl Lines {
                 sent,
             } => self.granted(hold, Tokens::new(token, tokens), wanted, sent),
             Verdict::Wait { because, pause } => self.wait(hold, &because, pause),
+            Verdict::GoOn(to) => {
+                if self.goes(hold, &to) {
+                    self.ask(hold);
+                }
+            }
+            Verdict::GoAndWait { to, because, pause } => {
+                if self.goes(hold, &to) {
+                    self.wait(hold, &because, pause);
+                }
+            }
             Verdict::Refuse(refusal) => {
                 let dismissed = self.change(&hold.key, |line, _| {
                     let asking = line.is_asking(hold);
@@ -126,7 +159,7 @@ impl Lines {
                 if !hold.granted(tokens.first(), sent, now, None) {
                     return true;
                 }
-                hold.keeper.keep(hold);
+                hold.keeper().keep(hold);
                 line.granted(hold, tokens, wanted, now);
             }
             false
@@ -139,7 +172,11 @@ impl Lines {
 
     /// Asks again after `pause`, and tells whoever wants to know.
     fn wait(self: &Arc<Self>, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
-        hold.flow.lock().refusal = Some(because.clone());
+        {
+            let mut flow = hold.flow.lock();
+            flow.refusal = Some(because.clone());
+            flow.search = Search::default();
+        }
         let refused = |line: &mut KeyLine, now| {
             if !line.is_asking(hold) {
                 return None;
@@ -151,7 +188,7 @@ impl Lines {
             } else {
                 now
             };
-            hold.keeper.tend_at(hold, at);
+            hold.keeper().tend_at(hold, at);
             let once = line.dismiss_once();
             let observers = line.waiters().filter_map(|waiter| waiter.observer.clone());
             Some((once, observers.collect::<Vec<_>>()))
@@ -175,18 +212,16 @@ impl Lines {
         let route = routing.route(&hold.key);
         let again = self.change(&hold.key, |line, _| {
             let asking = line.is_asking(hold);
-            let stays = Arc::ptr_eq(&route.keeper, &hold.keeper);
-            if asking && stays {
+            if asking {
                 hold.flow.lock().ticket = line.is_patient();
-            } else if asking {
-                line.over(hold);
+                if !route.leads_by(&hold.keeper()) {
+                    go(hold, &route.keeper);
+                }
             }
-            asking.then_some(stays)
+            asking
         });
-        match again.flatten() {
-            Some(true) => self.ask(hold),
-            Some(false) => self.abandon(hold),
-            None => {}
+        if again == Some(true) {
+            self.ask(hold);
         }
     }
 
@@ -194,9 +229,7 @@ impl Lines {
     pub(super) fn abandon(&self, hold: &Arc<Hold>) {
         self.end(hold);
         told::gave_up(hold);
-        if hold.flow.lock().may_be_there() {
-            self.releases.send(hold);
-        }
+        self.releases.send_what_is_left(hold);
     }
 
     pub(super) fn tell(&self, observer: &WaitObserver, key: &LockKey, because: &AcquireError) {
@@ -208,8 +241,8 @@ impl Lines {
         observer.tell(Waiting::new(because, &shard, grace));
     }
 
-    fn judge(&self, hold: &Hold, answer: Answer) -> Verdict {
-        let shard = || hold.keeper.driver.id().to_string();
+    fn judge(&self, hold: &Hold, at: &Arc<Keeper>, answer: Answer) -> Verdict {
+        let shard = || at.driver.id().to_string();
         let Answered { reply, sent } = match answer {
             Ok(answered) => answered,
             Err(error) => return self.trouble(hold, error.into()),
@@ -261,13 +294,13 @@ impl Lines {
                 }
                 self.trouble(hold, AcquireError::Moved)
             }
+            Reply::Moving { epoch, absent } => self.sealed(hold, at, epoch, absent),
+            Reply::NeedProof { epoch } => self.unproven(hold, at, epoch),
             Reply::NoTokens => self.trouble(hold, AcquireError::NoTokens(shard())),
             Reply::OutOfMemory => self.trouble(hold, AcquireError::OutOfMemory(shard())),
             Reply::Foreign => Verdict::Refuse(AcquireError::Foreign(shard())),
             reply @ (Reply::Renewed { .. }
             | Reply::Lost
-            | Reply::Moving { .. }
-            | Reply::NeedProof { .. }
             | Reply::Adopted { .. }
             | Reply::NotAdopted
             | Reply::Released { .. }) => {
@@ -279,7 +312,7 @@ impl Lines {
     }
 
     /// What to do after `error`: wait it out, if it may pass.
-    fn trouble(&self, hold: &Hold, error: AcquireError) -> Verdict {
+    pub(super) fn trouble(&self, hold: &Hold, error: AcquireError) -> Verdict {
         if !error.is_retryable() {
             return Verdict::Refuse(error);
         }
@@ -290,7 +323,7 @@ impl Lines {
         }
     }
 
-    fn until_recheck(&self, hold: &Hold) -> Duration {
+    pub(super) fn until_recheck(&self, hold: &Hold) -> Duration {
         self.around.random.jitter(RECHECK_MAX.min(claim(hold) / 3))
     }
 }
@@ -300,21 +333,21 @@ fn claim(hold: &Hold) -> Duration {
     hold.lease_to_ask().min(CLAIM_MAX)
 }
 
-fn request(hold: &Hold, sent: Instant, ticket: bool) -> Request {
-    let ticket = ticket.then(|| Ticket {
+fn request(hold: &Hold, at: &Keeper, sent: Instant, flow: &Flow) -> Request {
+    let ticket = flow.ticket.then(|| Ticket {
         sent,
         claim: claim(hold),
     });
     Request {
         key: hold.key.clone(),
-        map: hold.keeper.map(),
+        map: at.map(hold.key.slot()),
         op: Op::Acquire {
             nonce: hold.nonce,
             label: hold.terms.label.clone(),
             lease: hold.lease_to_ask(),
             tokens: hold.tokens,
             ticket,
-            proof: None,
+            proof: flow.proof,
         },
     }
 }

@@ -11,12 +11,14 @@
 //! | `tokens.rs` | the fencing tokens that came with a grant |
 //! | `join.rs` | taking a place, waiting there, leaving it |
 //! | `ask.rs` | the request at the shard for the whole line |
+//! | `search.rs` | the shard to ask, while the slot is on its way |
 //! | `turn.rs` | what the shard says by itself; whose turn it is |
 
 mod ask;
 mod join;
 mod record;
 mod rules;
+mod search;
 mod tokens;
 mod turn;
 
@@ -189,7 +191,7 @@ impl Lines {
         {
             let until = (now + linger).min(hold.deadline());
             hold.leave_idle(until);
-            hold.keeper.tend_by(hold, until);
+            hold.keeper().tend_by(hold, until);
         }
         let turn = deeds
             .grant
@@ -229,7 +231,8 @@ impl Lines {
     pub(super) fn end(&self, hold: &Hold) -> Phase {
         let before = hold.end();
         if before != Phase::Over {
-            hold.keeper.forget(hold);
+            // It may be going from one to another.
+            while !hold.keeper().forget(hold) {}
             self.held.fetch_sub(1, Relaxed);
         }
         before
@@ -294,7 +297,7 @@ impl Lines {
     }
 
     /// None once the engine is gone, whose last requests are still answered.
-    fn routing(&self) -> Option<Arc<Routing>> {
+    pub(super) fn routing(&self) -> Option<Arc<Routing>> {
         self.routing.get().and_then(Weak::upgrade)
     }
 

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use ringfence_ring::ShardId;
+
 use super::{
     super::{AcquireError, Guard, grant::Grant, hold::Hold, told},
     KeyLine, Lines, Waiter,
     rules::Granted,
+    search::go,
     tokens::Tokens,
 };
 use crate::{
@@ -16,9 +19,9 @@ use crate::{
 
 impl Lines {
     /// What a shard said. It may be late, or repeated.
-    pub(in super::super) fn woken(self: &Arc<Self>, wake: Wake) {
+    pub(in super::super) fn woken(self: &Arc<Self>, shard: &ShardId, wake: Wake) {
         match wake {
-            Wake::Turn(turn) => self.turned(&turn),
+            Wake::Turn(turn) => self.turned(shard, &turn),
             Wake::Wanted { key, nonce } => {
                 self.change(&key, |line, now| {
                     // It may overtake the answer that says that this process has it.
@@ -32,7 +35,10 @@ impl Lines {
     }
 
     /// The late answer to the request whose `sent` it echoes.
-    fn turned(self: &Arc<Self>, turn: &shard::Turn) {
+    fn turned(self: &Arc<Self>, shard: &ShardId, turn: &shard::Turn) {
+        let Some(there) = self.routing().and_then(|routing| routing.keeper(shard)) else {
+            return;
+        };
         self.change(&turn.key, |line, now| {
             let Some(hold) = line
                 .asking()
@@ -41,10 +47,12 @@ impl Lines {
             else {
                 return;
             };
+            // Its ticket may have moved with its slot, or it may have gone on before that came.
+            go(&hold, &there);
             // Past its deadline it means nothing: the next re-check decides.
             if hold.granted(turn.token, turn.sent, now, Some(turn.claim)) {
                 // For the claim only: it is renewed at the next tick.
-                hold.keeper.tend_at(&hold, now);
+                there.tend_at(&hold, now);
                 let tokens = Tokens::new(turn.token, turn.tokens);
                 line.granted(&hold, tokens, turn.wanted, now);
             }
@@ -84,7 +92,7 @@ impl Turn {
         } = granted;
         if hold.idle_until().is_some() {
             hold.take_up();
-            hold.keeper.keep_on(&hold);
+            hold.keeper().keep_on(&hold);
         }
         let grant = Grant::new(hold, token);
         let mut with = Vec::new();

@@ -122,7 +122,7 @@ impl World {
             sharing,
             servers_are_new: true,
         }));
-        let keeper = engine.0.routing.view().routes[0].keeper.clone();
+        let keeper = engine.0.routing.view().keepers[0].clone();
         let lane = |lane| Served {
             lane,
             link: block_on(self.shard.connect(lane, None)).unwrap(),
@@ -210,7 +210,8 @@ impl Others {
         while let Some(wake) = self.wakes.next().now_or_never() {
             busy = true;
             if thread_rng().gen_bool(self.hears) {
-                self.engine.0.lines.woken(wake.unwrap());
+                let shard = self.renew.keeper.driver.id();
+                self.engine.0.lines.woken(shard, wake.unwrap());
             }
         }
         busy

@@ -1,0 +1,109 @@
+//! The shard to ask, while the slot is on its way.
+//!
+//! ```text
+//! not listed:  A, sealed: absent ─► B, with this proof
+//! listed:      B ── needs a proof ─► A ─► B
+//! ```
+//!
+//! What A holds is not B's to grant, and what A does not hold is not A's. So a request goes from one to the
+//! other, with its nonce and its ticket; whatever it leaves behind is released with it.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    super::{AcquireError, hold::Hold, keeper::Keeper, routing::Way},
+    Lines,
+    ask::Verdict,
+};
+use crate::ids::Epoch;
+
+/// How often a request goes from one shard to the other before it pauses: the two may be of different minds
+/// for a moment.
+const TURNS_MAX: u8 = 4;
+
+/// Where the former shard still holds the key, it is asked again after at most this.
+const HELD_THERE: Duration = Duration::from_millis(200);
+
+impl Lines {
+    /// The shard has sealed the slot.
+    pub(super) fn sealed(
+        &self,
+        hold: &Hold,
+        at: &Arc<Keeper>,
+        epoch: Epoch,
+        absent: bool,
+    ) -> Verdict {
+        let Some(way) = self.way(hold, epoch) else {
+            return self.trouble(hold, AcquireError::Moved);
+        };
+        let mut flow = hold.flow.lock();
+        if absent {
+            flow.proof = Some(epoch);
+        }
+        flow.search.held_there |= !absent;
+        let futile = flow.search.held_there && flow.search.unproven;
+        drop(flow);
+        self.turn_to(hold, at, (&way.to, &way), futile)
+    }
+
+    /// The shard needs a proof that its predecessor does not hold the key.
+    pub(super) fn unproven(&self, hold: &Hold, at: &Arc<Keeper>, epoch: Epoch) -> Verdict {
+        let Some(way) = self.way(hold, epoch) else {
+            return self.trouble(hold, AcquireError::Moved);
+        };
+        let mut flow = hold.flow.lock();
+        flow.search.unproven = true;
+        let futile = flow.search.held_there;
+        drop(flow);
+        self.turn_to(hold, at, (&way.from, &way), futile)
+    }
+
+    fn way(&self, hold: &Hold, epoch: Epoch) -> Option<Way> {
+        self.routing()?.way(&hold.key, epoch)
+    }
+
+    /// Goes on to the other shard at once, unless that is `futile`: then it waits, where it has its ticket.
+    fn turn_to(
+        &self,
+        hold: &Hold,
+        at: &Arc<Keeper>,
+        (other, way): (&Arc<Keeper>, &Way),
+        futile: bool,
+    ) -> Verdict {
+        let mut flow = hold.flow.lock();
+        flow.search.turns += 1;
+        if !futile && flow.search.turns <= TURNS_MAX {
+            return Verdict::GoOn(other.clone());
+        }
+        drop(flow);
+        let because = AcquireError::Moving {
+            shard: at.driver.id().to_string(),
+        };
+        Verdict::GoAndWait {
+            to: way.to.clone(),
+            because,
+            pause: self.until_recheck(hold).min(HELD_THERE),
+        }
+    }
+
+    /// Goes on to the shard of `to`, if it still waits. Whether it does.
+    pub(super) fn goes(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Keeper>) -> bool {
+        let asking = self.change(&hold.key, |line, _| {
+            let asking = line.is_asking(hold);
+            if asking {
+                go(hold, to);
+            }
+            asking
+        });
+        asking == Some(true)
+    }
+}
+
+/// A request goes on to the shard of `to`, unless it is there, or taken back.
+pub(super) fn go(hold: &Hold, to: &Arc<Keeper>) {
+    let mut flow = hold.flow.lock();
+    let from = hold.keeper();
+    if !Arc::ptr_eq(&from, to) && !hold.is_over() && from.hand_over(hold, to) {
+        flow.goes(&from, to);
+    }
+}

@@ -1,0 +1,44 @@
+//! What a shard's slots are, by the topology in use.
+
+use ringfence_ring::{ShardId, Slot};
+
+use crate::{ids::MapVersion, topology::Topology};
+
+/// The slots that a shard has, and that are not on their way; and the version at which that came to be.
+#[derive(Debug)]
+pub(super) struct Map {
+    version: MapVersion,
+    /// A bit a slot.
+    at_rest: Box<[u64]>,
+}
+
+impl Map {
+    /// That of `shard`, a member of `topology`.
+    pub(super) fn of(topology: &Topology, shard: &ShardId) -> Self {
+        let settle = topology.settle(shard);
+        let words = topology.table.slots().get().div_ceil(u64::BITS);
+        let mut at_rest = vec![0; words as usize];
+        for slot in settle.slots {
+            let (word, bit) = place(slot);
+            at_rest[word] |= bit;
+        }
+        Self {
+            version: settle.map,
+            at_rest: at_rest.into(),
+        }
+    }
+
+    /// What a request for a key of `slot` carries: where the shard may not have the slot, it is to look.
+    pub(super) fn version(&self, slot: Slot) -> MapVersion {
+        let (word, bit) = place(slot);
+        match self.at_rest[word] & bit {
+            0 => MapVersion::UNKNOWN,
+            _ => self.version,
+        }
+    }
+}
+
+fn place(slot: Slot) -> (usize, u64) {
+    let (word, bit) = (slot.index() / 64, slot.index() % 64);
+    (word, 1 << bit)
+}

@@ -1,0 +1,139 @@
+//! A holder goes along with its slot, from shard to shard: no resize loses its lock.
+//!
+//! ```text
+//! renewed at A, `moving` ─► adopt at B ─► adopted: it is at B ─► remove at A
+//! ```
+
+use std::sync::Arc;
+
+use super::{flow::Flow, hold::Hold, keeper::Keeper, told};
+use crate::{
+    clock::Instant,
+    driver::{Answer, Answered, Respond},
+    ids::Epoch,
+    shard::{Op, Reply},
+};
+
+impl Keeper {
+    /// The shard has sealed the slot of `hold`, which it just renewed: asks the slot's next shard to take
+    /// it over. Anything but a clear yes leaves it here, until the next renewal.
+    pub(super) fn bring_along(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
+        let Some(way) = self
+            .lines
+            .routing()
+            .and_then(|routing| routing.way(&hold.key, epoch))
+        else {
+            return;
+        };
+        let to = way.to;
+        let op = Op::Adopt {
+            nonce: hold.nonce,
+            label: hold.terms.label.clone(),
+            token: hold.token(),
+            lease: hold.lease_to_ask(),
+            epoch,
+        };
+        let refused = {
+            let mut flow = hold.flow.lock();
+            // Under the lock that a release takes after ending the hold, as a renewal is.
+            if hold.is_over() || !hold.is_at(self) || flow.at(self, &to).renewing.is_out() {
+                return;
+            }
+            flow.at(self, &to).renewing.sent();
+            let (from, asked, next) = (self.clone(), hold.clone(), to.clone());
+            let respond = move |answer| from.adopted(&asked, &next, epoch, answer);
+            to.submit(hold, op, Respond::Engine(Box::new(respond)))
+        };
+        if let Err((respond, error)) = refused {
+            respond.respond(Err(error));
+        }
+    }
+
+    /// The slot's next shard answered.
+    fn adopted(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>, epoch: Epoch, answer: Answer) {
+        let now = self.around.clock.now();
+        let mut flow = hold.flow.lock();
+        flow.at(&hold.keeper(), to).renewing.answered(&answer);
+        let Ok(Answered {
+            reply: Reply::Adopted { wanted },
+            sent,
+        }) = answer
+        else {
+            return;
+        };
+        flow.at(&hold.keeper(), to).comes();
+        // Past the deadline here it is gone, and what is there now is released with all the rest.
+        if !self.goes(hold, to, &mut flow, sent, now) {
+            return;
+        }
+        drop(flow);
+        told::renewed(hold, false, sent, now);
+        to.keep(hold);
+        self.remove(hold, epoch);
+        if wanted {
+            self.lines.wanted(hold);
+        }
+    }
+
+    /// `hold` is at `to` from now on, for as long as `to` answered to what was sent at `sent`. Whether it
+    /// was here, and was held.
+    fn goes(
+        self: &Arc<Self>,
+        hold: &Hold,
+        to: &Arc<Self>,
+        flow: &mut Flow,
+        sent: Instant,
+        now: Instant,
+    ) -> bool {
+        let goes = hold.is_held(now) && hold.would_last(sent, now) && self.hand_over(hold, to);
+        if goes {
+            flow.goes(self, to);
+            hold.adopted(sent);
+        }
+        goes
+    }
+
+    /// Takes what is left of `hold` away from here, where it is no more. Nobody waits for that: what is not
+    /// taken away expires.
+    fn remove(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
+        let (from, removed) = (self.clone(), hold.clone());
+        let respond = move |answer: Answer| {
+            if answer.is_ok() {
+                let mut flow = removed.flow.lock();
+                let here = removed.keeper();
+                flow.removed(&here, &from);
+            }
+        };
+        let op = Op::Remove {
+            nonce: hold.nonce,
+            epoch,
+        };
+        let sent = self.submit(hold, op, Respond::Engine(Box::new(respond)));
+        if let Err((respond, error)) = sent {
+            respond.respond(Err(error));
+        }
+    }
+
+    /// The slot of `hold` is here no more: looks for it where it is by now. Whether that is elsewhere.
+    pub(super) fn follow(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
+        let Some(routing) = self.lines.routing() else {
+            return false;
+        };
+        routing.refresh();
+        let route = routing.route(&hold.key);
+        // On its way it is held here until it is brought along.
+        route.way.is_none() && self.rehome(hold, &route.keeper)
+    }
+
+    /// Renews `hold` at the shard of `to` from now on. Whether that is another.
+    pub(super) fn rehome(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>) -> bool {
+        let mut flow = hold.flow.lock();
+        if Arc::ptr_eq(self, to) || hold.is_over() || !self.hand_over(hold, to) {
+            return false;
+        }
+        flow.goes(self, to);
+        drop(flow);
+        to.tend_at(hold, self.around.clock.now());
+        true
+    }
+}
