@@ -16,3 +16,4 @@ pub mod shard;
 pub mod spawn;
 mod sync;
 pub mod topology;
+pub mod view;

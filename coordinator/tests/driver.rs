@@ -13,9 +13,10 @@ use std::{
 };
 
 use async_trait::async_trait;
+use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},
-    clock::TokioClock,
+    clock::{Instant, TokioClock},
     driver::{Driver, Surroundings},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     limits::LEASE_MAX,
@@ -99,6 +100,7 @@ impl Desk {
             random: Arc::new(Random::seeded(1)),
             tasks: Default::default(),
             stop: Default::default(),
+            view: Arc::new(ViewLease::new(None, Instant::from_nanos(0))),
         };
         Self {
             driver: started(fixture.shard(), &around),

@@ -4,7 +4,10 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Relaxed},
+        },
     },
 };
 
@@ -22,6 +25,7 @@ use crate::{
     ids::{Life, MapVersion},
     limits::COUNTER_RAISE,
     shard::{Answers, ConnectionId, Lane, Link, Shard, ShardError},
+    view::Believed,
 };
 
 /// What the lanes of a shard found it to need. Whoever tends shards waits for it.
@@ -71,7 +75,7 @@ pub(super) fn start(
     id: ShardId,
     shard: Arc<dyn Shard>,
     queue: Arc<Queue>,
-    needs: Arc<Needs>,
+    (needs, dismissed): (Arc<Needs>, Arc<AtomicBool>),
     around: &Surroundings,
 ) {
     let running = Running {
@@ -80,6 +84,7 @@ pub(super) fn start(
         shard,
         queue,
         needs,
+        dismissed,
         around: around.clone(),
     };
     around.tasks.spawn(running.run());
@@ -91,6 +96,8 @@ struct Running {
     shard: Arc<dyn Shard>,
     queue: Arc<Queue>,
     needs: Arc<Needs>,
+    /// The shard is a member no more.
+    dismissed: Arc<AtomicBool>,
     around: Surroundings,
 }
 
@@ -174,7 +181,14 @@ impl Running {
             }
             crowded = batch.requests.len() > 1;
             let sent = self.around.clock.now();
+            let Some(view) = self.around.view.believed(sent) else {
+                batch.fail(&unconfirmed());
+                continue;
+            };
             match link.call(&batch.requests).await {
+                Ok(_) if !self.counts(view) => batch.fail(&ShardError::NoReply {
+                    reason: "it came after the topology in use had ended".into(),
+                }),
                 Ok(answers) => {
                     backoff.reset();
                     self.note(&answers, batch.requests[0].map);
@@ -194,6 +208,12 @@ impl Running {
         }
     }
 
+    /// Whether an answer to what was sent by `view` means anything now.
+    fn counts(&self, view: Believed) -> bool {
+        let now = self.around.clock.now();
+        !self.dismissed.load(Acquire) && self.around.view.is_still(view, now)
+    }
+
     fn note(&self, answers: &Answers, map: MapVersion) {
         if !answers.quiet && map != MapVersion::UNKNOWN {
             self.needs.note(&self.needs.settle);
@@ -201,6 +221,13 @@ impl Running {
         if answers.counter >= COUNTER_RAISE {
             self.needs.note(&self.needs.raise);
         }
+    }
+}
+
+/// By a topology that may be out of date nothing is sent.
+fn unconfirmed() -> ShardError {
+    ShardError::Unreachable {
+        reason: "the topology could not be confirmed in time".into(),
     }
 }
 

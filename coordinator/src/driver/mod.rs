@@ -12,7 +12,14 @@ mod lane;
 mod queue;
 mod wake;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Release},
+    },
+    time::Duration,
+};
 
 use ringfence_ring::ShardId;
 use tokio::sync::oneshot;
@@ -24,6 +31,7 @@ use crate::{
     limits::WORK_LANES,
     random::Random,
     shard::{Lane, Reply, Request, Shard, ShardError, Wake},
+    view::ViewLease,
 };
 pub use lane::Needs;
 use queue::Queue;
@@ -81,6 +89,7 @@ pub struct Driver {
     work: [Arc<Queue>; WORK_LANES],
     renew: Arc<Queue>,
     needs: Arc<Needs>,
+    dismissed: Arc<AtomicBool>,
 }
 
 /// What every driver of an engine shares.
@@ -94,6 +103,8 @@ pub struct Surroundings {
     pub tasks: TaskTracker,
     /// Says stop: lanes send what has been submitted, then end.
     pub stop: CancellationToken,
+    /// How long the topology in use may be believed.
+    pub view: Arc<ViewLease>,
 }
 
 impl Driver {
@@ -106,6 +117,7 @@ impl Driver {
         around: &Surroundings,
     ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
+        let dismissed = Arc::new(AtomicBool::new(false));
         let start_lane = |lane: Lane| {
             let queue = Arc::new(Queue::default());
             lane::start(
@@ -113,7 +125,7 @@ impl Driver {
                 id.clone(),
                 shard.clone(),
                 queue.clone(),
-                needs.clone(),
+                (needs.clone(), dismissed.clone()),
                 around,
             );
             queue
@@ -127,7 +139,13 @@ impl Driver {
             work,
             renew,
             needs,
+            dismissed,
         })
+    }
+
+    /// The shard is a member no more: what it answers from now on means nothing, and its lanes end.
+    pub fn dismiss(&self) {
+        self.dismissed.store(true, Release);
     }
 
     /// The shard's id.

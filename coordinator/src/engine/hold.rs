@@ -25,6 +25,7 @@ use crate::{
     limits::{MARGIN, RHO_PERMILLE},
     name::LockKey,
     sync::Mutex,
+    view::{Believed, ViewLease},
 };
 
 /// Where a grant is in its life. Only ever moves down this list.
@@ -71,6 +72,9 @@ pub(super) struct Hold {
     /// Until when it is kept though nobody has it; 0 while somebody has.
     idle_until: AtomicU64,
     phase: AtomicU8,
+    /// The view of the topology that it was granted by, where views end.
+    view: Option<Arc<ViewLease>>,
+    believed: Mutex<Option<Believed>>,
     renewal_failed: AtomicBool,
     /// What was left, when it came, of the turn that granted it; 0 once it is renewed, or without a turn.
     claim: AtomicU64,
@@ -100,7 +104,10 @@ impl Hold {
         tokens: u32,
         keeper: Arc<Keeper>,
     ) -> Arc<Self> {
+        let view = &keeper.around.view;
         Arc::new(Self {
+            view: view.length().map(|_| view.clone()),
+            believed: Mutex::default(),
             key,
             nonce,
             terms,
@@ -156,7 +163,10 @@ impl Hold {
         self.deadline.store(deadline.as_nanos(), Relaxed);
         let left = claim.map_or(0, |_| deadline.since(now).as_nanos() as u64);
         self.claim.store(left, Relaxed);
-        let useful = now < deadline;
+        if let Some(view) = &self.view {
+            *self.believed.lock() = view.believed(now);
+        }
+        let useful = now < deadline && self.is_believed(now);
         if useful {
             self.phase.store(Phase::Held as u8, Release);
         }
@@ -227,7 +237,18 @@ impl Hold {
 
     /// Whether it is held at `now`.
     pub(super) fn is_held(&self, now: Instant) -> bool {
-        self.phase.load(Acquire) == Phase::Held as u8 && now < self.deadline()
+        let held = self.phase.load(Acquire) == Phase::Held as u8;
+        held && now < self.deadline() && self.is_believed(now)
+    }
+
+    /// Whether the view that it was granted by is still believed.
+    fn is_believed(&self, now: Instant) -> bool {
+        let Some(view) = &self.view else {
+            return true;
+        };
+        self.believed
+            .lock()
+            .is_some_and(|its| view.is_still(its, now))
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -264,7 +285,9 @@ impl Hold {
     }
 
     pub(super) fn deadline(&self) -> Instant {
-        Instant::from_nanos(self.deadline.load(Relaxed))
+        let deadline = Instant::from_nanos(self.deadline.load(Relaxed));
+        let view = self.view.as_ref();
+        view.map_or(deadline, |view| deadline.min(view.until()))
     }
 
     /// Whether the deadline is the end that was asked for, which no renewal can move.

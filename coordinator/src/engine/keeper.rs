@@ -197,8 +197,15 @@ impl Keeper {
 
     /// Its shard is a member no more: what is kept here is looked for elsewhere, at once.
     pub(super) fn leave(self: &Arc<Self>, routing: &Routing) {
+        self.driver.dismiss();
         self.around.stop.cancel();
         self.rehome_all(routing);
+    }
+
+    /// Nothing that was granted until now is believed any more.
+    pub(super) fn disbelieve(self: &Arc<Self>) {
+        let holds = self.wheel.lock().take_due(u64::MAX - 1);
+        holds.iter().for_each(|hold| self.tend(hold));
     }
 
     fn rehome_all(self: &Arc<Self>, routing: &Routing) {

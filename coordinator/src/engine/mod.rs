@@ -50,6 +50,7 @@ use crate::{
     random::Random,
     shard::{Shard, ShardError},
     topology::{ShardEntry, Topology, TopologyStore},
+    view::ViewLease,
 };
 pub use acquire::{Acquire, Wait};
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
@@ -141,11 +142,13 @@ impl Engine {
             sharing,
             servers_are_new,
         } = parts;
+        let view = ViewLease::new(topology.constants.view_lease(), clock.now());
         let around = Surroundings {
             clock,
             random,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            view: Arc::new(view),
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
         let releases = Releases::start(&around);

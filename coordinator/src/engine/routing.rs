@@ -6,13 +6,7 @@ use arc_swap::ArcSwap;
 use ringfence_ring::{ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
-use super::{
-    Dial,
-    keeper::Keeper,
-    line::Lines,
-    map::Map,
-    release::Releases,
-};
+use super::{Dial, keeper::Keeper, line::Lines, map::Map, release::Releases};
 use crate::{
     driver::{Driver, Surroundings},
     ids::{ClientId, Epoch},

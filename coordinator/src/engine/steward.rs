@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use ringfence_ring::ShardId;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{ShardStatus, keeper::Keeper, routing::Routing};
 use crate::{
@@ -17,6 +17,9 @@ use crate::{
 
 /// Pause between two looks at one shard, at least.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Pause before the topology is read again because a shard said that it has changed.
+const REFRESH: Duration = Duration::from_millis(20);
 
 /// Pause before an unreachable topology store is asked again.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
@@ -44,15 +47,16 @@ pub(super) async fn start(
     };
     let keepers = routing.view().keepers.clone();
     join_all(keepers.iter().map(|keeper| stewards.start(keeper))).await;
-    let stop = around.stop.clone();
-    around.tasks.spawn(async move {
+    let (tasks, around) = (around.tasks.clone(), around.clone());
+    tasks.spawn(async move {
         let following = async {
             tokio::join!(
-                follow(&stewards.routing, &*stewards.store),
+                follow(&stewards.routing, &*stewards.store, &around),
+                confirm(&stewards.routing, &*stewards.store, &around),
                 stewards.welcome(keepers)
             )
         };
-        stop.run_until_cancelled(following).await;
+        around.stop.run_until_cancelled(following).await;
     });
 }
 
@@ -96,13 +100,18 @@ impl Stewards {
 }
 
 /// Adopts every newer topology.
-async fn follow(routing: &Routing, store: &dyn TopologyStore) {
+async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
     loop {
         let known = routing.topology().version();
+        // Not all who are told `moved` at once are to ask at once: most are told by push before.
+        let stale = async {
+            routing.stale().await;
+            sleep(around.random.jitter(REFRESH)).await;
+        };
         let newer = tokio::select! {
             biased;
-            () = routing.stale() => store.load().await,
             newer = store.watch(known) => newer,
+            () = stale => store.load().await,
         };
         match newer {
             Ok(topology) if topology.version() > known => routing.adopt(topology),
@@ -111,6 +120,32 @@ async fn follow(routing: &Routing, store: &dyn TopologyStore) {
                 tracing::debug!(%error, "going on with the last topology seen");
                 sleep(STORE_AGAIN).await;
             }
+        }
+    }
+}
+
+/// Confirms the topology in use again and again, where it is believed for so long only; and ends what was
+/// granted by it where that fails.
+async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
+    let Some(length) = around.view.length() else {
+        return;
+    };
+    loop {
+        sleep(around.random.jitter(length / 3)).await;
+        let sent = around.clock.now();
+        let left = around.view.until().since(sent);
+        let loaded = match around.view.is_believed(sent) {
+            true => timeout(left, store.load()).await.ok(),
+            false => Some(store.load().await),
+        };
+        if let Some(Ok(topology)) = loaded {
+            // Before it is believed, it is gone by.
+            routing.adopt(topology);
+            around.view.confirm(sent, around.clock.now());
+        }
+        if !around.view.is_believed(around.clock.now()) {
+            tracing::warn!("the topology could not be confirmed in time: nothing is held any more");
+            routing.view().keepers.iter().for_each(Keeper::disbelieve);
         }
     }
 }

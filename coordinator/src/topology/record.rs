@@ -73,6 +73,11 @@ impl Constants {
         Duration::from_millis(self.replica_lag_ms)
     }
 
+    /// How long an engine believes what it knows of the topology, once that was confirmed; `None`: for ever.
+    pub fn view_lease(&self) -> Option<Duration> {
+        None
+    }
+
     /// How long a shard that came back grants nothing: every lease of before is over by then, the
     /// last one of a former primary too.
     pub fn grace(&self) -> Duration {

@@ -1,0 +1,136 @@
+//! How long the topology in use may be believed, where shards may be removed without asking (protocol,
+//! "Gone for good").
+//!
+//! A shard that is gone for good is replaced after everybody has either learnt of it or stopped believing:
+//! nothing is sent, no answer counts, and no guard is held, by a view that was not confirmed for so long.
+
+use std::{
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{Acquire, Release},
+    },
+    time::Duration,
+};
+
+use crate::{
+    clock::Instant,
+    limits::{MARGIN, RHO_PERMILLE},
+};
+
+/// A lease on a process's view of the topology. Where nothing is removed without asking, it never ends.
+#[derive(Debug)]
+pub struct ViewLease {
+    length: Option<Duration>,
+    until: AtomicU64,
+    /// How often it ended before it was confirmed again.
+    lapses: AtomicU64,
+}
+
+/// A view that was believed once. Whatever is granted by it ends when the lease does, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Believed(u64);
+
+impl ViewLease {
+    /// Of `length` from each confirmation, of which one was just asked for at `now`; `None`: without end.
+    pub fn new(length: Option<Duration>, now: Instant) -> Self {
+        let lease = Self {
+            length,
+            until: AtomicU64::new(u64::MAX),
+            lapses: AtomicU64::new(0),
+        };
+        if let Some(length) = length {
+            let until = now + believed(length);
+            lease.until.store(until.as_nanos(), Release);
+        }
+        lease
+    }
+
+    /// How long a confirmation lasts.
+    pub fn length(&self) -> Option<Duration> {
+        self.length
+    }
+
+    /// The view was confirmed, by an answer, processed at `now`, to what was sent at `sent`. By one task.
+    pub fn confirm(&self, sent: Instant, now: Instant) {
+        let Some(length) = self.length else {
+            return;
+        };
+        let until = (sent + believed(length)).as_nanos();
+        if until <= self.until.load(Acquire) {
+            return;
+        }
+        if !self.is_believed(now) {
+            // Before the new end can be seen: whoever sees that sees this.
+            self.lapses.fetch_add(1, Release);
+        }
+        self.until.store(until, Release);
+    }
+
+    /// When it ends, unless it is confirmed before.
+    pub fn until(&self) -> Instant {
+        Instant::from_nanos(self.until.load(Acquire))
+    }
+
+    /// Whether the view may be acted on at `now`.
+    pub fn is_believed(&self, now: Instant) -> bool {
+        now < self.until()
+    }
+
+    /// The view as it is believed at `now`; `None` if it is not.
+    pub fn believed(&self, now: Instant) -> Option<Believed> {
+        let lapses = self.lapses.load(Acquire);
+        self.is_believed(now).then_some(Believed(lapses))
+    }
+
+    /// Whether `view` has been believed ever since.
+    pub fn is_still(&self, view: Believed, now: Instant) -> bool {
+        self.is_believed(now) && Believed(self.lapses.load(Acquire)) == view
+    }
+}
+
+/// Clocks may differ in their rates.
+fn believed(length: Duration) -> Duration {
+    (length - length * RHO_PERMILLE / 1000).saturating_sub(MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(seconds: u32) -> Instant {
+        Instant::from_nanos(0) + SECOND * seconds
+    }
+
+    #[test]
+    fn without_a_length_it_never_ends() {
+        let lease = ViewLease::new(None, at(0));
+        let view = lease.believed(at(0)).unwrap();
+        assert!(lease.is_still(view, at(1_000_000)));
+    }
+
+    #[test]
+    fn it_ends_in_time_and_a_confirmation_goes_on_with_it() {
+        let lease = ViewLease::new(Some(5 * SECOND), at(0));
+        let view = lease.believed(at(0)).unwrap();
+        assert!(lease.is_still(view, at(4)) && !lease.is_still(view, at(5)));
+        lease.confirm(at(3), at(4));
+        assert!(lease.is_still(view, at(7)) && !lease.is_still(view, at(8)));
+        lease.confirm(at(2), at(7));
+        assert!(
+            lease.is_still(view, at(7)),
+            "an older answer takes nothing away"
+        );
+    }
+
+    #[test]
+    fn what_was_believed_before_it_ended_is_not_believed_again() {
+        let lease = ViewLease::new(Some(5 * SECOND), at(0));
+        let view = lease.believed(at(0)).unwrap();
+        assert!(lease.believed(at(6)).is_none());
+        lease.confirm(at(5), at(6));
+        let again = lease.believed(at(6)).unwrap();
+        assert!(!lease.is_still(view, at(6)) && lease.is_still(again, at(6)));
+    }
+}
