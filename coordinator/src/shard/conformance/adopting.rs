@@ -16,7 +16,7 @@ use crate::{
 
 /// One of the former shard's.
 fn its_token(counter: u64) -> Token {
-    Token::new(Epoch(FIRST), counter)
+    Token::new(Epoch(FIRST - 1), counter)
 }
 
 fn adopted(wanted: bool) -> Reply {

@@ -79,7 +79,8 @@ pub async fn a_list_does_nothing_where_no_slot_comes_by_that_move(fixture: &dyn 
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     let other = elsewhere(&desk, &key);
     let carried = nonce();
-    let slots = [other.slot(), key.slot()];
+    let mut slots = [other.slot(), key.slot()];
+    slots.sort();
     let left = || {
         vec![
             waited_for(&key, &[(carried, 1)]),
@@ -90,16 +91,19 @@ pub async fn a_list_does_nothing_where_no_slot_comes_by_that_move(fixture: &dyn 
     for epoch in [EARLIER, LATER] {
         let mut refused = desk.lists_at(epoch, left(), &slots).await;
         refused.sort();
-        assert_eq!(refused, sorted(slots), "{epoch}");
+        assert_eq!(refused, slots, "{epoch}");
         assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "need proof");
     }
     for key in [&key, &other] {
         assert_eq!(desk.waiting(key).await, []);
         assert_eq!(desk.inspect(key).await, None);
     }
-    for mode in [Mode::Open, Mode::Shut, Mode::Sealed] {
-        desk.becomes(&other, Epoch(LATER.0 + u64::from(mode.letter())), mode)
-            .await;
+    for (epoch, mode) in [
+        (MOVE, Mode::Sealed),
+        (MOVE, Mode::Shut),
+        (LATER, Mode::Open),
+    ] {
+        desk.becomes(&other, epoch, mode).await;
         assert_eq!(desk.lists(left(), &[other.slot()]).await, [other.slot()]);
         assert_eq!(desk.waiting(&other).await, [], "{mode:?}");
         assert_eq!(desk.inspect(&other).await, None, "{mode:?}");
@@ -110,11 +114,6 @@ pub async fn a_list_does_nothing_where_no_slot_comes_by_that_move(fixture: &dyn 
         Some(carried),
         "its own slot is not refused"
     );
-}
-
-fn sorted(mut slots: [ringfence_ring::Slot; 2]) -> [ringfence_ring::Slot; 2] {
-    slots.sort();
-    slots
 }
 
 /// The next time the slot comes it may come from elsewhere.
