@@ -142,7 +142,11 @@ impl Pair<'_> {
             Reply::Lost => self.tally.count("lost"),
             Reply::Moved { .. } => self.tally.count("moved"),
             Reply::Grace { .. } => self.tally.count("grace"),
-            Reply::TooManyWaiters { .. }
+            Reply::Adopted { .. }
+            | Reply::NotAdopted
+            | Reply::Moving { .. }
+            | Reply::NeedProof { .. }
+            | Reply::TooManyWaiters { .. }
             | Reply::NoTokens
             | Reply::OutOfMemory
             | Reply::Foreign => self.tally.count("strange"),

@@ -4,6 +4,7 @@
 //! Whatever holds on a quiet shard must hold on one that looks at every slot: most properties are
 //! checked both ways.
 
+mod adopting;
 mod arming;
 mod batches;
 mod cancel;
@@ -13,8 +14,14 @@ mod grants;
 mod inspect;
 mod line;
 mod links;
+mod listing;
+mod movers;
+mod moves;
 mod passing;
+mod proofs;
 mod queue;
+mod scans;
+mod sealed;
 mod slots;
 mod turns;
 mod wanted;
@@ -23,6 +30,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+pub use adopting::*;
 pub use arming::*;
 pub use batches::*;
 pub use cancel::*;
@@ -30,8 +38,13 @@ pub use fence::*;
 pub use grants::*;
 pub use inspect::*;
 pub use links::*;
+pub use listing::*;
+pub use moves::*;
 pub use passing::*;
+pub use proofs::*;
 pub use queue::*;
+pub use scans::*;
+pub use sealed::*;
 pub use slots::*;
 pub use turns::*;
 pub use wanted::*;
@@ -60,6 +73,9 @@ pub trait Fixture: Send + Sync {
 
     /// Sets the counter of the last token made. The shard is armed.
     async fn set_counter(&self, counter: u64);
+
+    /// The text of the newest topology record that the shard has seen in its present life.
+    async fn copy(&self) -> Option<String>;
 
     /// Ends the shard's life and begins another, without state, with all records of the former
     /// one: as a server that saves them.
@@ -178,6 +194,69 @@ macro_rules! shard_conformance {
             a_new_ticket_is_not_told_to_whom_the_grant_told_it,
             a_recheck_is_told_to_the_holder_every_time,
             a_holder_is_told_by_renewals_and_repeats,
+            a_step_leads_where_it_says_and_may_be_repeated,
+            a_late_step_changes_nothing,
+            a_step_changes_some_slots_and_names_the_others,
+            a_stale_step_is_refused_and_writes_nothing,
+            a_step_on_an_unarmed_shard_creates_nothing_but_fence_and_copy,
+            steps_and_settles_leave_a_copy_of_the_newest_topology,
+            a_step_ends_the_quiet_until_the_next_settle,
+            tokens_rise_above_those_of_the_shard_a_slot_comes_from,
+            a_seal_tells_the_last_token_when_it_is_repeated_too,
+            no_step_ends_a_grace,
+            a_sealed_slot_grants_nothing_and_says_where_to_ask,
+            a_repeat_in_a_sealed_slot_finds_the_same_token_and_a_full_lease,
+            a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket,
+            a_sealed_slots_proof_is_for_the_head_of_its_queue,
+            a_sealed_slot_waits_for_no_ticket_that_has_ended,
+            a_sealed_slot_passes_nothing_on,
+            a_renewal_in_a_sealed_slot_extends_and_says_so,
+            what_leaves_can_be_given_back,
+            a_sealed_slot_in_grace_proves_nothing,
+            in_a_sealed_slot_no_renewal_saves_a_record_of_an_older_arming,
+            a_slot_that_comes_here_grants_nothing_without_a_proof,
+            a_proof_is_of_one_move,
+            a_proof_is_of_one_key_and_no_other_of_its_slot,
+            a_proof_is_good_for_everybody_until_the_slot_is_here,
+            a_proof_counts_though_another_holds_the_key_here,
+            a_proof_ends_with_its_move,
+            who_lacks_a_proof_queues_and_a_proof_is_used_for_whoever_is_first,
+            what_is_held_in_a_slot_that_comes_here_is_held,
+            what_was_brought_along_is_not_free_when_it_is_given_back,
+            in_grace_a_proof_is_not_looked_at,
+            an_open_slot_needs_no_proof,
+            a_complete_list_frees_what_it_does_not_name,
+            a_list_frees_nothing_before_it_is_complete,
+            a_list_that_names_a_key_takes_no_proof_back,
+            a_list_does_nothing_where_no_slot_comes_by_that_move,
+            a_list_ends_with_its_move,
+            carried_tickets_come_first_and_in_their_order,
+            newcomers_are_behind_what_a_later_list_carries,
+            a_carried_ticket_keeps_the_later_sent,
+            who_holds_the_key_here_is_not_carried_into_its_queue,
+            a_carried_ticket_lasts_as_long_as_one_that_is_sent,
+            a_complete_list_passes_on_what_it_frees,
+            in_grace_a_list_is_taken_and_passes_nothing_on,
+            an_unarmed_shard_takes_no_list,
+            a_scan_tells_what_is_held_and_who_waits_in_sealed_slots,
+            a_scan_leaves_out_what_has_ended_and_nothing_else,
+            in_grace_a_scan_lists_nothing_and_nothing_is_empty,
+            a_scan_comes_in_pages_and_misses_nothing,
+            a_scan_tells_hostile_keys_as_they_are,
+            a_scan_tells_the_first_of_very_many_who_wait,
+            still_held_is_what_has_a_live_record,
+            still_held_refuses_what_does_not_leave_by_that_move,
+            an_unarmed_shard_has_nothing_left_to_tell,
+            a_lock_is_brought_along_with_its_token_and_a_full_lease,
+            a_repeated_adoption_extends,
+            an_adoption_takes_a_key_from_lower_tokens_alone,
+            an_adoption_outside_its_move_is_none,
+            an_adoption_that_comes_after_all_was_open_finds_its_own_or_nothing,
+            in_grace_a_lock_is_brought_along_and_taken_away,
+            an_adoption_removes_its_own_ticket_and_tells_of_others,
+            a_removal_is_of_its_own_move_and_its_own_nonce,
+            moving_operations_on_one_key_keep_their_order,
+            an_unarmed_shard_adopts_and_removes_nothing,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

@@ -29,7 +29,7 @@ pub(super) async fn shut_desk(fixture: &dyn Fixture, grace: Grace) -> (Desk, Loc
 }
 
 /// A key of any other slot.
-fn elsewhere(desk: &Desk, key: &LockKey) -> LockKey {
+pub(super) fn elsewhere(desk: &Desk, key: &LockKey) -> LockKey {
     let mut others = (0..).map(|at: u32| desk.key(at.to_string()));
     others
         .find(|other| other.slot() != key.slot())

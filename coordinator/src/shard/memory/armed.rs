@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::records::Entry;
+use ringfence_ring::Slot;
+
+use super::{imports::Imports, records::Entry};
 use crate::{
-    ids::{Epoch, MapVersion},
-    shard::SlotStates,
+    ids::{Epoch, MapVersion, Token},
+    shard::{SlotState, SlotStates},
 };
 
 /// What an armed life has.
@@ -16,6 +18,7 @@ pub(super) struct Armed {
     /// Of the last token made.
     pub(super) counter: u64,
     pub(super) slots: SlotStates,
+    pub(super) imports: Imports,
     /// Nothing new is granted before this.
     pub(super) grace_until_ms: u64,
     /// Nothing is granted or reclaimed before this.
@@ -33,5 +36,30 @@ impl Armed {
     /// Whether an unexpired record still counts.
     pub(super) fn is_live(&self, entry: &Entry, now_ms: u64) -> bool {
         entry.record.arm == self.epoch || now_ms < self.grace_until_ms
+    }
+
+    /// No token made until now is above this.
+    pub(super) fn last_token(&self) -> Token {
+        Token::new(self.token_epoch, self.counter)
+    }
+
+    /// Makes every token to come greater than `above`.
+    pub(super) fn raise(&mut self, above: Token) {
+        if above > self.last_token() {
+            self.token_epoch = above.epoch();
+            self.counter = above.counter();
+        }
+    }
+
+    /// Makes `state` that of `slot`, if the guard rises. Answers whether the slot is in that state now.
+    pub(super) fn change(&mut self, slot: Slot, state: SlotState) -> bool {
+        let present = self.slots.get(slot);
+        if state.guard() > present.guard() {
+            self.quiet = None;
+            self.imports.forget(slot);
+            self.slots.set(slot, state);
+            return true;
+        }
+        state == present
     }
 }

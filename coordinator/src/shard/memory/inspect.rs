@@ -37,7 +37,8 @@ impl Memory {
     /// A page of the locks that are held.
     pub(super) fn list(&self, list: &List, now_ms: u64) -> Result<LockPage, ShardError> {
         let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
-        let after = list.after.as_ref().map(key_of).transpose()?;
+        let after = list.after.as_ref().map(|cursor| key_of(cursor, "list"));
+        let after = after.transpose()?;
         let namespace = list.namespace.as_ref();
         let mut rest = self.records.after(after.as_ref());
         let (mut locks, mut last) = (Vec::new(), None);
@@ -59,9 +60,9 @@ impl Memory {
 }
 
 /// The key that a page ended with.
-fn key_of(Cursor(text): &Cursor) -> Result<LockKey, ShardError> {
+pub(super) fn key_of(Cursor(text): &Cursor, what: &'static str) -> Result<LockKey, ShardError> {
     LockKey::parse(text).ok_or_else(|| ShardError::Refused {
-        what: "list",
+        what,
         reason: "the cursor is another shard's".into(),
     })
 }

@@ -132,20 +132,28 @@ impl Link for MemoryLink {
             .await
     }
 
-    async fn step(&mut self, _step: &Step) -> Result<Stepped, ShardError> {
-        todo!()
+    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
+        let step = step.clone();
+        self.exchange(move |memory, now| memory.step(&step, now))
+            .await
     }
 
-    async fn scan(&mut self, _scan: &Scan) -> Result<ScanPage, ShardError> {
-        todo!()
+    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
+        let scan = scan.clone();
+        self.exchange(move |memory, now| memory.scan(&scan, now))
+            .await
     }
 
-    async fn take_list(&mut self, _listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        todo!()
+    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
+        let listing = listing.clone();
+        self.exchange(move |memory, now| memory.take_list(&listing, now))
+            .await
     }
 
-    async fn still_held(&mut self, _still: &StillHeld) -> Result<HeldStill, ShardError> {
-        todo!()
+    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
+        let still = still.clone();
+        self.exchange(move |memory, now| memory.still_held(&still, now))
+            .await
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

@@ -2,19 +2,21 @@
 //! compared with. It is also the fault injector.
 //!
 //! ```text
-//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; inspect
-//!                              │    │              └──▶ batch: acquire, renew, release, pass
+//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; motion; inspect
+//!                              │    │              └──▶ batch: acquire, renew, release, adopt, pass
 //!                              │    └──▶ wakes: who is told
 //!                              └─ faults: what is lost, who is ended
 //! ```
 //!
-//! `state`, `batch`, `records` and `queues` are pure: the time is passed in.
+//! `state`, `batch`, `records`, `queues` and `imports` are pure: the time is passed in.
 
 mod armed;
 mod batch;
 mod faults;
+mod imports;
 mod inspect;
 mod link;
+mod motion;
 mod queue;
 mod queues;
 mod records;

@@ -6,6 +6,10 @@ use hashbrown::HashMap;
 
 use crate::{ids::Nonce, limits::WAITERS_MAX, name::Label, shard::Ticket};
 
+/// The place of the first that came with its slot; the others follow. All are below 0, where those who
+/// come by themselves begin.
+const CARRIED_FROM: i64 = i64::MIN / 2;
+
 /// An acquisition that waits, as its latest request had it.
 #[derive(Clone, Debug)]
 pub(super) struct Waiter {
@@ -29,13 +33,16 @@ pub(super) struct Stand {
 /// The tickets of one key, at most [`WAITERS_MAX`].
 ///
 /// One that has ended is dropped when it comes to the head, or when there is no room: until then it
-/// counts. Everything is O(log n), but giving up, which closes the gap in an array.
+/// counts. Everything is O(log n), but giving up and moving with a slot, which close or make a gap in an
+/// array.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Places rise: whoever knows one finds it by bisection.
-    order: VecDeque<(u64, Nonce)>,
-    waiters: HashMap<Nonce, (u64, Waiter)>,
-    last_place: u64,
+    /// Places rise, and whoever knows one finds it by bisection. Two lists may give the same place to two,
+    /// whose nonces decide then.
+    order: VecDeque<(i64, Nonce)>,
+    waiters: HashMap<Nonce, (i64, Waiter)>,
+    /// Of those who came by themselves, from 1 on.
+    last_place: i64,
     /// When the last that came ends, be it still there or not.
     ends_ms: u64,
 }
@@ -64,21 +71,44 @@ impl Queue {
     /// Puts `waiter` at the end; or renews it where it is, with the later `sent` of the two. `None`:
     /// there is no room.
     pub(super) fn enter(&mut self, waiter: Waiter, now_ms: u64) -> Option<Stand> {
-        let (nonce, ends_ms) = (waiter.nonce, waiter.ends_ms);
-        let new = !self.waiters.contains_key(&nonce);
-        if new {
-            self.make_room(now_ms)?;
-            self.last_place += 1;
-            self.order.push_back((self.last_place, nonce));
-            self.waiters.insert(nonce, (self.last_place, waiter));
-        } else if let Some((_, known)) = self.waiters.get_mut(&nonce) {
-            let sent = known.ticket.sent.max(waiter.ticket.sent);
-            *known = waiter;
-            known.ticket.sent = sent;
-        }
-        self.ends_ms = self.ends_ms.max(ends_ms);
+        let nonce = waiter.nonce;
+        let known = self.waiters.get(&nonce).map(|(place, _)| *place);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                self.make_room(now_ms)?;
+                self.last_place += 1;
+                self.last_place
+            }
+        };
+        self.put(place, waiter);
         let position = self.position(nonce)? as u32;
+        let new = known.is_none();
         Some(Stand { position, new })
+    }
+
+    /// Puts `waiter`, which was at `rank` in this key's queue at another shard, before all who came here by
+    /// themselves, wherever it is now; with the later `sent` of the two. It is left out if there is no room.
+    pub(super) fn carry(&mut self, waiter: Waiter, rank: usize, now_ms: u64) {
+        let is_known = self.waiters.contains_key(&waiter.nonce);
+        if is_known || self.make_room(now_ms).is_some() {
+            self.put(CARRIED_FROM + rank as i64, waiter);
+        }
+    }
+
+    fn put(&mut self, place: i64, mut waiter: Waiter) {
+        let nonce = waiter.nonce;
+        self.ends_ms = self.ends_ms.max(waiter.ends_ms);
+        if let Some((its_place, known)) = self.waiters.get(&nonce) {
+            waiter.ticket.sent = waiter.ticket.sent.max(known.ticket.sent);
+            if *its_place != place {
+                self.remove(nonce);
+            }
+        }
+        if self.waiters.insert(nonce, (place, waiter)).is_none() {
+            let at = self.order.partition_point(|other| *other < (place, nonce));
+            self.order.insert(at, (place, nonce));
+        }
     }
 
     /// Takes `nonce` out, wherever it is.
@@ -114,8 +144,6 @@ impl Queue {
 
     fn position(&self, nonce: Nonce) -> Option<usize> {
         let (place, _) = self.waiters.get(&nonce)?;
-        self.order
-            .binary_search_by_key(place, |(place, _)| *place)
-            .ok()
+        self.order.binary_search(&(*place, nonce)).ok()
     }
 }

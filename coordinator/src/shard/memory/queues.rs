@@ -1,6 +1,8 @@
 //! Who waits for what.
 
-use hashbrown::HashMap;
+use std::{collections::BTreeMap, ops::Bound};
+
+use ringfence_ring::Slot;
 
 use super::queue::{Queue, Stand, Waiter};
 use crate::{ids::Nonce, name::LockKey};
@@ -12,7 +14,9 @@ const SWEEP_MIN: usize = 1024;
 /// for good at a later sweep.
 #[derive(Debug)]
 pub(super) struct Queues {
-    queues: HashMap<LockKey, Queue>,
+    /// In the order of the records, slot by slot: they are scanned in pages together, and those of one slot
+    /// lie together.
+    queues: BTreeMap<LockKey, Queue>,
     /// As in [`Records`](super::records::Records).
     sweep_at: usize,
 }
@@ -20,7 +24,7 @@ pub(super) struct Queues {
 impl Queues {
     pub(super) fn new() -> Self {
         Self {
-            queues: HashMap::new(),
+            queues: BTreeMap::new(),
             sweep_at: SWEEP_MIN,
         }
     }
@@ -41,19 +45,42 @@ impl Queues {
         self.get(key, now_ms).is_some()
     }
 
+    /// The keys after `after`, or all, that have queues, in their order, ended ones among them.
+    pub(super) fn after(&self, after: Option<&LockKey>) -> impl Iterator<Item = &LockKey> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rest = self.queues.range((from, Bound::Unbounded));
+        rest.map(|(key, _)| key)
+    }
+
+    /// The keys of `slot` that have queues, ended ones among them.
+    pub(super) fn of_slot(&self, slot: Slot) -> Vec<LockKey> {
+        let rest = self.queues.range(LockKey::least_of(slot)..);
+        rest.map(|(key, _)| key)
+            .take_while(|key| key.slot() == slot)
+            .cloned()
+            .collect()
+    }
+
     /// As [`Queue::enter`], in the queue of `key`.
     pub(super) fn enter(&mut self, key: &LockKey, waiter: Waiter, now_ms: u64) -> Option<Stand> {
-        if let Some(queue) = self.live(key, now_ms) {
-            return queue.enter(waiter, now_ms);
+        self.open(key, now_ms).enter(waiter, now_ms)
+    }
+
+    /// As [`Queue::carry`], in the queue of `key`.
+    pub(super) fn carry(&mut self, key: &LockKey, waiter: Waiter, rank: usize, now_ms: u64) {
+        self.open(key, now_ms).carry(waiter, rank, now_ms);
+    }
+
+    /// The queue of `key`, a new one if all have ended.
+    fn open(&mut self, key: &LockKey, now_ms: u64) -> &mut Queue {
+        if !self.wants(key, now_ms) {
+            if self.queues.len() >= self.sweep_at {
+                self.queues.retain(|_, queue| !queue.has_ended(now_ms));
+                self.sweep_at = SWEEP_MIN.max(2 * self.queues.len());
+            }
+            self.queues.insert(key.clone(), Queue::default());
         }
-        if self.queues.len() >= self.sweep_at {
-            self.queues.retain(|_, queue| !queue.has_ended(now_ms));
-            self.sweep_at = SWEEP_MIN.max(2 * self.queues.len());
-        }
-        let mut queue = Queue::default();
-        let stand = queue.enter(waiter, now_ms);
-        self.queues.insert(key.clone(), queue);
-        stand
+        self.queues.get_mut(key).expect("it was there, or was made")
     }
 
     /// Takes `nonce` out of the queue of `key`.

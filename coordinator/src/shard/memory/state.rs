@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use super::{armed::Armed, batch::Batch, millis, queues::Queues, records::Records};
+use super::{
+    armed::Armed, batch::Batch, imports::Imports, millis, queues::Queues, records::Records,
+};
 use crate::{
-    ids::{ClientId, Epoch, Incarnation, Life, MapVersion},
+    ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Token},
     shard::{
         Answers, Arm, ArmAnswer, Grace, Mode, Op, Request, Settle, ShardError, ShardTime, Wake,
     },
@@ -77,11 +79,27 @@ impl Memory {
 
     /// Applies a batch, or nothing of it.
     pub(super) fn call(&mut self, batch: &[Request], now_ms: u64) -> Result<Answers, ShardError> {
-        let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
         let first = batch.first();
         let map = first.map_or(MapVersion::UNKNOWN, |request| request.map);
+        let mut applying = self.batch(map, now_ms)?;
+        let replies = applying.apply(batch);
+        let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
+        let could_grant = !applying.full && batch.iter().any(is_acquire);
+        Ok(Answers {
+            now: ShardTime(now_ms),
+            quiet: applying.quiet,
+            counter: could_grant
+                .then_some(applying.armed.counter)
+                .unwrap_or_default(),
+            replies,
+        })
+    }
+
+    /// Something to apply, sent by a map of that version.
+    pub(super) fn batch(&mut self, map: MapVersion, now_ms: u64) -> Result<Batch<'_>, ShardError> {
+        let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
         let quiet = Batch::is_quiet(armed, map);
-        let mut applying = Batch {
+        Ok(Batch {
             armed,
             records: &mut self.records,
             queues: &mut self.queues,
@@ -89,22 +107,12 @@ impl Memory {
             full: self.full,
             now_ms,
             quiet,
-        };
-        let replies = applying.apply(batch);
-        let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
-        let could_grant = !self.full && batch.iter().any(is_acquire);
-        Ok(Answers {
-            now: ShardTime(now_ms),
-            quiet,
-            counter: if could_grant { armed.counter } else { 0 },
-            replies,
         })
     }
 
     /// Gives the life its state, unless it has one.
     pub(super) fn arm(&mut self, arm: &Arm, now_ms: u64) -> Result<ArmAnswer, ShardError> {
-        self.raise_fence(arm.incarnation)?;
-        self.keep_copy(arm);
+        self.hear_of(arm.incarnation, &arm.copy)?;
         if let Some(armed) = &self.armed {
             return Ok(ArmAnswer {
                 armed_now: false,
@@ -117,6 +125,7 @@ impl Memory {
             token_epoch: arm.token_epoch,
             counter: 0,
             slots: arm.slots.clone(),
+            imports: Imports::default(),
             grace_until_ms: now_ms.saturating_add(self.grace_ms(arm.grace, now_ms)),
             shut_until_ms: 0,
             quiet: None,
@@ -131,7 +140,7 @@ impl Memory {
 
     /// Declares the life quiet, if it is.
     pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) -> Result<bool, ShardError> {
-        self.raise_fence(settle.incarnation)?;
+        self.hear_of(settle.incarnation, &settle.copy)?;
         let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
         let timers_done = now_ms >= armed.grace_until_ms && now_ms >= armed.shut_until_ms;
         let open = |slot| armed.slots.get(slot).mode == Mode::Open;
@@ -148,11 +157,8 @@ impl Memory {
     ) -> Result<(), ShardError> {
         self.raise_fence(incarnation)?;
         let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
-        if epoch > armed.token_epoch {
-            armed.token_epoch = epoch;
-            armed.counter = 0;
-            self.saw(epoch);
-        }
+        armed.raise(Token::new(epoch, 0));
+        self.saw(epoch);
         Ok(())
     }
 
@@ -194,23 +200,24 @@ impl Memory {
         }
     }
 
-    fn keep_copy(
+    /// Keeps what a topology's record tells by itself, armed or not; or refuses it, as
+    /// [`raise_fence`](Self::raise_fence).
+    pub(super) fn hear_of(
         &mut self,
-        Arm {
-            incarnation,
-            copy: (version, text),
-            ..
-        }: &Arm,
-    ) {
+        incarnation: Incarnation,
+        (version, text): &(u64, String),
+    ) -> Result<(), ShardError> {
+        self.raise_fence(incarnation)?;
         let newer = |(its_incarnation, its_version, _): &(Incarnation, u64, String)| {
-            (*incarnation, *version) > (*its_incarnation, *its_version)
+            (incarnation, *version) > (*its_incarnation, *its_version)
         };
         if self.traces.copy.as_ref().is_none_or(newer) {
-            self.traces.copy = Some((*incarnation, *version, text.clone()));
+            self.traces.copy = Some((incarnation, *version, text.clone()));
         }
+        Ok(())
     }
 
-    fn saw(&mut self, epoch: Epoch) {
+    pub(super) fn saw(&mut self, epoch: Epoch) {
         self.traces.epoch_seen = self.traces.epoch_seen.max(epoch);
     }
 

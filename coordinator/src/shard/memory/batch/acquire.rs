@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::{super::queue::Waiter, Batch, Entry};
 use crate::{
-    ids::{Nonce, Token},
+    ids::{Epoch, Nonce, Token},
     limits::{RECHECK_MAX, TICKET_KEEP},
     name::{Label, LockKey},
-    shard::{Record, Reply, Ticket, Wake},
+    shard::{Mode, Record, Reply, SlotState, Ticket, Wake},
 };
 
 /// What an acquire asks for.
@@ -19,25 +19,50 @@ pub(super) struct Ask<'a> {
     pub(super) lease: Duration,
     pub(super) tokens: u32,
     pub(super) ticket: Option<Ticket>,
+    pub(super) proof: Option<Epoch>,
 }
 
 impl Batch<'_> {
     /// Takes a key, with the tokens from `token` on if it is new to this nonce.
     pub(super) fn acquire(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {
         if let Some(refusal) = self.refusal(ask.key) {
-            if let (Reply::Grace { .. }, Some(ticket)) = (&refusal, ask.ticket) {
-                // A place in the queue is no grant, and whoever waited before goes on waiting.
-                let waiter = self.waiter(ask, ticket);
-                self.queues.enter(ask.key, waiter, self.now_ms);
+            if matches!(refusal, Reply::Grace { .. }) {
+                self.queue_up(ask);
             }
             return refusal;
         }
+        let SlotState { mode, epoch } = self.slot(ask.key);
+        match mode {
+            Mode::Sealed => return self.acquire_sealed(ask, epoch),
+            Mode::Import if ask.proof == Some(epoch) => self.armed.imports.prove(ask.key),
+            _ => {}
+        }
         self.pass(ask.key, Some(ask.nonce));
         match self.live(ask.key).map(|entry| entry.record.nonce) {
+            None if !self.is_free(ask.key) => {
+                self.queue_up(ask);
+                Reply::NeedProof { epoch }
+            }
             None => self.grant(ask, token),
             Some(holder) if holder == ask.nonce => self.grant_again(ask),
             Some(_) => self.wait(ask),
         }
+    }
+
+    /// Takes a key whose slot leaves: only what is this nonce's already.
+    fn acquire_sealed(&mut self, ask: &Ask<'_>, epoch: Epoch) -> Reply {
+        let holder = self.live(ask.key).map(|entry| entry.record.nonce);
+        if holder == Some(ask.nonce) {
+            return self.grant_again(ask);
+        }
+        // Who came before asks the next shard before.
+        let first = self.queues.first(ask.key, self.now_ms);
+        let is_next = first.is_none_or(|first| first.nonce == ask.nonce);
+        let absent = holder.is_none() && is_next;
+        if absent {
+            self.queues.remove(ask.key, ask.nonce);
+        }
+        Reply::Moving { epoch, absent }
     }
 
     fn grant(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {
@@ -95,6 +120,15 @@ impl Batch<'_> {
             self.wakes.push((nonce.client, wanted));
         }
         self.held(ask.key, Some(stand.position))
+    }
+
+    /// Queues where nothing can be granted yet: a place is no grant, and whoever waited before goes on
+    /// waiting.
+    fn queue_up(&mut self, ask: &Ask<'_>) {
+        if let Some(ticket) = ask.ticket {
+            let waiter = self.waiter(ask, ticket);
+            self.queues.enter(ask.key, waiter, self.now_ms);
+        }
     }
 
     fn held(&mut self, key: &LockKey, position: Option<u32>) -> Reply {

@@ -1,6 +1,8 @@
-//! One batch, applied: acquire, renew, release.
+//! One batch, applied: acquire, renew, release, adopt, remove; and a list, which passes keys on as they do.
 
 mod acquire;
+mod adopt;
+mod list;
 mod pass;
 mod release;
 mod renew;
@@ -16,8 +18,8 @@ use super::{
     records::{Entry, Records},
 };
 use crate::{
-    ids::{ClientId, MapVersion},
-    name::LockKey,
+    ids::{ClientId, MapVersion, Nonce, Token},
+    name::{Label, LockKey},
     shard::{Mode, Op, Record, Reply, Request, SlotState, Wake},
 };
 
@@ -73,7 +75,7 @@ impl Batch<'_> {
                 lease,
                 tokens: count,
                 ticket,
-                proof: _,
+                proof,
             } => {
                 let ask = Ask {
                     key,
@@ -82,6 +84,7 @@ impl Batch<'_> {
                     lease: *lease,
                     tokens: *count,
                     ticket: *ticket,
+                    proof: *proof,
                 };
                 self.acquire(&ask, tokens.next(*count))
             }
@@ -90,20 +93,40 @@ impl Batch<'_> {
                 label,
                 token,
                 lease,
-            } => {
-                let claim = Record {
-                    nonce: *nonce,
-                    label: label.clone(),
-                    token: *token,
-                    tokens: 1,
-                    arm: self.armed.epoch,
-                    told: false,
-                };
-                self.renew(key, claim, *lease)
-            }
+            } => self.renew(key, self.claim(*nonce, label, *token), *lease),
             Op::Release { nonce } => self.release(key, *nonce),
-            Op::Adopt { .. } | Op::Remove { .. } => todo!(),
+            Op::Adopt {
+                nonce,
+                label,
+                token,
+                lease,
+                epoch,
+            } => self.adopt(key, self.claim(*nonce, label, *token), *lease, *epoch),
+            Op::Remove { nonce, epoch } => self.remove(key, *nonce, *epoch),
         }
+    }
+
+    /// The record of a grant that was made elsewhere, or before.
+    fn claim(&self, nonce: Nonce, label: &Label, token: Token) -> Record {
+        Record {
+            nonce,
+            label: label.clone(),
+            token,
+            tokens: 1,
+            arm: self.armed.epoch,
+            told: false,
+        }
+    }
+
+    /// The slot of `key`. A quiet shard's are open, and need no look.
+    fn slot(&self, key: &LockKey) -> SlotState {
+        if self.quiet {
+            return SlotState {
+                mode: Mode::Open,
+                epoch: self.armed.epoch,
+            };
+        }
+        self.armed.slots.get(key.slot())
     }
 
     /// Why nobody may take `key` now, whoever has it.
@@ -111,15 +134,29 @@ impl Batch<'_> {
         if self.quiet {
             return None;
         }
-        let SlotState { mode, epoch } = self.armed.slots.get(key.slot());
+        let SlotState { mode, epoch } = self.slot(key);
         if mode == Mode::Shut || self.now_ms < self.armed.shut_until_ms {
             return Some(Reply::Moved { epoch });
         }
         // Repeats too: who gets a record back in grace is decided by its token, in a renewal.
-        let grace_left = self.armed.grace_left(self.now_ms);
-        (!grace_left.is_zero()).then_some(Reply::Grace {
-            retry_after: grace_left,
+        let retry_after = self.armed.grace_left(self.now_ms);
+        if retry_after.is_zero() {
+            return None;
+        }
+        let absent = false;
+        Some(match mode {
+            Mode::Sealed => Reply::Moving { epoch, absent },
+            _ => Reply::Grace { retry_after },
         })
+    }
+
+    /// Whether `key`, if nobody holds it here, is held nowhere else and stays here.
+    fn is_free(&self, key: &LockKey) -> bool {
+        match self.slot(key).mode {
+            Mode::Open => true,
+            Mode::Import => self.armed.imports.is_free(key),
+            Mode::Sealed | Mode::Shut => false,
+        }
     }
 
     /// The live record of `key`.

@@ -1,0 +1,205 @@
+//! Short words for slots that move: what a mover does, and what holders and waiters send meanwhile.
+
+use std::time::Duration;
+
+use ringfence_ring::Slot;
+
+use super::{
+    Fixture,
+    batches::word,
+    desk::{Desk, FIRST, LONG, acquire, arm, connect, incarnation, slot_count},
+    line::queue,
+};
+use crate::{
+    clock::Instant,
+    ids::{Epoch, Nonce, Token},
+    limits::CLAIM_MAX,
+    name::{Label, LockKey},
+    shard::{
+        Grace, Lane, Left, Listing, Mode, Op, Scan, ScanPage, SlotState, SlotStates, Step, Stepped,
+        StillHeld, Ticket, Waits,
+    },
+};
+
+/// The epoch of a move: above what a shard is armed with at first, and again after a restart.
+pub(super) const MOVE: Epoch = Epoch(FIRST + 10);
+/// That of an earlier one, which is above that too.
+pub(super) const EARLIER: Epoch = Epoch(MOVE.0 - 1);
+/// And of a later one.
+pub(super) const LATER: Epoch = Epoch(MOVE.0 + 1);
+
+pub(super) fn step(epoch: Epoch, mode: Mode, slots: &[Slot]) -> Step {
+    Step {
+        incarnation: incarnation(FIRST),
+        copy: (epoch.0, format!("record {epoch}")),
+        epoch,
+        mode,
+        slots: slots.to_vec(),
+        above: Token::default(),
+    }
+}
+
+/// A desk at a shard where the slot of the key called `key` is in `mode` since [`MOVE`], and all others
+/// are open.
+pub(super) async fn moving_desk(fixture: &dyn Fixture, mode: Mode) -> (Desk, LockKey) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    desk.becomes(&key, MOVE, mode).await;
+    (desk, key)
+}
+
+/// Arms a life with `number`, where the slot of `key` is in `mode` since [`MOVE`], and all others are open.
+pub(super) async fn armed_in(
+    fixture: &dyn Fixture,
+    (number, grace): (u64, Grace),
+    (key, mode): (&LockKey, Mode),
+) {
+    let mut arm = arm(fixture, number, grace);
+    let open = arm.slots.clone();
+    arm.slots = SlotStates::new(slot_count(), |slot| {
+        if slot == key.slot() {
+            SlotState { mode, epoch: MOVE }
+        } else {
+            open.get(slot)
+        }
+    });
+    let answer = connect(fixture, Lane::Control).await.arm(&arm).await;
+    assert!(answer.expect("it was not armed").armed_now);
+}
+
+impl Desk {
+    /// Any other key of the slot of `key`.
+    pub(super) fn beside(&self, key: &LockKey) -> LockKey {
+        self.many_beside(key).next().expect("keys fall in any slot")
+    }
+
+    /// Other keys of the slot of `key`: as many as are wanted.
+    pub(super) fn many_beside<'a>(&'a self, key: &'a LockKey) -> impl Iterator<Item = LockKey> {
+        let others = (0_u32..).map(|at| self.key(format!("beside/{at}")));
+        others.filter(|other| other.slot() == key.slot())
+    }
+
+    /// Makes a mover's step.
+    pub(super) async fn step(&mut self, step: &Step) -> Stepped {
+        self.link.step(step).await.expect("an answer")
+    }
+
+    /// Changes the slot of `key`, which nothing forbids.
+    pub(super) async fn becomes(&mut self, key: &LockKey, epoch: Epoch, mode: Mode) -> Stepped {
+        let stepped = self.step(&step(epoch, mode, &[key.slot()])).await;
+        assert_eq!(stepped.refused, [], "{mode:?} at {epoch}");
+        stepped
+    }
+
+    /// Everything that is left in the slots sealed at `epoch`, in the order of the keys.
+    pub(super) async fn scanned(&mut self, epoch: Epoch) -> Vec<Left> {
+        let (mut left, mut after) = (Vec::new(), None);
+        loop {
+            let scan = Scan { epoch, after };
+            let ScanPage {
+                grace_left,
+                left: found,
+                next,
+            } = self.link.scan(&scan).await.expect("an answer");
+            assert_eq!(grace_left, Duration::ZERO);
+            left.extend(found);
+            after = next;
+            if after.is_none() {
+                break;
+            }
+        }
+        left.sort_by(|one, other| one.key.cmp(&other.key));
+        left.dedup();
+        left
+    }
+
+    /// Tells of the move [`MOVE`] what is `left`, and that this is all there is in `complete`.
+    pub(super) async fn lists(&mut self, left: Vec<Left>, complete: &[Slot]) -> Vec<Slot> {
+        self.lists_at(MOVE, left, complete).await
+    }
+
+    /// As [`lists`](Self::lists), of the move at `epoch`.
+    pub(super) async fn lists_at(
+        &mut self,
+        epoch: Epoch,
+        left: Vec<Left>,
+        complete: &[Slot],
+    ) -> Vec<Slot> {
+        let listing = Listing {
+            epoch,
+            left,
+            complete: complete.to_vec(),
+        };
+        self.link.take_list(&listing).await.expect("an answer")
+    }
+
+    /// Asks with a ticket for what only a proof makes free.
+    pub(super) async fn waits_for_proof(&mut self, key: &LockKey, nonce: Nonce, sent: u64) {
+        let reply = self.one(key, queue(nonce, sent)).await;
+        assert_eq!(word(&reply), "need proof", "{key}");
+    }
+
+    /// Who waits for `key`, in order.
+    pub(super) async fn waiting(&mut self, key: &LockKey) -> Vec<Nonce> {
+        let found = self.link.inspect(key).await.expect("an answer");
+        found.waiters.iter().map(|waiter| waiter.nonce).collect()
+    }
+}
+
+/// An acquire with a proof.
+pub(super) fn proving(nonce: Nonce, epoch: Epoch) -> Op {
+    with_proof(acquire(nonce, LONG), epoch)
+}
+
+/// `op`, an acquire, with a proof.
+pub(super) fn with_proof(mut op: Op, epoch: Epoch) -> Op {
+    if let Op::Acquire { proof, .. } = &mut op {
+        *proof = Some(epoch);
+    }
+    op
+}
+
+pub(super) fn adopt(nonce: Nonce, token: Token, epoch: Epoch) -> Op {
+    Op::Adopt {
+        nonce,
+        label: Label::new("brought along"),
+        token,
+        lease: LONG,
+        epoch,
+    }
+}
+
+/// A key that is held at the former shard.
+pub(super) fn held(key: &LockKey) -> Left {
+    Left {
+        key: key.clone(),
+        held: true,
+        waiting: Vec::new(),
+    }
+}
+
+/// A key that is waited for there: each with its `sent`.
+pub(super) fn waited_for(key: &LockKey, waiting: &[(Nonce, u64)]) -> Left {
+    let waits = |&(nonce, sent): &(Nonce, u64)| Waits {
+        nonce,
+        label: Label::new("suite"),
+        tokens: 1,
+        ticket: Ticket {
+            sent: Instant::from_nanos(sent),
+            claim: CLAIM_MAX,
+        },
+    };
+    Left {
+        key: key.clone(),
+        held: false,
+        waiting: waiting.iter().map(waits).collect(),
+    }
+}
+
+pub(super) fn still(epoch: Epoch, keys: &[&LockKey], slots: &[Slot]) -> StillHeld {
+    StillHeld {
+        epoch,
+        keys: keys.iter().map(|&key| key.clone()).collect(),
+        slots: slots.to_vec(),
+    }
+}
