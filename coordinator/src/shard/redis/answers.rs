@@ -58,12 +58,12 @@ impl<'a> Reading<'a> {
                 self.counter = after;
                 (Some((Epoch(te), before)), now)
             }
-            Verb::Renew => {
+            Verb::Renew | Verb::Adopt => {
                 let [now, quiet] = self.header(&parts)?;
                 self.quiet &= quiet == 1;
                 (None, now)
             }
-            Verb::Release => {
+            Verb::Release | Verb::Remove => {
                 let [now] = self.header(&parts)?;
                 (None, now)
             }
@@ -139,15 +139,22 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
     Some(match (op, code) {
         (Op::Acquire { .. }, 5) => Reply::NoTokens,
         (Op::Acquire { .. }, 6) => Reply::Foreign,
-        (Op::Renew { .. }, 0 | 1 | 4 | 5) => Reply::Renewed {
-            reclaimed: code & 1 != 0,
-            wanted: code & 4 != 0,
-            moving: None,
-        },
+        (Op::Renew { .. }, 0 | 1 | 4 | 5) => renewed(code, None),
         (Op::Renew { .. }, 2) => Reply::Lost,
-        (Op::Release { .. }, 0 | 1) => Reply::Released { held: code == 1 },
+        (Op::Release { .. } | Op::Remove { .. }, 0 | 1) => Reply::Released { held: code == 1 },
+        (Op::Adopt { .. }, 0) => Reply::NotAdopted,
+        (Op::Adopt { .. }, 1 | 5) => Reply::Adopted { wanted: code == 5 },
         _ => return None,
     })
+}
+
+/// What the code of a renewal that was kept says, in a slot that is sealed at an epoch or is not.
+fn renewed(code: i64, moving: Option<Epoch>) -> Reply {
+    Reply::Renewed {
+        reclaimed: code & 1 != 0,
+        wanted: code & 4 != 0,
+        moving,
+    }
 }
 
 /// An answer that is a code and more.
@@ -170,6 +177,16 @@ fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
         },
         [Int(4), Int(after)] if is_acquire => Reply::Grace {
             retry_after: Duration::from_millis(*after as u64),
+        },
+        [Int(8), Int(epoch), Int(absent)] if is_acquire => Reply::Moving {
+            epoch: Epoch(*epoch as u64),
+            absent: *absent == 1,
+        },
+        [Int(8), Int(epoch), Int(code)] if matches!(op, Op::Renew { .. }) => {
+            renewed(*code, Some(Epoch(*epoch as u64)))
+        }
+        [Int(9), Int(epoch)] if is_acquire => Reply::NeedProof {
+            epoch: Epoch(*epoch as u64),
         },
         [Int(7), Int(after)] if is_acquire => Reply::TooManyWaiters {
             retry_after: Duration::from_millis(*after as u64).min(RECHECK_MAX),

@@ -12,19 +12,29 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verb {
     Release,
+    Remove,
     Renew,
+    Adopt,
     Acquire,
 }
 
 impl Verb {
     /// The order of the calls of one batch, where nothing else is asked for.
-    const ALL: [Self; 3] = [Self::Release, Self::Renew, Self::Acquire];
+    const ALL: [Self; 5] = [
+        Self::Release,
+        Self::Remove,
+        Self::Renew,
+        Self::Adopt,
+        Self::Acquire,
+    ];
 
     fn of(op: &Op) -> Self {
         match op {
             Op::Acquire { .. } => Self::Acquire,
             Op::Renew { .. } => Self::Renew,
-            Op::Release { .. } | Op::Adopt { .. } | Op::Remove { .. } => Self::Release,
+            Op::Release { .. } => Self::Release,
+            Op::Adopt { .. } => Self::Adopt,
+            Op::Remove { .. } => Self::Remove,
         }
     }
 }
@@ -91,8 +101,8 @@ pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
 /// Calls under way, one a verb.
 #[derive(Default)]
 struct Round<'a> {
-    places: [Vec<usize>; 3],
-    keys: [HashSet<&'a LockKey>; 3],
+    places: [Vec<usize>; Verb::ALL.len()],
+    keys: [HashSet<&'a LockKey>; Verb::ALL.len()],
 }
 
 impl<'a> Round<'a> {

@@ -7,6 +7,7 @@ use super::{RedisOptions, Script, classify, scripts, wire::Wire};
 use crate::{
     failpoint::{Rule, is_off},
     ids::Life,
+    name::LockKey,
     shard::{ConnectionId, ShardError},
 };
 
@@ -48,6 +49,11 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
+    /// The name of the record of `key`.
+    pub(super) fn record(&self, key: &LockKey) -> Vec<u8> {
+        [self.prefix.as_bytes(), b":", key.text()].concat()
+    }
+
     fn new(prefix: &str, life: &Life) -> Self {
         let life_family = format!("{prefix}:life:");
         let of_life = |part: &str| format!("{life_family}{life}:{part}");

@@ -19,13 +19,15 @@ use crate::{
 };
 
 /// Where a listing begins, and what says that it is over.
-const ENDS: &[u8] = b"0";
+pub(super) const ENDS: &[u8] = b"0";
 
 /// Asks who holds `key`, and who waits for it.
 pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKey) -> Cmd {
-    let record = [keys.prefix.as_bytes(), b":", key.text()].concat();
     let mut command = evalsha(&scripts::INSPECT, 2);
-    command.arg(&keys.state).arg(record).arg(&server.replid);
+    command
+        .arg(&keys.state)
+        .arg(keys.record(key))
+        .arg(&server.replid);
     command
 }
 
@@ -44,16 +46,22 @@ pub(super) fn list(Connection { keys, server, .. }: &Connection, list: &List) ->
 
 /// What the names of records look like, and of little else.
 fn pattern(prefix: &str, namespace: Option<&Namespace>) -> String {
+    let mut pattern = literal(prefix);
+    pattern.push_str(":{*}:");
+    pattern.push_str(namespace.map_or("*", Namespace::as_str));
+    pattern.push_str(":*");
+    pattern
+}
+
+/// The pattern of `text` and of nothing else.
+pub(super) fn literal(text: &str) -> String {
     let mut pattern = String::new();
-    for character in prefix.chars() {
+    for character in text.chars() {
         if r"*?[]\".contains(character) {
             pattern.push('\\');
         }
         pattern.push(character);
     }
-    pattern.push_str(":{*}:");
-    pattern.push_str(namespace.map_or("*", Namespace::as_str));
-    pattern.push_str(":*");
     pattern
 }
 

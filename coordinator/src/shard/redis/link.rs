@@ -8,11 +8,11 @@ use ringfence_ring::Slot;
 use tokio::time::timeout;
 
 use super::{
-    Connection,
+    Connection, Script,
     answers::{Reading, integers, text, unexpected, unless_applied},
     batch::{Call, Verb, plan},
-    connection::evalsha,
-    inspect, scripts,
+    connection::{Keys, evalsha},
+    inspect, motion, scripts,
 };
 use crate::{
     failpoint::{Rule, is_off},
@@ -52,18 +52,26 @@ impl RedisLink {
         let replid = &self.connection.server.replid;
         let map = batch[0].map.0;
         let count = call.places.len();
-        let script = match call.verb {
-            Verb::Acquire => &scripts::ACQUIRE,
-            Verb::Renew => &scripts::RENEW,
-            Verb::Release => &scripts::RELEASE,
+        let Keys {
+            quiet,
+            ctr,
+            state,
+            slots,
+            queues,
+            ..
+        } = keys;
+        let all = [quiet, ctr, state, slots, queues];
+        let (script, named): (&Script, &[&String]) = match call.verb {
+            Verb::Acquire => (&scripts::ACQUIRE, &all),
+            Verb::Renew => (&scripts::RENEW, &all),
+            Verb::Release => (&scripts::RELEASE, &all),
+            Verb::Adopt => (&scripts::ADOPT, &[quiet, state, slots, queues]),
+            Verb::Remove => (&scripts::REMOVE, &[slots]),
         };
-        let mut command = evalsha(script, 5 + count);
-        command
-            .arg(&keys.quiet)
-            .arg(&keys.ctr)
-            .arg(&keys.state)
-            .arg(&keys.slots)
-            .arg(&keys.queues);
+        let mut command = evalsha(script, named.len() + count);
+        for name in named {
+            command.arg(name);
+        }
         for &place in &call.places {
             self.scratch.clear();
             self.scratch.extend_from_slice(keys.prefix.as_bytes());
@@ -71,13 +79,19 @@ impl RedisLink {
             self.scratch.extend_from_slice(batch[place].key.text());
             command.arg(&self.scratch[..]);
         }
-        command.arg(replid).arg(map).arg(COUNTER_MAX);
+        command.arg(replid);
+        if call.verb != Verb::Remove {
+            command.arg(map);
+        }
+        if named == all {
+            command.arg(COUNTER_MAX);
+        }
         if call.verb == Verb::Acquire {
             command
                 .arg(call.tokens(batch))
                 .arg(TICKET_KEEP.as_millis() as u64)
                 .arg(WAITERS_MAX);
-            self.push_tickets(&mut command, call, batch);
+            self.push_more(&mut command, call, batch);
         }
         for (op, offset) in call.ops(batch) {
             self.push_op(&mut command, op, offset);
@@ -85,17 +99,17 @@ impl RedisLink {
         command
     }
 
-    /// Appends the tickets of all operations as one argument: the server makes a text of each argument, and
-    /// looks at tickets only where somebody waits.
-    fn push_tickets(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
+    /// Appends the tickets and proofs of all operations as one argument: the server makes a text of each
+    /// argument, and looks at these only where somebody waits, or a slot moves.
+    fn push_more(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
         self.scratch.clear();
         let mut any = false;
         for (op, _) in call.ops(batch) {
-            let ticket = match op {
-                Op::Acquire { ticket, .. } => ticket.as_ref(),
-                _ => None,
+            let (ticket, proof) = match op {
+                Op::Acquire { ticket, proof, .. } => (ticket.as_ref(), *proof),
+                _ => (None, None),
             };
-            any |= ticket.is_some();
+            any |= ticket.is_some() || proof.is_some();
             let (sent, claim) = ticket.map_or((0, 0), |ticket| {
                 // 0 says that there is none.
                 let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
@@ -103,9 +117,11 @@ impl RedisLink {
             });
             push_digits(&mut self.scratch, sent, 20);
             push_digits(&mut self.scratch, claim, 10);
+            // 0 is no move's.
+            push_digits(&mut self.scratch, proof.map_or(0, |epoch| epoch.0), 10);
         }
-        let tickets = if any { &self.scratch[..] } else { b"" };
-        command.arg(tickets);
+        let more = if any { &self.scratch[..] } else { b"" };
+        command.arg(more);
     }
 
     /// Appends one operation's arguments; `offset` is that of its first token.
@@ -146,7 +162,25 @@ impl RedisLink {
                 nonce.push_text(&mut self.scratch);
                 command.arg(&self.scratch[..]);
             }
-            Op::Adopt { .. } | Op::Remove { .. } => todo!(),
+            Op::Adopt {
+                nonce,
+                label,
+                token,
+                lease,
+                epoch,
+            } => {
+                nonce.push_text(&mut self.scratch);
+                command.arg(&self.scratch[..]).arg(label.as_str());
+                command
+                    .arg(token.epoch().0)
+                    .arg(token.counter())
+                    .arg(lease.as_millis() as u64)
+                    .arg(epoch.0);
+            }
+            Op::Remove { nonce, epoch } => {
+                nonce.push_text(&mut self.scratch);
+                command.arg(&self.scratch[..]).arg(epoch.0);
+            }
         }
     }
 
@@ -177,7 +211,7 @@ impl RedisLink {
 /// vanished says nothing, and there must be time to ask again before a lease has run out.
 fn patience(batch: &[Request]) -> Option<Duration> {
     let leases = batch.iter().filter_map(|request| match request.op {
-        Op::Renew { lease, .. } => Some(lease),
+        Op::Renew { lease, .. } | Op::Adopt { lease, .. } => Some(lease),
         _ => None,
     });
     leases.min().map(|lease| (lease / 3).max(PATIENCE_MIN))
@@ -273,24 +307,21 @@ impl Link for RedisLink {
 
     async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mine: Vec<u8> = settle
-            .slots
-            .iter()
-            .flat_map(|slot| (slot.index() as u16).to_be_bytes())
-            .collect();
-        let mut command = evalsha(&scripts::SETTLE, 5);
+        let mut command = evalsha(&scripts::SETTLE, 6);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
             .arg(&keys.slots)
             .arg(&keys.fence)
+            .arg(&keys.copy)
             .arg(&keys.lives);
         command
             .arg(&server.replid)
             .arg(server.life.as_str())
             .arg(settle.incarnation.to_string())
-            .arg(settle.map.0)
-            .arg(mine);
+            .arg(settle.copy.0)
+            .arg(&settle.copy.1);
+        command.arg(settle.map.0).arg(motion::packed(&settle.slots));
         let parts = self.control("settle", &command).await?;
         let [quiet] = integers("settle", &parts)?;
         Ok(quiet == 1)
@@ -313,20 +344,31 @@ impl Link for RedisLink {
         self.control("raise", &command).await.map(drop)
     }
 
-    async fn step(&mut self, _step: &Step) -> Result<Stepped, ShardError> {
-        todo!()
+    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
+        let command = motion::step(&self.connection, step);
+        let parts = self.control("step", &command).await?;
+        motion::stepped(&parts)
     }
 
-    async fn scan(&mut self, _scan: &Scan) -> Result<ScanPage, ShardError> {
-        todo!()
+    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
+        let command = motion::scan(&self.connection, scan);
+        let parts = self.control("scan", &command).await?;
+        motion::scanned(&parts)
     }
 
-    async fn take_list(&mut self, _listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        todo!()
+    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
+        let command = motion::take_list(&self.connection, listing);
+        let parts = self.control("take_list", &command).await?;
+        motion::slots("take_list", &parts[1..])
     }
 
-    async fn still_held(&mut self, _still: &StillHeld) -> Result<HeldStill, ShardError> {
-        todo!()
+    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
+        let mut found = motion::NOTHING_HELD;
+        for (keys, command) in motion::still_held(&self.connection, still) {
+            let parts = self.control("still_held", &command).await?;
+            motion::add_held(&mut found, keys, &parts)?;
+        }
+        Ok(found)
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

@@ -7,6 +7,7 @@ mod connection;
 mod error;
 mod inspect;
 mod link;
+mod motion;
 mod scripts;
 mod tls;
 mod wakes;

@@ -27,6 +27,7 @@ pub(crate) mod shared {
     pub(crate) const RECORD: &str = include_str!("lua/record.lua");
     pub(crate) const LIVE: &str = include_str!("lua/live.lua");
     pub(crate) const STATE: &str = include_str!("lua/state.lua");
+    pub(crate) const GUARD: &str = include_str!("lua/guard.lua");
     pub(crate) const QUEUE: &str = include_str!("lua/queue.lua");
     pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
     pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
@@ -54,13 +55,19 @@ pub(crate) use scripts;
 
 scripts! {
     ACQUIRE = "acquire" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    RENEW = "renew" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    RENEW = "renew" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
     RELEASE = "release" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    ADOPT = "adopt" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
+    REMOVE = "remove" with [LIFE, SLOT, RECORD];
     INSPECT = "inspect" with [LIFE, RECORD, LIVE, QUEUE];
     LIST = "list" with [LIFE, RECORD, LIVE, QUEUE];
     ARM = "arm" with [LIFE, FENCE, COPY, LIVES];
-    SETTLE = "settle" with [LIFE, FENCE];
+    SETTLE = "settle" with [LIFE, FENCE, COPY];
     RAISE = "raise" with [LIFE, FENCE];
+    STEP = "step" with [LIFE, SLOT, FENCE, COPY];
+    SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
+    TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ ARGV[3]  top     the counter's upper end
 ARGV[4]  tokens  of all operations together
 ARGV[5]  keep_ms a ticket lasts that long after it was last sent
 ARGV[6]  waiters tickets in one key's queue, at most
-ARGV[7]  tickets 30 digits an operation: sent 20, claim_ms 10, which is 0 where it does not queue; or empty,
-         where none does
+ARGV[7]  more    40 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
+         queue; and the epoch it brings a proof of 10, or 0; or empty, where none has either
 ARGV[8].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
          tokens of those before
 
@@ -24,6 +24,7 @@ Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr a
   {1, te, ctr, tokens, wanted 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
+  {8, epoch, absent 0|1} the slot moves away · {9, epoch} it comes here, and a proof is needed
 
 Without allow-oom: a full server refuses it whole, before its first write. A quiet shard costs one
 SET an operation, as long as nobody waits; nothing on that path can fail once something is written.
@@ -47,50 +48,65 @@ local function queues()
 end
 local waited = marks[2] and queues().waited_for({unpack(KEYS, 6)}) or {}
 
--- The ticket of operation i: nothing if it does not queue.
-local function ticket_of(i, head)
-  local at = 30 * i
-  local sent, claim = string.sub(ARGV[7], at - 29, at - 10), tonumber(string.sub(ARGV[7], at - 9, at)) or 0
-  if claim == 0 then return nil end
+-- The ticket of operation i, nothing if it does not queue; and the epoch it brings a proof of.
+local function more_of(i, head)
+  local at = 40 * i
+  local claim, proof = tonumber(string.sub(ARGV[7], at - 19, at - 10)), tonumber(string.sub(ARGV[7], at - 9, at))
+  if not claim or claim == 0 then return nil, proof end
   local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
-  return {label = label, sent = sent, tokens = tokens, claim = claim}
+  local sent = string.sub(ARGV[7], at - 39, at - 20)
+  return {label = label, sent = sent, tokens = tokens, claim = claim}, proof
 end
 
--- Queues for what the nonce `holder` has, and asks it back.
-local function wait_for(queue, key, holder, label, told, nonce, ticket)
-  local held = {2, redis.call('PTTL', key), label, -1}
+-- Queues for a key, if `ticket` asks for that, and gives `answer`. If somebody has it, the nonce `holder`,
+-- asks it back.
+local function wait(answer, queue, key, nonce, ticket, holder, told)
   queue = ticket and (queue or queues().queue_of(key, true))
-  if not queue then return held end
+  if not queue then return answer end
   local before, new = line.queue_up(queue, nonce, ticket)
-  if not before then return new and {7, new} or held end
+  if not before then return holder and new and {7, new} or answer end
   waited[key] = true
+  if not holder then return answer end
   if not new or told == '0' then line.tell(queue, holder, 'wanted', holder) end
-  held[4] = before
-  return held
+  answer[4] = before
+  return answer
 end
 
 -- Takes one lock the long way, looking at everything.
-local function acquire(queue, key, head, lease, ticket)
-  local nonce = string.match(head, '^[^|]*')
-  local refused = not quiet and refusal(key, KEYS[4], now, grace, shut)
-  if refused then
-    queue = refused[1] == 4 and ticket and (queue or queues().queue_of(key, true))
-    if queue then line.queue_up(queue, nonce, ticket) end
-    return refused
+local function acquire(queue, key, head, lease, ticket, proof)
+  local nonce, free, mode, epoch, import = string.match(head, '^[^|]*'), true, nil, nil, nil
+  if not quiet then
+    mode, epoch, import = slot_of(key, KEYS[4])
+    if now < shut or mode == '-' then return {3, epoch} end
+    if now < grace then
+      if mode == 'S' then return {8, epoch, 0} end
+      return wait({4, grace - now}, queue, key, nonce, ticket)
+    end
+    if import and proof == epoch then import.note('p' .. key) end
+    free = mode == 'O' or (import and import.frees(key))
   end
   local record, starved = redis.pcall('GET', key), false
   local holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   if record and not holder then return 6 end
-  if queue and its_arm ~= arm then
+  if queue and free and its_arm ~= arm then
     record, starved = line.pass(queue, key, nonce)
     holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   end
   if its_arm == arm then
-    if holder ~= nonce then return wait_for(queue, key, holder, label, told, nonce, ticket) end
+    if holder ~= nonce then
+      if mode == 'S' then return {8, epoch, 0} end
+      return wait({2, redis.call('PTTL', key), label, -1}, queue, key, nonce, ticket, holder, told)
+    end
     redis.call('PEXPIRE', key, lease)
     if queue then line.drop(queue, nonce) end
     return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.wanted(queue) or 0}
   end
+  if mode == 'S' then
+    local next = queue and line.first(queue)
+    if next == nonce then line.drop(queue, nonce) end
+    return {8, epoch, (not next or next == nonce) and 1 or 0}
+  end
+  if not free then return wait({9, epoch}, queue, key, nonce, ticket) end
   if spent or starved then return 5 end
   redis.call('SET', key, head .. suffix, 'PX', lease)
   return 0
@@ -105,7 +121,7 @@ for i = 1, #KEYS - 5 do
     and redis.call('SET', key, head .. suffix, 'NX', 'PX', lease) then
     answers[5 + i] = 0
   else
-    answers[5 + i] = acquire(queue, key, head, lease, ticket_of(i, head))
+    answers[5 + i] = acquire(queue, key, head, lease, more_of(i, head))
   end
 end
 answers[5] = line and line.counter or spent and base or ctr

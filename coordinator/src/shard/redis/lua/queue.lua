@@ -1,5 +1,6 @@
 -- Who waits for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
---   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with
+--   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with, which is below 0 for
+--                                those that came along with their slot
 --   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|ends_ms"; sent has a fixed
 --                                width, so that texts compare
 -- which end with the ticket that ends last.
@@ -106,7 +107,7 @@ local function queueing(shard)
     if type(set) ~= 'number' then return nil end
     if new then
       local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0
-      redis.call('ZADD', queue.places, last + 1, nonce)
+      redis.call('ZADD', queue.places, math.max(last, 0) + 1, nonce)
     end
     keep(queue)
     return before, new
@@ -118,15 +119,15 @@ local function queueing(shard)
     redis.call('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
   end
 
-  -- The first ticket that has not ended, its nonce, and whether there is another: 1 or 0. Drops those
-  -- before it.
-  local function first(queue)
+  -- The nonce of the first ticket that has not ended, the ticket, and whether there is another: 1 or 0.
+  -- Drops those before it.
+  function line.first(queue)
     while true do
       local nonces = redis.call('ZRANGE', queue.places, '0', '1')
       local nonce = nonces[1]
       if not nonce then return nil end
       local ticket = ticket_of(queue, nonce)
-      if ticket and shard.now <= ticket.ends then return ticket, nonce, nonces[2] and 1 or 0 end
+      if ticket and shard.now <= ticket.ends then return nonce, ticket, nonces[2] and 1 or 0 end
       line.drop(queue, nonce)
     end
   end
@@ -135,8 +136,8 @@ local function queueing(shard)
   -- nonce's client, unless it is the caller's. Returns the record; or nothing, and whether somebody
   -- waits all the same, for there are no tokens left.
   function line.pass(queue, key, caller)
-    local ticket, nonce, told = first(queue)
-    if not ticket then return nil, false end
+    local nonce, ticket, told = line.first(queue)
+    if not nonce then return nil, false end
     local tokens = ticket.tokens
     local ctr = redis.call('INCRBY', shard.ctr, tokens)
     if ctr > shard.top then

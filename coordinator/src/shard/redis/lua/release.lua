@@ -37,7 +37,11 @@ local function release(queue, key, record, nonce)
   local holder, _, _, _, _, _, its_arm = parse(record)
   local held = holder == nonce
   local free = held or not record or (holder and its_arm ~= arm)
-  local open = free and (quiet or not refusal(key, KEYS[4], now, grace, shut))
+  local open = free and now >= grace and now >= shut
+  if open and not quiet then
+    local mode, _, import = slot_of(key, KEYS[4])
+    open = mode == 'O' or (import and import.frees(key))
+  end
   if not (open and line.pass(queue, key)) and held then redis.call('DEL', key) end
   return held and 1 or 0
 end

@@ -15,6 +15,7 @@ ARGV[4].. nonce, label, te, ctr, lease_ms: five an operation
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}:
   0 renewed · 1 reclaimed: put back with its own token · either + 4: somebody waits
+  {8, epoch, one of these} and the slot is sealed
   2 lost: and whoever waits longest has got it, if nobody had · {3, epoch} moved
 
 With allow-oom: a full server must not lose the locks it has.
@@ -26,51 +27,41 @@ if not arm then return {-1} end
 local line = marks[2] and queueing({now = now, te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
 local waited = line and line.waited_for({unpack(KEYS, 6)}) or {}
 
--- Whether token (te, ctr) is above the one in a record. Both parts are below 2^53: exact.
-local function above(te, ctr, its_te, its_ctr)
-  return te > its_te or (te == its_te and ctr > its_ctr)
-end
-
--- A record of this arming.
-local function join(nonce, label, offset, tokens, te, base, told)
-  return string.format('%s|%s|%d|%d|%s|%s|%s|%s', nonce, label, offset, tokens, te, base, arm, told)
-end
-
+-- What became of a renewal; and, of one that was kept, the epoch that its slot is sealed at.
 local function renew(key, queue, nonce, label, te, ctr, lease)
   local record = redis.pcall('GET', key)
   local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
-  local own = holder == nonce
+  local own, mode, epoch, import = holder == nonce, 'O', nil, nil
   if not quiet then
-    local mode, epoch = slot_of(key, KEYS[4])
-    if mode ~= 'O' or (now < shut and not own) then return {3, epoch} end
+    mode, epoch, import = slot_of(key, KEYS[4])
+    if mode == '-' or (now < shut and not own) then return {3, epoch} end
   end
+  local sealed = mode == 'S' and epoch
+  -- A sealed slot has answered that nobody holds this: it must stay so.
+  own = own and (not sealed or its_arm == arm or now < grace)
   if own then
-    if its_arm == arm then
-      redis.call('PEXPIRE', key, lease)
-    else
-      redis.call('SET', key, join(nonce, its_label, offset, tokens, its_te, base, told), 'PX', lease)
-    end
-    return 0
+    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)
+    return 0, sealed
   end
   if record and not holder then return 2 end
   if now >= grace then
-    if queue and its_arm ~= arm then line.pass(queue, key) end
+    local passes = queue and its_arm ~= arm and (mode == 'O' or (import and import.frees(key)))
+    if passes then line.pass(queue, key) end
     return 2
   end
-  if record and not above(tonumber(te), tonumber(ctr), tonumber(its_te), base + offset) then
-    return 2
-  end
-  redis.call('SET', key, join(nonce, label, 0, 1, te, ctr, 0), 'PX', lease)
+  if record and not above(te, ctr, its_te, base, offset) then return 2 end
+  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0)
   if queue then line.drop(queue, nonce) end
-  return 1
+  return 1, sealed
 end
 
 local answers = {now, quiet and 1 or 0}
 for i = 1, #KEYS - 5 do
   local key, at = KEYS[5 + i], 5 * i - 1
   local queue = waited[key] and line.queue_of(key)
-  local answer = renew(key, queue, unpack(ARGV, at, at + 4))
+  local answer, sealed = renew(key, queue, unpack(ARGV, at, at + 4))
   local kept = answer == 0 or answer == 1
-  answers[2 + i] = kept and queue and answer + 4 * line.wanted(queue) or answer
+  if kept and queue then answer = answer + 4 * line.wanted(queue) end
+  answers[2 + i] = kept and sealed and {8, sealed, answer} or answer
 end
 return answers

@@ -6,31 +6,36 @@ KEYS[1]  quiet   "map|te|arm", deleted first
 KEYS[2]  state   hash: te, arm, grace, shut
 KEYS[3]  slots   5 bytes a slot
 KEYS[4]  fence   greatest incarnation seen
-KEYS[5]  lives   set of every life that ever had anything here
-ARGV[1]  replid  of the life that KEYS[1..4] are named by
+KEYS[5]  copy    newest topology record seen
+KEYS[6]  lives   set of every life that ever had anything here
+ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  life    its name
 ARGV[3]  n       incarnation of the sender's record
-ARGV[4]  map     the version
-ARGV[5]  mine    the slots it gives this shard and does not have in motion, 2 bytes each
+ARGV[4]  version of the record
+ARGV[5]  record  its text
+ARGV[6]  map     the version of this shard's slots
+ARGV[7]  mine    the slots it gives this shard and does not have in motion, 2 bytes each
 
 Returns {-1} unarmed · {-2, fence} stale · {1} quiet now · {0} not: a slot is not open, or a timer runs
 
-An unarmed life keeps the fence. Quiet implies, for this map version, every check that the long way makes.
+An unarmed life keeps the fence and the copy. Quiet implies, for this map version, every check that the long
+way makes.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local fence = below_fence(KEYS[4], ARGV[3])
 if fence then return {-2, fence} end
-redis.call('SADD', KEYS[5], ARGV[2])
+keep_copy(KEYS[5], ARGV[3], ARGV[4], ARGV[5])
+redis.call('SADD', KEYS[6], ARGV[2])
 local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace', 'shut')
 if not state[2] then return {-1} end
 redis.call('DEL', KEYS[1])
-if ARGV[4] == '0' then return {0} end -- the version that asks for every check
+if ARGV[6] == '0' then return {0} end -- the version that asks for every check
 local now = time_ms()
 if now < tonumber(state[3]) or now < tonumber(state[4]) then return {0} end
 local slots, open = redis.call('GET', KEYS[3]), string.byte('O')
-for at = 1, #ARGV[5], 2 do
-  local high, low = string.byte(ARGV[5], at, at + 1)
+for at = 1, #ARGV[7], 2 do
+  local high, low = string.byte(ARGV[7], at, at + 1)
   if string.byte(slots, (high * 256 + low) * 5 + 1) ~= open then return {0} end
 end
-redis.call('SET', KEYS[1], ARGV[4] .. '|' .. state[1] .. '|' .. state[2])
+redis.call('SET', KEYS[1], ARGV[6] .. '|' .. state[1] .. '|' .. state[2])
 return {1}

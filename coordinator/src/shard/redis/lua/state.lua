@@ -6,10 +6,3 @@ local function armed(mark, map, state)
   local found = redis.call('HMGET', state, 'te', 'arm', 'grace', 'shut')
   if found[2] then return false, found[1], found[2], tonumber(found[3]), tonumber(found[4]) end
 end
-
--- Why nothing may be granted under `key`: {3, epoch} moved, {4, ms} grace. Nothing if it may.
-local function refusal(key, slots, now, grace, shut)
-  local mode, epoch = slot_of(key, slots)
-  if now < shut or mode ~= 'O' then return {3, epoch} end
-  if now < grace then return {4, grace - now} end
-end

@@ -1,0 +1,51 @@
+#!lua flags=allow-oom
+--[[
+adopt: take in locks that their holders bring along from the slot's former shard.
+
+KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
+KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[3]  slots   5 bytes a slot
+KEYS[4]  queues  there while some key of this life may have a queue
+KEYS[5]..        records, one an operation: "nonce|label|offset|tokens|te|base|arm|flags"
+ARGV[1]  replid  of the life that KEYS[1..4] are named by
+ARGV[2]  map     version of the sender's map
+ARGV[3].. nonce, label, te, ctr, lease_ms, epoch of the move: six an operation
+
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}:
+  1 adopted, with a full lease · 5 and somebody waits · 0 not: it is held where it was, nothing written
+
+Whoever is answered 1 will have the record at the former shard removed: only in a slot that comes here, or
+has come, by that very move may it say so.
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local marks = redis.call('MGET', KEYS[1], KEYS[4])
+local now, quiet, _, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
+if not arm then return {-1} end
+local line = marks[2] and queueing({now = now})
+local waited = line and line.waited_for({unpack(KEYS, 5)}) or {}
+
+local function adopt(key, queue, nonce, label, te, ctr, lease, epoch)
+  local mode, its_epoch = slot_of(key, KEYS[3])
+  if now < shut or its_epoch ~= tonumber(epoch) or not (mode == 'I' or mode == 'O') then return 0 end
+  local record = redis.pcall('GET', key)
+  local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
+  if holder == nonce then
+    keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)
+    return 1
+  end
+  if mode == 'O' or (record and not holder) then return 0 end
+  local live = holder and (its_arm == arm or now < grace)
+  if live and not above(te, ctr, its_te, base, offset) then return 0 end
+  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0)
+  if queue then line.drop(queue, nonce) end
+  return 1
+end
+
+local answers = {now, quiet and 1 or 0}
+for i = 1, #KEYS - 4 do
+  local key, at = KEYS[4 + i], 6 * i - 3
+  local queue = waited[key] and line.queue_of(key)
+  local answer = adopt(key, queue, unpack(ARGV, at, at + 5))
+  answers[2 + i] = answer == 1 and queue and 1 + 4 * line.wanted(queue) or answer
+end
+return answers

@@ -1,0 +1,60 @@
+#!lua flags=no-writes
+--[[
+scan: what is left in slots that are sealed, a page of it.
+
+KEYS[1]  state   hash: arm, grace
+KEYS[2]  slots   5 bytes a slot
+ARGV[1]  replid  of the life that KEYS[1..2] are named by
+ARGV[2]  epoch   of the move
+ARGV[3]  cursor  0, or what the page before returned
+ARGV[4]  prefix  of all names, with its colon
+ARGV[5]  pattern of the names of records and of queues
+ARGV[6]  count   keys of the server to look at, about
+ARGV[7]  most    tickets to tell of one key
+
+Returns {-1} unarmed; or {1, grace_left_ms, cursor | "0" behind the last page, keys...}: text, held 0|1, tickets:
+  three a key that is held or waited for; each ticket is a nonce and "label|sent|tokens|claim_ms|ends_ms",
+  those that have ended left out
+
+Nothing in grace. Every name comes from the server: none is among KEYS. A key comes by its record, by its
+queue, or by both.
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local live, now, grace_left = live_records(KEYS[1])
+if not live then return {-1} end
+if grace_left > 0 then return {1, grace_left, '0'} end
+local line, most = queueing({}), tonumber(ARGV[7])
+
+-- The tickets of a record's key, in order.
+local function tickets_of(name)
+  local queue, found, from = line.queue_of(name), {}, 0
+  while queue and #found < 2 * most do
+    local nonces = redis.call('ZRANGE', queue.places, from, from + most - 1)
+    local tickets = nonces[1] and redis.pcall('HMGET', queue.tickets, unpack(nonces))
+    if not tickets or tickets.err then break end
+    for i, nonce in ipairs(nonces) do
+      local ends = string.match(tickets[i] or '', '|(%d+)$')
+      if ends and now <= tonumber(ends) and #found < 2 * most then
+        found[#found + 1], found[#found + 2] = nonce, tickets[i]
+      end
+    end
+    from = from + most
+  end
+  return found
+end
+
+local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
+local answer = {1, 0, page[1]}
+local slots, sealed = redis.call('GET', KEYS[2]), struct.pack('>c1I4', 'S', tonumber(ARGV[2]))
+for _, name in ipairs(page[2]) do
+  local text = string.gsub(string.sub(name, #ARGV[4] + 1), '^queue:', '')
+  local slot = string.match(text, '^{(%d+)}:')
+  if slot and string.sub(slots, slot * 5 + 1, slot * 5 + 5) == sealed then
+    local record = ARGV[4] .. text
+    local held, tickets, at = live(record), tickets_of(record), #answer
+    if held or tickets[1] then
+      answer[at + 1], answer[at + 2], answer[at + 3] = text, held and 1 or 0, tickets
+    end
+  end
+end
+return answer

@@ -1,0 +1,30 @@
+#!lua flags=no-writes
+--[[
+still_held: what is still held in slots that are sealed.
+
+KEYS[1]  state   hash: arm, grace
+KEYS[2]  slots   5 bytes a slot
+KEYS[3]..        records
+ARGV[1]  replid  of the life that KEYS[1..2] are named by
+ARGV[2]  epoch   of the move
+ARGV[3]  slots   that must be sealed, or shut, at it, 2 bytes each
+
+Returns {-1} unarmed; or {1, grace_left_ms, held, refused}: which of the records are live, by their places
+from 1, and which slots are neither; nothing of both in grace
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local live, _, grace_left = live_records(KEYS[1])
+if not live then return {-1} end
+local held, refused = {}, {}
+if grace_left > 0 then return {1, grace_left, held, refused} end
+for i = 1, #KEYS - 2 do
+  if live(KEYS[2 + i]) then held[#held + 1] = i end
+end
+local epoch = tonumber(ARGV[2])
+for at = 1, #ARGV[3], 2 do
+  local high, low = string.byte(ARGV[3], at, at + 1)
+  local slot = high * 256 + low
+  local mode, its_epoch = slot_of('{' .. slot .. '}', KEYS[2])
+  if its_epoch ~= epoch or not (mode == 'S' or mode == '-') then refused[#refused + 1] = slot end
+end
+return {1, 0, held, refused}

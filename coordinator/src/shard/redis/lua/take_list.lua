@@ -1,0 +1,79 @@
+#!lua flags=allow-oom
+--[[
+take_list: what is left in the former shard of slots that come here.
+
+KEYS[1]  ctr     the token counter
+KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[3]  slots   5 bytes a slot
+KEYS[4]  queues  there while some key of this life may have a queue
+KEYS[5]..        records: "nonce|label|offset|tokens|te|base|arm|flags"
+ARGV[1]  replid  of the life that KEYS[1..4] are named by
+ARGV[2]  epoch   of the move
+ARGV[3]  top     the counter's upper end
+ARGV[4]  keep_ms a ticket lasts that long after it was last sent
+ARGV[5]  complete slots of which nothing else is left, 2 bytes each
+ARGV[6].. held 0|1, how many wait, and of each the nonce and "label|sent|tokens|claim_ms": for each record
+
+Returns {-1} unarmed; or {1, slots...}: those that do not come here by that move, of which nothing was taken
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local now, _, te, arm, grace, shut = time_ms(), armed(nil, '', KEYS[2])
+if not arm then return {-1} end
+local line = queueing({now = now, te = te, arm = arm, ctr = KEYS[1], top = tonumber(ARGV[3]), queues = KEYS[4],
+  marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = math.huge})
+local epoch, answer, refused = tonumber(ARGV[2]), {1}, {}
+
+-- What is known of the keys of a slot, that `text` names; nothing where the slot is refused.
+local function import_of(text)
+  local mode, its_epoch, import = slot_of(text, KEYS[3])
+  if import and its_epoch == epoch then return import end
+  local slot = tonumber(string.match(text, '{(%d+)}'))
+  if not refused[slot] then answer[#answer + 1], refused[slot] = slot, true end
+end
+
+-- The nonce that holds a record; false where nobody does, so that it may be granted.
+local function holder_of(key)
+  local record = redis.pcall('GET', key)
+  local holder, _, _, _, _, _, its_arm = parse(record)
+  return record and (not holder or its_arm == arm or now < grace) and (holder or '')
+end
+
+-- Puts `count` tickets, from ARGV[at] on, before all that came by themselves, behind others that came along.
+local function carry(key, at, count)
+  local queue, holder = count > 0 and line.queue_of(key, true), count > 0 and holder_of(key)
+  if not queue then return end
+  local last = redis.call('ZREVRANGEBYSCORE', queue.places, '-1', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+  local place = last or -2 ^ 40
+  for i = at, at + 2 * (count - 1), 2 do
+    local nonce, ticket = ARGV[i], {}
+    ticket.label, ticket.sent, ticket.tokens, ticket.claim = string.match(ARGV[i + 1], '^([^|]*)|(%d+)|(%d+)|(%d+)$')
+    if nonce ~= holder and line.queue_up(queue, nonce, ticket)
+      and tonumber(redis.call('ZSCORE', queue.places, nonce)) > 0 then
+      place = place + 1
+      redis.call('ZADD', queue.places, string.format('%d', place), nonce)
+    end
+  end
+end
+
+local imports, at = {}, 6
+for i = 1, #KEYS - 4 do
+  local key, held, count = KEYS[4 + i], ARGV[at], tonumber(ARGV[at + 1])
+  imports[i] = import_of(key)
+  if imports[i] then
+    if held == '1' then imports[i].note('k' .. key) end
+    carry(key, at + 2, count)
+  end
+  at = at + 2 + 2 * count
+end
+for at = 1, #ARGV[5], 2 do
+  local high, low = string.byte(ARGV[5], at, at + 1)
+  local import = import_of('{' .. high * 256 + low .. '}')
+  if import then import.note('*') end
+end
+if now < grace or now < shut then return answer end
+for i = 1, #KEYS - 4 do
+  local key = KEYS[4 + i]
+  local queue = imports[i] and line.queue_of(key)
+  if queue and imports[i].frees(key) and not holder_of(key) then line.pass(queue, key) end
+end
+return answer

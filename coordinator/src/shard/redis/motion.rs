@@ -1,0 +1,245 @@
+//! Slots that move: what a mover asks, and what the scripts answer.
+
+use std::{iter::once, time::Duration};
+
+use redis::{Cmd, Value};
+use ringfence_ring::{Slot, SlotCount};
+
+use super::{
+    Connection,
+    answers::{integers, text, unexpected},
+    connection::evalsha,
+    inspect::{ENDS, literal},
+    scripts,
+};
+use crate::{
+    clock::Instant,
+    ids::{Epoch, Token},
+    limits::{CARRIED_MAX, COUNTER_MAX, SCAN_PAGE, TICKET_KEEP},
+    name::{Label, LockKey, push_digits},
+    shard::{
+        Cursor, HeldStill, Left, Listing, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
+        Ticket, Waits,
+    },
+};
+
+/// Slots as the scripts read them: 2 bytes each.
+pub(super) fn packed(slots: &[Slot]) -> Vec<u8> {
+    let bytes = slots.iter().map(|slot| (slot.index() as u16).to_be_bytes());
+    bytes.flatten().collect()
+}
+
+/// Slots as the scripts answer them.
+pub(super) fn slots(what: &'static str, parts: &[Value]) -> Result<Vec<Slot>, ShardError> {
+    let slot = |part: &Value| {
+        let index = match part {
+            Value::Int(index) => u32::try_from(*index).ok(),
+            _ => None,
+        };
+        let slot = index.and_then(|index| SlotCount::MAX.slot(index).ok());
+        slot.ok_or_else(|| unexpected(what, part))
+    };
+    parts.iter().map(slot).collect()
+}
+
+/// Asks for a change of slots.
+pub(super) fn step(Connection { keys, server, .. }: &Connection, step: &Step) -> Cmd {
+    let mut command = evalsha(&scripts::STEP, 7);
+    command
+        .arg(&keys.quiet)
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(&keys.ctr)
+        .arg(&keys.fence)
+        .arg(&keys.copy)
+        .arg(&keys.lives);
+    command
+        .arg(&server.replid)
+        .arg(server.life.as_str())
+        .arg(step.incarnation.to_string())
+        .arg(step.copy.0)
+        .arg(&step.copy.1);
+    command
+        .arg(step.epoch.0)
+        .arg(&[step.mode.letter()])
+        .arg(packed(&step.slots))
+        .arg(step.above.epoch().0)
+        .arg(step.above.counter());
+    command
+}
+
+/// Reads the answer to [`step`].
+pub(super) fn stepped(parts: &[Value]) -> Result<Stepped, ShardError> {
+    let [_, te, counter, grace_left_ms] = integers("step", parts)?;
+    Ok(Stepped {
+        last_token: Token::new(Epoch(te), counter),
+        grace_left: Duration::from_millis(grace_left_ms),
+        refused: slots("step", &parts[4..])?,
+    })
+}
+
+/// Asks for a page of what is left in sealed slots.
+pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) -> Cmd {
+    let from = scan.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
+    // A record's name goes on with its slot, a queue's with that word.
+    let pattern = format!("{}:[{{q]*", literal(&keys.prefix));
+    let mut command = evalsha(&scripts::SCAN, 2);
+    command
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(&server.replid)
+        .arg(scan.epoch.0);
+    command
+        .arg(from)
+        .arg(format!("{}:", keys.prefix))
+        .arg(pattern)
+        .arg(SCAN_PAGE)
+        .arg(CARRIED_MAX);
+    command
+}
+
+/// Reads the answer to [`scan`].
+pub(super) fn scanned(parts: &[Value]) -> Result<ScanPage, ShardError> {
+    let [_, grace_left_ms] = integers("scan", parts)?;
+    let [_, _, Value::BulkString(cursor), keys @ ..] = parts else {
+        return Err(unexpected("scan", &Value::Array(parts.to_vec())));
+    };
+    Ok(ScanPage {
+        grace_left: Duration::from_millis(grace_left_ms),
+        left: keys.chunks_exact(3).filter_map(left).collect(),
+        next: (cursor != ENDS).then(|| Cursor(cursor.clone())),
+    })
+}
+
+/// A key's text, whether it is held, and its tickets. `None` if it is nothing of ours.
+fn left(parts: &[Value]) -> Option<Left> {
+    let [
+        Value::BulkString(key),
+        Value::Int(held),
+        Value::Array(tickets),
+    ] = parts
+    else {
+        return None;
+    };
+    let waits = |pair: &[Value]| waits(&text(&pair[0]), &text(&pair[1]));
+    Some(Left {
+        key: LockKey::parse(key)?,
+        held: *held == 1,
+        waiting: tickets.chunks_exact(2).filter_map(waits).collect(),
+    })
+}
+
+/// The one that a ticket tells of, "label|sent|tokens|claim_ms|ends_ms".
+fn waits(nonce: &str, ticket: &str) -> Option<Waits> {
+    let mut parts = ticket.split('|');
+    let label = Label::new(parts.next()?);
+    let mut number = || parts.next()?.parse::<u64>().ok();
+    let (sent, tokens, claim_ms) = (number()?, number()?, number()?);
+    Some(Waits {
+        nonce: nonce.parse().ok()?,
+        label,
+        tokens: tokens as u32,
+        ticket: Ticket {
+            sent: Instant::from_nanos(sent),
+            claim: Duration::from_millis(claim_ms),
+        },
+    })
+}
+
+/// Tells what is left elsewhere.
+pub(super) fn take_list(Connection { keys, server, .. }: &Connection, listing: &Listing) -> Cmd {
+    let mut command = evalsha(&scripts::TAKE_LIST, 4 + listing.left.len());
+    command
+        .arg(&keys.ctr)
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(&keys.queues);
+    for left in &listing.left {
+        command.arg(keys.record(&left.key));
+    }
+    command
+        .arg(&server.replid)
+        .arg(listing.epoch.0)
+        .arg(COUNTER_MAX)
+        .arg(TICKET_KEEP.as_millis() as u64)
+        .arg(packed(&listing.complete));
+    for left in &listing.left {
+        command.arg(u8::from(left.held)).arg(left.waiting.len());
+        for waits in &left.waiting {
+            command.arg(waits.nonce.to_string()).arg(ticket(waits));
+        }
+    }
+    command
+}
+
+/// The ticket of `waits`, "label|sent|tokens|claim_ms".
+fn ticket(waits: &Waits) -> Vec<u8> {
+    let Waits {
+        label,
+        tokens,
+        ticket: Ticket { sent, claim },
+        ..
+    } = waits;
+    let mut text = format!("{label}|").into_bytes();
+    push_digits(&mut text, sent.as_nanos(), 20);
+    let claim_ms = claim.as_millis().max(1);
+    text.extend_from_slice(format!("|{tokens}|{claim_ms}").as_bytes());
+    text
+}
+
+/// Asks what is still held, about [`SCAN_PAGE`] keys at a time, and of the slots each time: what held for
+/// an answer holds for all that come after, if the slots are sealed, or shut, throughout.
+pub(super) fn still_held<'a>(
+    Connection { keys, server, .. }: &Connection,
+    still: &'a StillHeld,
+) -> Vec<(&'a [LockKey], Cmd)> {
+    let slots = packed(&still.slots);
+    let ask = |some: &'a [LockKey]| {
+        let mut command = evalsha(&scripts::STILL_HELD, 2 + some.len());
+        command.arg(&keys.state).arg(&keys.slots);
+        for key in some {
+            command.arg(keys.record(key));
+        }
+        command.arg(&server.replid).arg(still.epoch.0).arg(&slots);
+        (some, command)
+    };
+    if still.keys.is_empty() {
+        return once(&still.keys[..]).map(ask).collect();
+    }
+    still.keys.chunks(SCAN_PAGE).map(ask).collect()
+}
+
+/// What is still held, before anything was answered.
+pub(super) const NOTHING_HELD: HeldStill = HeldStill {
+    grace_left: Duration::ZERO,
+    keys: Vec::new(),
+    refused: Vec::new(),
+};
+
+/// Adds an answer to [`still_held`], about `keys`.
+pub(super) fn add_held(
+    found: &mut HeldStill,
+    keys: &[LockKey],
+    parts: &[Value],
+) -> Result<(), ShardError> {
+    let [_, grace_left_ms] = integers("still_held", parts)?;
+    let [_, _, Value::Array(held), Value::Array(refused)] = parts else {
+        return Err(unexpected("still_held", &Value::Array(parts.to_vec())));
+    };
+    found.grace_left = Duration::from_millis(grace_left_ms);
+    for place in held {
+        let key = match place {
+            Value::Int(place) => keys.get(*place as usize - 1),
+            _ => None,
+        };
+        found
+            .keys
+            .push(key.ok_or_else(|| unexpected("still_held", place))?.clone());
+    }
+    for slot in slots("still_held", refused)? {
+        if !found.refused.contains(&slot) {
+            found.refused.push(slot);
+        }
+    }
+    Ok(())
+}
