@@ -1,6 +1,6 @@
 //! Where the shards are, and how they are used.
 
-use std::{collections::BTreeMap, fmt, ops::Range, sync::Arc, time::Duration};
+use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
@@ -8,13 +8,11 @@ use ringfence_coordinator::{
     ids::ClientId,
     name::{Label, NameError, Namespace},
     random::Random,
-    shard::memory::Faults,
     shard::redis::AddressError,
-    topology::{Constants, TopologyError},
+    topology::{Constants, TopologyError, redis::RedisTopology},
 };
-use ringfence_ring::ShardId;
 
-use crate::{Client, embedded, redis};
+use crate::{Client, embedded, embedded::Embedded, redis};
 
 /// Says where the shards are, and how they are used. Made by [`Client::builder`].
 #[derive(Clone, Debug)]
@@ -235,7 +233,7 @@ impl Builder {
             topology,
             dial,
             servers_are_new,
-            faults,
+            grounds,
             warnings,
         } = found;
         let label = self.label.clone().unwrap_or_else(host_and_pid);
@@ -252,7 +250,7 @@ impl Builder {
         });
         Client {
             engine: engine.await,
-            faults,
+            grounds,
             warnings,
         }
     }
@@ -264,8 +262,15 @@ pub(crate) struct Found {
     pub(crate) topology: Arc<ringfence_coordinator::topology::Topology>,
     pub(crate) dial: Arc<dyn ringfence_coordinator::engine::Dial>,
     pub(crate) servers_are_new: bool,
-    pub(crate) faults: BTreeMap<ShardId, Faults>,
+    pub(crate) grounds: Grounds,
     pub(crate) warnings: Vec<String>,
+}
+
+/// Where shards are made, or found.
+#[derive(Clone, Debug)]
+pub(crate) enum Grounds {
+    Embedded(Arc<Embedded>),
+    Redis(Arc<RedisTopology>),
 }
 
 fn host_and_pid() -> String {

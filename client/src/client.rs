@@ -10,7 +10,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::ShardId;
 
-use crate::{Builder, Lock};
+use crate::{Builder, Lock, builder::Grounds};
 
 /// How long [`Client::close`] waits for the releases of dropped guards.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) engine: Engine,
-    pub(crate) faults: BTreeMap<ShardId, Faults>,
+    pub(crate) grounds: Grounds,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -79,8 +79,11 @@ impl Client {
     }
 
     /// What can be done to the embedded shards, for tests and simulation. Empty on Redis.
-    pub fn faults(&self) -> &BTreeMap<ShardId, Faults> {
-        &self.faults
+    pub fn faults(&self) -> BTreeMap<ShardId, Faults> {
+        match &self.grounds {
+            Grounds::Embedded(shards) => shards.faults(),
+            Grounds::Redis(_) => BTreeMap::new(),
+        }
     }
 
     /// Sends the releases of dropped guards, waits for them for up to 5 s, and ends every task.

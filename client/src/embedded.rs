@@ -1,12 +1,16 @@
 //! Shards in this process.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
+    clock::Clock,
     engine::Dial,
     ids::{ClientId, Epoch, Life},
     random::Random,
-    shard::{Lane, Shard, ShardError, memory::MemoryShard},
+    shard::{
+        Lane, Shard, ShardError,
+        memory::{Faults, MemoryShard},
+    },
     topology::{
         Blueprint, Founder, Home, ShardEntry, Topology, TopologyError, memory::MemoryTopology,
         shard_id,
@@ -14,18 +18,60 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};
 
-use crate::{BuildError, Builder, Client, builder::Found};
+use crate::{
+    BuildError, Builder, Client,
+    builder::{Found, Grounds},
+};
+use parking_lot::Mutex;
 
 /// The address of what is in this process.
 const HERE: &str = "memory:";
 
 /// The shards, by their ids.
 #[derive(Debug)]
-struct Embedded(BTreeMap<ShardId, Arc<MemoryShard>>);
+pub(crate) struct Embedded {
+    shards: Mutex<BTreeMap<ShardId, Arc<MemoryShard>>>,
+    clock: Arc<dyn Clock>,
+    random: Arc<Random>,
+    latency: Range<Duration>,
+}
+
+impl Embedded {
+    /// Makes a shard called `id`, or finds it: what to take it in as.
+    pub(crate) async fn make(&self, id: ShardId, weight: Weight) -> Result<Founder, ShardError> {
+        let shard = {
+            let mut shards = self.shards.lock();
+            let shard = shards.entry(id.clone()).or_insert_with(|| {
+                let shard = MemoryShard::new(self.clock.clone(), self.random.clone());
+                if !self.latency.is_empty() {
+                    shard.faults().latency(self.latency.clone());
+                }
+                shard
+            });
+            shard.clone()
+        };
+        let link = shard.connect(Lane::Control, None).await?;
+        Ok(Founder {
+            id,
+            address: HERE.into(),
+            life: link.life().clone(),
+            weight,
+        })
+    }
+
+    /// What makes the shards fail.
+    pub(crate) fn faults(&self) -> BTreeMap<ShardId, Faults> {
+        let shards = self.shards.lock();
+        let faults = shards
+            .iter()
+            .map(|(id, shard)| (id.clone(), shard.faults()));
+        faults.collect()
+    }
+}
 
 impl Dial for Embedded {
     fn dial(&self, id: &ShardId, _entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
-        match self.0.get(id) {
+        match self.shards.lock().get(id) {
             Some(shard) => Ok(shard.clone()),
             None => Err(ShardError::Unusable {
                 reason: format!("{id} is not in this process"),
@@ -39,23 +85,18 @@ pub(crate) async fn build(
     count: usize,
     random: Arc<Random>,
 ) -> Result<Client, BuildError> {
-    let mut shards = BTreeMap::new();
+    let shards = Embedded {
+        shards: Mutex::default(),
+        clock: builder.clock.clone(),
+        random: random.clone(),
+        latency: builder.latency.clone(),
+    };
     let mut founders = Vec::new();
     for id in (0..count).map(shard_id) {
-        let shard = MemoryShard::new(builder.clock.clone(), random.clone());
-        let link = shard.connect(Lane::Control, None).await;
-        let link = link.map_err(|error| TopologyError::Founding(error.to_string()))?;
-        founders.push(Founder {
-            id: id.clone(),
-            address: HERE.into(),
-            life: link.life().clone(),
-            weight: Weight::ONE,
-        });
-        if !builder.latency.is_empty() {
-            shard.faults().latency(builder.latency.clone());
-        }
-        shards.insert(id, shard);
+        let founder = shards.make(id, Weight::ONE).await;
+        founders.push(founder.map_err(|error| TopologyError::Founding(error.to_string()))?);
     }
+    let shards = Arc::new(shards);
     let client = ClientId(random.id());
     let topology = Topology::found(Blueprint {
         id: random.id(),
@@ -73,11 +114,8 @@ pub(crate) async fn build(
     let found = Found {
         store: Arc::new(MemoryTopology::new(topology.clone())),
         topology: Arc::new(topology),
-        faults: shards
-            .iter()
-            .map(|(id, shard)| (id.clone(), shard.faults()))
-            .collect(),
-        dial: Arc::new(Embedded(shards)),
+        dial: shards.clone(),
+        grounds: Grounds::Embedded(shards),
         servers_are_new: true,
         warnings: Vec::new(),
     };

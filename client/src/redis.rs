@@ -1,6 +1,6 @@
 //! Shards on Redis servers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use ringfence_coordinator::{
     engine::Dial,
@@ -17,7 +17,10 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::ShardId;
 
-use crate::{BuildError, Builder, Client, builder::Found};
+use crate::{
+    BuildError, Builder, Client,
+    builder::{Found, Grounds},
+};
 
 /// Shards at the addresses that the topology's record spells.
 #[derive(Debug)]
@@ -78,10 +81,10 @@ pub(crate) async fn build(
     } = joined;
     let found = Found {
         dial: Arc::new(OnServers(store.clone())),
+        grounds: Grounds::Redis(store.clone()),
         store,
         topology,
         servers_are_new: builder.servers_are_new,
-        faults: BTreeMap::new(),
         warnings,
     };
     Ok(builder.start(found, client, random).await)

@@ -23,12 +23,12 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Grace, Inspection, Lane, Link, List, LockPage, Mode,
-        Op, Reply, Request, Settle, Shard, ShardError, SlotState, SlotStates, Wakes,
-        conformance::Fixture,
+        Answers, Arm, ArmAnswer, ConnectionId, Grace, HeldStill, Inspection, Lane, Link, List,
+        Listing, LockPage, Mode, Op, Reply, Request, Scan, ScanPage, Settle, Shard, ShardError,
+        SlotState, SlotStates, Step, Stepped, StillHeld, Wakes, conformance::Fixture,
     },
 };
-use ringfence_ring::{ShardId, SlotCount};
+use ringfence_ring::{ShardId, Slot, SlotCount};
 use tokio::time::{sleep, timeout};
 
 use crate::{memory_fixture::Memory, redis_fixture::Redis};
@@ -197,6 +197,22 @@ impl Link for PanickingLink {
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
         self.link.raise(incarnation, epoch).await
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
+        self.link.step(step).await
+    }
+
+    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
+        self.link.scan(scan).await
+    }
+
+    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
+        self.link.take_list(listing).await
+    }
+
+    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
+        self.link.still_held(still).await
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

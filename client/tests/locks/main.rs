@@ -38,8 +38,8 @@ fn simulated(seed: u64, shards: usize) -> Builder {
 }
 
 /// The faults of the only shard.
-fn faults(client: &Client) -> &Faults {
-    client.faults().values().next().unwrap()
+fn faults(client: &Client) -> Faults {
+    client.faults().values().next().unwrap().clone()
 }
 
 async fn held(client: &Client, key: &str) -> Guard {
