@@ -37,38 +37,46 @@ impl Memory {
         Ok(stepped)
     }
 
-    /// A page of what is left in slots that are sealed. Records and queues have one order, so a page looks
-    /// at what comes next in either.
+    /// A page of what is left in slots that are sealed.
     pub(super) fn scan(&self, scan: &Scan, now_ms: u64) -> Result<ScanPage, ShardError> {
         let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
         let grace_left = armed.grace_left(now_ms);
-        let (mut left, mut next) = (Vec::new(), None);
-        if grace_left.is_zero() {
-            let after = scan.after.as_ref().map(|cursor| key_of(cursor, "scan"));
-            let after = after.transpose()?;
-            let records = self.records.after(after.as_ref()).map(|(key, _)| key);
-            let queues = self.queues.after(after.as_ref());
-            // One more than a page of each: whether there is more is known.
-            let keys: BTreeSet<_> = records
-                .take(SCAN_PAGE + 1)
-                .chain(queues.take(SCAN_PAGE + 1))
-                .collect();
-            let sealed = SlotState {
-                mode: Mode::Sealed,
-                epoch: scan.epoch,
-            };
-            let leaves = |key: &&LockKey| armed.slots.get(key.slot()) == sealed;
-            let page = || keys.iter().copied().take(SCAN_PAGE);
-            let found = |key| self.left(key, now_ms);
-            left = page().filter(leaves).filter_map(found).collect();
-            let last = page().last().filter(|_| keys.len() > SCAN_PAGE);
-            next = last.map(|key| Cursor(key.text().to_vec()));
+        if !grace_left.is_zero() {
+            return Ok(ScanPage {
+                grace_left,
+                left: Vec::new(),
+                next: None,
+            });
         }
+        let sealed = SlotState {
+            mode: Mode::Sealed,
+            epoch: scan.epoch,
+        };
+        let (keys, next) = self.keys_after(scan.after.as_ref())?;
+        let leaves = |key: &&LockKey| armed.slots.get(key.slot()) == sealed;
+        let leaving = keys.into_iter().filter(leaves);
         Ok(ScanPage {
             grace_left,
-            left,
+            left: leaving.filter_map(|key| self.left(key, now_ms)).collect(),
             next,
         })
+    }
+
+    /// A page of the keys that have a record or a queue, which lie in one order, and where the next begins.
+    fn keys_after(
+        &self,
+        after: Option<&Cursor>,
+    ) -> Result<(Vec<&LockKey>, Option<Cursor>), ShardError> {
+        let after = after.map(|cursor| key_of(cursor, "scan")).transpose()?;
+        let records = self.records.after(after.as_ref()).map(|(key, _)| key);
+        let queues = self.queues.after(after.as_ref());
+        // One more of each than a page has: so it is known whether this is the last.
+        let (records, queues) = (records.take(SCAN_PAGE + 1), queues.take(SCAN_PAGE + 1));
+        let keys: BTreeSet<_> = records.chain(queues).collect();
+        let page: Vec<_> = keys.iter().copied().take(SCAN_PAGE).collect();
+        let last = page.last().filter(|_| keys.len() > SCAN_PAGE);
+        let next = last.map(|key| Cursor(key.text().to_vec()));
+        Ok((page, next))
     }
 
     /// What is left of `key`, if anything is.

@@ -85,12 +85,11 @@ impl Memory {
         let replies = applying.apply(batch);
         let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
         let could_grant = !applying.full && batch.iter().any(is_acquire);
+        let Batch { armed, quiet, .. } = applying;
         Ok(Answers {
             now: ShardTime(now_ms),
-            quiet: applying.quiet,
-            counter: could_grant
-                .then_some(applying.armed.counter)
-                .unwrap_or_default(),
+            quiet,
+            counter: if could_grant { armed.counter } else { 0 },
             replies,
         })
     }

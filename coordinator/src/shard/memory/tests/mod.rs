@@ -2,6 +2,7 @@
 
 mod faults;
 mod lives;
+mod motion;
 mod waiting;
 
 use std::{sync::Arc, time::Duration};
