@@ -54,6 +54,20 @@ pub enum RingError {
         /// Slots of the target membership.
         target: u32,
     },
+    /// A shard is left out that still owns slots.
+    #[error("shard {id:?} owns {slots} slots, must be a member until it owns none", id = id.as_str())]
+    OwnerLeft {
+        /// The shard.
+        id: ShardId,
+        /// How many slots it owns.
+        slots: u32,
+    },
+    /// A slot given to a shard that is not a member.
+    #[error("shard {id:?} is not a member", id = id.as_str())]
+    UnknownShard {
+        /// The shard.
+        id: ShardId,
+    },
     /// The first bytes are not those of a slot table.
     #[error("encoding begins with {value:02x?}, must begin with {expected:02x?}")]
     Magic {

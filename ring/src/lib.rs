@@ -33,6 +33,7 @@
 mod classic;
 mod codec;
 mod error;
+mod handover;
 mod key;
 pub mod limits;
 mod membership;

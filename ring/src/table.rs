@@ -156,4 +156,10 @@ impl Table {
     pub(crate) fn owners(&self) -> &[u16] {
         &self.owners
     }
+
+    /// `owner` is less than the number of shards.
+    pub(crate) fn set_owner(&mut self, slot: Slot, owner: usize) {
+        debug_assert!(owner < self.shards().len());
+        self.owners[slot.index()] = owner as u16;
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_ring::Slot;
 use serde::{Deserialize, Serialize};
 
-use super::{ShardName, slots};
+use super::{ShardName, Topology, slots};
 use crate::ids::Epoch;
 
 /// Weights of the members, by their names.
@@ -37,4 +37,88 @@ pub struct Motion {
     /// The slots, in order.
     #[serde(with = "slots")]
     pub slots: Vec<Slot>,
+}
+
+/// Names a motion: no two of a record have the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Way {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// Whose the slots were.
+    pub from: ShardName,
+    /// Whose they will be.
+    pub to: ShardName,
+}
+
+impl Motion {
+    /// What names it.
+    pub fn way(&self) -> Way {
+        Way {
+            epoch: self.epoch,
+            from: self.from.clone(),
+            to: self.to.clone(),
+        }
+    }
+}
+
+impl Topology {
+    /// The motion of that name.
+    pub fn motion(&self, way: &Way) -> Option<&Motion> {
+        self.motions.iter().find(|motion| motion.way() == *way)
+    }
+
+    /// Refuses motions that do not fit the table.
+    pub(super) fn check_motions(&self) -> Result<(), String> {
+        let slots = self.table.slots().get() as usize;
+        for Motion {
+            epoch,
+            from,
+            to,
+            slots: moved,
+            ..
+        } in &self.motions
+        {
+            let members = self.shards.contains_key(from) && self.shards.contains_key(to);
+            let theirs = |slot: &Slot| slot.index() < slots && *self.table.owner(*slot) == from.0;
+            let in_order = moved.is_sorted_by(|one, next| one < next);
+            if !(members && in_order && moved.iter().all(theirs)) {
+                let (from, to) = (&from.0, &to.0);
+                return Err(format!(
+                    "topology record: the move of epoch {epoch} from {from} to {to} does not fit the table"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each slot is on its way, by its index.
+    pub(super) fn in_motion(&self) -> Vec<bool> {
+        let mut moves = vec![false; self.table.slots().get() as usize];
+        for slot in self.motions.iter().flat_map(|motion| &motion.slots) {
+            moves[slot.index()] = true;
+        }
+        moves
+    }
+}
+
+/// Moves of `epoch`, of which nothing is done yet: one from a shard to another.
+pub(super) fn moves_of(
+    epoch: Epoch,
+    moves: impl IntoIterator<Item = (ShardName, ShardName, Vec<Slot>)>,
+) -> Vec<Motion> {
+    let mut of_pair: BTreeMap<_, Vec<Slot>> = BTreeMap::new();
+    for (from, to, slots) in moves {
+        of_pair.entry((from, to)).or_default().extend(slots);
+    }
+    let motion = |((from, to), mut slots): ((ShardName, ShardName), Vec<Slot>)| {
+        slots.sort_unstable();
+        Motion {
+            epoch,
+            from,
+            to,
+            listed: false,
+            slots,
+        }
+    };
+    of_pair.into_iter().map(motion).collect()
 }

@@ -177,7 +177,10 @@ impl Topology {
     ///
     /// What is wrong with it, in words.
     pub fn decode(text: &str) -> Result<Self, String> {
-        serde_json::from_str(text).map_err(|error| format!("topology record: {error}"))
+        let topology: Self =
+            serde_json::from_str(text).map_err(|error| format!("topology record: {error}"))?;
+        topology.check_motions()?;
+        Ok(topology)
     }
 
     /// What arms `shard`'s life.
@@ -224,7 +227,8 @@ impl Topology {
     /// `shard` is not a member.
     pub fn settle(&self, shard: &ShardId) -> Settle {
         let entry = self.shard(shard).expect("a member");
-        let at_rest = |slot: &Slot| self.motion_of(*slot).is_none();
+        let in_motion = self.in_motion();
+        let at_rest = |slot: &Slot| !in_motion[slot.index()];
         Settle {
             incarnation: self.incarnation,
             copy: (self.version, self.encode()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use super::{Home, Status, Topology, TopologyError};
+use super::{Home, Status, Topology, TopologyError, motion::moves_of};
 use crate::ids::{Epoch, Incarnation, Life};
 
 /// What a member answered when its fence was raised.
@@ -22,8 +22,9 @@ impl Topology {
     /// What follows this record, the newest that is left, in a later incarnation.
     ///
     /// `answers` are the members', by address; those that are attested dead have none, and stay as
-    /// they are. Whoever has no state is to be armed with an epoch above every one seen; `after` is
-    /// the greatest that anything else is left of.
+    /// they are. Whoever has no state is to be armed with an epoch above every one seen, and every move
+    /// under way is planned again with it: a step that somebody took in the name of a version that
+    /// nothing is left of is below. `after` is the greatest epoch that anything else is left of.
     ///
     /// # Errors
     ///
@@ -45,6 +46,9 @@ impl Topology {
         next.status = Status::Active;
         next.home = home;
         next.last_epoch = epoch;
+        let under_way = self.motions.iter().cloned();
+        let under_way = under_way.map(|motion| (motion.from, motion.to, motion.slots));
+        next.motions = moves_of(epoch, under_way);
         for entry in next.shards.values_mut() {
             let Some(answer) = answers.get(&entry.address) else {
                 continue;
@@ -68,7 +72,7 @@ mod tests {
     use super::*;
     use crate::{
         ids::ClientId,
-        topology::{Blueprint, Constants, Founder, found::shard_id},
+        topology::{Blueprint, Constants, Founder, Motion, ShardName, found::shard_id},
     };
 
     const UNIX: Duration = Duration::from_secs(1_735_689_600 + 100);
@@ -102,6 +106,14 @@ mod tests {
     }
 
     fn recovered(answers: impl IntoIterator<Item = (String, Answer)>, after: u64) -> Topology {
+        recovered_from(&topology(), answers, after)
+    }
+
+    fn recovered_from(
+        topology: &Topology,
+        answers: impl IntoIterator<Item = (String, Answer)>,
+        after: u64,
+    ) -> Topology {
         let incarnation = Incarnation {
             number: 11,
             engine: ClientId(2),
@@ -111,7 +123,7 @@ mod tests {
             life: Life::new("life-1"),
         };
         let answers = answers.into_iter().collect();
-        let recovered = topology().recovered(incarnation, home, &answers, Epoch(after), UNIX);
+        let recovered = topology.recovered(incarnation, home, &answers, Epoch(after), UNIX);
         recovered.unwrap()
     }
 
@@ -153,6 +165,34 @@ mod tests {
     fn a_life_armed_in_the_name_of_a_lost_version_keeps_its_epoch() {
         let topology = recovered([answer(2, "new-life-2", true, 40)], 0);
         assert_eq!(entry(&topology, 2), ("new-life-2", Epoch(40)));
+    }
+
+    #[test]
+    fn every_move_under_way_is_planned_again_with_an_epoch_above_every_one_seen() {
+        let mut before = topology();
+        let motion = |epoch, listed, slots: [u32; 2]| Motion {
+            epoch: Epoch(epoch),
+            from: ShardName(shard_id(0)),
+            to: ShardName(shard_id(1)),
+            listed,
+            slots: slots
+                .map(|slot| SlotCount::default().slot(slot).unwrap())
+                .to_vec(),
+        };
+        before.motions = vec![motion(12, true, [1, 9]), motion(15, false, [2, 4])];
+        before.last_epoch = Epoch(15);
+        let after = recovered_from(&before, [answer(0, "life-0", true, 700)], 0);
+        assert_eq!(after.last_epoch, Epoch(701));
+        let [again] = &after.motions[..] else {
+            panic!("one from a to b: {:?}", after.motions)
+        };
+        assert_eq!((again.epoch, again.listed), (Epoch(701), false));
+        let slots: Vec<_> = again.slots.iter().map(|slot| slot.index()).collect();
+        assert_eq!(slots, [1, 2, 4, 9]);
+        assert_eq!(
+            (&again.from, &again.to),
+            (&before.motions[0].from, &before.motions[0].to)
+        );
     }
 
     #[test]

@@ -67,6 +67,18 @@ fn messages_name_the_field_the_value_and_the_limit() {
             "slots is 16 in the target, must be 8 as in the table",
         ),
         (
+            message(table.among(&alike(16, 3))),
+            "slots is 16 in the target, must be 8 as in the table",
+        ),
+        (
+            message(table.among(&alike(8, 2))),
+            "shard \"s2\" owns 2 slots, must be a member until it owns none",
+        ),
+        (
+            message(table.clone().give(slot, &id("z"))),
+            "shard \"z\" is not a member",
+        ),
+        (
             message(classic(0)),
             "points_per_shard is 0, must be 1 to 4096",
         ),

@@ -1,5 +1,7 @@
 //! Plans: few moves, none without need, the same everywhere.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use ringfence_ring::{Membership, Placement, Table};
 
@@ -17,6 +19,17 @@ fn follow(table: Table, steps: &[Shards]) -> Table {
 /// The table after a bootstrap for the first of `steps` and a plan to each of the others.
 fn history(steps: &[Shards], slots: u32) -> Table {
     follow(table(&membership(slots, &steps[0])), &steps[1..])
+}
+
+/// The shards of both, at `after`'s weights where it has them.
+fn both(before: &Membership, after: &Membership) -> Membership {
+    let of = |membership: &Membership| {
+        let ids = membership.shards().iter().cloned();
+        ids.zip(membership.weights().to_vec()).collect::<Vec<_>>()
+    };
+    let mut members: BTreeMap<_, _> = of(before).into_iter().collect();
+    members.extend(of(after));
+    Membership::new(before.slots(), members).unwrap()
 }
 
 fn weights(membership: &Membership) -> Vec<u32> {
@@ -115,6 +128,56 @@ proptest! {
         for step in before.plan(&target).unwrap().moves() {
             prop_assert!(!(stays(&step.from) && stays(&step.to)), "{step:?}");
         }
+    }
+
+    /// Whoever goes on with a plan that others have carried out in part needs no list of what they
+    /// did: another plan to the same target moves what is left, and nothing twice.
+    #[test]
+    fn a_plan_made_again_half_way_moves_what_is_left_of_the_first(
+        steps in prop::collection::vec(shards(8), 1..5),
+        target in shards(8),
+        parts in prop::collection::vec(any::<prop::sample::Index>(), 1..5),
+    ) {
+        let before = history(&steps, 64);
+        let target = membership(64, &target);
+        let optimum = before.plan(&target).unwrap().optimum();
+        let mut table = before.among(&both(before.membership(), &target)).unwrap();
+        let mut moved = 0;
+        for part in parts {
+            let plan = table.plan(&target).unwrap();
+            prop_assert_eq!(moved + plan.moves().len(), optimum);
+            let now = part.index(plan.moves().len() + 1);
+            for step in plan.moves().iter().rev().take(now) {
+                table.give(step.slot, &step.to).unwrap();
+            }
+            moved += now;
+        }
+        let plan = table.plan(&target).unwrap();
+        prop_assert_eq!(moved + plan.moves().len(), optimum);
+        for step in plan.moves() {
+            table.give(step.slot, &step.to).unwrap();
+        }
+        prop_assert_eq!(table.among(&target).unwrap(), plan.table().clone());
+    }
+
+    #[test]
+    fn among_other_members_every_slot_stays_where_it_is(
+        steps in prop::collection::vec(shards(8), 1..4),
+        others in shards(8),
+        placement in any_placement(),
+    ) {
+        let first: Shards = steps[0].iter().map(|(id, &weight)| (id.clone(), weight.min(7))).collect();
+        let before = Table::bootstrap(&membership(64, &first), placement).unwrap();
+        let others: Shards = others.into_iter().map(|(id, weight)| (id, weight.min(7))).collect();
+        let members = both(before.membership(), &membership(64, &others));
+        let after = before.among(&members).unwrap();
+        prop_assert_eq!(after.membership(), &members);
+        prop_assert!(before.slots().iter().all(|slot| before.owner(slot) == after.owner(slot)));
+        prop_assert_eq!(&Table::decode(&after.encode()).unwrap(), &after);
+        let owns = |id| before.quota(id) > 0;
+        let alone = membership(64, &others);
+        let left = before.shards().iter().any(|id| owns(id) && alone.index_of(id).is_none());
+        prop_assert_eq!(before.among(&alone).is_err(), left);
     }
 
     #[test]

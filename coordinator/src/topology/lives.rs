@@ -1,0 +1,70 @@
+//! Shards that come back, and shards that are new.
+
+use std::time::Duration;
+
+use ringfence_ring::ShardId;
+
+use super::{Motion, ShardName, Topology, TopologyError};
+use crate::{
+    ids::{Epoch, Life},
+    shard::Grace,
+};
+
+impl Topology {
+    /// An epoch that nothing was done with yet.
+    pub(super) fn next_epoch(&self, unix: Duration) -> Result<Epoch, TopologyError> {
+        Epoch::after(self.last_epoch, unix).ok_or(TopologyError::NoEpochs)
+    }
+
+    /// The record that gives `shard`, which lives another life, a fresh epoch to be armed with; `None` if
+    /// it is no member.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::NoEpochs`].
+    pub fn reborn(
+        &self,
+        shard: &ShardId,
+        life: Life,
+        unix: Duration,
+    ) -> Result<Option<Self>, TopologyError> {
+        let mut next = self.clone();
+        next.version += 1;
+        next.last_epoch = self.next_epoch(unix)?;
+        let Some(entry) = next.shards.get_mut(&ShardName(shard.clone())) else {
+            return Ok(None);
+        };
+        (entry.life, entry.epoch) = (life, next.last_epoch);
+        Ok(Some(next))
+    }
+
+    /// How long `shard` is to grant nothing once it is armed with the epoch that it has.
+    ///
+    /// In full, unless nothing was ever granted there in this topology's name: then what the server's
+    /// uptime leaves of it, or nothing if whoever started the server says that it is new.
+    pub fn grace(&self, shard: &ShardId, servers_are_new: bool) -> Grace {
+        let grace = self.constants.grace();
+        let founding = |epoch| epoch == self.founded;
+        let first = self.shard(shard).is_some_and(|entry| founding(entry.epoch));
+        match (first || self.is_fresh(shard), servers_are_new) {
+            (true, true) => Grace::None,
+            (true, false) => Grace::LessUptime(grace),
+            (false, _) => Grace::Full(grace),
+        }
+    }
+
+    /// Whether `shard` joined and has not been given a slot: no lock was granted there.
+    ///
+    /// A shard that joined and then lost its life while the first slots came to it is not: it may have
+    /// granted some of their keys.
+    pub fn is_fresh(&self, shard: &ShardId) -> bool {
+        let Some(entry) = self.shard(shard) else {
+            return false;
+        };
+        let before_any_move = |motion: &Motion| {
+            let concerned = motion.from.0 == *shard || motion.to.0 == *shard;
+            !concerned || motion.epoch > entry.epoch
+        };
+        self.table.quota(shard) == 0 && self.motions.iter().all(before_any_move)
+    }
+}

@@ -1,0 +1,234 @@
+//! A resize, begun and turned back: what the record says of it. Pure.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Weight};
+
+use super::{
+    Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights, motion::moves_of,
+};
+use crate::ids::MapVersion;
+
+/// Shards that come and go, and weights that change, all at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Shards that come.
+    pub add: Vec<Founder>,
+    /// Shards that go, each when it has given up its last slot.
+    pub remove: Vec<ShardId>,
+    /// New weights of shards that stay.
+    pub weigh: BTreeMap<ShardId, Weight>,
+}
+
+/// Why a resize cannot be begun, or turned back.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// One at a time: wait for it, or turn it back.
+    #[error("a resize is under way already, {goal}: wait for it, or abort it")]
+    UnderWay {
+        /// From where to where it goes.
+        goal: String,
+    },
+    /// There is nothing to turn back.
+    #[error("no resize is under way")]
+    NoneUnderWay,
+    /// A shard to be removed or weighed that is not there, or not any more.
+    #[error("shard {id} is not a member; the members are {members}")]
+    Unknown {
+        /// The shard.
+        id: ShardId,
+        /// Those there are.
+        members: String,
+    },
+    /// A new shard needs a name of its own.
+    #[error("shard id {id} is taken, by {address}")]
+    IdTaken {
+        /// The id.
+        id: ShardId,
+        /// Where the shard of that name is.
+        address: String,
+    },
+    /// A server is one shard at most.
+    #[error("address {address} is taken, by shard {id}")]
+    AddressTaken {
+        /// The address, or another of the same server.
+        address: String,
+        /// The shard that is there.
+        id: ShardId,
+    },
+    /// The members and their weights are what is asked for.
+    #[error("nothing changes: the members are {members}")]
+    NothingChanges {
+        /// The members and their weights.
+        members: String,
+    },
+    /// No shard would be left, or there would be too many.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// Every epoch has been allotted.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+impl Topology {
+    /// The record with which `change` begins: new members are taken in, nothing moves yet.
+    ///
+    /// Nothing is done by this alone: swap it in, then run a [`Mover`](crate::mover::Mover); or look at
+    /// its [`preview`](Self::preview).
+    ///
+    /// # Errors
+    ///
+    /// [`ResizeError`]: names the field, the value and the limit.
+    pub fn begin(&self, change: Change, unix: Duration) -> Result<Self, ResizeError> {
+        if let Some(goal) = &self.goal {
+            let goal = goal.to_string();
+            return Err(ResizeError::UnderWay { goal });
+        }
+        let before = self.weights();
+        let mut next = self.clone();
+        next.version += 1;
+        let after = next.apply(change, unix)?;
+        if after == before {
+            let members = describe(&before);
+            return Err(ResizeError::NothingChanges { members });
+        }
+        membership(self.table.slots(), &after)?;
+        let mut both = before.clone();
+        both.extend(after.clone());
+        next.table = self.table.among(&membership(self.table.slots(), &both)?)?;
+        next.goal = Some(Goal { before, after });
+        Ok(next)
+    }
+
+    /// The record with which the resize under way is turned back, or one turned back goes on after all.
+    ///
+    /// Every move under way is replaced by its reverse, with a fresh epoch; slots that have arrived go
+    /// back by moves to come.
+    ///
+    /// # Errors
+    ///
+    /// [`ResizeError::NoneUnderWay`], [`TopologyError::NoEpochs`].
+    pub fn abort(&self, unix: Duration) -> Result<Self, ResizeError> {
+        let Some(goal) = self.goal.clone() else {
+            return Err(ResizeError::NoneUnderWay);
+        };
+        let mut next = self.clone();
+        next.version += 1;
+        next.goal = Some(Goal {
+            before: goal.after,
+            after: goal.before,
+        });
+        if self.motions.is_empty() {
+            return Ok(next);
+        }
+        next.last_epoch = self.next_epoch(unix)?;
+        for motion in &self.motions {
+            for &slot in &motion.slots {
+                next.table.give(slot, &motion.to.0)?;
+            }
+        }
+        let under_way = self.motions.iter().cloned();
+        let back = under_way.map(|motion| (motion.to, motion.from, motion.slots));
+        next.motions = moves_of(next.last_epoch, back);
+        Ok(next)
+    }
+
+    /// The members' weights, by the table.
+    pub fn weights(&self) -> Weights {
+        let members = self.table.membership();
+        let ids = members.shards().iter().cloned().map(ShardName);
+        ids.zip(members.weights().iter().map(|weight| weight.get()))
+            .collect()
+    }
+
+    /// Takes in who comes; answers the members and weights in the end.
+    fn apply(&mut self, change: Change, unix: Duration) -> Result<Weights, ResizeError> {
+        let mut after = self.weights();
+        for id in change.remove {
+            let gone = after.remove(&ShardName(id.clone()));
+            gone.ok_or_else(|| self.unknown(&id))?;
+        }
+        for (id, weight) in change.weigh {
+            let known = after.get_mut(&ShardName(id.clone()));
+            *known.ok_or_else(|| self.unknown(&id))? = weight.get();
+        }
+        if !change.add.is_empty() {
+            self.last_epoch = self.next_epoch(unix)?;
+        }
+        for founder in change.add {
+            self.check_free(&founder)?;
+            let Founder {
+                id,
+                address,
+                life,
+                weight,
+            } = founder;
+            let (epoch, changed) = (self.last_epoch, MapVersion(self.version));
+            let entry = ShardEntry {
+                address,
+                life,
+                epoch,
+                changed,
+            };
+            after.insert(ShardName(id.clone()), weight.get());
+            self.shards.insert(ShardName(id), entry);
+        }
+        Ok(after)
+    }
+
+    /// Refuses a new shard with the name, the address or the life of another.
+    fn check_free(&self, founder: &Founder) -> Result<(), ResizeError> {
+        if let Some(entry) = self.shard(&founder.id) {
+            return Err(ResizeError::IdTaken {
+                id: founder.id.clone(),
+                address: entry.address.clone(),
+            });
+        }
+        let same =
+            |entry: &ShardEntry| entry.address == founder.address || entry.life == founder.life;
+        match self.shards.iter().find(|(_, entry)| same(entry)) {
+            Some((ShardName(id), _)) => Err(ResizeError::AddressTaken {
+                address: founder.address.clone(),
+                id: id.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn unknown(&self, id: &ShardId) -> ResizeError {
+        let names: Vec<_> = self.shards.keys().map(|name| name.0.as_str()).collect();
+        ResizeError::Unknown {
+            id: id.clone(),
+            members: names.join(", "),
+        }
+    }
+}
+
+impl fmt::Display for Goal {
+    /// `a 1, b 1 → a 1, b 2, c 1`
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} → {}",
+            describe(&self.before),
+            describe(&self.after)
+        )
+    }
+}
+
+fn describe(weights: &Weights) -> String {
+    let members = weights.iter();
+    let members: Vec<_> = members
+        .map(|(name, weight)| format!("{} {weight}", name.0))
+        .collect();
+    members.join(", ")
+}
+
+/// The shards and weights of `weights`, for a table of `slots`.
+pub(super) fn membership(slots: SlotCount, weights: &Weights) -> Result<Membership, RingError> {
+    let members = weights
+        .iter()
+        .map(|(name, &weight)| Ok((name.0.clone(), Weight::new(weight)?)));
+    Membership::new(slots, members.collect::<Result<Vec<_>, RingError>>()?)
+}

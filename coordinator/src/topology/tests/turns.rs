@@ -1,0 +1,282 @@
+//! Rounds, in any order and cut short anywhere: few moves, each slot by one at a time, to the end.
+
+use hashbrown::HashSet;
+use proptest::{prelude::*, sample::Index};
+use ringfence_ring::Slot;
+
+use super::{UNIX, adding, name, removing, topology, weighing};
+use crate::{
+    ids::{Epoch, MapVersion},
+    topology::{Change, Round, Topology, found::shard_id, motion::moves_of},
+};
+
+/// What somebody does to a record.
+#[derive(Clone, Debug)]
+enum Deed {
+    /// A round that lists and finishes some of what is under way.
+    Turn { listed: Index, finished: Vec<Index> },
+    /// An abort.
+    Abort,
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let finished = prop::collection::vec(any::<Index>(), 0..12);
+    let turn = (any::<Index>(), finished);
+    prop_oneof![
+        9 => turn.prop_map(|(listed, finished)| Deed::Turn { listed, finished }),
+        1 => Just(Deed::Abort),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        (4..6_usize, 1..4_u32).prop_map(|(index, weight)| adding(index, weight)),
+        (0..4_usize).prop_map(removing),
+        (0..4_usize, 5..9_u32).prop_map(|(index, weight)| weighing(index, weight)),
+    ]
+}
+
+/// The round that `listed` and `finished` pick, of at most `slots_in_flight`.
+fn round(topology: &Topology, listed: &Index, finished: &[Index], slots_in_flight: usize) -> Round {
+    let motions = &topology.motions;
+    let moving: Vec<(Epoch, Slot)> = motions
+        .iter()
+        .flat_map(|motion| motion.slots.iter().map(|&slot| (motion.epoch, slot)))
+        .collect();
+    let picked = finished.iter().filter(|_| !moving.is_empty());
+    let listed = (!motions.is_empty()).then(|| motions[listed.index(motions.len())].way());
+    Round {
+        listed: listed.into_iter().collect(),
+        finished: picked
+            .map(|index| moving[index.index(moving.len())])
+            .map(|(epoch, slot)| (epoch, vec![slot]))
+            .collect(),
+        slots_in_flight,
+    }
+}
+
+/// The round that finishes everything.
+fn all_of(topology: &Topology, slots_in_flight: usize) -> Round {
+    let motions = topology.motions.iter();
+    Round {
+        finished: motions
+            .map(|motion| (motion.epoch, motion.slots.clone()))
+            .collect(),
+        slots_in_flight,
+        ..Round::default()
+    }
+}
+
+fn in_flight(topology: &Topology) -> usize {
+    topology
+        .motions
+        .iter()
+        .map(|motion| motion.slots.len())
+        .sum()
+}
+
+/// Whose each slot is and by which move, if by one.
+fn places(topology: &Topology) -> Vec<(String, Option<Epoch>)> {
+    let place = |slot: Slot| {
+        let moves = topology.motion_of(slot).map(|motion| motion.epoch);
+        (topology.table.owner(slot).to_string(), moves)
+    };
+    topology.table.slots().iter().map(place).collect()
+}
+
+/// How many slots are another's than before.
+fn moved(before: &Topology, after: &Topology) -> usize {
+    let slots = before.table.slots().iter();
+    slots
+        .filter(|&slot| before.table.owner(slot) != after.table.owner(slot))
+        .count()
+}
+
+/// What holds between a record and the next, whatever was done.
+fn check_step(before: &Topology, after: &Topology, max: usize) -> Result<(), TestCaseError> {
+    prop_assert_eq!(after.version, before.version + 1);
+    prop_assert_eq!(after.incarnation, before.incarnation);
+    prop_assert!(after.last_epoch >= before.last_epoch);
+    prop_assert!(in_flight(after) <= max);
+    let decoded = Topology::decode(&after.encode());
+    prop_assert_eq!(decoded.as_ref(), Ok(after), "it fits its table");
+    let mut seen = HashSet::new();
+    for motion in &after.motions {
+        prop_assert!(motion.from != motion.to && !motion.slots.is_empty());
+        prop_assert!(
+            motion.slots.iter().all(|&slot| seen.insert(slot)),
+            "by two moves at a time"
+        );
+        let same = before.motions.iter().find(|one| one.way() == motion.way());
+        prop_assert!(same.is_some() || motion.epoch > before.last_epoch);
+    }
+    // Whoever was at rest, or is, by another owner: both must be heard of.
+    let rest = |(owner, moves): &(String, Option<Epoch>)| moves.is_none().then(|| owner.clone());
+    let differ = places(before).into_iter().zip(places(after));
+    let differ: HashSet<String> = differ
+        .map(|(was, is)| (rest(&was), rest(&is)))
+        .filter(|(was, is)| was != is)
+        .flat_map(|(was, is)| [was, is])
+        .flatten()
+        .collect();
+    for (name, entry) in &after.shards {
+        let had = before.shard(&name.0).map(|entry| entry.changed);
+        let expected = match differ.contains(name.0.as_str()) {
+            true => Some(MapVersion(after.version)),
+            false => had,
+        };
+        prop_assert_eq!(Some(entry.changed), expected, "{}", name.0);
+    }
+    Ok(())
+}
+
+/// Rounds that finish everything, until nothing is left. Answers the last record and how many slots
+/// were moved.
+fn to_the_end(mut topology: Topology, max: usize) -> Result<(Topology, usize), TestCaseError> {
+    let mut slots = 0;
+    for _ in 0..1000 {
+        let round = all_of(&topology, max);
+        let Some(next) = topology.turn(&round, UNIX).unwrap() else {
+            prop_assert!(topology.goal.is_none() && topology.motions.is_empty());
+            return Ok((topology, slots));
+        };
+        check_step(&topology, &next, max)?;
+        slots += moved(&topology, &next);
+        topology = next;
+    }
+    Err(TestCaseError::fail("never at an end"))
+}
+
+proptest! {
+    #[test]
+    fn a_resize_moves_the_optimum_never_more_at_a_time_than_it_may_and_ends(
+        weights in prop::collection::vec(1..4_u32, 4),
+        change in change(),
+        max in 1..40_usize,
+        deeds in prop::collection::vec(deed(), 0..30),
+    ) {
+        let begun = topology(64, &weights).begin(change, UNIX).unwrap();
+        let preview = begun.preview().unwrap();
+        let (mut current, mut slots, mut aborted) = (begun.clone(), 0, false);
+        for deed in deeds {
+            let next = match deed {
+                Deed::Turn { listed, finished } => {
+                    let round = round(&current, &listed, &finished, max);
+                    current.turn(&round, UNIX).unwrap()
+                }
+                Deed::Abort => current.abort(UNIX).ok(),
+            };
+            let Some(next) = next else { continue };
+            aborted |= next.goal != current.goal && next.goal.is_some();
+            check_step(&current, &next, max)?;
+            slots += moved(&current, &next);
+            current = next;
+        }
+        let goal = current.goal.clone();
+        let (end, left) = to_the_end(current, max)?;
+        if let Some(goal) = goal {
+            prop_assert_eq!(end.weights(), goal.after);
+        }
+        prop_assert!(end.shards.keys().all(|name| end.table.membership().index_of(&name.0).is_some()));
+        prop_assert_eq!(end.shards.len(), end.table.shards().len());
+        let plan = end.table.plan(end.table.membership()).unwrap();
+        prop_assert!(plan.moves().is_empty(), "the quotas are those of the weights");
+        if !aborted {
+            prop_assert_eq!(slots + left, preview.slots_to_move() as usize);
+        }
+    }
+
+    /// Aborted before anything arrived, everything is where it was.
+    #[test]
+    fn an_abort_at_once_moves_nothing(weights in prop::collection::vec(1..4_u32, 4), change in change()) {
+        let before = topology(64, &weights);
+        let first = before.begin(change, UNIX).unwrap();
+        let first = first.turn(&all_of(&first, 16), UNIX).unwrap().unwrap();
+        let (end, _) = to_the_end(first.abort(UNIX).unwrap(), 16)?;
+        prop_assert_eq!(end.table, before.table);
+        prop_assert!(end.shards.keys().eq(before.shards.keys()));
+    }
+}
+
+#[test]
+fn a_batch_is_taken_from_all_shards_alike() {
+    let begun = topology(1024, &[1, 1, 1])
+        .begin(adding(3, 1), UNIX)
+        .unwrap();
+    let first = begun.turn(&all_of(&begun, 90), UNIX).unwrap().unwrap();
+    let taken: Vec<_> = first
+        .motions
+        .iter()
+        .map(|motion| motion.slots.len())
+        .collect();
+    assert_eq!(taken, [30, 30, 30]);
+    assert!(
+        first
+            .motions
+            .iter()
+            .all(|motion| motion.to.0 == shard_id(3))
+    );
+}
+
+#[test]
+fn a_batch_waits_until_there_is_room_for_half_of_what_may_be_in_motion() {
+    let begun = topology(1024, &[1, 1, 1])
+        .begin(adding(3, 1), UNIX)
+        .unwrap();
+    let first = begun.turn(&all_of(&begun, 90), UNIX).unwrap().unwrap();
+    let some = |count: usize| Round {
+        finished: vec![(first.last_epoch, all_slots(&first)[..count].to_vec())],
+        slots_in_flight: 90,
+        ..Round::default()
+    };
+    let second = first.turn(&some(44), UNIX).unwrap().unwrap();
+    assert_eq!(
+        (in_flight(&second), second.last_epoch),
+        (46, first.last_epoch)
+    );
+    let second = first.turn(&some(45), UNIX).unwrap().unwrap();
+    assert_eq!(in_flight(&second), 90);
+}
+
+/// A chain from shard to shard to shard begins its second move when the first is finished.
+#[test]
+fn a_slot_in_motion_is_not_planned_again() {
+    let mut begun = topology(64, &[1, 1, 1]).begin(removing(2), UNIX).unwrap();
+    let slot = begun.table.slots_of(&shard_id(0)).next().unwrap();
+    begun.motions = moves_of(Epoch(5), [(name(0), name(2), vec![slot])]);
+    let first = begun
+        .turn(&all_of(&topology(64, &[1]), 64), UNIX)
+        .unwrap()
+        .unwrap();
+    let of_it = first
+        .motions
+        .iter()
+        .filter(|motion| motion.slots.contains(&slot));
+    assert_eq!(
+        of_it.map(|motion| motion.epoch).collect::<Vec<_>>(),
+        [Epoch(5)]
+    );
+    let (end, _) = to_the_end(first, 64).unwrap();
+    assert_ne!(end.table.owner(slot), &shard_id(2));
+}
+
+#[test]
+fn what_a_round_tells_of_moves_that_are_not_under_way_changes_nothing() {
+    let begun = topology(64, &[1, 1, 1]).begin(adding(3, 1), UNIX).unwrap();
+    let first = begun.turn(&all_of(&begun, 8), UNIX).unwrap().unwrap();
+    let aborted = first.abort(UNIX).unwrap();
+    let mut late = all_of(&first, 8);
+    late.listed = first.motions.iter().map(|motion| motion.way()).collect();
+    let none = Round {
+        slots_in_flight: 8,
+        ..Round::default()
+    };
+    let turned = aborted.turn(&late, UNIX).unwrap();
+    assert_eq!(turned, aborted.turn(&none, UNIX).unwrap());
+    assert_eq!(turned, None);
+}
+
+fn all_slots(topology: &Topology) -> Vec<Slot> {
+    let motions = topology.motions.iter();
+    motions.flat_map(|motion| motion.slots.clone()).collect()
+}

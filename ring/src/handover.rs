@@ -1,0 +1,60 @@
+//! Tables on the way from one membership to another, slot by slot.
+
+use crate::{Membership, Placement, RingError, ShardId, Slot, Table, classic};
+
+impl Table {
+    /// The same owners among other members, which may own nothing yet, or weigh otherwise.
+    ///
+    /// # Errors
+    ///
+    /// * [`RingError::SlotsChanged`]: the number of slots is fixed.
+    /// * [`RingError::OwnerLeft`]: a shard that is not among `members` owns a slot.
+    /// * [`RingError::OutOfRange`]: too many points of the classic ring.
+    pub fn among(&self, members: &Membership) -> Result<Self, RingError> {
+        if self.slots() != members.slots() {
+            let (table, target) = (self.slots().get(), members.slots().get());
+            return Err(RingError::SlotsChanged { table, target });
+        }
+        if let Placement::Classic {
+            points_per_shard, ..
+        } = self.placement()
+        {
+            classic::check(members, points_per_shard)?;
+        }
+        let index: Vec<_> = self
+            .shards()
+            .iter()
+            .map(|id| members.index_of(id))
+            .collect();
+        let owner = |&owner: &u16| match index[usize::from(owner)] {
+            Some(owner) => Ok(owner as u16),
+            None => Err(self.owner_left(&self.shards()[usize::from(owner)])),
+        };
+        let owners = self.owners().iter().map(owner).collect::<Result<_, _>>()?;
+        Ok(Self::new(members.clone(), self.placement(), owners))
+    }
+
+    /// Makes `to` the owner of `slot`.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError::UnknownShard`]: `to` is not a member.
+    ///
+    /// # Panics
+    ///
+    /// If `slot` comes from a greater [`SlotCount`](crate::SlotCount) than this table's.
+    pub fn give(&mut self, slot: Slot, to: &ShardId) -> Result<(), RingError> {
+        let Some(owner) = self.membership().index_of(to) else {
+            return Err(RingError::UnknownShard { id: to.clone() });
+        };
+        self.set_owner(slot, owner);
+        Ok(())
+    }
+
+    fn owner_left(&self, id: &ShardId) -> RingError {
+        RingError::OwnerLeft {
+            id: id.clone(),
+            slots: self.quota(id),
+        }
+    }
+}
