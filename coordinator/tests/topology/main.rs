@@ -12,3 +12,4 @@ mod recover;
 mod seeds;
 mod servers;
 mod suite;
+mod watch;

@@ -25,14 +25,6 @@ const RACERS: usize = 8;
 const SOON: Duration = Duration::from_secs(20);
 
 impl Servers {
-    /// The id of the shard on the server at `place`.
-    fn shard(&self, topology: &Topology, place: usize) -> String {
-        let address = &self.addresses()[place];
-        let mut shards = topology.shards.iter();
-        let (name, _) = shards.find(|(_, entry)| entry.address == *address).unwrap();
-        name.0.to_string()
-    }
-
     /// Has the server at `place` look as one that is armed with `epoch`.
     async fn arm(&self, place: usize, epoch: u64) {
         let key = self.key_of_life(place, "state").await;

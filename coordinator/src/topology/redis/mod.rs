@@ -18,6 +18,7 @@ mod founding;
 mod home;
 mod member;
 mod members;
+mod news;
 mod ops;
 mod publish;
 mod recover;
@@ -32,12 +33,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 pub use first_use::{Joined, connect};
 pub use founding::{Founding, Observer, Step};
 
-use self::{answers::Swapped, caller::Caller, member::Member, publish::Published};
+use self::{answers::Swapped, caller::Caller, member::Member, news::News, publish::Published};
 use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
 use crate::{
     ids::Incarnation,
@@ -51,6 +52,7 @@ pub struct RedisTopology {
     caller: Arc<Caller>,
     known: Mutex<Known>,
     published: Mutex<Published>,
+    news: News,
 }
 
 /// What is known of the record.
@@ -77,6 +79,7 @@ impl RedisTopology {
             caller,
             known: Mutex::new(known),
             published: Mutex::default(),
+            news: News::default(),
         }
     }
 
@@ -173,7 +176,9 @@ impl TopologyStore for RedisTopology {
                     return Ok(topology);
                 }
             }
-            sleep(self.caller.random.jitter(self.caller.watch_every)).await;
+            let poll = self.caller.random.jitter(self.caller.watch_every);
+            let home = self.home_member();
+            let _unheard = timeout(poll, self.news.of(&home, known)).await;
         }
     }
 
