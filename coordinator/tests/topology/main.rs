@@ -7,6 +7,7 @@ mod first_use;
 mod home;
 mod leftovers;
 mod lives;
+mod membership;
 mod processes;
 mod recover;
 mod seeds;

@@ -22,9 +22,11 @@ mod news;
 mod ops;
 mod publish;
 mod recover;
+mod release;
 mod scripts;
 mod stored;
 mod survey;
+mod take_in;
 #[cfg(all(test, feature = "spawn"))]
 mod tests;
 mod warnings;

@@ -15,6 +15,7 @@ scripts! {
     CLAIM = "claim" with [LIFE];
     JOIN = "join" with [LIFE];
     LEAVE = "leave" with [LIFE];
+    RETIRE = "retire" with [LIFE, FENCE, HEADER];
     SWAP = "swap" with [LIFE, FENCE, HEADER, NEWS];
     VOID = "void" with [LIFE, HEADER];
     COPY = "copy" with [LIFE, FENCE, COPY];
