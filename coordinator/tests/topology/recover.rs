@@ -149,7 +149,6 @@ async fn what_only_the_own_view_is_left_of_counts() {
     let newest = successor(&older);
     let swapped = joined.store.swap(older.version(), &newest).await;
     assert!(matches!(swapped, Ok(Swap::Done)), "{swapped:?}");
-    assert_eq!(*joined.store.load().await.unwrap(), newest);
     servers.copy_to(1 - home, &older).await;
     servers.0[home].restart().await.unwrap();
     let recovered = joined.store.load().await.unwrap();

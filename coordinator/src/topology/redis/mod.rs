@@ -146,8 +146,14 @@ impl RedisTopology {
             return Ok(Swap::Newer(view));
         }
         match home.swap(expected, next).await? {
-            Swapped::Done => Ok(Swap::Done),
-            Swapped::Newer(record) => Ok(Swap::Newer(record)),
+            Swapped::Done => {
+                self.look_at(home, Arc::new(next.clone()));
+                Ok(Swap::Done)
+            }
+            Swapped::Newer(record) => {
+                self.look_at(home, record.clone());
+                Ok(Swap::Newer(record))
+            }
             Swapped::Unusable(reason) => Err(self.recover_needed(&reason)),
         }
     }
