@@ -8,13 +8,16 @@ use ringfence_coordinator::{
         redis::{RedisOptions, RedisShard},
     },
     spawn::{RedisServer, RedisServerBuilder},
-    topology::{Founder, Topology, TopologyError, redis::Joined},
+    topology::{
+        Founder, Topology, TopologyError, TopologyStore,
+        redis::{Founding, Joined},
+    },
 };
 use ringfence_ring::{ShardId, Weight};
 
 use crate::{
     newcomer::{Stage, take_in},
-    servers::{POINTER, Servers, join, options, successor},
+    servers::{POINTER, Servers, founding, join, join_with, options, successor},
 };
 
 async fn arm(seed: RedisOptions, topology: &Topology, id: &ShardId) -> Result<bool, ShardError> {
@@ -231,6 +234,23 @@ async fn a_server_that_is_released_is_free_for_another_topology() {
     // It is not ours to release.
     assert!(!stage.store().release(&stage.address()).await.unwrap());
     assert_eq!(stage.newcomer.pointers().await, [Some(theirs.id.clone())]);
+}
+
+#[tokio::test]
+async fn a_home_that_is_no_shard_is_not_released_by_whatever_name() {
+    let (servers, home) = (Servers::spawn(1).await, Servers::spawn(1).await);
+    let address = home.seeds().remove(0).address;
+    let founding = Founding {
+        home: Some(address.clone()),
+        ..founding()
+    };
+    let joined = join_with(servers.seeds(), founding).await.unwrap();
+    assert!(!joined.store.release(address.as_str()).await.unwrap());
+    let other = address.as_str().replace("127.0.0.1", "localhost");
+    let error = refused(joined.store.release(&other).await);
+    assert!(error.contains("keeps the record"), "{error}");
+    assert_eq!(joined.store.load().await.unwrap(), joined.topology);
+    assert_eq!(home.pointers().await, servers.pointers().await);
 }
 
 #[tokio::test]
