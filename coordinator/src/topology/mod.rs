@@ -1,5 +1,6 @@
 //! Who is a shard, and which slots are whose: one record, changed by compare-and-swap.
 
+mod constants;
 mod found;
 mod motion;
 mod record;
@@ -12,7 +13,8 @@ pub mod conformance;
 pub mod memory;
 pub mod redis;
 
+pub use constants::{Constants, Removal};
 pub use found::{Blueprint, Founder, shard_id};
 pub use motion::{Goal, Motion, Weights};
-pub use record::{Constants, Home, ShardEntry, ShardName, Status, Topology, Version};
+pub use record::{Home, ShardEntry, ShardName, Status, Topology, Version};
 pub use store::{Swap, TopologyError, TopologyStore};
