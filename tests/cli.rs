@@ -141,6 +141,26 @@ async fn the_record_may_have_a_server_of_its_own() {
 }
 
 #[tokio::test]
+async fn how_shards_are_removed_is_said_at_the_founding() {
+    let servers = Servers::spawn(1).await;
+    let urls = servers.urls();
+    for (how, why) in [
+        (&["--removal", "at-once"][..], "supervised or leased"),
+        (&["--view-lease", "2s"][..], "view_lease is 2s"),
+    ] {
+        let refused = ring("init", &urls, how);
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(refused.stderr.contains(why), "{refused:?}");
+    }
+    let leased = ["--removal", "leased", "--view-lease", "2s", "--json"];
+    let founded = json(&ring("init", &urls, &leased));
+    assert!(!founded["warnings"].to_string().contains("removal"));
+    let other = json(&ring("init", &urls, &["--removal", "leased", "--json"]));
+    let told = other["warnings"].to_string();
+    assert!(told.contains("leased by a view_lease of 2s"), "{told}");
+}
+
+#[tokio::test]
 async fn status_says_which_shard_is_gone_and_why() {
     let mut servers = Servers::spawn(3).await;
     let urls = servers.urls();

@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     name::{Label, NameError, Namespace},
     random::Random,
     shard::redis::AddressError,
-    topology::{Constants, TopologyError, redis::RedisTopology},
+    topology::{Constants, Removal, TopologyError, redis::RedisTopology},
 };
 
 use crate::{Client, embedded, embedded::Embedded, redis};
@@ -149,6 +149,22 @@ impl Builder {
     /// 1`), and say 3 s here: Redis counts the lag in whole seconds, and looks once a second.
     pub fn replica_lag(mut self, length: Duration) -> Self {
         self.constants.replica_lag_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// If a topology is founded: how a shard that is gone for good is removed. [`Removal::Supervised`] if not
+    /// said.
+    pub fn removal(mut self, removal: Removal) -> Self {
+        self.constants.removal = removal;
+        self
+    }
+
+    /// If a topology is founded with [`Removal::Leased`]: a process that the topology's store has not
+    /// answered for `length` sends nothing any more, and loses its locks. A sixth of the longest lease if
+    /// not said.
+    pub fn view_lease(mut self, length: Duration) -> Self {
+        let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self.constants.view_lease_ms = Some(length_ms);
         self
     }
 

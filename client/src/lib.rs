@@ -33,6 +33,6 @@ pub use ringfence_coordinator::{
     limits,
     name::{Label, LockKey, NameError, Namespace},
     shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},
-    topology::{Constants, Topology, TopologyError},
+    topology::{Constants, Removal, Topology, TopologyError},
 };
 pub use ringfence_ring::{ShardId, Weight};

@@ -20,6 +20,9 @@ pub const LEASE_MAX: Duration = Duration::from_secs(30);
 /// `max_lease` of a topology, at most: a grace of an hour helps nobody.
 pub const MAX_LEASE_MAX: Duration = Duration::from_secs(3600);
 
+/// The shortest view lease: below it a busy store would be taken for one that is gone.
+pub const VIEW_LEASE_MIN: Duration = Duration::from_millis(100);
+
 /// How much two clocks' rates may differ, in parts per thousand (`rho`).
 pub const RHO_PERMILLE: u32 = 10;
 

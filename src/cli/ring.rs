@@ -6,7 +6,7 @@ mod status;
 use std::{sync::Arc, time::Duration};
 
 use clap::{Args, Subcommand};
-use ringfence_client::{BootClock, BuildError, Client, Constants, Token, TopologyError};
+use ringfence_client::{BootClock, BuildError, Client, Constants, Removal, Token, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
     limits::EPOCH_MAX,
@@ -56,6 +56,13 @@ pub(crate) struct Init {
     #[arg(long, value_name = "LENGTH", default_value = "0s")]
     #[arg(value_parser = humantime::parse_duration)]
     replica_lag: Duration,
+    /// How a shard that is gone for good is removed. supervised: somebody attests that nobody can reach it.
+    /// leased: whoever cannot reach the topology's home sends nothing any more, and loses its locks
+    #[arg(long, value_name = "HOW", default_value_t)]
+    removal: Removal,
+    /// Where removal is leased: that happens after this long; a sixth of --max-lease if not said
+    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    view_lease: Option<Duration>,
     /// The servers were started for this and have never held a lock: no grace is needed. Wrong, it
     /// can make two holders
     #[arg(long)]
@@ -147,6 +154,8 @@ impl Init {
         let constants = Constants {
             max_lease_ms: millis(self.max_lease),
             replica_lag_ms: millis(self.replica_lag),
+            removal: self.removal,
+            view_lease_ms: self.view_lease.map(millis),
             ..Constants::default()
         };
         let home = self
@@ -168,9 +177,13 @@ impl Init {
             return Err(RingError::TooLate(joined.topology.id.clone()));
         }
         let client = Client::builder().redis(urls).existing_topology(true);
-        let client = client
+        let mut client = client
             .max_lease(self.max_lease)
-            .replica_lag(self.replica_lag);
+            .replica_lag(self.replica_lag)
+            .removal(self.removal);
+        if let Some(length) = self.view_lease {
+            client = client.view_lease(length);
+        }
         let client = client.servers_are_new(self.servers_are_new).build().await?;
         let done = if joined.founded_now {
             Done::Founded

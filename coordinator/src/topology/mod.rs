@@ -1,5 +1,6 @@
 //! Who is a shard, and which slots are whose: one record, changed by compare-and-swap.
 
+mod constants;
 mod found;
 mod lives;
 mod motion;
@@ -18,10 +19,11 @@ pub mod redis;
 #[cfg(test)]
 mod tests;
 
+pub use constants::{Constants, Removal};
 pub use found::{Blueprint, Founder, shard_id};
 pub use motion::{Goal, Motion, Way, Weights};
 pub use preview::{Preview, Share};
-pub use record::{Constants, Home, ShardEntry, ShardName, Status, Topology, Version};
+pub use record::{Home, ShardEntry, ShardName, Status, Topology, Version};
 pub use resize::{Change, ResizeError};
 pub use store::{Swap, TopologyError, TopologyStore};
 pub use turn::Round;

@@ -1,14 +1,13 @@
 //! The topology record.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Goal, Motion};
+use super::{Constants, Goal, Motion};
 use crate::{
     ids::{Epoch, Incarnation, Life, MapVersion},
-    limits::{LEASE_MAX, RHO_PERMILLE},
     shard::{Arm, Grace, Mode, Settle, SlotState, SlotStates},
 };
 
@@ -47,53 +46,6 @@ pub struct ShardEntry {
     pub epoch: Epoch,
     /// The version of the topology at which its own slots last changed.
     pub changed: MapVersion,
-}
-
-/// What is fixed when a topology is founded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Constants {
-    /// The longest lease, in milliseconds; also the length of a grace.
-    pub max_lease_ms: u64,
-    /// How much two clocks' rates may differ, in parts per thousand.
-    pub rho_permille: u32,
-    /// How long, in milliseconds, a primary goes on taking writes once its replica follows it no
-    /// more; 0 where no client can reach a former primary after a failover.
-    pub replica_lag_ms: u64,
-}
-
-impl Constants {
-    /// The longest lease.
-    pub fn max_lease(&self) -> Duration {
-        Duration::from_millis(self.max_lease_ms)
-    }
-
-    /// How long a primary goes on taking writes once its replica follows it no more.
-    pub fn replica_lag(&self) -> Duration {
-        Duration::from_millis(self.replica_lag_ms)
-    }
-
-    /// How long an engine believes what it knows of the topology, once that was confirmed; `None`: for ever.
-    pub fn view_lease(&self) -> Option<Duration> {
-        None
-    }
-
-    /// How long a shard that came back grants nothing: every lease of before is over by then, the
-    /// last one of a former primary too.
-    pub fn grace(&self) -> Duration {
-        let longest = self.max_lease() + self.replica_lag();
-        longest + longest * self.rho_permille / 1000
-    }
-}
-
-impl Default for Constants {
-    fn default() -> Self {
-        Self {
-            max_lease_ms: LEASE_MAX.as_millis() as u64,
-            rho_permille: RHO_PERMILLE,
-            replica_lag_ms: 0,
-        }
-    }
 }
 
 /// The topology record.

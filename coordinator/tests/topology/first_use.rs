@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     shard::redis::RedisOptions,
     spawn::RedisServer,
     topology::{
-        Constants, Status, TopologyError, TopologyStore,
+        Constants, Removal, Status, TopologyError, TopologyStore,
         redis::{Founding, Joined, Observer, Step},
     },
 };
@@ -147,6 +147,8 @@ async fn a_founding_keeps_to_what_it_is_given() {
         max_lease_ms: 5_000,
         rho_permille: 20,
         replica_lag_ms: 1_000,
+        removal: Removal::Leased,
+        view_lease_ms: Some(700),
     };
     let weights = vec![Weight::ONE, Weight::new(3).unwrap()];
     let founding = Founding {

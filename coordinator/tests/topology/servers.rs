@@ -146,6 +146,14 @@ impl Servers {
             .await
     }
 
+    /// The id of the shard on the server at `place`.
+    pub(crate) fn shard(&self, topology: &Topology, place: usize) -> String {
+        let address = &self.addresses()[place];
+        let mut shards = topology.shards.iter();
+        let (name, _) = shards.find(|(_, entry)| entry.address == *address).unwrap();
+        name.0.to_string()
+    }
+
     /// Leaves `topology` as the copy of the server at `place`.
     pub(crate) async fn copy_to(&self, place: usize, topology: &Topology) {
         let (n, version) = topology.version();

@@ -9,6 +9,7 @@ mod inspect;
 mod link;
 mod motion;
 mod scripts;
+mod subscription;
 mod tls;
 mod wakes;
 mod wire;
@@ -23,6 +24,7 @@ pub(crate) use error::classify;
 #[cfg(test)]
 pub(crate) use scripts::tests::check_headers;
 pub(crate) use scripts::{Script, scripts, shared};
+pub(crate) use subscription::Subscription;
 
 use crate::{
     ids::{ClientId, Life},

@@ -49,6 +49,19 @@ pub(super) enum Leave {
     InUse,
 }
 
+/// What came of [`Member::retire`](super::member::Member::retire).
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Retired {
+    Done,
+    NotThere,
+    /// The record is there, or a slot that is not shut.
+    InUse,
+    /// Its fence is above the record.
+    Stale(String),
+    /// It is in another life.
+    OtherLife,
+}
+
 /// What came of [`Member::swap`](super::member::Member::swap).
 #[derive(Debug)]
 pub(super) enum Swapped {

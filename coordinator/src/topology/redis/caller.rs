@@ -17,7 +17,7 @@ pub(super) struct Caller {
     pub(super) members: Arc<Members>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<Random>,
-    /// How often a record is read again.
+    /// How often a record is read again by whoever watches it.
     pub(super) watch_every: Duration,
     pub(super) observer: Observer,
 }

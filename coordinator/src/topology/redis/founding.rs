@@ -26,14 +26,15 @@ pub struct Founding {
     pub home: Option<Address>,
     /// How long to go on trying.
     pub within: Duration,
-    /// How often the record is read again, at least half and at most all of this apart.
+    /// How often the record is read again, at least half and at most all of this apart, by whoever watches
+    /// it: its home says at once what is new, but may not be heard.
     pub watch_every: Duration,
     /// Is told every step of a founding, and of a recovery later on, before the next is begun.
     pub observer: Observer,
 }
 
 impl Default for Founding {
-    /// Allowed, with default constants and slots, weight 1, no home of its own, 10 s, and a look a second.
+    /// Allowed, with default constants and slots, weight 1, no home of its own, 10 s, and a look every 2 s.
     fn default() -> Self {
         Self {
             allowed: true,
@@ -43,7 +44,7 @@ impl Default for Founding {
             weights: Vec::new(),
             home: None,
             within: Duration::from_secs(10),
-            watch_every: Duration::from_secs(1),
+            watch_every: Duration::from_secs(2),
             observer: Observer::default(),
         }
     }

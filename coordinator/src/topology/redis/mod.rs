@@ -18,12 +18,15 @@ mod founding;
 mod home;
 mod member;
 mod members;
+mod news;
 mod ops;
 mod publish;
 mod recover;
+mod release;
 mod scripts;
 mod stored;
 mod survey;
+mod take_in;
 #[cfg(all(test, feature = "spawn"))]
 mod tests;
 mod warnings;
@@ -32,12 +35,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 pub use first_use::{Joined, connect};
 pub use founding::{Founding, Observer, Step};
 
-use self::{answers::Swapped, caller::Caller, member::Member, publish::Published};
+use self::{answers::Swapped, caller::Caller, member::Member, news::News, publish::Published};
 use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
 use crate::{
     ids::Incarnation,
@@ -51,6 +54,7 @@ pub struct RedisTopology {
     caller: Arc<Caller>,
     known: Mutex<Known>,
     published: Mutex<Published>,
+    news: News,
 }
 
 /// What is known of the record.
@@ -77,6 +81,7 @@ impl RedisTopology {
             caller,
             known: Mutex::new(known),
             published: Mutex::default(),
+            news: News::default(),
         }
     }
 
@@ -141,8 +146,14 @@ impl RedisTopology {
             return Ok(Swap::Newer(view));
         }
         match home.swap(expected, next).await? {
-            Swapped::Done => Ok(Swap::Done),
-            Swapped::Newer(record) => Ok(Swap::Newer(record)),
+            Swapped::Done => {
+                self.look_at(home, Arc::new(next.clone()));
+                Ok(Swap::Done)
+            }
+            Swapped::Newer(record) => {
+                self.look_at(home, record.clone());
+                Ok(Swap::Newer(record))
+            }
             Swapped::Unusable(reason) => Err(self.recover_needed(&reason)),
         }
     }
@@ -173,7 +184,9 @@ impl TopologyStore for RedisTopology {
                     return Ok(topology);
                 }
             }
-            sleep(self.caller.random.jitter(self.caller.watch_every)).await;
+            let poll = self.caller.random.jitter(self.caller.watch_every);
+            let home = self.home_member();
+            let _unheard = timeout(poll, self.news.of(&home, known)).await;
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ::redis::Value;
 
 use super::{
-    answers::{Claim, Copied, Fence, Fenced, Found, Join, Leave, Swapped, Trace},
+    answers::{Claim, Copied, Fence, Fenced, Found, Join, Leave, Retired, Swapped, Trace},
     member::{Answer, Input, Member, OTHER_LIFE},
     scripts,
     stored::{Pointer, header, read_copy, read_record, write_record},
@@ -82,6 +82,42 @@ impl Member {
             1 => Leave::Left,
             0 => Leave::NotThere,
             _ => Leave::InUse,
+        })
+    }
+
+    /// Takes away what the server, if it is in `life`, has of `topology`, which does not name it any more.
+    pub(super) async fn retire(
+        &self,
+        topology: &Topology,
+        life: &Life,
+    ) -> Result<Retired, TopologyError> {
+        let arguments = vec![
+            life.to_string(),
+            topology.id.clone(),
+            topology.incarnation.to_string(),
+        ];
+        let answer = self.call_in(life, &scripts::RETIRE, |at| Input {
+            keys: vec![
+                &at.keys.pointer,
+                &at.keys.topology,
+                &at.keys.fence,
+                &at.keys.lives,
+                &at.keys.slots,
+                &at.keys.copy,
+                &at.keys.state,
+                &at.keys.ctr,
+                &at.keys.quiet,
+                &at.keys.queues,
+            ],
+            arguments,
+        });
+        let Answer { code, rest, .. } = answer.await?;
+        Ok(match code {
+            1 => Retired::Done,
+            0 => Retired::NotThere,
+            -2 => Retired::Stale(rest.first().and_then(text).unwrap_or_default().to_owned()),
+            -3 => Retired::InUse,
+            _ => Retired::OtherLife,
         })
     }
 

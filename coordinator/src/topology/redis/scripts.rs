@@ -7,6 +7,7 @@ use crate::shard::redis::{Script, scripts};
 mod shared {
     pub(super) use crate::shard::redis::shared::{COPY, FENCE, LIFE, LIVES};
     pub(super) const HEADER: &str = include_str!("lua/header.lua");
+    pub(super) const NEWS: &str = include_str!("lua/news.lua");
 }
 
 scripts! {
@@ -14,11 +15,12 @@ scripts! {
     CLAIM = "claim" with [LIFE];
     JOIN = "join" with [LIFE];
     LEAVE = "leave" with [LIFE];
-    SWAP = "swap" with [LIFE, FENCE, HEADER];
+    RETIRE = "retire" with [LIFE, FENCE, HEADER];
+    SWAP = "swap" with [LIFE, FENCE, HEADER, NEWS];
     VOID = "void" with [LIFE, HEADER];
     COPY = "copy" with [LIFE, FENCE, COPY];
     RAISE_FENCE = "fence" with [LIFE, HEADER];
-    RESTORE = "restore" with [LIFE, HEADER, LIVES];
+    RESTORE = "restore" with [LIFE, HEADER, LIVES, NEWS];
     READ = "read" with [LIFE];
 }
 

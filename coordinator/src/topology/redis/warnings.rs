@@ -40,9 +40,13 @@ impl FirstUse {
             let there = topology.constants;
             let (max_lease, rho, lag) =
                 (there.max_lease(), there.rho_permille, there.replica_lag());
+            let removal = match there.view_lease() {
+                Some(length) => format!("{} by a view_lease of {length:?}", there.removal),
+                None => there.removal.to_string(),
+            };
             warnings.push(format!(
-                "the topology was founded with max_lease {max_lease:?}, rho {rho} permille and \
-                 replica_lag {lag:?}: they stay"
+                "the topology was founded with max_lease {max_lease:?}, rho {rho} permille, \
+                 replica_lag {lag:?} and removal {removal}: they stay"
             ));
         }
         if topology.table.slots().get() != self.founding.slots.get() {

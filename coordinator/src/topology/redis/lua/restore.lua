@@ -3,7 +3,7 @@
 restore: put a recovered record in force, if this is still the recovery to do it.
 
 KEYS[1]  pointer  "topology-id home-address"
-KEYS[2]  topology the record
+KEYS[2]  topology the record, and the channel on which its versions are told
 KEYS[3]  fence    greatest incarnation seen
 KEYS[4]  lives    set of every life that ever had anything here
 ARGV[1]  replid   of the life that KEYS[3] is named by, and that the record names as its home's
@@ -25,4 +25,5 @@ if fence ~= ARGV[2] then return {-2, fence} end
 if n and n >= ARGV[2] then return {0} end
 redis.call('MSET', KEYS[1], ARGV[3], KEYS[2], ARGV[4])
 bury_former(KEYS[4], ARGV[6], ARGV[5])
+tell(KEYS[2], ARGV[4])
 return {1}

@@ -2,7 +2,7 @@
 --[[
 swap: put a record in the place of the one at the expected version, if that one is usable.
 
-KEYS[1]  topology  the record
+KEYS[1]  topology  the record, and the channel on which its versions are told
 KEYS[2]  fence     greatest incarnation seen
 KEYS[3]  lives     set of every life that ever had anything here
 ARGV[1]  replid    of the life that KEYS[2] is named by
@@ -29,4 +29,5 @@ local above = below_fence(KEYS[2], ARGV[6])
 if above then return {-2, above} end
 redis.call('SADD', KEYS[3], ARGV[2])
 redis.call('SET', KEYS[1], ARGV[7])
+tell(KEYS[1], ARGV[7])
 return {1}

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod founding;
+mod news;
 mod records;
 mod recovery;
 

@@ -1,0 +1,173 @@
+//! A connection on which a server speaks by itself: `SUBSCRIBE` to one channel.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::{Connection, RedisOptions, classify, wire::Wire};
+use crate::shard::ShardError;
+
+/// Messages kept for somebody who does not ask for them. Those that come then are dropped: a message
+/// only ever spares a look that is made sooner or later all the same.
+const UNREAD_MAX: usize = 4096;
+
+/// How often the server is asked whether it is still there: a peer that vanished says nothing, which
+/// here is what a healthy one says too.
+const PING_EVERY: Duration = Duration::from_secs(3);
+
+type Answer = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send>>;
+
+/// A connection on which a server says what is on one channel.
+pub(crate) struct Subscription<T> {
+    connection: Connection,
+    inbox: Arc<Inbox<T>>,
+    pings: Interval,
+    /// Kept here, so that a call that is dropped takes up where the last one was: else nobody
+    /// who asks for less than a time-out would ever see one.
+    pong: Option<Answer>,
+}
+
+impl<T: Send + 'static> Subscription<T> {
+    /// Shakes hands as every connection does, as `lane`, and subscribes to `channel`. What `parse` makes
+    /// nothing of is no message of ours.
+    pub(crate) async fn open(
+        options: &RedisOptions,
+        lane: &str,
+        channel: &str,
+        parse: fn(&[u8]) -> Option<T>,
+    ) -> Result<Self, ShardError> {
+        let inbox = Arc::new(Inbox::new());
+        let pushed = inbox.clone();
+        let config = Wire::config(options).set_push_sender(move |info| {
+            pushed.put(&info, parse);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        let mut connection = Connection::open_with(config, options, lane, None).await?;
+        let subscribe = cmd("SUBSCRIBE").arg(channel).to_owned();
+        connection.query("a subscription", &subscribe).await?;
+        let mut pings = interval(PING_EVERY);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        pings.reset();
+        Ok(Self {
+            connection,
+            inbox,
+            pings,
+            pong: None,
+        })
+    }
+
+    /// Waits for the next message; an error once the connection has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no message.
+    pub(crate) async fn next(&mut self) -> Result<T, ShardError> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<T, ShardError>> {
+        loop {
+            // First what was said before the connection ended.
+            let ended = self.connection.wire.poll_ended(context).is_ready();
+            if let Some(message) = self.inbox.take() {
+                return Poll::Ready(Ok(message));
+            }
+            if ended {
+                let reason = "the connection was closed".into();
+                return Poll::Ready(Err(ShardError::NoReply { reason }));
+            }
+            match self.poll_pong(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Ready whenever the server was asked, or has answered, or has not in time.
+    fn poll_pong(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ShardError>> {
+        let Some(pong) = &mut self.pong else {
+            return self.pings.poll_tick(context).map(|_| {
+                self.pong = Some(Box::pin(self.connection.wire.ask(cmd("PING"))));
+                Ok(())
+            });
+        };
+        pong.as_mut().poll(context).map(|answer| {
+            self.pong = None;
+            let answer = answer.and_then(Value::extract_error).map(drop);
+            answer.map_err(|error| classify("a ping", &error))
+        })
+    }
+}
+
+impl<T> fmt::Debug for Subscription<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.connection.fmt(formatter)
+    }
+}
+
+/// Messages that came and were not asked for yet.
+struct Inbox<T>(Mutex<VecDeque<T>>);
+
+impl<T> Inbox<T> {
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Keeps what `info` says, if it is a message of ours and there is room.
+    fn put(&self, info: &PushInfo, parse: fn(&[u8]) -> Option<T>) {
+        let (PushKind::Message, [_, Value::BulkString(text)]) = (&info.kind, &info.data[..]) else {
+            return;
+        };
+        let mut unread = self.0.lock();
+        if unread.len() < UNREAD_MAX
+            && let Some(message) = parse(text)
+        {
+            unread.push_back(message);
+        }
+    }
+
+    fn take(&self) -> Option<T> {
+        self.0.lock().pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pushed(text: &str) -> PushInfo {
+        PushInfo {
+            kind: PushKind::Message,
+            data: vec![
+                Value::BulkString(b"channel".into()),
+                Value::BulkString(text.into()),
+            ],
+        }
+    }
+
+    fn number(text: &[u8]) -> Option<usize> {
+        std::str::from_utf8(text).ok()?.parse().ok()
+    }
+
+    #[test]
+    fn what_is_not_read_is_kept_in_order_and_within_bounds() {
+        let inbox = Inbox::new();
+        inbox.put(&pushed("none of ours"), number);
+        for message in 0..2 * UNREAD_MAX {
+            inbox.put(&pushed(&message.to_string()), number);
+        }
+        let unread: Vec<_> = std::iter::from_fn(|| inbox.take()).collect();
+        assert_eq!(unread, (0..UNREAD_MAX).collect::<Vec<_>>());
+    }
+}

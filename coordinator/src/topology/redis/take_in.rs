@@ -1,0 +1,148 @@
+//! A server comes in: it is looked at, and gets its pointer, before the record names it.
+
+use std::sync::Arc;
+
+use ringfence_ring::{ShardId, Weight};
+
+use super::{
+    RedisTopology,
+    answers::{Copied, Join, Trace},
+    member::Member,
+    stored::Pointer,
+    survey::Survey,
+};
+use crate::{
+    shard::redis::RedisOptions,
+    topology::{Founder, Topology, TopologyError, TopologyStore as _, found::shard_id},
+};
+
+impl RedisTopology {
+    /// Makes the server that `options` name ready to become a shard, called `id` or else by the next free
+    /// letter, and answers what the resize that takes it in begins with.
+    ///
+    /// It has a pointer to this topology and a copy of its record then, and nothing else: until the record
+    /// names it, nothing is armed there. So it may be repeated; and where no resize follows, the pointer that
+    /// is left harms nobody: whoever is given that server as a seed finds this topology by it, another
+    /// topology does not take it, [`release`](Self::release) takes it away.
+    ///
+    /// Who was a shard before may come again: after it left, or was given up for dead, with a new life.
+    ///
+    /// # Errors
+    ///
+    /// * [`TopologyError::Seeds`]: it is a shard already, or belongs to another topology, or is not fit to be
+    ///   used, or is to be restarted first; or `id` is taken. Names them.
+    /// * [`TopologyError::Unreachable`]: it does not answer, or is a replica.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave the pointer.
+    pub async fn take_in(
+        &self,
+        options: RedisOptions,
+        id: Option<ShardId>,
+        weight: Weight,
+    ) -> Result<Founder, TopologyError> {
+        let topology = self.load().await?;
+        let id = free_id(&topology, id)?;
+        let member = self.caller.members.with(options);
+        let survey = self.survey_with(&member, &topology).await?;
+        let address = member.address().to_owned();
+        let seen = match (survey.at(&address), survey.silence_of(&address)) {
+            (Some(seen), _) => seen,
+            (None, silence) => return Err(silence.expect("it was asked").clone()),
+        };
+        check_newcomer(&topology, &address, &seen.trace)?;
+        let life = seen.trace.server.life.clone();
+        let pointer = Pointer::to(&topology);
+        let refused = |reason: &str| TopologyError::Unreachable {
+            address: address.clone(),
+            reason: reason.to_owned(),
+        };
+        match member.join(&pointer, &life).await? {
+            Join::Joined => {}
+            Join::Theirs => return Err(refused("another topology takes it in just now")),
+            Join::OtherLife => return Err(refused("it began another life meanwhile")),
+        }
+        match member.copy(&topology).await? {
+            Copied::Kept => Ok(Founder {
+                id,
+                address,
+                life,
+                weight,
+            }),
+            Copied::Stale(fence) => Err(seen_later(&topology, &address, &fence)),
+            Copied::NotMember => Err(refused("its pointer was taken away meanwhile")),
+        }
+    }
+
+    /// Looks at `newcomer`, and at every member, so that none is taken for another.
+    async fn survey_with(
+        &self,
+        newcomer: &Arc<Member>,
+        topology: &Topology,
+    ) -> Result<Survey, TopologyError> {
+        let address = newcomer.address();
+        let mut servers = vec![(None, newcomer.clone())];
+        for (name, entry) in &topology.shards {
+            if entry.address == address {
+                let id = &name.0;
+                return Err(TopologyError::Seeds(format!(
+                    "{address} is shard {id} already"
+                )));
+            }
+            servers.push((None, self.caller.members.at(&entry.address)?));
+        }
+        Survey::take(&servers).await
+    }
+}
+
+/// `wanted`, if no shard has or had it; or else the next letter.
+fn free_id(topology: &Topology, wanted: Option<ShardId>) -> Result<ShardId, TopologyError> {
+    let taken = |id: &ShardId| topology.shard(id).map(|entry| &entry.address);
+    let Some(wanted) = wanted else {
+        let mut free = (0..).map(shard_id).filter(|id| taken(id).is_none());
+        return Ok(free.next().expect("there are more names than shards"));
+    };
+    match taken(&wanted) {
+        None => Ok(wanted),
+        Some(address) => Err(TopologyError::Seeds(format!(
+            "shard id {wanted} is taken, by {address}"
+        ))),
+    }
+}
+
+/// Refuses a server that is another topology's, or whose present life has a past that it does not know of
+/// any more.
+fn check_newcomer(topology: &Topology, address: &str, trace: &Trace) -> Result<(), TopologyError> {
+    let pointer = trace.belongs_to();
+    if let Some(pointer) = &pointer
+        && pointer.id != topology.id
+    {
+        return Err(TopologyError::Seeds(format!(
+            "{address} belongs to topology {}, and cannot come to topology {}",
+            pointer.id, topology.id
+        )));
+    }
+    if let Some(fence) = trace.fence
+        && fence > topology.incarnation
+    {
+        return Err(seen_later(topology, address, &fence.to_string()));
+    }
+    // A late arming of then would find a life without state, and a pointer that lets it.
+    if trace.fence.is_some() && pointer.is_none() {
+        return Err(restart(address, "left a topology in its present life"));
+    }
+    Ok(())
+}
+
+fn seen_later(topology: &Topology, address: &str, fence: &str) -> TopologyError {
+    let why = format!(
+        "has seen incarnation {fence}, and topology {} is at {}",
+        topology.id, topology.incarnation
+    );
+    restart(address, &why)
+}
+
+fn restart(address: &str, why: &str) -> TopologyError {
+    TopologyError::Seeds(format!("{address} {why}: restart it, and add it then"))
+}
