@@ -113,6 +113,8 @@ pub(super) struct Flow {
     /// What a slot's former shard answered, for the next.
     pub(super) proof: Option<Epoch>,
     pub(super) search: Search,
+    /// How often in a row it was sent where its slot is not: by a picture of the ring that is out of date.
+    pub(super) misled: u8,
     /// Pauses between requests that met trouble.
     pub(super) retry: Backoff,
     /// Why it is not granted yet.
@@ -138,6 +140,7 @@ impl Default for Flow {
             ticket: true,
             proof: None,
             search: Search::default(),
+            misled: 0,
             retry: Backoff::new(RETRY.0, RETRY.1),
             refusal: None,
         }

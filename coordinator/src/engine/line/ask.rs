@@ -29,6 +29,9 @@ use crate::{
 /// What is left of a lease, or of a grace, is rounded down: nobody asks twice within the same millisecond.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
+/// Who asks once waits while the ring's picture is out of date, for so many pauses.
+const MISLED_MAX: u8 = 5;
+
 /// What the shard's answer means for the line.
 pub(super) enum Verdict {
     Granted {
@@ -176,6 +179,10 @@ impl Lines {
             let mut flow = hold.flow.lock();
             flow.refusal = Some(because.clone());
             flow.search = Search::default();
+            flow.misled = match because {
+                AcquireError::Moved => flow.misled.saturating_add(1),
+                _ => 0,
+            };
         }
         let refused = |line: &mut KeyLine, now| {
             if !line.is_asking(hold) {
@@ -189,7 +196,11 @@ impl Lines {
                 now
             };
             hold.keeper().tend_at(hold, at);
-            let once = line.dismiss_once();
+            // A picture of the ring that is out of date is no answer: it is about to be mended.
+            let once = match hold.flow.lock().misled {
+                1..=MISLED_MAX => Vec::new(),
+                _ => line.dismiss_once(),
+            };
             let observers = line.waiters().filter_map(|waiter| waiter.observer.clone());
             Some((once, observers.collect::<Vec<_>>()))
         };

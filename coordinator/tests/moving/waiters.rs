@@ -1,0 +1,103 @@
+//! Who waits while the slot goes on its way keeps its place.
+
+use tokio::time::{sleep, timeout};
+
+use crate::{MILLISECOND, Process, Ring, SECOND, SOON};
+
+async fn crowd(ring: &Ring) -> (Process, Vec<Process>) {
+    let holder = ring.process(1).await;
+    let mut waiters = Vec::new();
+    for number in 2..7 {
+        waiters.push(ring.process(number).await);
+    }
+    (holder, waiters)
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_come_in_their_order_and_before_who_came_to_the_new_shard() {
+    for released_before_the_list in [false, true] {
+        let ring = Ring::new().await;
+        let (holder, waiters) = crowd(&ring).await;
+        let guard = holder.acquire().await;
+        let mut turns = Vec::new();
+        for waiter in &waiters[..3] {
+            turns.push(waiter.waits().await);
+        }
+        ring.set_out().await;
+        for waiter in &waiters[3..] {
+            turns.push(waiter.waits().await);
+        }
+        let guard = match released_before_the_list {
+            true => {
+                guard.release().await;
+                None
+            }
+            false => Some(guard),
+        };
+        ring.list().await;
+        drop(guard);
+        let mut last = None;
+        for turn in turns {
+            let guard = timeout(2 * SECOND, turn).await.expect("its turn").unwrap();
+            assert!(Some(guard.token()) > last, "in order");
+            last = Some(guard.token());
+            sleep(10 * MILLISECOND).await;
+            guard.release().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_gets_what_a_holder_that_went_along_gives_back() {
+    let ring = Ring::new().await;
+    let (holder, waiters) = crowd(&ring).await;
+    let guard = holder.acquire().await;
+    let turn = waiters[0].waits().await;
+    ring.set_out().await;
+    ring.list().await;
+    sleep(SOON).await;
+    assert!(ring.holder(ring.b()).await.is_some());
+    assert_eq!(ring.waiting(ring.b()).await, 1);
+    guard.release().await;
+    let guard = timeout(2 * SECOND, turn).await.expect("its turn").unwrap();
+    assert!(guard.is_held());
+    ring.arrive().await;
+    sleep(SOON).await;
+    assert!(guard.is_held());
+}
+
+/// The grant came from the former shard, just before it was sealed.
+#[tokio::test(start_paused = true)]
+async fn a_turn_at_the_former_shard_counts_there() {
+    let ring = Ring::new().await;
+    let (holder, waiters) = crowd(&ring).await;
+    let guard = holder.acquire().await;
+    let turn = waiters[0].waits().await;
+    ring.plan().await;
+    guard.release().await;
+    let last = ring.seal().await;
+    ring.import(last).await;
+    let guard = timeout(SECOND, turn).await.expect("its turn").unwrap();
+    assert!(ring.holder(ring.a()).await.is_some());
+    ring.list().await;
+    sleep(SOON).await;
+    assert!(guard.is_held());
+    assert!(ring.holder(ring.b()).await.is_some(), "it went along");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gives_up_on_the_way_leaves_nothing_anywhere() {
+    let ring = Ring::new().await;
+    let (holder, waiters) = crowd(&ring).await;
+    let guard = holder.acquire().await;
+    let turn = waiters[0].waits().await;
+    ring.set_out().await;
+    sleep(2 * SECOND).await;
+    turn.abort();
+    sleep(SECOND).await;
+    assert_eq!(ring.waiting(ring.a()).await, 0);
+    assert_eq!(ring.waiting(ring.b()).await, 0);
+    guard.release().await;
+    assert!(ring.holder(ring.a()).await.is_none());
+    assert!(ring.holder(ring.b()).await.is_none());
+}
