@@ -122,15 +122,6 @@ impl LockKey {
         })
     }
 
-    /// Before every key of `slot`, in their order, and after every key of the slots before it.
-    pub(crate) fn least_of(slot: Slot) -> Self {
-        Self {
-            slot,
-            key_at: 0,
-            text: Arc::default(),
-        }
-    }
-
     /// The slot the key falls in.
     pub fn slot(&self) -> Slot {
         self.slot

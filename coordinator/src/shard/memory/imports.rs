@@ -48,10 +48,9 @@ impl Imports {
         keys.entry(key.clone()).or_insert(Known::Named);
     }
 
-    /// Everything that the former shard holds of `slot` has been named. Answers whether that is news.
-    pub(super) fn complete(&mut self, slot: Slot) -> bool {
-        let import = self.0.entry(slot).or_default();
-        !std::mem::replace(&mut import.complete, true)
+    /// Everything that the former shard holds of `slot` has been named.
+    pub(super) fn complete(&mut self, slot: Slot) {
+        self.0.entry(slot).or_default().complete = true;
     }
 
     /// `slot` does not come here any more, or comes by another move.

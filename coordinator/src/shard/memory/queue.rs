@@ -87,13 +87,22 @@ impl Queue {
         Some(Stand { position, new })
     }
 
-    /// Puts `waiter`, which was at `rank` in this key's queue at another shard, before all who came here by
-    /// themselves, wherever it is now; with the later `sent` of the two. It is left out if there is no room.
-    pub(super) fn carry(&mut self, waiter: Waiter, rank: usize, now_ms: u64) {
-        let is_known = self.waiters.contains_key(&waiter.nonce);
-        if is_known || self.make_room(now_ms).is_some() {
-            self.put(CARRIED_FROM + rank as i64, waiter);
+    /// Puts `waiter`, which came along with its slot, before all who came here by themselves, and behind
+    /// those that came along before; with the later `sent` of the two, if it is known here. It is left out if
+    /// there is no room.
+    pub(super) fn carry(&mut self, waiter: Waiter, now_ms: u64) {
+        let known = self.waiters.get(&waiter.nonce).map(|(place, _)| *place);
+        if known.is_some() || self.make_room(now_ms).is_some() {
+            let kept = known.filter(|place| *place < 0);
+            self.put(kept.unwrap_or_else(|| self.carried_next()), waiter);
         }
+    }
+
+    /// The place behind the last that came along.
+    fn carried_next(&self) -> i64 {
+        let carried = self.order.partition_point(|(place, _)| *place < 0);
+        let last = carried.checked_sub(1).map(|at| self.order[at].0);
+        last.map_or(CARRIED_FROM, |last| last + 1)
     }
 
     fn put(&mut self, place: i64, mut waiter: Waiter) {

@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use ringfence_ring::Slot;
-
 use super::queue::{Queue, Stand, Waiter};
 use crate::{ids::Nonce, name::LockKey};
 
@@ -52,23 +50,14 @@ impl Queues {
         rest.map(|(key, _)| key)
     }
 
-    /// The keys of `slot` that have queues, ended ones among them.
-    pub(super) fn of_slot(&self, slot: Slot) -> Vec<LockKey> {
-        let rest = self.queues.range(LockKey::least_of(slot)..);
-        rest.map(|(key, _)| key)
-            .take_while(|key| key.slot() == slot)
-            .cloned()
-            .collect()
-    }
-
     /// As [`Queue::enter`], in the queue of `key`.
     pub(super) fn enter(&mut self, key: &LockKey, waiter: Waiter, now_ms: u64) -> Option<Stand> {
         self.open(key, now_ms).enter(waiter, now_ms)
     }
 
     /// As [`Queue::carry`], in the queue of `key`.
-    pub(super) fn carry(&mut self, key: &LockKey, waiter: Waiter, rank: usize, now_ms: u64) {
-        self.open(key, now_ms).carry(waiter, rank, now_ms);
+    pub(super) fn carry(&mut self, key: &LockKey, waiter: Waiter, now_ms: u64) {
+        self.open(key, now_ms).carry(waiter, now_ms);
     }
 
     /// The queue of `key`, a new one if all have ended.

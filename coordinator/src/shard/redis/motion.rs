@@ -15,7 +15,7 @@ use super::{
 use crate::{
     clock::Instant,
     ids::{Epoch, Token},
-    limits::{CARRIED_MAX, COUNTER_MAX, SCAN_PAGE, TICKET_KEEP},
+    limits::{CARRIED_MAX, COUNTER_MAX, SCAN_PAGE, TICKET_KEEP, WAITERS_MAX},
     name::{Label, LockKey, push_digits},
     shard::{
         Cursor, HeldStill, Left, Listing, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
@@ -162,6 +162,7 @@ pub(super) fn take_list(Connection { keys, server, .. }: &Connection, listing: &
         .arg(listing.epoch.0)
         .arg(COUNTER_MAX)
         .arg(TICKET_KEEP.as_millis() as u64)
+        .arg(WAITERS_MAX)
         .arg(packed(&listing.complete));
     for left in &listing.left {
         command.arg(u8::from(left.held)).arg(left.waiting.len());

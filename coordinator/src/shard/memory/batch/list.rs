@@ -28,17 +28,15 @@ impl Batch<'_> {
             }
             self.carry(left);
         }
-        let complete = listing.complete.iter().copied();
-        let complete: Vec<_> = complete
-            .filter(|slot| !refused.contains(slot) && self.armed.imports.complete(*slot))
-            .collect();
+        for slot in listing
+            .complete
+            .iter()
+            .filter(|slot| !refused.contains(*slot))
+        {
+            self.armed.imports.complete(*slot);
+        }
         for left in listing.left.iter().filter(is_taken) {
             self.pass(&left.key, None);
-        }
-        for slot in complete {
-            for key in self.queues.of_slot(slot) {
-                self.pass(&key, None);
-            }
         }
         refused.into_iter().collect()
     }
@@ -46,7 +44,7 @@ impl Batch<'_> {
     /// Queues those who wait for a key at the former shard.
     fn carry(&mut self, Left { key, waiting, .. }: &Left) {
         let holder = self.live(key).map(|entry| entry.record.nonce);
-        for (rank, waits) in waiting.iter().enumerate() {
+        for waits in waiting {
             // It has been brought along, or granted the key here.
             if holder == Some(waits.nonce) {
                 continue;
@@ -58,7 +56,7 @@ impl Batch<'_> {
                 ticket: waits.ticket,
                 ends_ms: self.end_of(TICKET_KEEP),
             };
-            self.queues.carry(key, waiter, rank, self.now_ms);
+            self.queues.carry(key, waiter, self.now_ms);
         }
     }
 }

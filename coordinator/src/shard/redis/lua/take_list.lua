@@ -11,8 +11,9 @@ ARGV[1]  replid  of the life that KEYS[1..4] are named by
 ARGV[2]  epoch   of the move
 ARGV[3]  top     the counter's upper end
 ARGV[4]  keep_ms a ticket lasts that long after it was last sent
-ARGV[5]  complete slots of which nothing else is left, 2 bytes each
-ARGV[6].. held 0|1, how many wait, and of each the nonce and "label|sent|tokens|claim_ms": for each record
+ARGV[5]  waiters tickets in one key's queue, at most
+ARGV[6]  complete slots of which nothing else is left, 2 bytes each
+ARGV[7].. held 0|1, how many wait, and of each the nonce and "label|sent|tokens|claim_ms": for each record
 
 Returns {-1} unarmed; or {1, slots...}: those that do not come here by that move, of which nothing was taken
 ]]
@@ -20,7 +21,7 @@ if not same_life(ARGV[1]) then return {-1} end
 local now, _, te, arm, grace, shut = time_ms(), armed(nil, '', KEYS[2])
 if not arm then return {-1} end
 local line = queueing({now = now, te = te, arm = arm, ctr = KEYS[1], top = tonumber(ARGV[3]), queues = KEYS[4],
-  marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = math.huge})
+  marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = tonumber(ARGV[5])})
 local epoch, answer, refused = tonumber(ARGV[2]), {1}, {}
 
 -- What is known of the keys of a slot, that `text` names; nothing where the slot is refused.
@@ -55,7 +56,7 @@ local function carry(key, at, count)
   end
 end
 
-local imports, at = {}, 6
+local imports, at = {}, 7
 for i = 1, #KEYS - 4 do
   local key, held, count = KEYS[4 + i], ARGV[at], tonumber(ARGV[at + 1])
   imports[i] = import_of(key)
@@ -65,8 +66,8 @@ for i = 1, #KEYS - 4 do
   end
   at = at + 2 + 2 * count
 end
-for at = 1, #ARGV[5], 2 do
-  local high, low = string.byte(ARGV[5], at, at + 1)
+for at = 1, #ARGV[6], 2 do
+  local high, low = string.byte(ARGV[6], at, at + 1)
   local import = import_of('{' .. high * 256 + low .. '}')
   if import then import.note('*') end
 end
