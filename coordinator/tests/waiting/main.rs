@@ -1,9 +1,10 @@
-//! What waiting costs on Redis, and what only a server can have done to it. What holds on every backend is in the
-//! conformance suite.
+//! What waiting and moving cost on Redis, and what only a server can have done to it. What holds on every backend
+//! is in the conformance suite.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod commands;
 mod listening;
+mod moving;
 mod queues;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;

@@ -1,0 +1,191 @@
+//! What a server keeps of slots that move, and what else lies under such names.
+
+use ringfence_coordinator::{
+    ids::{Epoch, MapVersion, Token},
+    limits::LEASE_MAX,
+    name::{Label, LockKey},
+    shard::{Left, Listing, Mode, Op, Reply, Request, Scan, Step, StillHeld, Waits},
+};
+
+use crate::{Desk, acquire, incarnation, key, nonce, release};
+
+/// The epoch of every move here.
+const MOVE: Epoch = Epoch(9);
+
+impl Desk {
+    /// Makes the slot of `key` become `mode`.
+    async fn becomes(&mut self, key: &LockKey, mode: Mode) {
+        let step = Step {
+            incarnation: incarnation(),
+            copy: (2, "record".into()),
+            epoch: MOVE,
+            mode,
+            slots: vec![key.slot()],
+            above: Token::default(),
+        };
+        assert_eq!(self.link.step(&step).await.unwrap().refused, []);
+    }
+
+    /// Lists `key` as held at the former shard and waited for there by the nonce 9, and nothing else.
+    async fn lists(&mut self, key: &LockKey) {
+        let Op::Acquire { label, ticket, .. } = acquire(key, 9).op else {
+            unreachable!("that is what it is")
+        };
+        let waits = Waits {
+            nonce: nonce(9),
+            label,
+            tokens: 1,
+            ticket: ticket.unwrap(),
+        };
+        let left = Left {
+            key: key.clone(),
+            held: true,
+            waiting: vec![waits],
+        };
+        let listing = Listing {
+            epoch: MOVE,
+            left: vec![left],
+            complete: vec![key.slot()],
+        };
+        assert_eq!(self.link.take_list(&listing).await.unwrap(), []);
+    }
+
+    /// The answer of a shard that is not quiet.
+    async fn moving(&mut self, request: Request) -> Reply {
+        let answers = self.link.call(&[request]).await.unwrap();
+        answers.replies.into_iter().next().unwrap()
+    }
+
+    /// Everything that is left in sealed slots.
+    async fn scanned(&mut self) -> Vec<Left> {
+        let (mut left, mut after) = (Vec::new(), None);
+        loop {
+            let scan = Scan { epoch: MOVE, after };
+            let page = self.link.scan(&scan).await.unwrap();
+            left.extend(page.left);
+            after = page.next;
+            if after.is_none() {
+                return left;
+            }
+        }
+    }
+
+    /// What the server knows of the keys of slots that come here.
+    async fn imports(&mut self) -> Vec<String> {
+        self.ask(&["KEYS", "ringfence:life:*:import:*"]).await
+    }
+}
+
+fn proving(key: &LockKey, sequence: u64) -> Request {
+    let mut request = acquire(key, sequence);
+    if let Op::Acquire { proof, ticket, .. } = &mut request.op {
+        (*proof, *ticket) = (Some(MOVE), None);
+    }
+    request
+}
+
+fn adopt(key: &LockKey, sequence: u64) -> Request {
+    let op = Op::Adopt {
+        nonce: nonce(sequence),
+        label: Label::new("moving"),
+        token: Token::new(Epoch(1), 1),
+        lease: LEASE_MAX,
+        epoch: MOVE,
+    };
+    let (key, map) = (key.clone(), MapVersion::UNKNOWN);
+    Request { key, map, op }
+}
+
+fn is_granted(reply: &Reply) -> bool {
+    matches!(reply, Reply::Granted { .. })
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_an_import_once_its_slot_is_here() {
+    let (mut desk, key) = (Desk::quiet().await, key("key"));
+    desk.becomes(&key, Mode::Import).await;
+    assert!(is_granted(&desk.moving(proving(&key, 1)).await));
+    desk.lists(&key).await;
+    let imports = desk.imports().await;
+    assert_eq!(imports.len(), 1, "{imports:?}");
+    let left_ms: i64 = desk.ask(&["PTTL", &imports[0]]).await;
+    assert!(left_ms > 0, "whatever becomes of the life, it has an end");
+    desk.becomes(&key, Mode::Open).await;
+    assert_eq!(desk.imports().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn where_an_import_is_lost_proofs_are_asked_for_again() {
+    let (mut desk, key) = (Desk::quiet().await, key("key"));
+    desk.becomes(&key, Mode::Import).await;
+    assert!(is_granted(&desk.moving(proving(&key, 1)).await));
+    desk.lists(&key).await;
+    desk.moving(release(&key, 1)).await;
+    desk.moving(release(&key, 9)).await;
+    let imports = desk.imports().await;
+    let () = desk.ask(&["DEL", &imports[0]]).await;
+    let need_proof = Reply::NeedProof { epoch: MOVE };
+    assert_eq!(desk.moving(acquire(&key, 2)).await, need_proof);
+    assert!(is_granted(&desk.moving(proving(&key, 2)).await));
+}
+
+#[tokio::test]
+async fn a_scan_passes_over_what_is_not_ours() {
+    let (mut desk, key) = (Desk::quiet().await, key("key"));
+    desk.one(acquire(&key, 1)).await;
+    desk.becomes(&key, Mode::Sealed).await;
+    let slot = key.slot().index();
+    for name in [
+        "{16}:default:key".into(),
+        "{99999999999999999999}:default:key".into(),
+        "{}:default:key".into(),
+        "{".into(),
+        "queue".into(),
+        "queue:".into(),
+        "queue:{77}:default:key".into(),
+        format!("{{{slot}}}:default:other"),
+        format!("queue:{{{slot}}}:default:other"),
+        format!("tickets:{{{slot}}}:default:third"),
+    ] {
+        let name = format!("ringfence:{name}");
+        let () = desk.ask(&["SET", &name, "foreign"]).await;
+    }
+    let held = Left {
+        key,
+        held: true,
+        waiting: vec![],
+    };
+    assert_eq!(desk.scanned().await, [held]);
+}
+
+#[tokio::test]
+async fn a_full_server_loses_no_lock_that_moves() {
+    let mut desk = Desk::quiet().await;
+    let mut keys = (0..).map(|at| key(&at.to_string()));
+    let leaves = keys.next().unwrap();
+    let comes = keys.find(|key| key.slot() != leaves.slot()).unwrap();
+    desk.one(acquire(&leaves, 1)).await;
+    let () = desk.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
+
+    desk.becomes(&leaves, Mode::Sealed).await;
+    desk.becomes(&comes, Mode::Import).await;
+    assert_eq!(desk.scanned().await.len(), 1);
+    desk.lists(&comes).await;
+    let adopted = desk.moving(adopt(&comes, 2)).await;
+    assert_eq!(adopted, Reply::Adopted { wanted: true });
+    let remove = Op::Remove {
+        nonce: nonce(1),
+        epoch: MOVE,
+    };
+    let removed = desk.moving(crate::request(&leaves, remove)).await;
+    assert_eq!(removed, Reply::Released { held: true });
+    let still = StillHeld {
+        epoch: MOVE,
+        keys: vec![leaves.clone()],
+        slots: vec![leaves.slot()],
+    };
+    let still = desk.link.still_held(&still).await.unwrap();
+    assert!(still.keys.is_empty() && still.refused.is_empty());
+    let refused = desk.moving(acquire(&comes, 3)).await;
+    assert_eq!(refused, Reply::OutOfMemory);
+}
