@@ -23,9 +23,10 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Grace, HeldStill, Inspection, Lane, Link, List,
-        Listing, LockPage, Mode, Op, Reply, Request, Scan, ScanPage, Settle, Shard, ShardError,
-        SlotState, SlotStates, Step, Stepped, StillHeld, Wakes, conformance::Fixture,
+        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, Grace, HeldStill, Inspection,
+        Lane, Link, List, Listing, LockPage, Mode, Op, Reply, Request, Scan, ScanPage, Settle,
+        Shard, ShardError, SlotState, SlotStates, Step, Stepped, StillHeld, Wakes,
+        conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, Slot, SlotCount};
@@ -213,6 +214,10 @@ impl Link for PanickingLink {
 
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
         self.link.still_held(still).await
+    }
+
+    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
+        self.link.force_open(force).await
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

@@ -3,6 +3,7 @@
 //! A [`Shard`] is a place that can be connected to; a [`Link`] is one connection, in one life of
 //! the shard. Batches of operations go in, as many answers come out.
 
+mod burial;
 mod control;
 mod error;
 mod inspect;
@@ -21,6 +22,7 @@ use std::fmt;
 use async_trait::async_trait;
 use ringfence_ring::Slot;
 
+pub use burial::{ForceOpen, ForcedOpen};
 pub use control::{Arm, ArmAnswer, Grace, Settle};
 pub use error::{Effect, ShardError};
 pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
@@ -161,6 +163,9 @@ pub trait Link: fmt::Debug + Send {
 
     /// What of `still` is held.
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError>;
+
+    /// Opens slots of a shard that was given up for dead, after a time in which nobody has them.
+    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError>;
 
     /// Who holds `key`, and who waits for it.
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError>;

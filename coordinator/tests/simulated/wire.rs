@@ -13,9 +13,9 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, HeldStill, Inspection, Lane, Link, List, Listing,
-        LockPage, Op, Request, Scan, ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld,
-        Wake, Wakes, memory::MemoryShard,
+        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, HeldStill, Inspection, Lane,
+        Link, List, Listing, LockPage, Op, Request, Scan, ScanPage, Settle, Shard, ShardError,
+        Step, Stepped, StillHeld, Wake, Wakes, memory::MemoryShard,
     },
 };
 use ringfence_ring::Slot;
@@ -169,6 +169,11 @@ impl Link for Over<Box<dyn Link>> {
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
         self.wire.through().await;
         self.end.still_held(still).await
+    }
+
+    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
+        self.wire.through().await;
+        self.end.force_open(force).await
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

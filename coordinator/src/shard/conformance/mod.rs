@@ -7,6 +7,7 @@
 mod adopting;
 mod arming;
 mod batches;
+mod burial;
 mod cancel;
 mod desk;
 mod fence;
@@ -33,6 +34,7 @@ use async_trait::async_trait;
 pub use adopting::*;
 pub use arming::*;
 pub use batches::*;
+pub use burial::*;
 pub use cancel::*;
 pub use fence::*;
 pub use grants::*;
@@ -257,6 +259,15 @@ macro_rules! shard_conformance {
             a_removal_is_of_its_own_move_and_its_own_nonce,
             moving_operations_on_one_key_keep_their_order,
             an_unarmed_shard_adopts_and_removes_nothing,
+            a_slot_opened_by_force_is_shut_then_in_grace_then_open,
+            what_a_shard_has_outlasts_slots_opened_by_force,
+            a_repeated_force_does_not_restart_timers,
+            a_force_of_a_later_epoch_waits_anew_and_cuts_nothing_short,
+            a_force_that_comes_late_changes_nothing,
+            a_slot_that_comes_or_goes_is_opened_by_force_too,
+            a_force_ends_the_quiet,
+            a_stale_force_and_one_at_an_unarmed_shard_open_nothing,
+            a_life_armed_by_force_is_shut_before_its_grace,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

@@ -23,6 +23,8 @@ pub(super) struct Armed {
     pub(super) grace_until_ms: u64,
     /// Nothing is granted or reclaimed before this.
     pub(super) shut_until_ms: u64,
+    /// The last epoch at which slots were opened by force, after both timers.
+    pub(super) forced: Epoch,
     /// The map version at which every slot is open and no timer runs.
     pub(super) quiet: Option<MapVersion>,
 }

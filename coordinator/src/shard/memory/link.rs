@@ -10,8 +10,9 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, HeldStill, Inspection, Lane, Link, List, Listing,
-        LockPage, Request, Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, HeldStill, Inspection, Lane,
+        Link, List, Listing, LockPage, Request, Scan, ScanPage, Settle, ShardError, Step, Stepped,
+        StillHeld,
     },
 };
 
@@ -153,6 +154,12 @@ impl Link for MemoryLink {
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
         let still = still.clone();
         self.exchange(move |memory, now| memory.still_held(&still, now))
+            .await
+    }
+
+    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
+        let force = force.clone();
+        self.exchange(move |memory, now| memory.force_open(&force, now))
             .await
     }
 

@@ -2,7 +2,7 @@
 //! compared with. It is also the fault injector.
 //!
 //! ```text
-//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; motion; inspect
+//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; motion, burial; inspect
 //!                              │    │              └──▶ batch: acquire, renew, release, adopt, pass
 //!                              │    └──▶ wakes: who is told
 //!                              └─ faults: what is lost, who is ended
@@ -12,6 +12,7 @@
 
 mod armed;
 mod batch;
+mod burial;
 mod faults;
 mod imports;
 mod inspect;

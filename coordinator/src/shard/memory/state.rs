@@ -126,7 +126,8 @@ impl Memory {
             slots: arm.slots.clone(),
             imports: Imports::default(),
             grace_until_ms: now_ms.saturating_add(self.grace_ms(arm.grace, now_ms)),
-            shut_until_ms: 0,
+            shut_until_ms: now_ms.saturating_add(shut_ms(arm.grace)),
+            forced: Epoch::default(),
             quiet: None,
         };
         let grace_left = armed.grace_left(now_ms);
@@ -228,8 +229,16 @@ impl Memory {
             Grace::LessUptime(length) => {
                 millis(length).saturating_sub(now_ms.saturating_sub(self.began_ms))
             }
+            Grace::Forced { shut, length } => millis(shut + length),
             Grace::None => 0,
         }
+    }
+}
+
+fn shut_ms(grace: Grace) -> u64 {
+    match grace {
+        Grace::Forced { shut, .. } => millis(shut),
+        Grace::Full(_) | Grace::LessUptime(_) | Grace::None => 0,
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     Connection, Script,
     answers::{Reading, integers, text, unexpected, unless_applied},
     batch::{Call, Verb, plan},
+    burial,
     connection::{Keys, evalsha},
     inspect, motion, scripts,
 };
@@ -20,8 +21,9 @@ use crate::{
     limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
     name::{LockKey, push_decimal, push_digits},
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, Grace, HeldStill, Inspection, Link, List, Listing,
-        LockPage, Op, Request, Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, Grace, HeldStill, Inspection,
+        Link, List, Listing, LockPage, Op, Request, Scan, ScanPage, Settle, ShardError, Step,
+        Stepped, StillHeld,
     },
 };
 
@@ -264,11 +266,13 @@ impl Link for RedisLink {
 
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let (grace, less_uptime) = match arm.grace {
-            _ if is_off(Rule::Grace) => (Duration::ZERO, 0),
-            Grace::Full(length) => (length, 0),
-            Grace::LessUptime(length) => (length, 1),
-            Grace::None => (Duration::ZERO, 0),
+        let none = Duration::ZERO;
+        let (shut, grace, less_uptime) = match arm.grace {
+            _ if is_off(Rule::Grace) => (none, none, 0),
+            Grace::Full(length) => (none, length, 0),
+            Grace::LessUptime(length) => (none, length, 1),
+            Grace::Forced { shut, length } => (shut, shut + length, 0),
+            Grace::None => (none, none, 0),
         };
         let mut command = evalsha(&scripts::ARM, 8);
         command
@@ -296,7 +300,8 @@ impl Link for RedisLink {
         command
             .arg(grace.as_millis() as u64)
             .arg(less_uptime)
-            .arg(&keys.life_family);
+            .arg(&keys.life_family)
+            .arg(shut.as_millis() as u64);
         let parts = self.control("arm", &command).await?;
         let [armed, grace_left] = integers("arm", &parts)?;
         Ok(ArmAnswer {
@@ -369,6 +374,12 @@ impl Link for RedisLink {
             motion::add_held(&mut found, keys, &parts)?;
         }
         Ok(found)
+    }
+
+    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
+        let command = burial::force_open(&self.connection, force);
+        let parts = self.control("force_open", &command).await?;
+        burial::forced_open(&parts)
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

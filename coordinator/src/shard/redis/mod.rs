@@ -3,6 +3,7 @@
 mod address;
 mod answers;
 mod batch;
+mod burial;
 mod connection;
 mod error;
 mod inspect;

@@ -65,6 +65,7 @@ scripts! {
     SETTLE = "settle" with [LIFE, FENCE, COPY];
     RAISE = "raise" with [LIFE, FENCE];
     STEP = "step" with [LIFE, SLOT, FENCE, COPY];
+    FORCE_OPEN = "force_open" with [LIFE, SLOT, FENCE, COPY];
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
     STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];

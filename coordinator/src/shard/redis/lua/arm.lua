@@ -22,6 +22,7 @@ ARGV[9]  slots    packed
 ARGV[10] grace_ms no new grants for this long
 ARGV[11] uptime   1: less the server's uptime, if it was never emptied and followed nobody
 ARGV[12] family   prefix of keys named by a life
+ARGV[13] shut_ms  nothing is granted or put back for this long
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 ]]
@@ -51,5 +52,5 @@ redis.call('SADD', KEYS[7], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[9])
 redis.call('SET', KEYS[2], 0)
 redis.call('UNLINK', KEYS[4])
-redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', ARGV[8], 'grace', now + grace, 'shut', 0)
+redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', ARGV[8], 'grace', now + grace, 'shut', now + ARGV[13])
 return {1, grace}

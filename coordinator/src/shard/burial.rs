@@ -1,0 +1,40 @@
+//! Slots of a shard that was given up for dead, opened without asking it.
+//!
+//! ```text
+//! given up at e ─► shut: whoever believes in it stops ─► grace: holders put their locks back ─► open
+//! ```
+
+use std::time::Duration;
+
+use ringfence_ring::Slot;
+
+use crate::ids::{Epoch, Incarnation};
+
+/// Opens slots that another shard had, or had a part in. Their locks are put back by their holders, as after
+/// a restart; and the timers are the whole shard's, as they are then.
+///
+/// It may be repeated, by anybody: timers run once for an epoch, and a slot changes only if its guard rises.
+#[derive(Clone, Debug)]
+pub struct ForceOpen {
+    /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
+    pub incarnation: Incarnation,
+    /// As in [`Step`](super::Step).
+    pub copy: (u64, String),
+    /// Of the change that gave the other shard up. The next tokens are above it.
+    pub epoch: Epoch,
+    /// Which ones.
+    pub slots: Vec<Slot>,
+    /// Nothing is granted or put back for so long: until then somebody may believe the other shard.
+    pub shut_for: Duration,
+    /// Then nothing new is granted for so long: until then somebody may hold what it granted.
+    pub grace_for: Duration,
+}
+
+/// What came of a [`ForceOpen`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForcedOpen {
+    /// How long nothing new is granted.
+    pub grace_left: Duration,
+    /// Slots left as they were: their guard is higher, or as high in another mode.
+    pub refused: Vec<Slot>,
+}

@@ -1,0 +1,48 @@
+//! Slots of a shard that was given up for dead: what is asked, and what the script answers.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::{
+    Connection,
+    answers::integers,
+    connection::evalsha,
+    motion::{packed, slots},
+    scripts,
+};
+use crate::shard::{ForceOpen, ForcedOpen, ShardError};
+
+/// Asks to open slots.
+pub(super) fn force_open(Connection { keys, server, .. }: &Connection, force: &ForceOpen) -> Cmd {
+    let mut command = evalsha(&scripts::FORCE_OPEN, 7);
+    command
+        .arg(&keys.quiet)
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(&keys.ctr)
+        .arg(&keys.fence)
+        .arg(&keys.copy)
+        .arg(&keys.lives);
+    command
+        .arg(&server.replid)
+        .arg(server.life.as_str())
+        .arg(force.incarnation.to_string())
+        .arg(force.copy.0)
+        .arg(&force.copy.1);
+    command
+        .arg(force.epoch.0)
+        .arg(packed(&force.slots))
+        .arg(force.shut_for.as_millis() as u64)
+        .arg(force.grace_for.as_millis() as u64);
+    command
+}
+
+/// Reads the answer to [`force_open`].
+pub(super) fn forced_open(parts: &[Value]) -> Result<ForcedOpen, ShardError> {
+    let [_, grace_left_ms] = integers("force_open", parts)?;
+    Ok(ForcedOpen {
+        grace_left: Duration::from_millis(grace_left_ms),
+        refused: slots("force_open", &parts[2..])?,
+    })
+}

@@ -1,0 +1,65 @@
+#!lua flags=allow-oom
+--[[
+force_open: open slots of a shard that was given up for dead, without asking it.
+
+KEYS[1]  quiet    "map|te|arm", deleted where a slot opens
+KEYS[2]  state    hash: arm, te, grace, shut, forced (epochs; milliseconds of the server's clock)
+KEYS[3]  slots    5 bytes a slot
+KEYS[4]  ctr      the token counter
+KEYS[5]  fence    greatest incarnation seen
+KEYS[6]  copy     newest topology record seen
+KEYS[7]  lives    set of every life that ever had anything here
+ARGV[1]  replid   of the life that KEYS[1..6] are named by
+ARGV[2]  life     its name
+ARGV[3]  n        incarnation of the sender's record
+ARGV[4]  version  of the record
+ARGV[5]  record   its text
+ARGV[6]  epoch    of the change that gave the other shard up
+ARGV[7]  slots    which, 2 bytes each
+ARGV[8]  shut_ms  nothing is granted or put back for this long
+ARGV[9]  grace_ms then nothing new is granted for this long
+
+Returns {-1} unarmed · {-2, fence} stale · {1, grace_left_ms, slots...}: those left as they were, whose guard
+is higher, or as high in another mode
+
+An unarmed life keeps the fence and the copy. Timers run once for an epoch, and are never cut short.
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local fence = below_fence(KEYS[5], ARGV[3])
+if fence then return {-2, fence} end
+keep_copy(KEYS[6], ARGV[3], ARGV[4], ARGV[5])
+redis.call('SADD', KEYS[7], ARGV[2])
+local state = redis.call('HMGET', KEYS[2], 'arm', 'te', 'grace', 'shut', 'forced')
+if not state[1] then return {-1} end
+
+local epoch, refused, opens = tonumber(ARGV[6]), {}, {}
+for at = 1, #ARGV[7], 2 do
+  local high, low = string.byte(ARGV[7], at, at + 1)
+  local slot = high * 256 + low
+  local mode, its_epoch, import = slot_of('{' .. slot .. '}', KEYS[3])
+  if its_epoch < epoch or (its_epoch == epoch and (mode == 'S' or mode == 'I')) then
+    opens[#opens + 1] = {slot = slot, import = import}
+  elseif its_epoch ~= epoch or mode ~= 'O' then
+    refused[#refused + 1] = slot
+  end
+end
+
+local now, shut, grace = time_ms(), tonumber(state[4]), tonumber(state[3])
+if #opens > 0 then
+  redis.call('DEL', KEYS[1])
+  if tonumber(state[5] or 0) < epoch then
+    shut = math.max(shut, now + ARGV[8])
+    grace = math.max(grace, shut + ARGV[9])
+    redis.call('HSET', KEYS[2], 'shut', shut, 'grace', grace, 'forced', ARGV[6])
+  end
+  if tonumber(state[2]) < epoch then
+    redis.call('HSET', KEYS[2], 'te', ARGV[6])
+    redis.call('SET', KEYS[4], 0)
+  end
+  local open = struct.pack('>c1I4', 'O', epoch)
+  for _, its in ipairs(opens) do
+    redis.call('SETRANGE', KEYS[3], its.slot * 5, open)
+    if its.import then redis.call('UNLINK', its.import.name) end
+  end
+end
+return {1, math.max(0, grace - now), unpack(refused)}
