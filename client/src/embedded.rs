@@ -24,7 +24,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 
-/// The address of what is in this process.
+/// The address of what is in this process; followed by a shard's id, that of the shard.
 const HERE: &str = "memory:";
 
 /// The shards, by their ids.
@@ -52,8 +52,8 @@ impl Embedded {
         };
         let link = shard.connect(Lane::Control, None).await?;
         Ok(Founder {
+            address: format!("{HERE}{id}"),
             id,
-            address: HERE.into(),
             life: link.life().clone(),
             weight,
         })

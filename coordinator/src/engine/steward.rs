@@ -251,7 +251,7 @@ impl Steward {
         let mut link = self.connect().await?;
         let topology = self.of_life(&link.life().clone()).await?;
         let armed = link
-            .arm(&topology.arm(self.id(), self.grace(&topology)))
+            .arm(&topology.arm(self.id(), topology.grace(self.id(), self.servers_are_new)))
             .await?;
         if armed.armed_now {
             let grace = armed.grace_left;
@@ -261,20 +261,6 @@ impl Steward {
             link.settle(&topology.settle(self.id())).await?;
         }
         Ok(())
-    }
-
-    /// Grace in full, unless this life is the one the topology was founded on: before it, nothing
-    /// was granted but in the name of a topology that is forgotten.
-    fn grace(&self, topology: &Topology) -> Grace {
-        let grace = topology.constants.grace();
-        let founding = topology
-            .shard(self.id())
-            .is_some_and(|entry| entry.epoch == topology.founded);
-        match (founding, self.servers_are_new) {
-            (true, true) => Grace::None,
-            (true, false) => Grace::LessUptime(grace),
-            (false, _) => Grace::Full(grace),
-        }
     }
 
     /// The topology, with `life` as the shard's: a new one gets a new epoch first.
