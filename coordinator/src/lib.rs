@@ -9,6 +9,7 @@ pub mod engine;
 pub mod failpoint;
 pub mod ids;
 pub mod limits;
+pub mod mover;
 pub mod name;
 pub mod random;
 pub mod shard;

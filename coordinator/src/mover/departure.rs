@@ -1,0 +1,339 @@
+//! The slots that one batch takes from one shard, from the seal until nothing is left there.
+//!
+//! One scan of the former shard serves all the shards that its slots go to. A next shard that is away
+//! holds up its own slots, and no others: they are sealed only when it is ready.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use ringfence_ring::{ShardId, Slot};
+use tokio::{
+    sync::{mpsc, watch},
+    time::sleep,
+};
+
+use super::{
+    Phase, Surroundings,
+    left::Remains,
+    shards::{Shards, Trouble},
+};
+use crate::{
+    backoff::Backoff,
+    failpoint::{Rule, is_off},
+    ids::{Epoch, Life, Token},
+    limits::SCAN_PAGE,
+    name::LockKey,
+    shard::{Left, Listing, Mode, Scan, Step, Stepped},
+    topology::{Motion, ShardName, Topology, Way},
+};
+
+/// First and longest pause between two looks at what is left.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+
+/// What is told of a batch's slots.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// The next shard has the list.
+    Listed(Way),
+    /// Nothing is left at the former shard, nor will be.
+    Empty(Empty),
+    /// So many keys that were held at the former shard are held there no more.
+    Gone(usize),
+    /// A shard does not fit the record.
+    Trouble(Trouble),
+}
+
+/// Slots that may be opened at their next shard.
+#[derive(Debug)]
+pub(super) struct Empty {
+    pub(super) way: Way,
+    /// What their next shard's tokens must be above.
+    pub(super) above: Token,
+    /// Of both shards, as they were throughout.
+    pub(super) lives: Option<(Life, Life)>,
+    pub(super) slots: BTreeSet<Slot>,
+}
+
+/// The slots that one batch takes from one shard.
+#[derive(Debug)]
+pub(super) struct Departure {
+    pub(super) epoch: Epoch,
+    pub(super) from: ShardName,
+    pub(super) around: Surroundings,
+    pub(super) shards: Arc<Shards>,
+    pub(super) records: watch::Receiver<Arc<Topology>>,
+    pub(super) reports: mpsc::Sender<Report>,
+    /// What is left of the moves whose next shard has the list.
+    pub(super) listed: BTreeMap<ShardName, Remains>,
+}
+
+/// A move whose slots are taken in by their next shard.
+struct Imported<'a> {
+    motion: &'a Motion,
+    /// Slots that it refuses: another mover has opened them there already.
+    open: BTreeSet<Slot>,
+}
+
+impl Departure {
+    /// Goes on until it is dropped.
+    pub(super) async fn run(mut self) {
+        let mut backoff = Backoff::new(LOOK_AGAIN.0, LOOK_AGAIN.1);
+        loop {
+            let record = self.records.borrow_and_update().clone();
+            match self.advance(&record).await {
+                Ok(true) => backoff.reset(),
+                Ok(false) => {}
+                Err(trouble) => self.report(trouble).await,
+            }
+            sleep(backoff.next(&self.around.random)).await;
+        }
+    }
+
+    /// Does what can be done; answers whether there was anything.
+    async fn advance(&mut self, record: &Topology) -> Result<bool, Trouble> {
+        let ours = |motion: &&Motion| motion.epoch == self.epoch && motion.from == self.from;
+        let motions: Vec<_> = record.motions.iter().filter(ours).collect();
+        self.listed
+            .retain(|to, remains| remains.lives == lives(record, &self.from, to));
+        let unlisted = motions.iter().copied();
+        let unlisted: Vec<_> = unlisted
+            .filter(|motion| !self.listed.contains_key(&motion.to))
+            .collect();
+        let listed = !unlisted.is_empty() && self.list(record, unlisted).await?;
+        let emptied = self.look(record, &motions).await?;
+        Ok(listed || emptied)
+    }
+
+    /// Brings moves to where their next shards have the list; answers whether there was one.
+    ///
+    /// What was done before may be done again, by this mover or another.
+    async fn list<'a>(
+        &mut self,
+        record: &Topology,
+        motions: Vec<&'a Motion>,
+    ) -> Result<bool, Trouble> {
+        // Nothing is sealed before every shard of the move is armed and past its grace.
+        self.shards.ready(record, &self.from.0).await?;
+        let ready = async |motion: &'a Motion| {
+            self.shards.ready(record, &motion.to.0).await?;
+            Ok(motion)
+        };
+        let motions = self
+            .done(join_all(motions.into_iter().map(ready)).await)
+            .await;
+        if motions.is_empty() {
+            return Ok(false);
+        }
+        let early = match is_off(Rule::ListAfterSeal) {
+            true => Some(self.scan(record).await?),
+            false => None,
+        };
+        let above = self.seal(record, &motions).await?;
+        let imported = self.import(record, motions, above).await;
+        let left = match early {
+            Some(left) => left,
+            None => self.scan(record).await?,
+        };
+        let delivered = self.deliver(record, imported, &left).await;
+        for motion in &delivered {
+            let remains = Remains::new(motion, &left, above, lives(record, &self.from, &motion.to));
+            self.listed.insert(motion.to.clone(), remains);
+            self.tell(Report::Listed(motion.way())).await;
+        }
+        Ok(!delivered.is_empty())
+    }
+
+    /// Seals at the former shard; answers what tokens of the next ones must be above.
+    async fn seal(&self, record: &Topology, motions: &[&Motion]) -> Result<Token, Trouble> {
+        let slots = motions.iter().flat_map(|motion| motion.slots.clone());
+        let step = step(
+            record,
+            self.epoch,
+            Mode::Sealed,
+            slots.collect(),
+            Token::default(),
+        );
+        // Refused are slots that another mover has shut already; `look` finds out.
+        let Stepped { last_token, .. } = self.shards.step(record, &self.from.0, &step).await?;
+        self.around.observer.tell(Phase::Sealed);
+        Ok(last_token.max(Token::new(self.epoch, 0)))
+    }
+
+    /// Has the next shards take the slots in. Those that are away are left out.
+    async fn import<'a>(
+        &self,
+        record: &Topology,
+        motions: Vec<&'a Motion>,
+        above: Token,
+    ) -> Vec<Imported<'a>> {
+        let import = async |motion: &'a Motion| {
+            let step = step(
+                record,
+                self.epoch,
+                Mode::Import,
+                motion.slots.clone(),
+                above,
+            );
+            let stepped = self.shards.step(record, &motion.to.0, &step).await?;
+            self.around.observer.tell(Phase::Imported);
+            let open = stepped.refused.into_iter().collect();
+            Ok(Imported { motion, open })
+        };
+        self.done(join_all(motions.into_iter().map(import)).await)
+            .await
+    }
+
+    /// What is left in the slots that are sealed at this epoch. Begun after the seal was answered, and
+    /// after grace, or it would miss what is added.
+    async fn scan(&self, record: &Topology) -> Result<BTreeMap<LockKey, Left>, Trouble> {
+        let mut left = BTreeMap::new();
+        let mut scan = Scan {
+            epoch: self.epoch,
+            after: None,
+        };
+        loop {
+            let page = self.shards.scan(record, &self.from.0, &scan).await?;
+            if !page.grace_left.is_zero() {
+                return Err(Trouble::Away);
+            }
+            left.extend(page.left.into_iter().map(|left| (left.key.clone(), left)));
+            scan.after = page.next;
+            if scan.after.is_none() {
+                self.around.observer.tell(Phase::Scanned);
+                return Ok(left);
+            }
+            sleep(self.around.scan_pause).await;
+        }
+    }
+
+    /// Tells the next shards what is left. Answers the moves of which they know all.
+    async fn deliver<'a>(
+        &self,
+        record: &Topology,
+        imported: Vec<Imported<'a>>,
+        left: &BTreeMap<LockKey, Left>,
+    ) -> Vec<&'a Motion> {
+        let deliver = async |imported: Imported<'a>| {
+            for listing in imported.listings(self.epoch, left) {
+                let to = &imported.motion.to.0;
+                let refused = self.shards.take_list(record, to, &listing).await?;
+                if refused.iter().any(|slot| !imported.open.contains(slot)) {
+                    return Err(Trouble::Outdated);
+                }
+            }
+            self.around.observer.tell(Phase::Delivered);
+            Ok(imported.motion)
+        };
+        self.done(join_all(imported.into_iter().map(deliver)).await)
+            .await
+    }
+
+    /// Looks whether what was left is left still; answers whether a slot was emptied.
+    async fn look(&mut self, record: &Topology, motions: &[&Motion]) -> Result<bool, Trouble> {
+        let mut emptied = false;
+        for motion in motions {
+            let Some(mut remains) = self.listed.remove(&motion.to) else {
+                continue;
+            };
+            let looked = remains.look(&self.shards, record, motion).await;
+            let slots = remains.take_empty(motion);
+            let (gone, above, lives) = (remains.take_gone(), remains.above, remains.lives.clone());
+            self.listed.insert(motion.to.clone(), remains);
+            if gone > 0 {
+                self.tell(Report::Gone(gone)).await;
+            }
+            if !slots.is_empty() {
+                emptied = true;
+                let way = motion.way();
+                let empty = Empty {
+                    way,
+                    above,
+                    lives,
+                    slots,
+                };
+                self.tell(Report::Empty(empty)).await;
+            }
+            looked?;
+        }
+        Ok(emptied)
+    }
+
+    async fn done<T>(&self, attempts: Vec<Result<T, Trouble>>) -> Vec<T> {
+        let mut done = Vec::new();
+        for attempt in attempts {
+            match attempt {
+                Ok(one) => done.push(one),
+                Err(trouble) => self.report(trouble).await,
+            }
+        }
+        done
+    }
+
+    async fn report(&self, trouble: Trouble) {
+        if trouble != Trouble::Away {
+            self.tell(Report::Trouble(trouble)).await;
+        }
+    }
+
+    async fn tell(&self, report: Report) {
+        // Nobody listens once the run is over.
+        let _ = self.reports.send(report).await;
+    }
+}
+
+impl Imported<'_> {
+    /// What the next shard is told, piece by piece; with the last piece it knows everything.
+    fn listings(&self, epoch: Epoch, left: &BTreeMap<LockKey, Left>) -> Vec<Listing> {
+        let comes = |slot: &Slot| !self.open.contains(slot);
+        let complete: BTreeSet<_> = self.motion.slots.iter().copied().filter(comes).collect();
+        if complete.is_empty() {
+            return Vec::new();
+        }
+        let left = left
+            .values()
+            .filter(|left| complete.contains(&left.key.slot()));
+        let left: Vec<_> = left.cloned().collect();
+        let piece = |left: &[Left]| Listing {
+            epoch,
+            left: left.to_vec(),
+            complete: Vec::new(),
+        };
+        let mut pieces: Vec<_> = left.chunks(SCAN_PAGE).map(piece).collect();
+        if pieces.is_empty() {
+            pieces.push(piece(&[]));
+        }
+        let last = pieces
+            .last_mut()
+            .expect("one, if only to say that it is all");
+        last.complete = complete.into_iter().collect();
+        pieces
+    }
+}
+
+/// A change of `slots` in the name of `record`.
+pub(super) fn step(
+    record: &Topology,
+    epoch: Epoch,
+    mode: Mode,
+    slots: Vec<Slot>,
+    above: Token,
+) -> Step {
+    Step {
+        incarnation: record.incarnation,
+        copy: (record.version, record.encode()),
+        epoch,
+        mode,
+        slots,
+        above,
+    }
+}
+
+/// The lives of two shards, as `record` has them.
+pub(super) fn lives(record: &Topology, from: &ShardName, to: &ShardName) -> Option<(Life, Life)> {
+    let life = |id: &ShardId| Some(record.shard(id)?.life.clone());
+    Some((life(&from.0)?, life(&to.0)?))
+}

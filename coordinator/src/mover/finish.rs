@@ -1,0 +1,65 @@
+//! The end of a slot's move: open where it went, shut where it was.
+
+use futures_util::future::join_all;
+use ringfence_ring::Slot;
+
+use super::{
+    Phase,
+    departure::{Empty, step},
+    run::Run,
+    shards::Trouble,
+};
+use crate::{
+    ids::{Epoch, Token},
+    shard::{Mode, Stepped},
+    topology::TopologyError,
+};
+
+impl Run<'_> {
+    /// Opens and shuts what is empty. Answers what may be finished in the record that the run has: it was
+    /// read before any of this.
+    ///
+    /// What fails stays for the next time.
+    pub(super) async fn finish(&mut self) -> Result<Vec<(Epoch, Vec<Slot>)>, TopologyError> {
+        let version = self.record.version();
+        let finish = self.empty.values().map(|empty| self.move_over(empty));
+        let mut finished = Vec::new();
+        for moved in join_all(finish).await {
+            match moved {
+                Ok(moved) => finished.push(moved),
+                Err(trouble) => self.heed(trouble).await?,
+            }
+        }
+        if self.record.version() != version {
+            finished.clear();
+        }
+        Ok(finished)
+    }
+
+    /// Opens slots at their next shard and, that done, shuts them at the former.
+    async fn move_over(&self, empty: &Empty) -> Result<(Epoch, Vec<Slot>), Trouble> {
+        let (record, way) = (&*self.record, &empty.way);
+        let slots: Vec<_> = empty.slots.iter().copied().collect();
+        let open = step(record, way.epoch, Mode::Open, slots.clone(), empty.above);
+        all_taken(&self.shards.step(record, &way.to.0, &open).await?)?;
+        self.around.observer.tell(Phase::Opened);
+        let shut = step(
+            record,
+            way.epoch,
+            Mode::Shut,
+            slots.clone(),
+            Token::default(),
+        );
+        all_taken(&self.shards.step(record, &way.from.0, &shut).await?)?;
+        self.around.observer.tell(Phase::Shut);
+        Ok((way.epoch, slots))
+    }
+}
+
+/// A slot that is refused is ahead of the record: a later one has it in another move.
+fn all_taken(stepped: &Stepped) -> Result<(), Trouble> {
+    match stepped.refused.is_empty() {
+        true => Ok(()),
+        false => Err(Trouble::Outdated),
+    }
+}

@@ -1,0 +1,133 @@
+//! What is left at a former shard, until nothing is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence_ring::Slot;
+
+use super::shards::{Shards, Trouble};
+use crate::{
+    failpoint::{Rule, is_off},
+    ids::{Life, Token},
+    limits::SCAN_PAGE,
+    name::LockKey,
+    shard::{Left, StillHeld},
+    topology::{Motion, Topology},
+};
+
+/// What is left of a move whose next shard has the list.
+#[derive(Debug)]
+pub(super) struct Remains {
+    /// What the next shard's tokens must be above.
+    pub(super) above: Token,
+    /// Of both shards: in others, everything begins anew.
+    pub(super) lives: Option<(Life, Life)>,
+    /// Slots not known to be empty, and the keys held in them.
+    held: BTreeMap<Slot, BTreeSet<LockKey>>,
+    /// Slots found empty.
+    empty: BTreeSet<Slot>,
+    /// Keys that are held no more, not told yet.
+    gone: usize,
+}
+
+impl Remains {
+    /// After the scan that found `left`.
+    pub(super) fn new(
+        motion: &Motion,
+        left: &BTreeMap<LockKey, Left>,
+        above: Token,
+        lives: Option<(Life, Life)>,
+    ) -> Self {
+        let mut held: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        held.extend(motion.slots.iter().map(|&slot| (slot, BTreeSet::new())));
+        for left in left.values().filter(|left| left.held) {
+            if let Some(keys) = held.get_mut(&left.key.slot()) {
+                keys.insert(left.key.clone());
+            }
+        }
+        Self {
+            above,
+            lives,
+            held,
+            empty: BTreeSet::new(),
+            gone: 0,
+        }
+    }
+
+    /// Asks what is held still.
+    pub(super) async fn look(
+        &mut self,
+        shards: &Shards,
+        record: &Topology,
+        motion: &Motion,
+    ) -> Result<(), Trouble> {
+        // Another mover may have finished some, and a later move may have taken them elsewhere.
+        self.held
+            .retain(|slot, _| motion.slots.binary_search(slot).is_ok());
+        let mut before = 0;
+        let mut now: BTreeMap<Slot, BTreeSet<LockKey>> = BTreeMap::new();
+        for ask in self.asks(motion) {
+            let answer = shards.still_held(record, &motion.from.0, &ask).await?;
+            if !answer.refused.is_empty() {
+                return Err(Trouble::Outdated);
+            }
+            if !answer.grace_left.is_zero() {
+                return Err(Trouble::Away);
+            }
+            before += ask.keys.len();
+            for slot in ask.slots {
+                now.entry(slot).or_default();
+            }
+            for key in answer.keys {
+                now.entry(key.slot()).or_default().insert(key);
+            }
+        }
+        if is_off(Rule::OpenWhenEmpty) {
+            now.values_mut().for_each(BTreeSet::clear);
+        }
+        let (left, empty) = now.into_iter().partition(|(_, keys)| !keys.is_empty());
+        self.held = left;
+        self.gone += before - self.held.values().map(BTreeSet::len).sum::<usize>();
+        let empty: BTreeMap<Slot, BTreeSet<LockKey>> = empty;
+        self.empty.extend(empty.into_keys());
+        Ok(())
+    }
+
+    /// The slots found empty since this was last asked, of those still in motion.
+    pub(super) fn take_empty(&mut self, motion: &Motion) -> BTreeSet<Slot> {
+        let moves = |slot: &Slot| motion.slots.binary_search(slot).is_ok();
+        std::mem::take(&mut self.empty)
+            .into_iter()
+            .filter(moves)
+            .collect()
+    }
+
+    /// How many keys were found to be held no more since this was last asked.
+    pub(super) fn take_gone(&mut self) -> usize {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// What to ask, about [`SCAN_PAGE`] keys at a time.
+    fn asks(&self, motion: &Motion) -> Vec<StillHeld> {
+        let epoch = motion.epoch;
+        let keys: Vec<_> = self.held.values().flatten().cloned().collect();
+        let bare = self.held.iter().filter(|(_, keys)| keys.is_empty());
+        let bare: Vec<_> = bare.map(|(&slot, _)| slot).collect();
+        let of = |keys: &[LockKey]| {
+            let slots: BTreeSet<_> = keys.iter().map(LockKey::slot).collect();
+            StillHeld {
+                epoch,
+                keys: keys.to_vec(),
+                slots: slots.into_iter().collect(),
+            }
+        };
+        let mut asks: Vec<_> = keys.chunks(SCAN_PAGE).map(of).collect();
+        if !bare.is_empty() {
+            asks.push(StillHeld {
+                epoch,
+                keys: Vec::new(),
+                slots: bare,
+            });
+        }
+        asks
+    }
+}

@@ -1,0 +1,190 @@
+//! Moves slots from shard to shard, as the topology's goal says, until it is reached.
+//!
+//! ```text
+//!          record            shard A (from)          shard B (to)
+//!  plan  ─► CAS: moves, e
+//!                              seal e   ─► ack ─►      import e
+//!                              scan: what is held ─►   list e
+//! listed ─► CAS: listed        … its holders move themselves, or leave …
+//!                              nothing held
+//!                              shut e   ◄─ ack ◄─      open e
+//! finish ─► CAS, of the version read before open was sent
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `run.rs` | the record: planned, listed, finished, one swap a round |
+//! | `departure.rs` | a batch's slots of one shard, from the seal to the list |
+//! | `left.rs` | what is left there, until nothing is |
+//! | `finish.rs` | open, then shut |
+//! | `shards.rs` | one connection a shard, and what it means if it fails |
+//! | `phase.rs` | how far a move has come, for tests |
+//! | `progress.rs` | how far the resize has come, for people |
+//!
+//! Nothing is kept but in the record: every step may be repeated, by any process, at any later time, and
+//! two movers at once only do some of it twice. A slot is sealed only when both of its shards are there;
+//! from then on it has to go on, or to be turned back by
+//! [`Topology::abort`](crate::topology::Topology::abort), whatever becomes of them.
+
+mod departure;
+mod finish;
+mod left;
+mod phase;
+mod progress;
+mod run;
+mod shards;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::watch, time::sleep};
+
+use self::run::Run;
+use crate::{
+    clock::Clock,
+    engine::Dial,
+    limits::SLOTS_IN_FLIGHT,
+    random::Random,
+    topology::{Topology, TopologyError, TopologyStore},
+};
+pub use phase::{Observer, Phase};
+pub use progress::{Progress, WaitingFor};
+
+/// Pause before an unreachable topology store is asked again.
+const STORE_AGAIN: Duration = Duration::from_millis(500);
+
+/// What a mover is made of.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Where the topology is kept.
+    pub store: Arc<dyn TopologyStore>,
+    /// Reaches its shards.
+    pub dial: Arc<dyn Dial>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Jitter.
+    pub random: Arc<Random>,
+    /// How fast, and how much at a time.
+    pub pace: Pace,
+    /// Whether whoever started the servers says that they are new: a shard that joins then needs no
+    /// grace.
+    pub servers_are_new: bool,
+    /// Is told how far it has come.
+    pub observer: Observer,
+}
+
+/// How fast a mover goes, and how much it does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// Slots in motion at a time, at most; at least 1.
+    pub slots_in_flight: usize,
+    /// Pause between two pages of a scan, in which the shard serves others.
+    pub scan_pause: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            slots_in_flight: SLOTS_IN_FLIGHT,
+            scan_pause: Duration::from_millis(2),
+        }
+    }
+}
+
+/// What every part of a mover shares.
+#[derive(Clone, Debug)]
+struct Surroundings {
+    store: Arc<dyn TopologyStore>,
+    dial: Arc<dyn Dial>,
+    clock: Arc<dyn Clock>,
+    random: Arc<Random>,
+    servers_are_new: bool,
+    observer: Observer,
+    scan_pause: Duration,
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resized {
+    /// Slots that the resize moved, those that other movers did among them.
+    pub slots_moved: u32,
+    /// Keys that were held when their slots were sealed, and left before they were opened.
+    pub locks_carried: u64,
+    /// The version of the record that says so.
+    pub version: u64,
+}
+
+/// Moves slots until the topology's goal is reached.
+#[derive(Debug)]
+pub struct Mover {
+    around: Surroundings,
+    pace: Pace,
+    progress: watch::Sender<Progress>,
+}
+
+impl Mover {
+    /// A mover that does nothing yet.
+    pub fn new(parts: Parts) -> Self {
+        let Parts {
+            store,
+            dial,
+            clock,
+            random,
+            pace,
+            servers_are_new,
+            observer,
+        } = parts;
+        let around = Surroundings {
+            store,
+            dial,
+            clock,
+            random,
+            servers_are_new,
+            observer,
+            scan_pause: pace.scan_pause,
+        };
+        Self {
+            around,
+            pace,
+            progress: watch::Sender::new(Progress::default()),
+        }
+    }
+
+    /// How far the run has come: the latest, whenever it is looked at.
+    pub fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Moves slots until the goal of the topology is reached, whoever set it; at once if it has none.
+    ///
+    /// A shard that does not answer is waited for, and a topology store; [`progress`](Self::progress) says
+    /// which, and why. Meanwhile others go on.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError`], of a kind that does not pass: the record cannot be read, epochs are used up.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves everything as the record says: any run, of any process, goes on.
+    pub async fn run(&self) -> Result<Resized, TopologyError> {
+        let record = self.load().await?;
+        let slots_in_flight = self.pace.slots_in_flight;
+        let run = Run::new(self.around.clone(), record, slots_in_flight, &self.progress);
+        run.complete().await
+    }
+
+    /// The record in force, as soon as there is an answer.
+    async fn load(&self) -> Result<Arc<Topology>, TopologyError> {
+        loop {
+            let error = match self.around.store.load().await {
+                Err(error) if error.is_retryable() => error,
+                loaded => return loaded,
+            };
+            self.progress.send_modify(|progress| {
+                let reason = error.to_string();
+                progress.waiting_for = Some(WaitingFor::Store { reason });
+            });
+            sleep(self.around.random.jitter(STORE_AGAIN)).await;
+        }
+    }
+}

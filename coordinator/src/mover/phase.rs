@@ -1,0 +1,82 @@
+//! How far a move has come, for whoever wants to look at just that moment.
+
+use std::{fmt, sync::Arc};
+
+use crate::failpoint;
+
+/// What a mover has just done for some slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// The moves are in the record.
+    Planned,
+    /// The former shard grants no more.
+    Sealed,
+    /// The next shard grants what is proven to be free.
+    Imported,
+    /// It is known what is left at the former shard.
+    Scanned,
+    /// The next shard has been told.
+    Delivered,
+    /// The record says so.
+    Listed,
+    /// The next shard grants everything.
+    Opened,
+    /// The former shard knows that the slots are elsewhere.
+    Shut,
+    /// The record says whose they are.
+    Finished,
+}
+
+impl Phase {
+    /// Every phase, in order.
+    pub const ALL: [Self; 9] = [
+        Self::Planned,
+        Self::Sealed,
+        Self::Imported,
+        Self::Scanned,
+        Self::Delivered,
+        Self::Listed,
+        Self::Opened,
+        Self::Shut,
+        Self::Finished,
+    ];
+
+    /// Its name: where a process under test kills itself.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Sealed => "sealed",
+            Self::Imported => "imported",
+            Self::Scanned => "scanned",
+            Self::Delivered => "delivered",
+            Self::Listed => "listed",
+            Self::Opened => "opened",
+            Self::Shut => "shut",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+/// Is told of every phase as it is reached, by the task that reached it: it must not block.
+#[derive(Clone, Default)]
+pub struct Observer(Option<Arc<dyn Fn(Phase) + Send + Sync>>);
+
+impl Observer {
+    /// `told` is called with every phase.
+    pub fn new(told: impl Fn(Phase) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(told)))
+    }
+
+    pub(super) fn tell(&self, phase: Phase) {
+        failpoint::reach(phase.as_str());
+        if let Some(told) = &self.0 {
+            told(phase);
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Observer")
+    }
+}

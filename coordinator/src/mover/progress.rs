@@ -1,0 +1,108 @@
+//! How far a resize has come, for people.
+
+use std::{fmt, time::Duration};
+
+use ringfence_ring::ShardId;
+
+use crate::{
+    clock::Instant,
+    topology::{Topology, TopologyError},
+};
+
+/// How far a resize has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Slots that have arrived, by whichever mover.
+    pub slots_moved: u32,
+    /// Slots that the whole resize moves.
+    pub slots_to_move: u32,
+    /// Slots on their way.
+    pub in_motion: u32,
+    /// Keys that were held when their slots were sealed, and have left since: their holders brought them
+    /// along, or gave them back. As far as this mover knows.
+    pub locks_carried: u64,
+    /// How long it will take if it goes on as it has; `None` while that is anybody's guess.
+    pub left: Option<Duration>,
+    /// What some moves wait for; others go on.
+    pub waiting_for: Option<WaitingFor>,
+}
+
+/// What moves wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitingFor {
+    /// A shard that does not answer, or is in grace.
+    Shard {
+        /// Which one.
+        id: ShardId,
+        /// Why.
+        reason: String,
+    },
+    /// The topology store.
+    Store {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for WaitingFor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shard { id, reason } => write!(formatter, "shard {id}: {reason}"),
+            Self::Store { reason } => write!(formatter, "topology store: {reason}"),
+        }
+    }
+}
+
+/// Counts, from when a mover began.
+#[derive(Debug)]
+pub(super) struct Tally {
+    began: Instant,
+    /// Slots that had arrived by then; `None` until a record was counted.
+    at_first: Option<u32>,
+    progress: Progress,
+}
+
+impl Tally {
+    pub(super) fn new(began: Instant) -> Self {
+        Self {
+            began,
+            at_first: None,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Counts what `record` says. The end of a resize is all of it.
+    pub(super) fn count(&mut self, record: &Topology) -> Result<(), TopologyError> {
+        let preview = record.preview()?;
+        let progress = &mut self.progress;
+        if record.goal.is_some() {
+            progress.slots_to_move = preview.slots_in_all;
+        }
+        progress.slots_moved =
+            progress.slots_to_move - preview.slots_to_move().min(progress.slots_to_move);
+        let motions = record.motions.iter();
+        progress.in_motion = motions.map(|motion| motion.slots.len() as u32).sum();
+        self.at_first.get_or_insert(progress.slots_moved);
+        Ok(())
+    }
+
+    pub(super) fn gone(&mut self, keys: usize) {
+        self.progress.locks_carried += keys as u64;
+    }
+
+    /// How far it has come `now`.
+    pub(super) fn look(&self, now: Instant, waiting_for: Option<WaitingFor>) -> Progress {
+        let Progress {
+            slots_moved,
+            slots_to_move,
+            ..
+        } = self.progress;
+        let done = slots_moved.saturating_sub(self.at_first.unwrap_or(slots_moved));
+        let left = (done > 0).then(|| now.since(self.began) * (slots_to_move - slots_moved) / done);
+        Progress {
+            left,
+            waiting_for,
+            ..self.progress.clone()
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! One run of a mover: what the record says, what is done about it, and what is put in the record.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use ringfence_ring::{ShardId, Slot};
+use tokio::{
+    sync::{mpsc, watch},
+    task::{AbortHandle, JoinSet},
+    time::sleep,
+};
+
+use super::{
+    Phase, Progress, Resized, STORE_AGAIN, Surroundings, WaitingFor,
+    departure::{Departure, Empty, Report, lives},
+    progress::Tally,
+    shards::{Reborn, Shards, Trouble},
+};
+use crate::{
+    failpoint::{Rule, is_off},
+    ids::Epoch,
+    topology::{Round, ShardName, Swap, Topology, TopologyError, Version, Way},
+};
+
+/// Longest pause before everything is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long to gather what is told, so that one change of the record serves many.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// Reports that wait to be heard.
+const REPORTS_MAX: usize = 64;
+
+/// One run of a mover.
+pub(super) struct Run<'a> {
+    pub(super) around: Surroundings,
+    pub(super) shards: Arc<Shards>,
+    /// In force when last heard of.
+    pub(super) record: Arc<Topology>,
+    /// Moves whose next shards have the list, and the record does not say so yet.
+    listed: BTreeSet<Way>,
+    /// Slots to be opened.
+    pub(super) empty: BTreeMap<Way, Empty>,
+    slots_in_flight: usize,
+    /// By the record of this version there is nothing to do until something is heard.
+    idle_at: Option<Version>,
+    tally: Tally,
+    progress: &'a watch::Sender<Progress>,
+    store_trouble: Option<String>,
+    records: watch::Sender<Arc<Topology>>,
+    reports: (mpsc::Sender<Report>, mpsc::Receiver<Report>),
+    departures: BTreeMap<(Epoch, ShardName), AbortHandle>,
+    /// Ends what is under way when the run is dropped.
+    tasks: JoinSet<()>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        around: Surroundings,
+        record: Arc<Topology>,
+        slots_in_flight: usize,
+        progress: &'a watch::Sender<Progress>,
+    ) -> Self {
+        Self {
+            shards: Arc::new(Shards::new(around.clone())),
+            listed: BTreeSet::new(),
+            empty: BTreeMap::new(),
+            slots_in_flight,
+            idle_at: None,
+            tally: Tally::new(around.clock.now()),
+            progress,
+            store_trouble: None,
+            records: watch::Sender::new(record.clone()),
+            reports: mpsc::channel(REPORTS_MAX),
+            departures: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            around,
+            record,
+        }
+    }
+
+    /// Goes on until the record's goal is reached.
+    pub(super) async fn complete(mut self) -> Result<Resized, TopologyError> {
+        self.tally.count(&self.record)?;
+        while self.record.goal.is_some() || !self.record.motions.is_empty() {
+            let finished = self.finish().await?;
+            if self.turn(finished).await? {
+                continue;
+            }
+            self.depart();
+            self.tell_progress();
+            self.wait().await?;
+        }
+        self.tell_progress();
+        let progress = self.progress.borrow();
+        Ok(Resized {
+            slots_moved: progress.slots_moved,
+            locks_carried: progress.locks_carried,
+            version: self.record.version,
+        })
+    }
+
+    /// Puts in the record what was done since it was read, and plans what there is room for. Answers
+    /// whether there is another record now.
+    async fn turn(&mut self, finished: Vec<(Epoch, Vec<Slot>)>) -> Result<bool, TopologyError> {
+        let idle = finished.is_empty() && self.listed.is_empty();
+        if idle && self.idle_at == Some(self.record.version()) {
+            return Ok(false);
+        }
+        let round = Round {
+            listed: self.listed.iter().cloned().collect(),
+            finished,
+            slots_in_flight: self.slots_in_flight,
+        };
+        let Some(next) = self.record.turn(&round, self.around.clock.unix())? else {
+            self.idle_at = Some(self.record.version());
+            return Ok(false);
+        };
+        // Bound to the version that was read before anything was opened: a shard that lost its life
+        // meanwhile, and with it what was opened, has changed it.
+        let swapped = self.swap(next).await?;
+        if is_off(Rule::FinishAtVersion) && swapped == Some(false) {
+            let record = self.record.clone();
+            if let Some(next) = record.turn(&round, self.around.clock.unix())? {
+                self.swap(next).await?;
+            }
+        }
+        if swapped == Some(true) {
+            self.tell_phases(&round);
+        }
+        Ok(swapped.is_some())
+    }
+
+    fn tell_phases(&self, round: &Round) {
+        let observer = &self.around.observer;
+        if !round.finished.is_empty() {
+            observer.tell(Phase::Finished);
+        }
+        if !round.listed.is_empty() {
+            observer.tell(Phase::Listed);
+        }
+        let planned = self.record.motions.iter();
+        let mut planned = planned.map(|motion| (motion.epoch, motion.from.clone()));
+        if planned.any(|departure| !self.departures.contains_key(&departure)) {
+            observer.tell(Phase::Planned);
+        }
+    }
+
+    /// Puts `next` in the place of the record. Answers whether it is in force now, or another; `None` if
+    /// that cannot be known yet.
+    async fn swap(&mut self, next: Topology) -> Result<Option<bool>, TopologyError> {
+        match self.around.store.swap(self.record.version(), &next).await {
+            Ok(Swap::Done) => {
+                self.adopt(Arc::new(next)).await?;
+                Ok(Some(true))
+            }
+            Ok(Swap::Newer(newer)) => {
+                self.adopt(newer).await?;
+                Ok(Some(false))
+            }
+            Err(error) => self.store_failed(error).await.map(|()| None),
+        }
+    }
+
+    /// Goes by `record` from now on.
+    async fn adopt(&mut self, record: Arc<Topology>) -> Result<(), TopologyError> {
+        self.store_trouble = None;
+        if record.version() <= self.record.version() {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut self.record, record.clone());
+        self.listed
+            .retain(|way| record.motion(way).is_some_and(|motion| !motion.listed));
+        self.empty.retain(|way, empty| {
+            let moves = |slot: &Slot| {
+                let motion = record.motion(way);
+                motion.is_some_and(|motion| motion.slots.binary_search(slot).is_ok())
+            };
+            empty.slots.retain(moves);
+            !empty.slots.is_empty() && empty.lives == lives(&record, &way.from, &way.to)
+        });
+        self.records.send_replace(record.clone());
+        self.tally.count(&record)?;
+        let changed = |id: &ShardId| {
+            let changed = |topology: &Topology| Some(topology.shard(id)?.changed);
+            changed(&before) != changed(&record)
+        };
+        let settle = record.shards.keys().filter(|name| changed(&name.0));
+        join_all(settle.map(|name| self.shards.settle(&record, &name.0))).await;
+        Ok(())
+    }
+
+    /// Has every batch that is under way tended, and no other.
+    fn depart(&mut self) {
+        let motions = self.record.motions.iter();
+        let wanted: BTreeSet<_> = motions
+            .map(|motion| (motion.epoch, motion.from.clone()))
+            .collect();
+        self.departures.retain(|departure, task| {
+            let keep = wanted.contains(departure);
+            if !keep {
+                task.abort();
+            }
+            keep
+        });
+        for (epoch, from) in wanted {
+            let departure = Departure {
+                epoch,
+                from: from.clone(),
+                around: self.around.clone(),
+                shards: self.shards.clone(),
+                records: self.records.subscribe(),
+                reports: self.reports.0.clone(),
+                listed: BTreeMap::new(),
+            };
+            let tasks = &mut self.tasks;
+            self.departures
+                .entry((epoch, from))
+                .or_insert_with(|| tasks.spawn(departure.run()));
+        }
+    }
+
+    /// Waits for something to do, for a while.
+    async fn wait(&mut self) -> Result<(), TopologyError> {
+        let store = self.around.store.clone();
+        tokio::select! {
+            Some(report) = self.reports.1.recv() => {
+                self.hear(report).await?;
+                sleep(GATHER).await;
+                while let Ok(report) = self.reports.1.try_recv() {
+                    self.hear(report).await?;
+                }
+                Ok(())
+            }
+            newer = store.watch(self.record.version()) => match newer {
+                Ok(newer) => self.adopt(newer).await,
+                Err(error) => self.store_failed(error).await,
+            },
+            () = sleep(LOOK_AGAIN) => Ok(()),
+        }
+    }
+
+    async fn hear(&mut self, report: Report) -> Result<(), TopologyError> {
+        match report {
+            Report::Listed(way) => {
+                if self
+                    .record
+                    .motion(&way)
+                    .is_some_and(|motion| !motion.listed)
+                {
+                    self.listed.insert(way);
+                }
+            }
+            Report::Empty(empty) => self.note_empty(empty),
+            Report::Gone(keys) => self.tally.gone(keys),
+            Report::Trouble(trouble) => self.heed(trouble).await?,
+        }
+        Ok(())
+    }
+
+    /// Looks at the record again where a shard does not fit it.
+    pub(super) async fn heed(&mut self, trouble: Trouble) -> Result<(), TopologyError> {
+        match trouble {
+            Trouble::Away => Ok(()),
+            Trouble::Outdated => match self.around.store.load().await {
+                Ok(newer) => self.adopt(newer).await,
+                Err(error) => self.store_failed(error).await,
+            },
+            // Another record may know of a later life than the one that was met.
+            Trouble::Reborn(Reborn { seen, .. }) if seen != self.record.version() => Ok(()),
+            Trouble::Reborn(Reborn { shard, life, .. }) => {
+                match self.record.reborn(&shard, life, self.around.clock.unix())? {
+                    Some(next) => self.swap(next).await.map(drop),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn note_empty(&mut self, empty: Empty) {
+        let Way { from, to, .. } = &empty.way;
+        if empty.lives != lives(&self.record, from, to) {
+            return;
+        }
+        match self.empty.get_mut(&empty.way) {
+            Some(known) => {
+                known.slots.extend(empty.slots);
+                known.above = known.above.max(empty.above);
+            }
+            None => drop(self.empty.insert(empty.way.clone(), empty)),
+        }
+    }
+
+    async fn store_failed(&mut self, error: TopologyError) -> Result<(), TopologyError> {
+        if !error.is_retryable() {
+            return Err(error);
+        }
+        tracing::debug!(%error, "the topology store does not answer");
+        self.store_trouble = Some(error.to_string());
+        self.tell_progress();
+        sleep(self.around.random.jitter(STORE_AGAIN)).await;
+        if let Ok(newer) = self.around.store.load().await {
+            self.adopt(newer).await?;
+        }
+        Ok(())
+    }
+
+    fn tell_progress(&self) {
+        let store = self.store_trouble.clone();
+        let store = store.map(|reason| WaitingFor::Store { reason });
+        let shard = self.shards.waiting_for(&self.record);
+        let shard = shard.map(|(id, reason)| WaitingFor::Shard { id, reason });
+        let now = self.around.clock.now();
+        self.progress
+            .send_replace(self.tally.look(now, store.or(shard)));
+    }
+}

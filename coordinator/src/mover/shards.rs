@@ -1,0 +1,311 @@
+//! One connection a shard, kept while it works; what is asked of it, and what it means if it fails.
+
+use std::{
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
+    sync::Arc,
+    time::Duration,
+};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use ringfence_ring::{ShardId, Slot};
+use tokio::{
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard},
+    time::timeout,
+};
+
+use super::Surroundings;
+use crate::{
+    backoff::Backoff,
+    clock::Instant,
+    ids::Life,
+    shard::{
+        ConnectionId, HeldStill, Lane, Link, Listing, Scan, ScanPage, Shard, ShardError, Step,
+        Stepped, StillHeld,
+    },
+    topology::{Topology, Version},
+};
+
+/// First and longest pause before a shard that failed is asked again.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// An answer that takes longer is not waited for: other moves have other shards.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a shard did not do what it was asked. It is asked again, whichever it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It is away, or in grace: [`Shards::waiting_for`] says why.
+    Away,
+    /// The record is not in force any more, or the shard is ahead of it.
+    Outdated,
+    /// It lives another life than the record says.
+    Reborn(Reborn),
+}
+
+/// A shard that came back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Reborn {
+    pub(super) shard: ShardId,
+    pub(super) life: Life,
+    /// Of the record that was read before.
+    pub(super) seen: Version,
+}
+
+/// By id and address: whoever is at another address is another.
+type Members = HashMap<(ShardId, String), Arc<AsyncMutex<Member>>>;
+
+/// Every shard that was asked something.
+#[derive(Debug)]
+pub(super) struct Shards {
+    around: Surroundings,
+    members: Mutex<Members>,
+    /// Those that are not asked now, and why.
+    waiting: Mutex<BTreeMap<ShardId, String>>,
+}
+
+/// One shard.
+#[derive(Debug)]
+struct Member {
+    shard: Arc<dyn Shard>,
+    /// A connection to an armed life, past its grace.
+    link: Option<Box<dyn Link>>,
+    /// The last connection: another ends it.
+    former: Option<(Life, ConnectionId)>,
+    /// It is not asked before.
+    again: Instant,
+    backoff: Backoff,
+}
+
+/// A shard's connection in use. Dropped with a request under way, it is not used again.
+pub(super) struct Borrowed {
+    id: ShardId,
+    member: OwnedMutexGuard<Member>,
+    link: Box<dyn Link>,
+}
+
+impl Deref for Borrowed {
+    type Target = dyn Link;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.link
+    }
+}
+
+impl DerefMut for Borrowed {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut *self.link
+    }
+}
+
+impl Shards {
+    pub(super) fn new(around: Surroundings) -> Self {
+        Self {
+            around,
+            members: Mutex::default(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// A shard that moves of `record` wait for, and why.
+    pub(super) fn waiting_for(&self, record: &Topology) -> Option<(ShardId, String)> {
+        let waiting = self.waiting.lock();
+        let concerned = |id: &ShardId| {
+            let mut motions = record.motions.iter();
+            motions.any(|motion| motion.from.0 == *id || motion.to.0 == *id)
+        };
+        let mut waiting = waiting.iter().filter(|(id, _)| concerned(id));
+        waiting
+            .next()
+            .map(|(id, reason)| (id.clone(), reason.clone()))
+    }
+
+    /// Whether the shard is armed and past its grace.
+    pub(super) async fn ready(&self, record: &Topology, id: &ShardId) -> Result<(), Trouble> {
+        let link = self.link(record, id).await?;
+        self.back(link, Ok(()))
+    }
+
+    /// Changes slots, and settles what is at rest.
+    pub(super) async fn step(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        step: &Step,
+    ) -> Result<Stepped, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.step(step)).await;
+        let stepped = self.back(link, answer)?;
+        self.settle(record, id).await;
+        Ok(stepped)
+    }
+
+    /// Declares the shard quiet, if it is; if not, whoever next finds it at rest does.
+    pub(super) async fn settle(&self, record: &Topology, id: &ShardId) {
+        let Ok(mut link) = self.link(record, id).await else {
+            return;
+        };
+        let answer = within(link.settle(&record.settle(id))).await;
+        if let Err(error) = &answer {
+            tracing::debug!(shard = %id, %error, "not settled");
+        }
+        // What it means for the link is all there is to it.
+        let _ = self.back(link, answer);
+    }
+
+    pub(super) async fn scan(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        scan: &Scan,
+    ) -> Result<ScanPage, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.scan(scan)).await;
+        self.back(link, answer)
+    }
+
+    pub(super) async fn take_list(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        listing: &Listing,
+    ) -> Result<Vec<Slot>, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.take_list(listing)).await;
+        self.back(link, answer)
+    }
+
+    pub(super) async fn still_held(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        still: &StillHeld,
+    ) -> Result<HeldStill, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.still_held(still)).await;
+        self.back(link, answer)
+    }
+
+    /// A connection to the life that `record` names, which is armed and past its grace.
+    async fn link(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
+        let entry = record.shard(id).ok_or(Trouble::Outdated)?;
+        let member = self.member(record, id)?;
+        let mut member = member.lock_owned().await;
+        if self.around.clock.now() < member.again {
+            return Err(Trouble::Away);
+        }
+        let known = member.link.take();
+        let link = match known.filter(|link| *link.life() == entry.life) {
+            Some(link) => link,
+            None => self.connect(record, id, &mut member).await?,
+        };
+        Ok(Borrowed {
+            id: id.clone(),
+            member,
+            link,
+        })
+    }
+
+    fn member(&self, record: &Topology, id: &ShardId) -> Result<Arc<AsyncMutex<Member>>, Trouble> {
+        let entry = record.shard(id).ok_or(Trouble::Outdated)?;
+        let mut members = self.members.lock();
+        let place = (id.clone(), entry.address.clone());
+        if let Some(member) = members.get(&place) {
+            return Ok(member.clone());
+        }
+        let shard = self.around.dial.dial(id, entry);
+        let shard = shard.map_err(|error| self.wait(id, error.to_string()))?;
+        let member = Arc::new(AsyncMutex::new(Member {
+            shard,
+            link: None,
+            former: None,
+            again: Instant::default(),
+            backoff: Backoff::new(AGAIN.0, AGAIN.1),
+        }));
+        members.insert(place, member.clone());
+        Ok(member)
+    }
+
+    /// Connects, and arms the life that is there if it is the record's. Waits for its grace only by
+    /// being away.
+    async fn connect(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        member: &mut Member,
+    ) -> Result<Box<dyn Link>, Trouble> {
+        let entry = record.shard(id).ok_or(Trouble::Outdated)?;
+        let shard = member.shard.clone();
+        let connected = within(shard.connect(Lane::Control, member.former.clone())).await;
+        let mut link = connected.map_err(|error| self.failed(id, member, &error))?;
+        member.former = Some((link.life().clone(), link.connection()));
+        if *link.life() != entry.life {
+            return Err(Trouble::Reborn(Reborn {
+                shard: id.clone(),
+                life: link.life().clone(),
+                seen: record.version(),
+            }));
+        }
+        let grace = record.grace(id, self.around.servers_are_new);
+        let armed = within(link.arm(&record.arm(id, grace))).await;
+        let armed = armed.map_err(|error| self.failed(id, member, &error))?;
+        if !armed.grace_left.is_zero() {
+            member.again = self.around.clock.now() + armed.grace_left;
+            return Err(self.wait(id, format!("in grace for {:.1?} more", armed.grace_left)));
+        }
+        Ok(link)
+    }
+
+    /// Keeps the connection, unless `answer` ended it.
+    fn back<T>(
+        &self,
+        Borrowed {
+            id,
+            mut member,
+            link,
+        }: Borrowed,
+        answer: Result<T, ShardError>,
+    ) -> Result<T, Trouble> {
+        match answer {
+            Ok(answer) => {
+                member.link = Some(link);
+                member.backoff.reset();
+                self.waiting.lock().remove(&id);
+                Ok(answer)
+            }
+            Err(error) => {
+                if !error.ends_link() {
+                    member.link = Some(link);
+                }
+                Err(self.failed(&id, &mut member, &error))
+            }
+        }
+    }
+
+    fn failed(&self, id: &ShardId, member: &mut Member, error: &ShardError) -> Trouble {
+        tracing::debug!(shard = %id, %error, "will ask again");
+        if let ShardError::Stale { fence } = error {
+            if let Ok(fence) = fence.parse() {
+                self.around.store.outrun(fence);
+            }
+            return Trouble::Outdated;
+        }
+        let pause = member.backoff.next(&self.around.random);
+        member.again = self.around.clock.now() + pause;
+        self.wait(id, error.to_string())
+    }
+
+    fn wait(&self, id: &ShardId, reason: String) -> Trouble {
+        self.waiting.lock().insert(id.clone(), reason);
+        Trouble::Away
+    }
+}
+
+async fn within<T>(asked: impl Future<Output = Result<T, ShardError>>) -> Result<T, ShardError> {
+    timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
+        Err(ShardError::NoReply {
+            reason: format!("none within {PATIENCE:?}"),
+        })
+    })
+}

@@ -1,0 +1,152 @@
+//! Movers that are dropped, doubled, delayed, and resizes that are turned back: it goes on from the record.
+
+use std::time::Duration;
+
+use ringfence_coordinator::{
+    cancel::{after_every_turn, dropped_after},
+    mover::{Observer, Phase},
+};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    lockers::Lockers,
+    stage::{FOR_EVER, Stage, at, moved},
+};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// A turn in which everybody else gets on.
+async fn turn() {
+    sleep(40 * MILLISECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_after_a_mover_that_was_dropped_goes_on() {
+    let stage = Stage::new(3).await;
+    for shard in 0..3 {
+        stage.faults(shard).latency(MILLISECOND..8 * MILLISECOND);
+    }
+    let lockers = Lockers::start(&stage.ring()).await;
+    let mut grow = true;
+    after_every_turn("a resize", async |turns| {
+        let before = stage.record();
+        if grow {
+            stage.add(3, 1).await;
+            stage.faults(3).latency(MILLISECOND..8 * MILLISECOND);
+        } else {
+            stage.remove(3);
+        }
+        let mover = stage.mover(8, Observer::default());
+        let done = dropped_after(turns, turn, mover.run()).await.is_some();
+        stage.resize().await;
+        assert_eq!(moved(&before, &stage.record()), 16);
+        grow = !grow;
+        done
+    })
+    .await;
+    lockers.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_movers_at_once_do_no_harm() {
+    let stage = Stage::new(3).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    for grow in [true, false, true, false] {
+        let before = stage.record();
+        match grow {
+            true => stage.add(3, 1).await,
+            false => stage.remove(3),
+        };
+        let (one, other) = (
+            stage.mover(8, Observer::default()),
+            stage.mover(6, Observer::default()),
+        );
+        let both = async { tokio::join!(one.run(), other.run()) };
+        let (one, other) = timeout(FOR_EVER, both).await.expect("an end");
+        let (one, other) = (one.unwrap(), other.unwrap());
+        assert_eq!(one.version, other.version);
+        assert_eq!(moved(&before, &stage.record()), 16);
+    }
+    lockers.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_turned_back_in_any_phase_ends_where_it_began() {
+    for phase in Phase::ALL {
+        for nth in [1, 3] {
+            let stage = Stage::new(3).await;
+            let lockers = Lockers::start(&stage.ring()).await;
+            let before = stage.record();
+            stage.add(3, 1).await;
+            let turned = stage.clone();
+            let (observer, reached) = at(phase, nth, move || drop(turned.abort()));
+            stage.resize_with(6, observer).await;
+            assert!(*reached.lock() >= nth, "{phase:?}");
+            let after = stage.record();
+            assert_eq!(after.weights(), before.weights(), "{phase:?}");
+            assert!(after.shards.keys().eq(before.shards.keys()));
+            // What one had above its share may be another's now.
+            assert!(moved(&before, &after) <= 1, "{phase:?}");
+            lockers.stop().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abort_of_an_abort_goes_on_in_any_phase() {
+    for phase in Phase::ALL {
+        let stage = Stage::new(3).await;
+        let lockers = Lockers::start(&stage.ring()).await;
+        stage.add(3, 1).await;
+        let (turned, again) = (stage.clone(), stage.clone());
+        let (first, _) = at(phase, 2, move || drop(turned.abort()));
+        let mover = stage.mover(6, first);
+        let half = timeout(Duration::from_secs(5), mover.run()).await;
+        if half.is_err() {
+            let (second, _) = at(phase, 1, move || {
+                if again.record().goal.is_some() {
+                    again.abort();
+                }
+            });
+            stage.resize_with(6, second).await;
+        }
+        lockers.stop().await;
+    }
+}
+
+/// A mover whose machine was suspended wakes long after, when the slots have moved on.
+#[tokio::test(start_paused = true)]
+async fn a_mover_that_wakes_after_a_later_resize_changes_nothing() {
+    for phase in [
+        Phase::Planned,
+        Phase::Sealed,
+        Phase::Scanned,
+        Phase::Listed,
+        Phase::Opened,
+    ] {
+        let stage = Stage::new(3).await;
+        let lockers = Lockers::start(&stage.ring()).await;
+        stage.add(3, 1).await;
+        let (frozen, woken) = (
+            tokio::sync::watch::channel(false),
+            tokio::sync::watch::channel(false),
+        );
+        let (observer, _) = at(phase, 2, move || drop(frozen.0.send(true)));
+        let zombie = stage.mover(8, observer);
+        let mut run = Box::pin(async move { zombie.run().await });
+        let mut at_phase = frozen.1;
+        // Not polled any more from here on; what it has sent arrives.
+        tokio::select! {
+            _ = &mut run => panic!("it was to be held up"),
+            held_up = at_phase.wait_for(|held_up| *held_up) => drop(held_up.unwrap()),
+        }
+        stage.resize().await;
+        stage.remove(3);
+        stage.resize().await;
+        let after = stage.record();
+        drop(woken);
+        timeout(FOR_EVER, run).await.expect("an end").unwrap();
+        assert_eq!(stage.record(), after);
+        lockers.stop().await;
+    }
+}

@@ -1,0 +1,147 @@
+//! Whole resizes: the fewest moves, no more at a time than allowed, no lock lost.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use ringfence_coordinator::{
+    ids::{ClientId, Nonce},
+    mover::{Observer, Phase, Progress},
+    name::{LockKey, Namespace},
+    shard::{Lane, Op, Request, Shard},
+    topology::shard_id,
+};
+
+use crate::{
+    lockers::Lockers,
+    stage::{Stage, moved},
+};
+
+#[tokio::test(start_paused = true)]
+async fn from_three_shards_to_four_and_back_no_lock_is_lost_and_no_slot_moves_in_vain() {
+    let stage = Stage::new(3).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    for grow in [true, false] {
+        let before = stage.record();
+        let begun = match grow {
+            true => stage.add(3, 1).await,
+            false => stage.remove(3),
+        };
+        let preview = begun.preview().unwrap();
+        let resized = stage.resize().await;
+        let after = stage.record();
+        assert_eq!(moved(&before, &after), 16);
+        assert_eq!((preview.slots_to_move(), resized.slots_moved), (16, 16));
+        assert!(resized.locks_carried > 0);
+        assert_eq!(after.version, resized.version);
+        assert_eq!(after.shards.len(), if grow { 4 } else { 3 });
+        for share in preview.shards {
+            assert_eq!(
+                after.table.quota(&share.id),
+                share.slots_after,
+                "{}",
+                share.id
+            );
+        }
+    }
+    lockers.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn from_one_shard_to_another() {
+    let stage = Stage::new(1).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    stage.add(1, 1).await;
+    stage.resize().await;
+    stage.remove(0);
+    stage.resize().await;
+    assert_eq!(stage.record().table.quota(&shard_id(1)), 64);
+    lockers.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_weights_move_slots_and_nothing_else() {
+    let stage = Stage::new(3).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    let before = stage.record();
+    let begun = stage.weigh(1, 3);
+    let to_move = begun.preview().unwrap().slots_to_move();
+    stage.resize().await;
+    let after = stage.record();
+    assert_eq!(moved(&before, &after), to_move);
+    assert_eq!(after.table.quota(&shard_id(1)), 38);
+    lockers.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_goal_there_is_nothing_to_do() {
+    let stage = Stage::new(2).await;
+    let before = stage.record();
+    let resized = stage.resize().await;
+    assert_eq!((resized.slots_moved, resized.locks_carried), (0, 0));
+    assert_eq!(stage.record(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_slots_are_in_motion_than_may_be_and_progress_tells_how_far_it_is() {
+    let stage = Stage::new(3).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    stage.add(3, 2).await;
+    let seen: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let (watched, sink) = (stage.clone(), seen.clone());
+    let observer = Observer::new(move |phase| {
+        if phase == Phase::Planned {
+            let record = watched.record();
+            let motions = record.motions.iter();
+            sink.lock()
+                .push(motions.map(|motion| motion.slots.len()).sum());
+        }
+    });
+    let mover = stage.mover(5, observer);
+    let mut progress = mover.progress();
+    let watching = tokio::spawn(async move {
+        let mut all: Vec<Progress> = Vec::new();
+        while progress.changed().await.is_ok() {
+            all.push(progress.borrow_and_update().clone());
+        }
+        all
+    });
+    let resized = mover.run().await.unwrap();
+    drop(mover);
+    let all = watching.await.unwrap();
+    assert!(seen.lock().len() > 5 && seen.lock().iter().all(|&slots| slots <= 5));
+    assert!(all.iter().all(|progress| progress.in_motion <= 5));
+    assert!(all.is_sorted_by_key(|progress| progress.slots_moved));
+    let last = all.last().unwrap();
+    assert_eq!((last.slots_moved, last.in_motion), (resized.slots_moved, 0));
+    assert!(
+        all.iter()
+            .all(|progress| progress.slots_to_move == resized.slots_moved)
+    );
+    assert!(all.iter().any(|progress| progress.left.is_some()));
+    lockers.stop().await;
+}
+
+/// Whoever asks by the new map needs no look at the slots.
+#[tokio::test(start_paused = true)]
+async fn shards_are_quiet_after_a_resize() {
+    let stage = Stage::new(3).await;
+    stage.add(3, 1).await;
+    stage.resize().await;
+    let record = stage.record();
+    let key = LockKey::new(&Namespace::default(), b"nothing", record.table.slots()).unwrap();
+    for index in 0..4 {
+        let release = Request {
+            key: key.clone(),
+            map: record.shard(&shard_id(index)).unwrap().changed,
+            op: Op::Release {
+                nonce: Nonce {
+                    client: ClientId(9),
+                    sequence: 1,
+                },
+            },
+        };
+        let link = stage.shard(index).connect(Lane::Control, None).await;
+        let answers = link.unwrap().call(&[release]).await.unwrap();
+        assert!(answers.quiet, "shard {index}");
+    }
+}

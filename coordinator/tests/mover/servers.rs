@@ -1,0 +1,150 @@
+//! On Redis servers.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_coordinator::{
+    clock::{BootClock, Clock},
+    engine::Dial,
+    ids::ClientId,
+    mover::{Mover, Observer, Pace, Parts, Resized},
+    random::Random,
+    shard::{
+        Shard, ShardError,
+        redis::{RedisOptions, RedisShard},
+    },
+    spawn::RedisServer,
+    topology::{
+        Change, Constants, ShardEntry, Swap, Topology, TopologyStore,
+        redis::{Founding, RedisTopology, connect},
+        shard_id,
+    },
+};
+use ringfence_ring::{ShardId, SlotCount, Weight};
+use tokio::time::timeout;
+
+use crate::{
+    lockers::{Lockers, Ring},
+    stage::moved,
+};
+
+/// Long enough for a busy machine to renew in time, short enough to wait for.
+const LEASE_MS: u64 = 5_000;
+
+/// Nothing takes so long.
+const SOON: Duration = Duration::from_secs(120);
+
+/// Shards at the addresses that the record spells.
+#[derive(Debug)]
+struct OnServers(Arc<RedisTopology>);
+
+impl Dial for OnServers {
+    fn dial(&self, _: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        let options = self.0.options(&entry.address).unwrap();
+        Ok(Arc::new(RedisShard::new(options)))
+    }
+}
+
+/// The topology of 256 slots on the servers at `urls`; founded on them, if they have none.
+pub(crate) async fn topology(urls: &[String]) -> Arc<RedisTopology> {
+    let founding = Founding {
+        constants: Constants {
+            max_lease_ms: LEASE_MS,
+            ..Constants::default()
+        },
+        slots: SlotCount::new(256).unwrap(),
+        watch_every: Duration::from_millis(50),
+        ..Founding::default()
+    };
+    let random = Arc::new(Random::from_os());
+    let seeds = urls.iter().map(|url| options(url)).collect();
+    let joined = connect(seeds, founding, Arc::new(BootClock), random, ClientId(1)).await;
+    joined.unwrap().store
+}
+
+fn options(url: &str) -> RedisOptions {
+    RedisOptions::new(url.parse().unwrap(), ClientId(1))
+}
+
+/// Four servers, the topology on three of them, and processes that take locks there.
+pub(crate) struct Stage {
+    pub(crate) servers: Vec<RedisServer>,
+    pub(crate) store: Arc<RedisTopology>,
+}
+
+impl Stage {
+    pub(crate) async fn new() -> Self {
+        let mut servers = Vec::new();
+        for _ in 0..4 {
+            servers.push(RedisServer::spawn().await.unwrap());
+        }
+        let urls: Vec<_> = servers[..3].iter().map(RedisServer::url).collect();
+        let store = topology(&urls).await;
+        Self { servers, store }
+    }
+
+    /// Begins to take in the fourth server, or to do without it. Answers the record of before.
+    pub(crate) async fn begin(&self, grow: bool) -> Arc<Topology> {
+        let mut change = Change::default();
+        if grow {
+            let options = options(&self.servers[3].url());
+            let founder = self.store.take_in(options, Some(shard_id(3)), Weight::ONE);
+            change.add.push(founder.await.unwrap());
+        } else {
+            change.remove.push(shard_id(3));
+        }
+        let before = self.store.load().await.unwrap();
+        let begun = before.begin(change, BootClock.unix()).unwrap();
+        let swapped = self.store.swap(before.version(), &begun).await.unwrap();
+        assert!(matches!(swapped, Swap::Done), "{swapped:?}");
+        before
+    }
+
+    /// Moves slots to the end.
+    pub(crate) async fn resize(&self) -> Resized {
+        let mover = mover(&ring(&self.store));
+        let resized = timeout(SOON, mover.run()).await;
+        let stuck = || format!("stuck: {:?}", mover.progress().borrow());
+        resized.unwrap_or_else(|_| panic!("{}", stuck())).unwrap()
+    }
+}
+
+/// Where locks are taken.
+pub(crate) fn ring(store: &Arc<RedisTopology>) -> Ring {
+    Ring {
+        dial: Arc::new(OnServers(store.clone())),
+        store: store.clone(),
+        clock: Arc::new(BootClock),
+        hold: Duration::from_millis(300),
+    }
+}
+
+pub(crate) fn mover(ring: &Ring) -> Mover {
+    Mover::new(Parts {
+        store: ring.store.clone(),
+        dial: ring.dial.clone(),
+        clock: ring.clock.clone(),
+        random: Arc::new(Random::from_os()),
+        pace: Pace {
+            slots_in_flight: 48,
+            ..Pace::default()
+        },
+        servers_are_new: true,
+        observer: Observer::default(),
+    })
+}
+
+#[tokio::test]
+async fn from_three_servers_to_four_and_back_no_lock_is_lost() {
+    let stage = Stage::new().await;
+    let lockers = Lockers::start(&ring(&stage.store)).await;
+    for grow in [true, false] {
+        let before = stage.begin(grow).await;
+        let resized = stage.resize().await;
+        let after = stage.store.load().await.unwrap();
+        assert_eq!((moved(&before, &after), resized.slots_moved), (64, 64));
+        assert!(resized.locks_carried > 0);
+    }
+    lockers.stop().await;
+    let address = options(&stage.servers[3].url()).address.to_string();
+    assert!(stage.store.release(&address).await.unwrap(), "it is let go");
+}
