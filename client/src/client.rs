@@ -10,7 +10,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::ShardId;
 
-use crate::{Builder, Lock, builder::Grounds};
+use crate::{Builder, Lock, Ring, builder::Grounds};
 
 /// How long [`Client::close`] waits for the releases of dropped guards.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
@@ -52,6 +52,11 @@ impl Client {
     /// The topology in use.
     pub fn topology(&self) -> Arc<Topology> {
         self.engine.topology()
+    }
+
+    /// The ring, to be resized.
+    pub fn ring(&self) -> Ring<'_> {
+        Ring(self)
     }
 
     /// Every shard's state, asked for now.

@@ -19,10 +19,12 @@ mod client;
 mod embedded;
 mod lock;
 mod redis;
+mod ring;
 
 pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use lock::Lock;
+pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
@@ -31,8 +33,9 @@ pub use ringfence_coordinator::{
     },
     ids::{Epoch, Nonce, Token},
     limits,
+    mover::{Progress, Resized, WaitingFor},
     name::{Label, LockKey, NameError, Namespace},
     shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},
-    topology::{Constants, Removal, Topology, TopologyError},
+    topology::{Constants, Removal, ResizeError, Topology, TopologyError},
 };
 pub use ringfence_ring::{ShardId, Weight};

@@ -14,6 +14,7 @@
 //! | `inspect.rs` | who has what, and taking it away by force |
 //! | `waiting.rs` | why an acquisition waits, for who wants to know |
 //! | `owner.rs` | re-entry |
+//! | `reshape.rs` | changing the ring |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
 //! | `steward.rs` | arms and settles shards, follows the topology |
@@ -32,6 +33,7 @@ mod map;
 mod moving;
 mod owner;
 mod release;
+mod reshape;
 mod routing;
 mod steward;
 mod told;
@@ -109,6 +111,7 @@ struct Inner {
     routing: Arc<Routing>,
     releases: Arc<Releases>,
     store: Arc<dyn TopologyStore>,
+    servers_are_new: bool,
 }
 
 /// A shard, as the engine sees it.
@@ -168,6 +171,7 @@ impl Engine {
             routing,
             releases,
             store,
+            servers_are_new,
             around,
         });
         steward::start(&inner.routing, &inner.store, &inner.around, servers_are_new).await;

@@ -122,6 +122,11 @@ impl Routing {
         keepers.find(|keeper| keeper.driver.id() == id).cloned()
     }
 
+    /// What reaches its shards.
+    pub(super) fn dial(&self) -> &Arc<dyn Dial> {
+        &self.dial
+    }
+
     pub(super) fn slots(&self) -> SlotCount {
         self.view.load().topology.table.slots()
     }

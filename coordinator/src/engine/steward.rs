@@ -12,7 +12,7 @@ use crate::{
     driver::Surroundings,
     ids::{Epoch, Life},
     shard::{Grace, Lane, Link, ShardError},
-    topology::{ShardName, Swap, Topology, TopologyError, TopologyStore},
+    topology::{Swap, Topology, TopologyError, TopologyStore},
 };
 
 /// Pause between two looks at one shard, at least.
@@ -250,9 +250,12 @@ impl Steward {
     async fn bring_up(&self) -> Result<(), TendError> {
         let mut link = self.connect().await?;
         let topology = self.of_life(&link.life().clone()).await?;
-        let armed = link
-            .arm(&topology.arm(self.id(), topology.grace(self.id(), self.servers_are_new)))
-            .await?;
+        if topology.shard(self.id()).is_none() {
+            // It left meanwhile.
+            return Ok(());
+        }
+        let grace = topology.grace(self.id(), self.servers_are_new);
+        let armed = link.arm(&topology.arm(self.id(), grace)).await?;
         if armed.armed_now {
             let grace = armed.grace_left;
             tracing::info!(shard = %self.id(), ?grace, "armed");
@@ -272,18 +275,14 @@ impl Steward {
                 return Ok(topology);
             }
             let loaded = self.store.load().await?;
-            let mut next = Topology::clone(&loaded);
-            next.version += 1;
-            next.last_epoch = self.next_epoch(&loaded)?;
-            let Some(entry) = next.shards.get_mut(&ShardName(self.id().clone())) else {
-                return Ok(loaded);
-            };
-            if &entry.life == life {
+            let known = loaded.shard(self.id());
+            if known.is_none_or(|entry| &entry.life == life) {
                 self.routing.adopt(loaded.clone());
                 return Ok(loaded);
             }
-            entry.life = life.clone();
-            entry.epoch = next.last_epoch;
+            let unix = self.keeper.around.clock.unix();
+            let next = loaded.reborn(self.id(), life.clone(), unix)?;
+            let next = next.expect("a member, as just seen");
             topology = self.swap(&loaded, next).await?;
         }
     }
@@ -306,10 +305,10 @@ impl Steward {
 
     async fn settle(&self) -> Result<(), TendError> {
         let topology = self.routing.topology();
-        self.connect()
-            .await?
-            .settle(&topology.settle(self.id()))
-            .await?;
+        if topology.shard(self.id()).is_some() {
+            let settle = topology.settle(self.id());
+            self.connect().await?.settle(&settle).await?;
+        }
         Ok(())
     }
 
