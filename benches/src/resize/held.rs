@@ -1,0 +1,50 @@
+//! Locks that are held all the time.
+
+use std::time::Duration;
+
+use ringfence_benches::Failure;
+use ringfence_client::{Client, Guard};
+use tokio::task::JoinSet;
+
+/// Tasks that take them at the start.
+const TAKERS: usize = 64;
+
+/// Guards; they end with this value.
+pub(crate) struct Held(Vec<Guard>);
+
+impl Held {
+    /// Takes `count` locks for `lease`.
+    pub(crate) async fn start(
+        client: &Client,
+        count: usize,
+        lease: Duration,
+    ) -> Result<Self, Failure> {
+        let mut takers = JoinSet::new();
+        for taker in 0..TAKERS {
+            let client = client.clone();
+            takers.spawn(async move {
+                let mut guards = Vec::new();
+                for number in (taker..count).step_by(TAKERS) {
+                    let key = key(number);
+                    guards.push(client.lock(&key).lease(lease).acquire().await?);
+                }
+                Ok::<_, Failure>(guards)
+            });
+        }
+        let mut guards = Vec::with_capacity(count);
+        while let Some(taken) = takers.join_next().await {
+            guards.append(&mut taken??);
+        }
+        Ok(Self(guards))
+    }
+
+    /// How many of them are not held any more.
+    pub(crate) fn lost(&self) -> usize {
+        self.0.iter().filter(|guard| !guard.is_held()).count()
+    }
+}
+
+/// The key of a lock.
+pub(crate) fn key(number: usize) -> String {
+    format!("held/{number}")
+}
