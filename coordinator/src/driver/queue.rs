@@ -8,9 +8,13 @@ use super::Respond;
 use crate::{
     ids::MapVersion,
     limits::{BATCH_MAX, QUEUE_MAX},
+    name::LockKey,
     shard::{Op, Request, ShardError},
     sync::Mutex,
 };
+
+/// Requests that one batch leaves for the next, at most.
+const ASIDE_MAX: usize = 32;
 
 /// Requests in the order they came. Acquires are refused beyond [`QUEUE_MAX`]; renewals and
 /// releases, of which there is at most one a held lock, are not.
@@ -112,26 +116,55 @@ impl Queue {
     pub(super) fn take(&self, batch: &mut Batch) -> bool {
         let mut state = self.state.lock();
         let mut map: Option<MapVersion> = None;
-        while let Some((request, respond)) = state.waiting.front() {
+        let mut aside = Aside::default();
+        while batch.requests.len() < BATCH_MAX && !aside.is_full() {
+            let Some((request, respond)) = state.waiting.pop_front() else {
+                break;
+            };
             let withdrawn = matches!(
-                (&request.op, respond),
+                (&request.op, &respond),
                 (Op::Acquire { .. }, Respond::Caller(caller)) if caller.is_closed()
             );
-            let fits = batch.requests.len() < BATCH_MAX && map.is_none_or(|map| map == request.map);
-            if !withdrawn && !fits {
-                break;
+            if withdrawn {
+                continue;
             }
-            let (request, respond) = state.waiting.pop_front().expect("just seen");
-            if !withdrawn {
-                map = Some(request.map);
-                batch.requests.push(request);
-                batch.responds.push(respond);
+            if *map.get_or_insert(request.map) != request.map || aside.has(&request.key) {
+                aside.put((request, respond));
+                continue;
             }
+            batch.requests.push(request);
+            batch.responds.push(respond);
         }
+        aside.back_to(&mut state.waiting);
         if !state.waiting.is_empty() {
             self.ready.notify_one();
         }
         !batch.requests.is_empty()
+    }
+}
+
+/// Requests of another map version than the batch's: they wait for the next one, in their order, with all that
+/// come after them for the same keys.
+#[derive(Default)]
+struct Aside(Vec<(Request, Respond)>);
+
+impl Aside {
+    fn is_full(&self) -> bool {
+        self.0.len() >= ASIDE_MAX
+    }
+
+    fn has(&self, key: &LockKey) -> bool {
+        self.0.iter().any(|(request, _)| request.key == *key)
+    }
+
+    fn put(&mut self, request: (Request, Respond)) {
+        self.0.push(request);
+    }
+
+    fn back_to(self, waiting: &mut VecDeque<(Request, Respond)>) {
+        for request in self.0.into_iter().rev() {
+            waiting.push_front(request);
+        }
     }
 }
 

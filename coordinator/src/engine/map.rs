@@ -15,15 +15,14 @@ pub(super) struct Map {
 impl Map {
     /// That of `shard`, a member of `topology`.
     pub(super) fn of(topology: &Topology, shard: &ShardId) -> Self {
-        let settle = topology.settle(shard);
         let words = topology.table.slots().get().div_ceil(u64::BITS);
         let mut at_rest = vec![0; words as usize];
-        for slot in settle.slots {
+        for slot in topology.slots_at_rest(shard) {
             let (word, bit) = place(slot);
             at_rest[word] |= bit;
         }
         Self {
-            version: settle.map,
+            version: topology.shard(shard).expect("a member").changed,
             at_rest: at_rest.into(),
         }
     }

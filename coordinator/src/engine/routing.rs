@@ -169,6 +169,7 @@ impl Routing {
         let left = before.keepers.iter().filter(|keeper| !is_kept(keeper));
         drop(adopting);
         left.for_each(|keeper| keeper.leave(self));
+        self.lines.look_again();
         self.adopted.notify_one();
     }
 

@@ -9,6 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{ShardStatus, keeper::Keeper, routing::Routing};
 use crate::{
+    clock::sleep_until,
     driver::Surroundings,
     ids::{Epoch, Life},
     shard::{Grace, Lane, Link, ShardError},
@@ -101,10 +102,14 @@ impl Stewards {
 
 /// Adopts every newer topology.
 async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
+    let mut fruitless = None;
     loop {
         let known = routing.topology().version();
         // Not all who are told `moved` at once are to ask at once: most are told by push before.
         let stale = async {
+            if let Some(since) = fruitless {
+                sleep_until(&*around.clock, since + LOOK_AGAIN).await;
+            }
             routing.stale().await;
             sleep(around.random.jitter(REFRESH)).await;
         };
@@ -114,8 +119,11 @@ async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Surroundi
             () = stale => store.load().await,
         };
         match newer {
-            Ok(topology) if topology.version() > known => routing.adopt(topology),
-            Ok(_) => sleep(LOOK_AGAIN).await,
+            Ok(topology) if topology.version() > known => {
+                fruitless = None;
+                routing.adopt(topology);
+            }
+            Ok(_) => fruitless = Some(around.clock.now()),
             Err(error) => {
                 tracing::debug!(%error, "going on with the last topology seen");
                 sleep(STORE_AGAIN).await;

@@ -172,6 +172,13 @@ impl Topology {
         }
     }
 
+    /// The slots that `shard` has, and that are not on their way.
+    pub fn slots_at_rest(&self, shard: &ShardId) -> impl Iterator<Item = Slot> {
+        let in_motion = self.in_motion();
+        let slots = self.table.slots_of(shard);
+        slots.filter(move |slot| !in_motion[slot.index()])
+    }
+
     /// What settles `shard` at this version of its slots.
     ///
     /// # Panics
@@ -179,13 +186,11 @@ impl Topology {
     /// `shard` is not a member.
     pub fn settle(&self, shard: &ShardId) -> Settle {
         let entry = self.shard(shard).expect("a member");
-        let in_motion = self.in_motion();
-        let at_rest = |slot: &Slot| !in_motion[slot.index()];
         Settle {
             incarnation: self.incarnation,
             copy: (self.version, self.encode()),
             map: entry.changed,
-            slots: self.table.slots_of(shard).filter(at_rest).collect(),
+            slots: self.slots_at_rest(shard).collect(),
         }
     }
 }

@@ -175,14 +175,19 @@ impl Lines {
 
     /// Asks again after `pause`, and tells whoever wants to know.
     fn wait(self: &Arc<Self>, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
+        let misled = matches!(because, AcquireError::Moved);
         {
             let mut flow = hold.flow.lock();
             flow.refusal = Some(because.clone());
             flow.search = Search::default();
-            flow.misled = match because {
-                AcquireError::Moved => flow.misled.saturating_add(1),
-                _ => 0,
+            flow.misled = if misled {
+                flow.misled.saturating_add(1)
+            } else {
+                0
             };
+        }
+        if misled {
+            self.misled.lock().add(hold);
         }
         let refused = |line: &mut KeyLine, now| {
             if !line.is_asking(hold) {
@@ -299,12 +304,7 @@ impl Lines {
                 // Often enough to keep the place.
                 pause: retry_after.min(self.until_recheck(hold)),
             },
-            Reply::Moved { .. } => {
-                if let Some(routing) = self.routing() {
-                    routing.refresh();
-                }
-                self.trouble(hold, AcquireError::Moved)
-            }
+            Reply::Moved { .. } => self.moved(hold, at),
             Reply::Moving { epoch, absent } => self.sealed(hold, at, epoch, absent),
             Reply::NeedProof { epoch } => self.unproven(hold, at, epoch),
             Reply::NoTokens => self.trouble(hold, AcquireError::NoTokens(shard())),

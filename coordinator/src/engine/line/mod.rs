@@ -56,6 +56,7 @@ use crate::{
 pub(super) use join::{Joined, Waiter};
 use rules::{Deeds, Line, Policy};
 pub(super) use rules::{Standing, Terms};
+use search::Misled;
 use turn::Turn;
 
 /// Tables the lines are spread over, by slot, so that no key waits for another's.
@@ -102,6 +103,8 @@ pub(super) struct Lines {
     held: AtomicUsize,
     sharing: Sharing,
     closed: AtomicBool,
+    /// Who was sent by a picture of the ring that was out of date, and waits for another.
+    misled: Mutex<Misled>,
     tables: [Mutex<HashMap<LockKey, KeyLine>>; TABLES],
 }
 
@@ -127,6 +130,7 @@ impl Lines {
             held: AtomicUsize::new(0),
             sharing,
             closed: AtomicBool::new(false),
+            misled: Mutex::default(),
             tables: array::from_fn(|_| Mutex::default()),
         })
     }

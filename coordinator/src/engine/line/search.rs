@@ -11,7 +11,12 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::{AcquireError, hold::Hold, keeper::Keeper, routing::Way},
+    super::{
+        AcquireError,
+        hold::{Hold, Phase},
+        keeper::Keeper,
+        routing::Way,
+    },
     Lines,
     ask::Verdict,
 };
@@ -21,10 +26,57 @@ use crate::ids::Epoch;
 /// for a moment.
 const TURNS_MAX: u8 = 4;
 
+/// Fewer misled requests than this are never swept.
+const SWEEP_MIN: usize = 1024;
+
 /// Where the former shard still holds the key, it is asked again after at most this.
 const HELD_THERE: Duration = Duration::from_millis(200);
 
+/// Requests that were sent by a picture of the ring that was out of date, and wait for another.
+#[derive(Debug, Default)]
+pub(super) struct Misled {
+    holds: Vec<Arc<Hold>>,
+    /// Number at which those that wait no more are thrown out: twice what was left, so that it costs each a
+    /// constant.
+    sweep_at: usize,
+}
+
+impl Misled {
+    pub(super) fn add(&mut self, hold: &Arc<Hold>) {
+        if self.holds.len() >= self.sweep_at {
+            self.holds.retain(|hold| hold.phase() == Phase::Asked);
+            self.sweep_at = SWEEP_MIN.max(2 * self.holds.len());
+        }
+        self.holds.push(hold.clone());
+    }
+}
+
 impl Lines {
+    /// The picture of the ring has changed.
+    pub(in super::super) fn look_again(self: &Arc<Self>) {
+        let misled = std::mem::take(&mut *self.misled.lock());
+        misled.holds.iter().for_each(|hold| self.recheck(hold));
+    }
+
+    /// The slot is not there: perhaps not yet, or not any more.
+    pub(super) fn moved(&self, hold: &Hold, at: &Arc<Keeper>) -> Verdict {
+        let Some(routing) = self.routing() else {
+            return self.trouble(hold, AcquireError::Moved);
+        };
+        let coming = routing.route(&hold.key).way;
+        let mut flow = hold.flow.lock();
+        // Sealed where it comes from, it is about to arrive.
+        if coming.is_some_and(|way| Arc::ptr_eq(&way.to, at) && flow.proof == Some(way.epoch)) {
+            flow.search.turns += 1;
+            if flow.search.turns <= TURNS_MAX {
+                return Verdict::GoOn(at.clone());
+            }
+        }
+        drop(flow);
+        routing.refresh();
+        self.trouble(hold, AcquireError::Moved)
+    }
+
     /// The shard has sealed the slot.
     pub(super) fn sealed(
         &self,
