@@ -1,4 +1,4 @@
-//! Rules of the protocol, checked by a model: every interleaving of a few processes, one shard and
+//! Rules of the protocol, checked by models: every interleaving of a few processes, a few shards and
 //! a network that delays, loses and repeats, up to the bounds of a configuration.
 //!
 //! A rule is worth its place if something breaks without it. So each has a **control**: the same
@@ -9,5 +9,6 @@
 
 mod check;
 pub mod queue;
+mod words;
 
 pub use check::{Verdict, check};
