@@ -5,10 +5,13 @@
 //! model with that rule off, in which the checker must find the violation. The clean
 //! configurations must hold, and must show that they had anything to check.
 //!
-//! [`queue`] is waiting: docs/protocol.md, "Waiting".
+//! * [`queue`] is waiting: docs/protocol.md, "Waiting". One key at one shard.
+//! * [`slot`] is what keeps a lock to one holder while its slot moves, shards restart, and one is gone
+//!   for good. One key, which is one slot, at two or three shards, with the mover and the topology.
 
 mod check;
 pub mod queue;
+pub mod slot;
 mod words;
 
 pub use check::{Verdict, check};

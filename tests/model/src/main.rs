@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ringfence_model::{Verdict, check, queue};
+use ringfence_model::{Verdict, check, queue, slot};
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
 #[derive(Parser)]
 struct Options {
-    /// `all`, `clean`, `controls`, or how the names of configurations or rules begin: `queue/` is
-    /// that model, `queue/restart` some of its configurations.
+    /// `all`, `clean`, `controls`, or how the names of configurations or rules begin: `slot/` is
+    /// that model, `slot/restart` some of its configurations.
     what: String,
     /// States to generate for each, at most.
     #[arg(long, default_value_t = 12_000_000)]
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
 
 /// Every run there is.
 fn all() -> impl Iterator<Item = Run> {
-    queue_runs().into_iter()
+    (queue_runs().into_iter()).chain(slot_runs())
 }
 
 fn queue_runs() -> Vec<Run> {
@@ -59,6 +59,20 @@ fn queue_runs() -> Vec<Run> {
         name: format!("queue/{}", rule.name()),
         clean: false,
         check: Box::new(|cap| check(queue::control(*rule).model(), cap)),
+    });
+    clean.chain(controls).collect()
+}
+
+fn slot_runs() -> Vec<Run> {
+    let clean = slot::clean().into_iter().map(|config| Run {
+        name: format!("slot/{}", config.name),
+        clean: true,
+        check: Box::new(|cap| check(slot::SlotModel::with_every_rule(config), cap)),
+    });
+    let controls = slot::Rule::every().iter().map(|rule| Run {
+        name: format!("slot/{}", rule.name()),
+        clean: false,
+        check: Box::new(|cap| check(slot::control(*rule).model(), cap)),
     });
     clean.chain(controls).collect()
 }

@@ -25,4 +25,9 @@ impl Token {
             ..self
         }
     }
+
+    /// Before the first of `epoch`.
+    pub(crate) fn none_of(epoch: u8) -> Self {
+        Self { epoch, counter: 0 }
+    }
 }
