@@ -1,8 +1,6 @@
-use std::fmt;
+use std::{fmt, fmt::Debug, hash::Hash};
 
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
-
-use crate::queue::QueueModel;
 
 /// What the checker found.
 #[derive(Clone, Debug)]
@@ -30,7 +28,14 @@ impl Verdict {
 
 /// Looks at every state that can be reached, breadth first, until `cap` are generated or a
 /// property is violated. On one thread, so that the same run finds the same.
-pub fn check(model: QueueModel, cap: usize) -> Verdict {
+pub fn check<M>(model: M, cap: usize) -> Verdict
+where
+    M: Model<Action: Clone + Debug + PartialEq, State: Clone + Debug + Hash + PartialEq>
+        + Send
+        + Sync
+        + 'static,
+    M::State: Send + Sync,
+{
     let properties = model.properties();
     let checker = (model.checker())
         .target_state_count(cap)

@@ -1,13 +1,17 @@
-//! Rules of the protocol, checked by a model: every interleaving of a few processes, one shard and
+//! Rules of the protocol, checked by models: every interleaving of a few processes, a few shards and
 //! a network that delays, loses and repeats, up to the bounds of a configuration.
 //!
 //! A rule is worth its place if something breaks without it. So each has a **control**: the same
 //! model with that rule off, in which the checker must find the violation. The clean
 //! configurations must hold, and must show that they had anything to check.
 //!
-//! [`queue`] is waiting: docs/protocol.md, "Waiting".
+//! * [`queue`] is waiting: docs/protocol.md, "Waiting". One key at one shard.
+//! * [`slot`] is what keeps a lock to one holder while its slot moves, shards restart, and one is gone
+//!   for good. One key, which is one slot, at two or three shards, with the mover and the topology.
 
 mod check;
 pub mod queue;
+pub mod slot;
+mod words;
 
 pub use check::{Verdict, check};

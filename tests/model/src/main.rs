@@ -1,17 +1,15 @@
-//! The model on the command line: everything, or what a name begins.
+//! The models on the command line: everything, or what a name begins.
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use ringfence_model::{
-    Verdict, check,
-    queue::{QueueModel, Rule, clean, control},
-};
+use ringfence_model::{Verdict, check, queue, slot};
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
 #[derive(Parser)]
 struct Options {
-    /// `all`, `clean`, `controls`, or how the names of configurations or rules begin.
+    /// `all`, `clean`, `controls`, or how the names of configurations or rules begin: `slot/` is
+    /// that model, `slot/restart` some of its configurations.
     what: String,
     /// States to generate for each, at most.
     #[arg(long, default_value_t = 12_000_000)]
@@ -21,24 +19,22 @@ struct Options {
     steps: bool,
 }
 
+/// A configuration with all rules, or a control.
+struct Run {
+    name: String,
+    /// Whether it must hold; otherwise it must not.
+    clean: bool,
+    /// The check, up to so many states.
+    check: Box<dyn FnOnce(usize) -> Verdict>,
+}
+
 fn main() -> ExitCode {
     let options = Options::parse();
     let mut runs = 0;
     let mut unexpected = 0;
-    for config in clean() {
-        if options.means(config.name, "clean") {
-            let name = config.name;
-            let verdict = options.run(name, QueueModel::with_every_rule(config));
-            runs += 1;
-            unexpected += usize::from(!verdict.holds());
-        }
-    }
-    for rule in Rule::every() {
-        if options.means(&rule.name(), "controls") {
-            let verdict = options.run(&rule.name(), control(*rule).model());
-            runs += 1;
-            unexpected += usize::from(verdict.violated.is_none());
-        }
+    for run in all().filter(|run| options.means(run)) {
+        runs += 1;
+        unexpected += usize::from(!options.is_as_expected(run));
     }
     println!("{runs} runs, {unexpected} of them not as expected");
     if runs > 0 && unexpected == 0 {
@@ -48,19 +44,61 @@ fn main() -> ExitCode {
     }
 }
 
+/// Every run there is.
+fn all() -> impl Iterator<Item = Run> {
+    (queue_runs().into_iter()).chain(slot_runs())
+}
+
+fn queue_runs() -> Vec<Run> {
+    let clean = queue::clean().into_iter().map(|config| Run {
+        name: format!("queue/{}", config.name),
+        clean: true,
+        check: Box::new(|cap| check(queue::QueueModel::with_every_rule(config), cap)),
+    });
+    let controls = queue::Rule::every().iter().map(|rule| Run {
+        name: format!("queue/{}", rule.name()),
+        clean: false,
+        check: Box::new(|cap| check(queue::control(*rule).model(), cap)),
+    });
+    clean.chain(controls).collect()
+}
+
+fn slot_runs() -> Vec<Run> {
+    let clean = slot::clean().into_iter().map(|config| Run {
+        name: format!("slot/{}", config.name),
+        clean: true,
+        check: Box::new(|cap| check(slot::SlotModel::with_every_rule(config), cap)),
+    });
+    let controls = slot::Rule::every().iter().map(|rule| Run {
+        name: format!("slot/{}", rule.name()),
+        clean: false,
+        check: Box::new(|cap| check(slot::control(*rule).model(), cap)),
+    });
+    clean.chain(controls).collect()
+}
+
 impl Options {
-    fn means(&self, name: &str, group: &str) -> bool {
-        self.what == "all" || self.what == group || name.starts_with(&self.what)
+    fn means(&self, run: &Run) -> bool {
+        match self.what.as_str() {
+            "all" => true,
+            "clean" => run.clean,
+            "controls" => !run.clean,
+            begin => run.name.starts_with(begin),
+        }
     }
 
-    fn run(&self, name: &str, model: QueueModel) -> Verdict {
-        let verdict = check(model, self.cap);
-        println!("{name:<35} {verdict}");
+    fn is_as_expected(&self, run: Run) -> bool {
+        let verdict = (run.check)(self.cap);
+        println!("{:<45} {verdict}", run.name);
         if let Some((_, steps)) = verdict.violated.as_ref().filter(|_| self.steps) {
             for step in steps {
                 println!("    {step}");
             }
         }
-        verdict
+        if run.clean {
+            verdict.holds()
+        } else {
+            verdict.violated.is_some()
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Waiting: the clean configurations hold as far as fits into a test, and no rule may be left out.
-//!
-//! `cargo run --release -p ringfence-model -- all` goes to the end of them.
 
+#[macro_use]
+mod common;
+
+use common::{assert_breaks, assert_holds};
 use ringfence_model::{
     check,
     queue::{QueueModel, Rule, clean, control},
@@ -12,39 +14,6 @@ const CLEAN_CAP: usize = 1_000_000;
 
 /// States within which a control must be found violated.
 const CONTROL_CAP: usize = 3_000_000;
-
-macro_rules! hold {
-    ($($test:ident: $name:literal,)*) => {
-        $(
-            #[test]
-            fn $test() {
-                must_hold($name);
-            }
-        )*
-
-        #[test]
-        fn every_configuration_is_tested() {
-            let names: Vec<_> = clean().iter().map(|config| config.name).collect();
-            assert_eq!(names, [$($name),*]);
-        }
-    };
-}
-
-macro_rules! break_without {
-    ($($test:ident: $rule:ident,)*) => {
-        $(
-            #[test]
-            fn $test() {
-                must_break_without(Rule::$rule);
-            }
-        )*
-
-        #[test]
-        fn every_rule_is_tested() {
-            assert_eq!(Rule::every(), [$(Rule::$rule),*]);
-        }
-    };
-}
 
 hold! {
     two_processes: "two-processes",
@@ -102,23 +71,16 @@ break_without! {
     a_renewal_that_does_not_tell_who_waits: RenewTellsWhoWaits,
 }
 
-/// Everything holds as far as the cap goes, and everything happened that should.
 fn must_hold(name: &str) {
     let config = clean().into_iter().find(|config| config.name == name);
     let config = config.expect("every_configuration_is_tested compares the names");
     let verdict = check(QueueModel::with_every_rule(config), CLEAN_CAP);
-    println!("{name}: {verdict}");
-    assert!(verdict.holds(), "{verdict:#?}");
+    assert_holds(name, &verdict);
 }
 
-/// The control's property is violated without the rule, and holds with it over as many states.
 fn must_break_without(rule: Rule) {
     let control = control(rule);
-    let verdict = check(control.model(), CONTROL_CAP);
-    println!("{}: {verdict}", rule.name());
-    let violated = verdict.violated.as_ref().map(|(name, _)| *name);
-    assert_eq!(violated, Some(control.violates), "{verdict}");
-
-    let verdict = check(control.with_the_rule(), verdict.generated);
-    assert!(verdict.violated.is_none(), "with the rule: {verdict:#?}");
+    let without = check(control.model(), CONTROL_CAP);
+    let with = |cap| check(control.with_the_rule(), cap);
+    assert_breaks(&rule.name(), control.violates, &without, with);
 }

@@ -1,4 +1,4 @@
-use super::state::{Nonce, Token};
+use super::{Nonce, Token};
 
 /// What nobody in the model knows, and the properties ask for.
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq)]

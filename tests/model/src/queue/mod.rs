@@ -37,4 +37,6 @@ pub use model::QueueModel;
 pub use network::{Answer, Ask, Push, Reply, Request};
 pub use restart::Survival;
 pub use rules::Rule;
-pub use state::{Nonce, Token, World};
+pub use state::World;
+
+pub use crate::words::{Nonce, Token};

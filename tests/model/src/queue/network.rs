@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::state::{Block, Nonce, Token};
+use super::{Nonce, Token, state::Block};
 
 /// Every message under way.
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq)]

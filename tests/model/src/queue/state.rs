@@ -1,33 +1,6 @@
 //! What the shard knows, and what each process knows. Times are in ticks.
 
-use super::{configurations::Budget, ledger::Ledger, network::Network};
-
-/// One acquisition of one process, never used again.
-#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Nonce {
-    /// Whose.
-    pub process: u8,
-    /// Which of its acquisitions, from 1.
-    pub sequence: u8,
-}
-
-/// A fencing token.
-#[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Token {
-    /// Of the shard's life.
-    pub epoch: u8,
-    /// Within it.
-    pub counter: u8,
-}
-
-impl Token {
-    pub(super) fn next(self) -> Self {
-        Self {
-            counter: self.counter + 1,
-            ..self
-        }
-    }
-}
+use super::{Nonce, Token, configurations::Budget, ledger::Ledger, network::Network};
 
 /// Tokens of one epoch that may still be handed out: `next` to `last`.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,216 @@
+//! The mover's steps: seal, import, list, open, shut, finish.
+
+use super::{
+    Action, Event, Rule, SlotModel, Token, World,
+    state::{Mode, Slot},
+    topology::{Known, Motion},
+};
+
+/// A step of a move, by any mover that knows enough.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub enum Step {
+    /// A grants nothing more.
+    Seal,
+    /// B takes holders over, and grants by proof.
+    Import,
+    /// A is asked for the keys still held.
+    Scan,
+    /// B is told that A holds nothing.
+    ListFree,
+    /// B is told that A holds the key.
+    ListHeld,
+    /// A is asked whether it holds nothing.
+    Empty,
+    /// B grants.
+    Open,
+    /// A is told so.
+    Shut,
+    /// The topology is.
+    Finish,
+}
+
+/// Steps of the guard.
+pub(super) const ARMED: u8 = 0;
+pub(super) const BEGUN: u8 = 1;
+pub(super) const DONE: u8 = 3;
+
+impl SlotModel {
+    /// What some mover may do for any of the moves that ever were.
+    pub(super) fn enabled_steps(&self, world: &World, actions: &mut Vec<Action>) {
+        for (motion, Motion { known, .. }) in (0..).zip(&world.topology.motions) {
+            let sealed = known.sealed.is_some();
+            let may_open = known.empty || self.breaks(Rule::OpenAfterEmpty);
+            let lists = self.config.lists;
+            let steps = [
+                (true, Step::Seal),
+                (sealed, Step::Import),
+                (lists, Step::Scan),
+                (sealed && known.free, Step::ListFree),
+                (sealed && known.held, Step::ListHeld),
+                (true, Step::Empty),
+                (sealed && may_open, Step::Open),
+                (known.opened, Step::Shut),
+                (known.opened && known.shut, Step::Finish),
+            ];
+            let steps = steps.into_iter().filter(|(enabled, _)| *enabled);
+            actions.extend(steps.map(|(_, step)| Action::Step { motion, step }));
+        }
+    }
+
+    /// It is taken, if the shard is armed and nothing newer was done to its slot.
+    pub(super) fn step(&self, world: &mut World, motion: u8, step: Step) {
+        let index = usize::from(motion);
+        let motion = world.topology.motions[index];
+        let mut known = motion.known;
+        match step {
+            Step::Seal => self.seal(world, &motion, &mut known),
+            Step::Import => self.import(world, &motion),
+            Step::Scan => self.scan(world, &motion, &mut known),
+            Step::ListFree => self.list(world, &motion, false),
+            Step::ListHeld => self.list(world, &motion, true),
+            Step::Empty => known.empty |= self.is_empty(world, &motion),
+            Step::Open => known.opened |= self.open(world, &motion),
+            Step::Shut => {
+                known.shut |= (self.change(world, motion.from, Mode::Shut, motion.epoch)).is_some();
+            }
+            Step::Finish => self.finish(world, index),
+        }
+        world.topology.motions[index].known = known;
+    }
+
+    fn seal(&self, world: &mut World, motion: &Motion, known: &mut Known) {
+        let sealed = Mode::Sealed(motion.to);
+        if let Some(slot) = self.change(world, motion.from, sealed, motion.epoch) {
+            // Whichever mover goes on may have had the first answer, which is the least.
+            known.sealed.get_or_insert(slot.token);
+        }
+    }
+
+    fn import(&self, world: &mut World, motion: &Motion) {
+        let Some(slot) = self.change(world, motion.to, Mode::Import, motion.epoch) else {
+            return;
+        };
+        slot.raise(Token::none_of(motion.epoch));
+        if self.holds(Rule::ImportRaisesTokens) {
+            slot.raise_above_seal(motion);
+        }
+        if self.breaks(Rule::ImportKeepsGrace) {
+            slot.grace = 0;
+        }
+    }
+
+    /// What is asked of A is answered while it is sealed by this move, and past its grace.
+    fn scan(&self, world: &mut World, motion: &Motion, known: &mut Known) {
+        let Some(slot) = self.reach(world, motion.from) else {
+            return;
+        };
+        let sealed = matches!(slot.mode, Mode::Sealed(_)) && slot.guard.0 == motion.epoch;
+        let past_grace = slot.grace == 0 || self.breaks(Rule::ListAfterGrace);
+        if (sealed && past_grace) || self.breaks(Rule::ListAfterTheSeal) {
+            let held = self.live_record(world, motion.from, &slot).is_some();
+            known.held |= held;
+            known.free |= !held;
+        }
+    }
+
+    fn list(&self, world: &mut World, motion: &Motion, held: bool) {
+        let waits =
+            |slot: &&mut Slot| slot.mode == Mode::Import && slot.guard == (motion.epoch, BEGUN);
+        if let Some(slot) = world.shard(motion.to).slot.as_mut().filter(waits) {
+            slot.list = Some(held);
+        }
+    }
+
+    fn is_empty(&self, world: &World, motion: &Motion) -> bool {
+        let Some(slot) = self.reach(world, motion.from) else {
+            return false;
+        };
+        let past_grace = slot.grace == 0 || self.breaks(Rule::NotEmptyInGrace);
+        let nothing_left = match slot.mode {
+            Mode::Shut => true,
+            Mode::Sealed(_) => past_grace && self.live_record(world, motion.from, &slot).is_none(),
+            _ => false,
+        };
+        nothing_left && slot.guard.0 == motion.epoch
+    }
+
+    fn open(&self, world: &mut World, motion: &Motion) -> bool {
+        let ends_grace = self.breaks(Rule::OpenKeepsGrace);
+        let Some(slot) = self.change(world, motion.to, Mode::Open, motion.epoch) else {
+            return false;
+        };
+        slot.raise(Token::none_of(motion.epoch));
+        slot.raise_above_seal(motion);
+        if ends_grace {
+            slot.grace = 0;
+        }
+        true
+    }
+
+    fn finish(&self, world: &mut World, index: usize) {
+        let topology = &mut world.topology;
+        if topology.under_way != Some(index) {
+            return;
+        }
+        let motion = topology.motions[index];
+        topology.under_way = None;
+        topology.owner = motion.to;
+        topology.owner_epoch = motion.epoch;
+        let mut guards = world.processes.iter().filter_map(|process| process.guard);
+        if guards.any(|guard| guard.shard == motion.to && guard.token.epoch < motion.epoch) {
+            world.ledger.happened = Some(if topology.planned > 1 {
+                Event::FinishedAgainUnderHolder
+            } else if index > 0 {
+                Event::TakenBackUnderHolder
+            } else {
+                Event::FinishedUnderHolder
+            });
+        }
+    }
+
+    /// The slot as a mover finds it.
+    fn reach(&self, world: &World, shard: u8) -> Option<Slot> {
+        if world.topology.is_removed(shard) {
+            return None;
+        }
+        let unarmed = || {
+            let makes = self.breaks(Rule::StepsNeedAnArmedShard);
+            makes.then(|| Slot::new(Mode::Shut, (0, 0), 0))
+        };
+        world.shards[usize::from(shard)].slot.or_else(unarmed)
+    }
+
+    /// Sets the mode, if (epoch, step) is above the slot's, or equal and it is there already. The
+    /// slot, if it is so now.
+    fn change<'world>(
+        &self,
+        world: &'world mut World,
+        shard: u8,
+        mode: Mode,
+        epoch: u8,
+    ) -> Option<&'world mut Slot> {
+        let mut slot = self.reach(world, shard)?;
+        let guard = match mode {
+            Mode::Sealed(_) | Mode::Import => (epoch, BEGUN),
+            Mode::Open | Mode::Shut => (epoch, DONE),
+        };
+        if guard > slot.guard || self.breaks(Rule::StepsAreGuarded) {
+            slot.mode = mode;
+            slot.guard = guard;
+            slot.list = None;
+            slot.proven = false;
+        } else if guard != slot.guard || mode != slot.mode {
+            return None;
+        }
+        Some(world.shard(shard).slot.insert(slot))
+    }
+}
+
+impl Slot {
+    /// Above all that A granted before it was sealed.
+    fn raise_above_seal(&mut self, motion: &Motion) {
+        if let Some(token) = motion.known.sealed {
+            self.raise(token);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Moves, restarts and removals: the clean configurations hold as far as fits into a test, and no
+//! rule may be left out.
+
+#[macro_use]
+mod common;
+
+use common::{assert_breaks, assert_holds};
+use ringfence_model::{
+    check,
+    slot::{Rule, SlotModel, clean, control},
+};
+
+/// States to generate for a clean configuration.
+const CLEAN_CAP: usize = 1_000_000;
+
+/// States within which a control must be found violated.
+const CONTROL_CAP: usize = 3_000_000;
+
+hold! {
+    a_move: "move",
+    a_move_with_three_processes: "move-three-processes",
+    a_move_while_they_acquire_again: "move-acquiring-again",
+    a_move_while_they_repeat: "move-repeating",
+    a_move_with_a_list: "move-listing",
+    a_move_under_a_healthy_holder: "move-healthy-holder",
+    a_move_and_a_fresh_epoch_for_tokens: "move-raising",
+    requests_repeated: "repeating",
+    a_move_and_the_next: "chain",
+    a_move_and_the_next_under_a_healthy_holder: "chain-healthy-holder",
+    there_and_back: "there-and-back",
+    an_abort: "abort",
+    an_abort_while_they_renew: "abort-renewing",
+    an_abort_under_a_healthy_holder: "abort-healthy-holder",
+    an_abort_and_the_move_again: "abort-and-move-again",
+    an_abort_and_a_restart: "abort-and-restart",
+    an_abort_and_a_lagging_failover: "abort-and-lagging-failover",
+    a_restart: "restart",
+    two_restarts: "two-restarts",
+    a_failover_to_a_clock_that_is_behind: "failover-clock-behind",
+    a_restart_under_a_healthy_holder: "restart-healthy-holder",
+    a_restart_in_a_move: "move-restart",
+    a_restart_in_a_move_while_they_renew: "move-restart-renewing",
+    a_restart_in_a_move_with_three_processes: "move-restart-three-processes",
+    a_failover_in_a_move_to_a_clock_that_is_behind: "move-failover-clock-behind",
+    two_restarts_in_a_move: "move-two-restarts",
+    a_restart_in_a_move_with_a_list: "move-listing-restart",
+    a_restart_in_a_move_and_a_fresh_epoch_for_tokens: "move-raising-restart",
+    a_restart_in_a_move_under_a_healthy_holder: "move-restart-healthy-holder",
+    a_restart_in_a_move_or_the_next: "chain-restart",
+    a_removal: "removal",
+    a_removal_while_they_acquire_again: "removal-acquiring-again",
+    a_removal_and_a_restart: "removal-and-restart",
+    a_removal_in_a_move: "removal-in-a-move",
+}
+
+break_without! {
+    a_proof_before_the_seal: ProofAfterTheSeal,
+    a_proof_of_an_older_move: ProofOfItsMove,
+    a_proof_of_another_key: ProofOfItsKey,
+    opening_before_the_other_is_empty: OpenAfterEmpty,
+    a_list_before_the_seal: ListAfterTheSeal,
+    a_list_in_grace: ListAfterGrace,
+    an_import_that_leaves_tokens_low: ImportRaisesTokens,
+    an_armed_import_that_grants_at_once: ArmedImportWaits,
+    steps_without_a_guard: StepsAreGuarded,
+    an_abort_that_reopens_at_the_old_epoch: AbortIsAMoveBack,
+    a_second_move_planned_before_the_first_is_finished: PlannedOnceAtATime,
+    a_move_finished_after_a_restart_it_does_not_know_of: FinishExpectsItsVersion,
+    an_adopt_answered_already_yours: AdoptFindsInItsMove,
+    an_adopt_that_writes_over_another: AdoptNeverOverwrites,
+    a_deadline_counted_from_the_removal: AdoptedFromItsSend,
+    a_removal_of_an_older_move: RemoveInItsMove,
+    a_release_after_an_unanswered_adopt: NoReleaseUnderAGuard,
+    no_grace: GraceAfterRestart,
+    a_grant_in_grace: NoGrantInGrace,
+    a_proof_in_grace: NoProofInGrace,
+    empty_in_grace: NotEmptyInGrace,
+    opening_ends_grace: OpenKeepsGrace,
+    importing_ends_grace: ImportKeepsGrace,
+    no_reclaim: ReclaimInGrace,
+    a_reclaim_only_if_missing: ReclaimOverOlder,
+    a_reclaim_past_the_deadline: NoReclaimPastTheDeadline,
+    a_record_that_outlives_grace: RecordsOfItsLife,
+    an_epoch_used_again: FreshEpochAtArm,
+    an_epoch_used_again_in_a_move: FreshEpochInAMove,
+    a_step_that_makes_an_unarmed_shards_state: StepsNeedAnArmedShard,
+    a_silent_reconnect: HandshakePerConnection,
+    a_failover_there_and_back_in_one_life: LifeNamesEveryFailover,
+    no_wait_for_views: RemovalWaitsForViews,
+    no_grace_after_views: GraceAfterViews,
+    a_reclaim_before_views_lapse: NoReclaimBeforeViewsLapse,
+    a_guard_that_outlives_its_view: GuardsEndWithTheView,
+    an_answer_of_a_removed_shard: RemovedIsNotBelieved,
+    a_deadline_counted_from_the_last_send: DeadlineFromItsSend,
+    a_repeat_that_does_not_extend: RepeatExtends,
+    a_release_by_process: ReleaseByNonce,
+    a_release_that_overtakes: ReleaseBehindItsRequests,
+}
+
+fn must_hold(name: &str) {
+    let config = clean().into_iter().find(|config| config.name == name);
+    let config = config.expect("every_configuration_is_tested compares the names");
+    let verdict = check(SlotModel::with_every_rule(config), CLEAN_CAP);
+    assert_holds(name, &verdict);
+}
+
+fn must_break_without(rule: Rule) {
+    let control = control(rule);
+    let without = check(control.model(), CONTROL_CAP);
+    let with = |cap| check(control.with_the_rule(), cap);
+    assert_breaks(&rule.name(), control.violates, &without, with);
+}
