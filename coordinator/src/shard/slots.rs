@@ -18,7 +18,8 @@ pub enum Mode {
     Open,
     /// Grants no more: the slot goes elsewhere. What is held stays until it is moved or given back.
     Sealed,
-    /// Grants what the slot's former shard surely does not hold any more: it comes from there.
+    /// Grants what the slot's former shard surely does not hold any more: it comes from there. A life that is
+    /// armed with it grants nothing before a mover's [`Step`](super::Step) tells it of that shard's tokens.
     Import,
 }
 

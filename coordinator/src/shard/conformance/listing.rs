@@ -263,6 +263,7 @@ pub async fn in_grace_a_list_is_taken_and_passes_nothing_on(fixture: &dyn Fixtur
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let (key, carried) = (desk.key("key"), nonce());
     armed_in(fixture, (FIRST, Grace::Full(WINDOW)), (&key, Mode::Import)).await;
+    desk.becomes(&key, MOVE, Mode::Import).await;
     let left = waited_for(&key, &[(carried, 1)]);
     assert_eq!(desk.lists(vec![left], &[key.slot()]).await, []);
     assert_eq!(desk.inspect(&key).await, None);

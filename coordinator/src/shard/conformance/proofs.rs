@@ -5,11 +5,11 @@ use super::{
     batches::word,
     desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, nonce, nonce_of},
     line::{Ear, WAITER, queue},
-    movers::{EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving, with_proof},
+    movers::{EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving, step, with_proof},
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Grace, Mode, Reply},
+    shard::{Grace, Mode, Reply, Step},
 };
 
 /// It may be held where it comes from.
@@ -178,6 +178,7 @@ pub async fn in_grace_a_proof_is_not_looked_at(fixture: &dyn Fixture) {
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let (key, other) = (desk.key("key"), nonce());
     armed_in(fixture, (FIRST, Grace::Full(WINDOW)), (&key, Mode::Import)).await;
+    desk.becomes(&key, MOVE, Mode::Import).await;
     let reply = desk.one(&key, with_proof(queue(other, 1), MOVE)).await;
     assert_eq!(word(&reply), "grace");
     assert_eq!(desk.waiting(&key).await, [other]);
@@ -204,4 +205,23 @@ pub async fn an_open_slot_needs_no_proof(fixture: &dyn Fixture) {
     desk.becomes(&key, MOVE, Mode::Open).await;
     assert_eq!(word(&desk.acquire(&key, newcomer, LONG).await), "held");
     assert_eq!(desk.holder(&key).await, Some(waiter));
+}
+
+/// Since it was armed, the former shard may have made tokens that are above its own.
+pub async fn what_was_armed_with_a_move_grants_nothing_until_a_mover_comes(fixture: &dyn Fixture) {
+    let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
+    let key = desk.key("key");
+    armed_in(fixture, (FIRST, Grace::None), (&key, Mode::Import)).await;
+    let (first, next) = (nonce(), nonce());
+    let refused = Reply::NeedProof { epoch: MOVE };
+    assert_eq!(desk.one(&key, proving(first, MOVE)).await, refused);
+    assert!(desk.lists(Vec::new(), &[key.slot()]).await.is_empty());
+    assert_eq!(desk.acquire(&key, next, LONG).await, refused);
+    let above = Token::new(Epoch(FIRST + 5), 100);
+    let import = Step {
+        above,
+        ..step(MOVE, Mode::Import, &[key.slot()])
+    };
+    assert!(desk.step(&import).await.refused.is_empty());
+    assert!(desk.granted(&key, next, LONG).await > above);
 }

@@ -7,7 +7,7 @@ use ringfence_ring::Slot;
 use super::{imports::Imports, records::Entry};
 use crate::{
     ids::{Epoch, MapVersion, Token},
-    shard::{SlotState, SlotStates},
+    shard::{Mode, SlotState, SlotStates},
 };
 
 /// What an armed life has.
@@ -56,12 +56,16 @@ impl Armed {
     /// Makes `state` that of `slot`, if the guard rises. Answers whether the slot is in that state now.
     pub(super) fn change(&mut self, slot: Slot, state: SlotState) -> bool {
         let present = self.slots.get(slot);
-        if state.guard() > present.guard() {
+        let rises = state.guard() > present.guard();
+        if rises {
             self.quiet = None;
             self.imports.forget(slot);
             self.slots.set(slot, state);
-            return true;
         }
-        state == present
+        let applied = rises || state == present;
+        if applied && state.mode == Mode::Import {
+            self.imports.begin(slot);
+        }
+        applied
     }
 }

@@ -14,6 +14,8 @@ struct Import {
     keys: HashMap<LockKey, Known>,
     /// The former shard holds nothing but what is in `keys`.
     complete: bool,
+    /// A mover said which tokens were made there: until then those made here may be lower.
+    begun: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -25,15 +27,21 @@ enum Known {
 }
 
 impl Imports {
-    /// Whether the former shard surely does not hold `key`.
+    /// Whether the former shard surely does not hold `key`, nor made a token that is above those to come.
     pub(super) fn is_free(&self, key: &LockKey) -> bool {
-        let Some(import) = self.0.get(&key.slot()) else {
+        let begun = self.0.get(&key.slot()).filter(|import| import.begun);
+        let Some(import) = begun else {
             return false;
         };
         import
             .keys
             .get(key)
             .map_or(import.complete, |known| *known == Known::Proven)
+    }
+
+    /// Tokens to come are above those that the former shard of `slot` made.
+    pub(super) fn begin(&mut self, slot: Slot) {
+        self.0.entry(slot).or_default().begun = true;
     }
 
     /// The former shard has proved that it does not hold `key`.

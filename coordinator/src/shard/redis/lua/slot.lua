@@ -1,7 +1,8 @@
 -- The slot that a text names as "{slot}", from the packed states: its mode letter and epoch; and, where it
 -- comes here, what this life knows of its keys.
 --
--- That is a set, <prefix>:life:<life>:import:<slot>: "*" where the list of what its former shard holds is
+-- That is a set, <prefix>:life:<life>:import:<slot>: "!" where a mover said which tokens its former shard
+-- made: until then those made here may be lower; "*" where the list of what its former shard holds is
 -- complete; "k" with the name of each record in the list; "p" with each that a proof was brought for. It
 -- may be lost: proofs are asked for again then.
 local function slot_of(text, slots)
@@ -20,8 +21,8 @@ local function slot_of(text, slots)
 
   -- Whether the former shard surely does not hold `key`, nor ever will.
   function import.frees(key)
-    local found = redis.call('SMISMEMBER', import.name, '*', 'k' .. key, 'p' .. key)
-    return found[3] == 1 or (found[1] == 1 and found[2] == 0)
+    local found = redis.call('SMISMEMBER', import.name, '!', '*', 'k' .. key, 'p' .. key)
+    return found[1] == 1 and (found[4] == 1 or (found[2] == 1 and found[3] == 0))
   end
 
   return mode, epoch, import

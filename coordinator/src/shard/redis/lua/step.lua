@@ -47,6 +47,12 @@ local function step_of(mode)
   return (mode == 'S' or mode == 'I') and 1 or 3
 end
 
+-- Tokens to come are above those that the former shard made.
+local function begin(slot)
+  local _, _, import = slot_of('{' .. slot .. '}', KEYS[3])
+  import.note('!')
+end
+
 local answer = {1, te, ctr, math.max(0, state[3] - time_ms())}
 local epoch, mode = tonumber(ARGV[6]), ARGV[7]
 local step, changed = step_of(mode), struct.pack('>c1I4', mode, epoch)
@@ -57,8 +63,11 @@ for at = 1, #ARGV[8], 2 do
   if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then
     redis.call('SETRANGE', KEYS[3], slot * 5, changed)
     if import then redis.call('UNLINK', import.name) end
+    if mode == 'I' then begin(slot) end
   elseif its_epoch ~= epoch or its_mode ~= mode then
     answer[#answer + 1] = slot
+  elseif mode == 'I' then
+    begin(slot)
   end
 end
 return answer
