@@ -57,7 +57,6 @@ impl Armed {
     pub(super) fn change(&mut self, slot: Slot, state: SlotState) -> bool {
         let present = self.slots.get(slot);
         if state.guard() > present.guard() {
-            self.quiet = None;
             self.imports.forget(slot);
             self.slots.set(slot, state);
             return true;
