@@ -55,6 +55,7 @@ impl Armed {
 
     /// Makes `state` that of `slot`, if the guard rises. Answers whether the slot is in that state now.
     pub(super) fn change(&mut self, slot: Slot, state: SlotState) -> bool {
+        self.quiet = None;
         let present = self.slots.get(slot);
         if state.guard() > present.guard() {
             self.imports.forget(slot);

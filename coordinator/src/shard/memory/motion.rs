@@ -24,7 +24,6 @@ impl Memory {
     pub(super) fn step(&mut self, step: &Step, now_ms: u64) -> Result<Stepped, ShardError> {
         self.hear_of(step.incarnation, &step.copy)?;
         let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
-        armed.quiet = None;
         let Step { epoch, mode, .. } = *step;
         let is_refused = |slot: &Slot| !armed.change(*slot, SlotState { mode, epoch });
         let refused = step.slots.iter().copied().filter(is_refused).collect();
