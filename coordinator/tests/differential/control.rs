@@ -12,7 +12,7 @@ use ringfence_coordinator::{
 
 use crate::{
     pair::{Checked, Pair, gone, lock_key, slot_count, wall_ms},
-    steps::Arming,
+    steps::{Arming, When},
 };
 
 impl Pair<'_> {
@@ -42,7 +42,7 @@ impl Pair<'_> {
         self.tally
             .count(if armed_now { "armed" } else { "armed before" });
         if armed_now {
-            self.shut = arming.shut;
+            self.away = arming.away.map(|_| gone()).into_iter().collect();
             self.ends.grace_ms = grace_until.filter(|_| grace_ms > 0).unwrap_or_default();
         }
         let same = expected.armed_now == found.armed_now
@@ -53,16 +53,18 @@ impl Pair<'_> {
     fn arming(&mut self, arming: &Arming) -> Arm {
         self.last_epoch += 1;
         let epoch = Epoch(self.last_epoch);
-        let state = |slot| match arming.shut && slot == gone() {
-            true => SlotState {
-                mode: Mode::Shut,
-                epoch: Epoch(1),
-            },
-            false => SlotState {
-                mode: Mode::Open,
-                epoch,
-            },
+        let away = arming.away.map(|(when, mode)| {
+            let epoch = match when {
+                When::New => self.epoch(when),
+                _ => Epoch(1),
+            };
+            SlotState { mode, epoch }
+        });
+        let open = SlotState {
+            mode: Mode::Open,
+            epoch,
         };
+        let state = |slot| away.filter(|_| slot == gone()).unwrap_or(open);
         Arm {
             topology: self.redis.topology(),
             incarnation: self.incarnation(arming.incarnation),
@@ -75,8 +77,8 @@ impl Pair<'_> {
     }
 
     /// Settles both, or neither.
-    pub(crate) async fn settle(&mut self, incarnation: u64, map: u64, shut_too: bool) -> Checked {
-        let ours = |slot: &_| shut_too || !self.shut || *slot != gone();
+    pub(crate) async fn settle(&mut self, incarnation: u64, map: u64, all: bool) -> Checked {
+        let ours = |slot: &_| all || !self.away.contains(slot);
         let slots = slot_count().iter().filter(ours).collect();
         let incarnation = self.incarnation(incarnation);
         let settle = Settle {
@@ -139,7 +141,7 @@ impl Pair<'_> {
     }
 
     /// One below the usual, the usual, or one above, which is the usual from then on.
-    fn incarnation(&mut self, offset: u64) -> Incarnation {
+    pub(crate) fn incarnation(&mut self, offset: u64) -> Incarnation {
         let number = self.incarnation + offset - 1;
         self.incarnation = self.incarnation.max(number);
         Incarnation {

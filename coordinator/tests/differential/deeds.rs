@@ -17,16 +17,19 @@ use crate::{
 impl Pair<'_> {
     /// Applies a batch to both.
     pub(crate) async fn batch(&mut self, map: u64, deeds: &[Deed]) -> Checked {
-        let map = MapVersion(map);
+        // Who knows of a move has its slots looked at.
+        let moves = |deed: &Deed| self.away.contains(&lock_key(deed.key).slot());
+        let map = match deeds.iter().any(moves) {
+            true => MapVersion::UNKNOWN,
+            false => MapVersion(map),
+        };
         let batch: Vec<_> = deeds.iter().map(|deed| self.request(map, deed)).collect();
         let [redis, memory] = &mut self.links;
         let before = wall_ms();
         let expected = redis.call(&batch).await;
         self.asked_ms = [before, wall_ms()];
-        let several = batch
-            .windows(2)
-            .any(|pair| kind(&pair[0]) != kind(&pair[1]));
-        self.skewed = several && wall_ms() - before > ANSWER_MS;
+        // From when a lease counts is not the moment that the answer tells, if the server was held up.
+        self.skewed = wall_ms() - before > ANSWER_MS;
         self.clock.set(
             expected
                 .as_ref()
@@ -71,10 +74,10 @@ impl Pair<'_> {
             }
             (one, other) => one == other,
         };
-        // A batch of releases looks at no slot: whether the shard is quiet is not asked.
+        // Of a batch of releases, or of removals, it is not asked whether the shard is quiet.
         let looks = batch
             .iter()
-            .any(|request| !matches!(request.op, Op::Release { .. }));
+            .any(|request| !matches!(request.op, Op::Release { .. } | Op::Remove { .. }));
         let same = expected.replies.iter().zip(&found.replies).all(alike)
             && (expected.quiet == found.quiet || !looks)
             && counters_agree(batch, expected.counter, found.counter);
@@ -89,7 +92,7 @@ impl Pair<'_> {
     }
 
     /// A message tells of a record that nobody asked for in this batch.
-    fn learn_of(&mut self, wake: &Wake, now_ms: u64) {
+    pub(crate) fn learn_of(&mut self, wake: &Wake, now_ms: u64) {
         let Wake::Turn(turn) = wake else {
             return self.tally.count("wanted by message");
         };
@@ -102,15 +105,17 @@ impl Pair<'_> {
 
     fn learn(&mut self, deed: &Deed, reply: &Reply, now_ms: u64) {
         let lease = match &deed.verb {
-            Verb::Acquire { lease, .. } | Verb::Renew { lease, .. } => *lease,
-            Verb::Release => Duration::ZERO,
+            Verb::Acquire { lease, .. } | Verb::Renew { lease, .. } | Verb::Adopt { lease, .. } => {
+                *lease
+            }
+            Verb::Release | Verb::Remove(_) => Duration::ZERO,
         };
         let end_ms = now_ms + lease.as_millis() as u64;
         if let (
             Verb::Acquire {
                 ticket: Some(_), ..
             },
-            Reply::Held { .. } | Reply::Grace { .. },
+            Reply::Held { .. } | Reply::Grace { .. } | Reply::NeedProof { .. },
         ) = (&deed.verb, reply)
         {
             self.tally.count("queued");
@@ -126,15 +131,27 @@ impl Pair<'_> {
                 self.ends.record(deed.key, Some(end_ms));
             }
             Reply::Renewed {
-                reclaimed, wanted, ..
+                reclaimed,
+                wanted,
+                moving,
             } => {
                 self.tally
                     .count(if *reclaimed { "reclaimed" } else { "renewed" });
+                if moving.is_some() {
+                    self.tally.count("renewed, moving");
+                }
+                self.count_wanted(*wanted);
+                self.ends.record(deed.key, Some(end_ms));
+            }
+            Reply::Adopted { wanted } => {
+                self.tally.count("adopted");
                 self.count_wanted(*wanted);
                 self.ends.record(deed.key, Some(end_ms));
             }
             Reply::Released { held: true } => {
-                self.tally.count("released");
+                let removed = matches!(deed.verb, Verb::Remove(_));
+                self.tally
+                    .count(if removed { "removed" } else { "released" });
                 self.ends.record(deed.key, None);
             }
             Reply::Released { held: false } => self.tally.count("gone"),
@@ -142,11 +159,11 @@ impl Pair<'_> {
             Reply::Lost => self.tally.count("lost"),
             Reply::Moved { .. } => self.tally.count("moved"),
             Reply::Grace { .. } => self.tally.count("grace"),
-            Reply::Adopted { .. }
-            | Reply::NotAdopted
-            | Reply::Moving { .. }
-            | Reply::NeedProof { .. }
-            | Reply::TooManyWaiters { .. }
+            Reply::NotAdopted => self.tally.count("not adopted"),
+            Reply::Moving { absent: true, .. } => self.tally.count("absent"),
+            Reply::Moving { .. } => self.tally.count("moving"),
+            Reply::NeedProof { .. } => self.tally.count("need proof"),
+            Reply::TooManyWaiters { .. }
             | Reply::NoTokens
             | Reply::OutOfMemory
             | Reply::Foreign => self.tally.count("strange"),
@@ -159,17 +176,22 @@ impl Pair<'_> {
         }
     }
 
+    fn token(&self, nonce: u64, claim: &Claim) -> Token {
+        match claim {
+            Claim::Own => self.tokens.get(&nonce).copied().unwrap_or_default(),
+            Claim::Other { epoch, counter } => Token::new(Epoch(*epoch), *counter),
+        }
+    }
+
     fn request(&self, map: MapVersion, deed: &Deed) -> Request {
-        let nonce = Nonce {
-            client: ClientId(u128::from(deed.nonce % CLIENTS)),
-            sequence: deed.nonce,
-        };
+        let nonce = nonce(deed.nonce);
         let op = match &deed.verb {
             Verb::Acquire {
                 label,
                 lease,
                 tokens,
                 ticket,
+                proof,
             } => Op::Acquire {
                 nonce,
                 label: Label::new(label),
@@ -179,22 +201,26 @@ impl Pair<'_> {
                     sent: Instant::from_nanos(sent),
                     claim,
                 }),
-                proof: None,
+                proof: proof.map(|when| self.known(when)),
             },
-            Verb::Renew { claim, lease } => {
-                let own = self.tokens.get(&deed.nonce).copied().unwrap_or_default();
-                let token = match claim {
-                    Claim::Own => own,
-                    Claim::Other { epoch, counter } => Token::new(Epoch(*epoch), *counter),
-                };
-                Op::Renew {
-                    nonce,
-                    label: Label::new("renewed"),
-                    token,
-                    lease: *lease,
-                }
-            }
+            Verb::Renew { claim, lease } => Op::Renew {
+                nonce,
+                label: Label::new("renewed"),
+                token: self.token(deed.nonce, claim),
+                lease: *lease,
+            },
             Verb::Release => Op::Release { nonce },
+            Verb::Adopt { claim, lease, when } => Op::Adopt {
+                nonce,
+                label: Label::new("adopted"),
+                token: self.token(deed.nonce, claim),
+                lease: *lease,
+                epoch: self.known(*when),
+            },
+            Verb::Remove(when) => Op::Remove {
+                nonce,
+                epoch: self.known(*when),
+            },
         };
         Request {
             key: lock_key(deed.key),
@@ -204,12 +230,15 @@ impl Pair<'_> {
     }
 }
 
+pub(crate) fn nonce(sequence: u64) -> Nonce {
+    Nonce {
+        client: ClientId(u128::from(sequence % CLIENTS)),
+        sequence,
+    }
+}
+
 /// Redis tells its counter as its last acquires left it; what was passed on after them is not in it.
 fn counters_agree(batch: &[Request], redis: u64, memory: u64) -> bool {
     let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
     redis == memory || (redis < memory && !batch.last().is_some_and(is_acquire))
-}
-
-fn kind(request: &Request) -> std::mem::Discriminant<Op> {
-    std::mem::discriminant(&request.op)
 }

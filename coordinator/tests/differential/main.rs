@@ -8,6 +8,7 @@
 mod control;
 mod deeds;
 mod ends;
+mod motion;
 mod pair;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;
@@ -27,7 +28,7 @@ const WORKERS: u32 = 4;
 /// Runs a worker makes before it looks whether that was enough.
 const CASES: u32 = 8;
 /// Operations after which no more runs begin.
-const ENOUGH: u64 = 15_000;
+const ENOUGH: u64 = 25_000;
 
 #[test]
 fn memory_and_redis_answer_alike() {

@@ -75,7 +75,10 @@ pub(crate) struct Pair<'a> {
     /// Each used once, as a topology does.
     pub(crate) last_epoch: u64,
     pub(crate) incarnation: u64,
-    pub(crate) shut: bool,
+    /// Of the latest move.
+    pub(crate) moved: u64,
+    /// Slots that are not open.
+    pub(crate) away: Vec<Slot>,
     /// Of each nonce.
     pub(crate) tokens: HashMap<u64, Token>,
     pub(crate) ends: Ends,
@@ -83,7 +86,7 @@ pub(crate) struct Pair<'a> {
     pub(crate) ears: Vec<Ears>,
     /// Before and after Redis was asked last.
     pub(crate) asked_ms: [u64; 2],
-    /// The last batch was several calls at Redis, perhaps at times too different.
+    /// The last answer took long: what Redis wrote may end at another time than it told.
     pub(crate) skewed: bool,
 }
 
@@ -104,7 +107,8 @@ impl<'a> Pair<'a> {
             tally,
             last_epoch: 1,
             incarnation: 5,
-            shut: false,
+            moved: 1,
+            away: Vec::new(),
             tokens: HashMap::new(),
             ends: Ends::default(),
             ears,
@@ -134,8 +138,26 @@ impl<'a> Pair<'a> {
             Step::Settle {
                 incarnation,
                 map,
-                shut_too,
-            } => self.settle(*incarnation, *map, *shut_too).await,
+                all,
+            } => self.settle(*incarnation, *map, *all).await,
+            Step::Change {
+                incarnation,
+                when,
+                mode,
+                slots,
+                above,
+            } => {
+                let slots = slots.iter().map(|key| lock_key(*key).slot()).collect();
+                let change = self.change(*incarnation, (*when, *mode), slots, *above);
+                self.make(&change).await
+            }
+            Step::Scan(when) => self.scan(*when).await,
+            Step::List {
+                when,
+                left,
+                complete,
+            } => self.list(*when, left, complete).await,
+            Step::StillHeld(when) => self.still_held(*when).await,
             Step::Raise { incarnation, epoch } => self.raise(*incarnation, *epoch).await,
             Step::LoseState { rearm } => {
                 self.redis.lose_state().await;
@@ -240,7 +262,7 @@ pub(crate) fn lock_key(index: usize) -> LockKey {
     LockKey::new(&Namespace::default(), KEYS[index].as_bytes(), slot_count()).unwrap()
 }
 
-/// The slot that may be shut: the last key's.
+/// The slot that may be elsewhere from the start: the last key's.
 pub(crate) fn gone() -> Slot {
     lock_key(KEYS.len() - 1).slot()
 }

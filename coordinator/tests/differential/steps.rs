@@ -2,10 +2,18 @@
 
 use std::{ops::Range, time::Duration};
 
-use proptest::{collection::vec, option, prelude::*, sample::select};
+use proptest::{
+    collection::vec,
+    option,
+    prelude::*,
+    sample::{select, subsequence},
+};
+use ringfence_coordinator::shard::Mode;
 
-/// Keys in play. The slot of the last one may be shut.
+/// Keys in play. The slots of the first and of the last one move.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "\0{9}|", "gone"];
+/// Those whose slots move.
+pub(crate) const MOVING: [usize; 2] = [0, KEYS.len() - 1];
 /// Acquisitions in play,
 pub(crate) const NONCES: u64 = 6;
 /// of so many clients.
@@ -31,10 +39,30 @@ pub(crate) enum Step {
         key: usize,
     },
     Arm(Arming),
+    /// Slots change, by the keys they are of.
+    Change {
+        incarnation: u64,
+        when: When,
+        mode: Mode,
+        slots: Vec<usize>,
+        /// A token's epoch and counter.
+        above: Option<(u64, u64)>,
+    },
+    /// All pages of a scan.
+    Scan(When),
+    /// A list; and of which slots it is complete, by the keys they are of.
+    List {
+        when: When,
+        left: Vec<Leftover>,
+        complete: Vec<usize>,
+    },
+    /// Whether any key is held still.
+    StillHeld(When),
     Settle {
         incarnation: u64,
         map: u64,
-        shut_too: bool,
+        /// Those that move, too.
+        all: bool,
     },
     Raise {
         incarnation: u64,
@@ -50,6 +78,28 @@ pub(crate) enum Step {
     },
     Pass(Duration),
 }
+
+/// Which move.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    /// One of an epoch that was never used.
+    New,
+    /// The latest.
+    Latest,
+    /// One before it.
+    Earlier,
+}
+
+/// What is left of a key at its former shard.
+#[derive(Clone, Debug)]
+pub(crate) struct Leftover {
+    pub(crate) key: usize,
+    pub(crate) held: bool,
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+/// A nonce, how many tokens it asks for, `sent` and its claim.
+pub(crate) type Waiting = (u64, u32, u64, Duration);
 
 /// One operation of a batch.
 #[derive(Clone, Debug)]
@@ -67,12 +117,19 @@ pub(crate) enum Verb {
         tokens: u32,
         /// `sent`, and the claim.
         ticket: Option<(u64, Duration)>,
+        proof: Option<When>,
     },
     Renew {
         claim: Claim,
         lease: Duration,
     },
     Release,
+    Adopt {
+        claim: Claim,
+        lease: Duration,
+        when: When,
+    },
+    Remove(When),
 }
 
 /// Which token a renewal presents.
@@ -89,18 +146,23 @@ pub(crate) enum Claim {
 pub(crate) struct Arming {
     pub(crate) incarnation: u64,
     pub(crate) grace: Option<Duration>,
-    pub(crate) shut: bool,
+    /// The last key's slot is elsewhere, or moves: by a new move, or at epoch 1.
+    pub(crate) away: Option<(When, Mode)>,
 }
 
-/// A run.
+/// A run: of everything, or of slots that move, while nothing else happens.
 pub(crate) fn run() -> impl Strategy<Value = Vec<Step>> {
-    let begin = arming().prop_map(|arming| {
-        Step::Arm(Arming {
+    let everything = (arming(), vec(step(), 30..60));
+    let moves = arming().prop_map(|arming| Arming {
+        grace: None,
+        ..arming
+    });
+    let moves = (moves, vec(step_of_a_move(), 30..60));
+    prop_oneof![everything, moves].prop_map(|(arming, mut steps)| {
+        let begin = Step::Arm(Arming {
             incarnation: 0,
             ..arming
-        })
-    });
-    (begin, vec(step(), 30..60)).prop_map(|(begin, mut steps)| {
+        });
         steps.insert(0, begin);
         steps
     })
@@ -109,12 +171,11 @@ pub(crate) fn run() -> impl Strategy<Value = Vec<Step>> {
 fn step() -> impl Strategy<Value = Step> {
     let rearm = || option::weighted(0.9, arming());
     prop_oneof![
-        60 => (map(), deeds()).prop_map(|(map, ops)| Step::Batch { map, ops }),
+        60 => batch(&[0, 1, 2, 3]),
         12 => (0..KEYS.len()).prop_map(|key| Step::Inspect { key }),
         2 => arming().prop_map(Step::Arm),
-        8 => (incarnation(), map(), any::<bool>()).prop_map(|(incarnation, map, shut_too)| {
-            Step::Settle { incarnation, map: map.max(1), shut_too }
-        }),
+        8 => settle(),
+        9 => step_of_a_move(),
         2 => (incarnation(), 1..40_u64)
             .prop_map(|(incarnation, epoch)| Step::Raise { incarnation, epoch }),
         4 => rearm().prop_map(|rearm| Step::LoseState { rearm }),
@@ -125,38 +186,71 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn step_of_a_move() -> impl Strategy<Value = Step> {
+    let list = (latest(), vec(leftover(), 0..4), some_moving());
+    prop_oneof![
+        10 => batch(&MOVING),
+        5 => change(),
+        4 => list.prop_map(|(when, left, complete)| Step::List { when, left, complete }),
+        2 => latest().prop_map(Step::Scan),
+        1 => latest().prop_map(Step::StillHeld),
+        1 => settle(),
+        1 => PASS_MS.prop_map(|ms| Step::Pass(Duration::from_millis(ms))),
+    ]
+}
+
+fn settle() -> impl Strategy<Value = Step> {
+    (incarnation(), map(), any::<bool>()).prop_map(|(incarnation, map, all)| Step::Settle {
+        incarnation,
+        map: map.max(1),
+        all,
+    })
+}
+
+fn batch(keys: &'static [usize]) -> impl Strategy<Value = Step> {
+    (map(), deeds(keys)).prop_map(|(map, ops)| Step::Batch { map, ops })
+}
+
 /// A batch. Redis applies it by verbs, which must not matter to the tokens: it is of one key, or in
 /// that order.
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
-    let of_one_key = (0..KEYS.len(), vec(deed(), 1..=8)).prop_map(|(key, mut deeds)| {
+fn deeds(keys: &'static [usize]) -> impl Strategy<Value = Vec<Deed>> {
+    let of_one_key = (select(keys), vec(deed(keys), 1..=8)).prop_map(|(key, mut deeds)| {
         deeds.iter_mut().for_each(|deed| deed.key = key);
         deeds
     });
-    let in_order = vec(deed(), 1..=8).prop_map(|mut deeds| {
+    let in_order = vec(deed(keys), 1..=8).prop_map(|mut deeds| {
         deeds.sort_by_key(|deed| match deed.verb {
             Verb::Release => 0,
-            Verb::Renew { .. } => 1,
-            Verb::Acquire { .. } => 2,
+            Verb::Remove(_) => 1,
+            Verb::Renew { .. } => 2,
+            Verb::Adopt { .. } => 3,
+            Verb::Acquire { .. } => 4,
         });
         deeds
     });
     prop_oneof![of_one_key, in_order]
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
-    (0..KEYS.len(), 0..NONCES, verb()).prop_map(|(key, nonce, verb)| Deed { key, nonce, verb })
+fn deed(keys: &'static [usize]) -> impl Strategy<Value = Deed> {
+    (select(keys), 0..NONCES, verb()).prop_map(|(key, nonce, verb)| Deed { key, nonce, verb })
 }
 
 fn verb() -> impl Strategy<Value = Verb> {
     let lease = || LEASE_MS.prop_map(Duration::from_millis);
     let label = select(vec!["", "host/1", "a|b\r\n", "\u{1f512} %s {1}"]);
     let ticket = option::weighted(0.7, (SENT, lease()));
+    let proof = option::weighted(0.3, latest());
     prop_oneof![
-        6 => (label, lease(), TOKENS, ticket).prop_map(|(label, lease, tokens, ticket)| {
-            Verb::Acquire { label, lease, tokens, ticket }
-        }),
+        6 => (label, lease(), TOKENS, ticket, proof).prop_map(
+            |(label, lease, tokens, ticket, proof)| {
+                Verb::Acquire { label, lease, tokens, ticket, proof }
+            },
+        ),
         4 => (claim(), lease()).prop_map(|(claim, lease)| Verb::Renew { claim, lease }),
         3 => Just(Verb::Release),
+        2 => (claim(), lease(), latest())
+            .prop_map(|(claim, lease, when)| Verb::Adopt { claim, lease, when }),
+        2 => latest().prop_map(Verb::Remove),
     ]
 }
 
@@ -170,13 +264,57 @@ fn claim() -> impl Strategy<Value = Claim> {
 
 fn arming() -> impl Strategy<Value = Arming> {
     let grace = option::weighted(0.7, GRACE_MS.prop_map(Duration::from_millis));
-    (incarnation(), grace, prop::bool::weighted(0.4)).prop_map(|(incarnation, grace, shut)| {
-        Arming {
+    let shut = Just((When::Earlier, Mode::Shut));
+    let moving = select(vec![Mode::Sealed, Mode::Import]).prop_map(|mode| (When::New, mode));
+    let away = option::weighted(0.6, prop_oneof![2 => shut, 1 => moving]);
+    (incarnation(), grace, away).prop_map(|(incarnation, grace, away)| Arming {
+        incarnation,
+        grace,
+        away,
+    })
+}
+
+/// Mostly as movers do, some of it late or never.
+fn change() -> impl Strategy<Value = Step> {
+    let any = select(vec![Mode::Shut, Mode::Open, Mode::Sealed, Mode::Import]);
+    let change = prop_oneof![
+        4 => Just((When::New, Mode::Sealed)),
+        8 => Just((When::New, Mode::Import)),
+        1 => Just((When::New, Mode::Open)),
+        2 => Just((When::Latest, Mode::Open)),
+        3 => (latest(), any),
+    ];
+    let above = option::weighted(0.3, (0..40_u64, 0..2_000_u64));
+    let slots = subsequence(MOVING.to_vec(), 1..=MOVING.len());
+    (incarnation(), change, slots, above).prop_map(|(incarnation, (when, mode), slots, above)| {
+        Step::Change {
             incarnation,
-            grace,
-            shut,
+            when,
+            mode,
+            slots,
+            above,
         }
     })
+}
+
+fn leftover() -> impl Strategy<Value = Leftover> {
+    let claim = LEASE_MS.prop_map(Duration::from_millis);
+    let waiting = vec((0..NONCES, TOKENS, SENT, claim), 0..4).prop_map(|mut waiting| {
+        let mut seen = Vec::new();
+        waiting.retain(|(nonce, ..)| !seen.contains(nonce) && (seen.push(*nonce), true).1);
+        waiting
+    });
+    let key = prop_oneof![5 => select(MOVING.to_vec()), 1 => 0..KEYS.len()];
+    (key, any::<bool>(), waiting).prop_map(|(key, held, waiting)| Leftover { key, held, waiting })
+}
+
+fn some_moving() -> impl Strategy<Value = Vec<usize>> {
+    subsequence(MOVING.to_vec(), 0..=MOVING.len())
+}
+
+/// Mostly.
+fn latest() -> impl Strategy<Value = When> {
+    prop_oneof![6 => Just(When::Latest), 1 => Just(When::Earlier)]
 }
 
 /// Relative to the greatest seen: mostly the same.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Mutex};
 
 /// How often at least: half of what a run finds, or less.
-const MINIMA: [(&str, u64); 26] = [
+const MINIMA: [(&str, u64); 41] = [
     ("operations", 10_000),
     ("granted", 250),
     ("granted again", 50),
@@ -15,7 +15,7 @@ const MINIMA: [(&str, u64); 26] = [
     ("gone", 300),
     ("moved", 50),
     ("grace", 200),
-    ("quiet batches", 100),
+    ("quiet batches", 60),
     ("full batches", 300),
     ("found", 50),
     ("not found", 100),
@@ -28,6 +28,21 @@ const MINIMA: [(&str, u64); 26] = [
     ("wanted by message", 500),
     ("wanted by answer", 500),
     ("raises", 15),
+    ("steps", 400),
+    ("refused steps", 40),
+    ("absent", 100),
+    ("moving", 100),
+    ("renewed, moving", 15),
+    ("need proof", 80),
+    ("adopted", 80),
+    ("not adopted", 500),
+    ("removed", 3),
+    ("left, held", 20),
+    ("left, waited for", 3),
+    ("still held", 60),
+    ("listed", 80),
+    ("carried", 100),
+    ("passed on by a list", 2),
     ("unarmed", 10),
     ("stale", 10),
 ];

@@ -1,0 +1,222 @@
+//! Slots that move, at both.
+
+use ringfence_coordinator::{
+    clock::Instant,
+    ids::{Epoch, Token},
+    name::Label,
+    shard::{
+        Left, Link, Listing, Mode, Scan, ScanPage, ShardError, Step, StillHeld, Ticket, Waits,
+    },
+};
+use ringfence_ring::Slot;
+
+use crate::{
+    deeds::nonce,
+    pair::{Checked, Pair, lock_key, slot_count, wall_ms},
+    steps::{Leftover, MOVING, When},
+};
+
+impl Pair<'_> {
+    /// The epoch of a move; a new one is the latest from now on.
+    pub(crate) fn epoch(&mut self, when: When) -> Epoch {
+        if matches!(when, When::New) {
+            self.last_epoch += 1;
+            self.moved = self.last_epoch;
+        }
+        self.known(when)
+    }
+
+    /// The epoch of a move that has begun.
+    pub(crate) fn known(&self, when: When) -> Epoch {
+        match when {
+            When::New | When::Latest => Epoch(self.moved),
+            When::Earlier => Epoch(self.moved - 1),
+        }
+    }
+
+    /// The change that a mover makes.
+    pub(crate) fn change(
+        &mut self,
+        incarnation: u64,
+        (when, mode): (When, Mode),
+        slots: Vec<Slot>,
+        above: Option<(u64, u64)>,
+    ) -> Step {
+        let epoch = self.epoch(when);
+        let above = above.map(|(epoch, counter)| Token::new(Epoch(epoch), counter));
+        Step {
+            incarnation: self.incarnation(incarnation),
+            copy: (epoch.0, format!("record {epoch}")),
+            epoch,
+            mode,
+            slots,
+            above: above.unwrap_or_default(),
+        }
+    }
+
+    /// Makes a change at both.
+    pub(crate) async fn make(&mut self, step: &Step) -> Checked {
+        let [redis, memory] = &mut self.links;
+        let before = wall_ms();
+        let expected = redis.step(step).await;
+        self.asked_ms = [before, wall_ms()];
+        self.clock.set(self.asked_ms[1]);
+        let found = memory.step(step).await;
+        let Some((expected, mut found)) = self.both(expected, found, step).await? else {
+            return Ok(());
+        };
+        for slot in &step.slots {
+            if expected.refused.contains(slot) {
+                self.tally.count("refused steps");
+                continue;
+            }
+            self.tally.count("steps");
+            self.away.retain(|away| away != slot);
+            if step.mode != Mode::Open {
+                self.away.push(*slot);
+            }
+        }
+        let near = self.near(expected.grace_left, found.grace_left);
+        found.grace_left = expected.grace_left;
+        self.check(near && expected == found, step, &expected, &found)
+    }
+
+    /// Scans both, to the end.
+    pub(crate) async fn scan(&mut self, when: When) -> Checked {
+        let epoch = self.known(when);
+        let [redis, memory] = &mut self.links;
+        let before = wall_ms();
+        let expected = scanned(redis.as_mut(), epoch).await;
+        self.asked_ms = [before, wall_ms()];
+        self.clock.set(self.asked_ms[1]);
+        let found = scanned(memory.as_mut(), epoch).await;
+        let Some((expected, found)) = self.both(expected, found, &epoch).await? else {
+            return Ok(());
+        };
+        for left in &expected.left {
+            self.tally.count(match left.held {
+                true => "left, held",
+                false => "left, waited for",
+            });
+        }
+        let near = self.near(expected.grace_left, found.grace_left);
+        self.check(
+            near && expected.left == found.left,
+            &epoch,
+            &expected,
+            &found,
+        )
+    }
+
+    /// Lets both take a list.
+    pub(crate) async fn list(
+        &mut self,
+        when: When,
+        left: &[Leftover],
+        complete: &[usize],
+    ) -> Checked {
+        let listing = Listing {
+            epoch: self.known(when),
+            left: left.iter().map(leftover).collect(),
+            complete: complete.iter().map(|key| lock_key(*key).slot()).collect(),
+        };
+        let [redis, memory] = &mut self.links;
+        let before = wall_ms();
+        let expected = redis.take_list(&listing).await;
+        self.asked_ms = [before, wall_ms()];
+        self.clock.set(self.asked_ms[1]);
+        let found = memory.take_list(&listing).await;
+        let Some((mut expected, mut found)) = self.both(expected, found, &listing).await? else {
+            return Ok(());
+        };
+        expected.sort();
+        found.sort();
+        self.check(expected == found, &listing, &expected, &found)?;
+        let is_taken = |left: &&Left| !expected.contains(&left.key.slot());
+        for left in listing.left.iter().filter(is_taken) {
+            self.tally.count("listed");
+            for _ in &left.waiting {
+                self.tally.count("carried");
+            }
+        }
+        // When exactly Redis did it is not known, and what it passed on then tells so until it ends.
+        let [before, after] = self.asked_ms;
+        for now_ms in before..=after {
+            self.ends.ticket(now_ms);
+        }
+        if self.is_near_an_end() {
+            return Ok(());
+        }
+        let wakes = self.heard().await?;
+        self.skewed = !wakes.is_empty() && after - before > 1;
+        for wake in wakes {
+            self.tally.count("passed on by a list");
+            self.learn_of(&wake, before);
+            self.learn_of(&wake, after);
+        }
+        Ok(())
+    }
+
+    /// Asks both what is held still.
+    pub(crate) async fn still_held(&mut self, when: When) -> Checked {
+        let still = StillHeld {
+            epoch: self.known(when),
+            keys: MOVING.map(lock_key).to_vec(),
+            slots: slot_count().iter().collect(),
+        };
+        let [redis, memory] = &mut self.links;
+        let before = wall_ms();
+        let expected = redis.still_held(&still).await;
+        self.asked_ms = [before, wall_ms()];
+        self.clock.set(self.asked_ms[1]);
+        let found = memory.still_held(&still).await;
+        let Some((expected, mut found)) = self.both(expected, found, &still).await? else {
+            return Ok(());
+        };
+        for _ in &expected.keys {
+            self.tally.count("still held");
+        }
+        let near = self.near(expected.grace_left, found.grace_left);
+        found.grace_left = expected.grace_left;
+        self.check(near && expected == found, &still, &expected, &found)
+    }
+}
+
+fn leftover(Leftover { key, held, waiting }: &Leftover) -> Left {
+    let waits = |&(sequence, tokens, sent, claim): &_| Waits {
+        nonce: nonce(sequence),
+        label: Label::new("carried"),
+        tokens,
+        ticket: Ticket {
+            sent: Instant::from_nanos(sent),
+            claim,
+        },
+    };
+    Left {
+        key: lock_key(*key),
+        held: *held,
+        waiting: waiting.iter().map(waits).collect(),
+    }
+}
+
+/// All pages as one, in the order of the keys.
+async fn scanned(link: &mut dyn Link, epoch: Epoch) -> Result<ScanPage, ShardError> {
+    let mut all: Option<ScanPage> = None;
+    let mut after = None;
+    loop {
+        let page = link.scan(&Scan { epoch, after }).await?;
+        after = page.next.clone();
+        let all = all.get_or_insert_with(|| ScanPage {
+            left: Vec::new(),
+            ..page.clone()
+        });
+        all.left.extend(page.left);
+        if after.is_none() {
+            break;
+        }
+    }
+    let mut all = all.expect("there was a page");
+    all.left.sort_by(|one, other| one.key.cmp(&other.key));
+    all.left.dedup();
+    Ok(all)
+}
