@@ -85,6 +85,8 @@ impl Topology {
             table,
             goal: None,
             motions: Vec::new(),
+            openings: Vec::new(),
+            dead: Vec::new(),
         })
     }
 }

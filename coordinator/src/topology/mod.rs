@@ -1,5 +1,6 @@
 //! Who is a shard, and which slots are whose: one record, changed by compare-and-swap.
 
+mod burial;
 mod constants;
 mod found;
 mod lives;
@@ -19,6 +20,7 @@ pub mod redis;
 #[cfg(test)]
 mod tests;
 
+pub use burial::{BurialError, Dead, Opening};
 pub use constants::{Constants, Removal};
 pub use found::{Blueprint, Founder, shard_id};
 pub use motion::{Goal, Motion, Way, Weights};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Constants, Goal, Motion};
+use super::{Constants, Dead, Goal, Motion, Opening};
 use crate::{
     ids::{Epoch, Incarnation, Life, MapVersion},
     shard::{Arm, Grace, Mode, Settle, SlotState, SlotStates},
@@ -77,6 +77,10 @@ pub struct Topology {
     pub goal: Option<Goal>,
     /// Slots on their way, by the moves of that resize or of one that was aborted.
     pub motions: Vec<Motion>,
+    /// Slots of shards that were given up for dead, to be opened by those that have them now.
+    pub openings: Vec<Opening>,
+    /// Shards that were given up for dead.
+    pub dead: Vec<Dead>,
 }
 
 /// A shard's id, as the record spells it.
@@ -135,7 +139,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// What arms `shard`'s life.
+    /// What arms `shard`'s life; with `grace`, unless it has slots to open by force.
     ///
     /// # Panics
     ///
@@ -161,13 +165,22 @@ impl Topology {
                 slots.set(slot, SlotState { mode, epoch });
             }
         }
+        for Opening {
+            epoch, slots: its, ..
+        } in self.openings_of(shard)
+        {
+            let (mode, epoch) = (Mode::Open, *epoch);
+            for &slot in its {
+                slots.set(slot, SlotState { mode, epoch });
+            }
+        }
         Arm {
             topology: self.id.clone(),
             incarnation: self.incarnation,
             epoch: entry.epoch,
             token_epoch: self.last_epoch,
             slots,
-            grace,
+            grace: self.forced_grace(shard).unwrap_or(grace),
             copy: (self.version, self.encode()),
         }
     }

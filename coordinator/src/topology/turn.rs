@@ -78,8 +78,11 @@ impl Topology {
 
     /// Sets slots in motion, if there is room for a batch of them.
     fn set_out(&mut self, plan: &Plan, max: usize, unix: Duration) -> Result<(), TopologyError> {
-        let in_motion = self.in_motion();
-        let at_rest = |step: &&Move| !in_motion[step.slot.index()];
+        let mut busy = self.in_motion();
+        for slot in self.openings.iter().flat_map(|opening| &opening.slots) {
+            busy[slot.index()] = true;
+        }
+        let at_rest = |step: &&Move| !busy[step.slot.index()];
         let moves: Vec<_> = plan.moves().iter().filter(at_rest).collect();
         let under_way: usize = self.motions.iter().map(|motion| motion.slots.len()).sum();
         let max = max.max(1);
@@ -106,7 +109,7 @@ impl Topology {
 
     /// Notes this version at every shard that has other slots, or has other slots in motion, than
     /// `before`.
-    fn mark_changed(&mut self, before: &Self) {
+    pub(super) fn mark_changed(&mut self, before: &Self) {
         let (was, is) = (before.at_rest(), self.at_rest());
         let differ = was.into_iter().zip(is).filter(|(was, is)| was != is);
         let changed: HashSet<ShardId> = differ

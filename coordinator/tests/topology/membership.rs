@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     },
     spawn::{RedisServer, RedisServerBuilder},
     topology::{
-        Founder, Topology, TopologyError, TopologyStore,
+        Dead, Founder, ShardName, Topology, TopologyError, TopologyStore,
         redis::{Founding, Joined},
     },
 };
@@ -216,6 +216,34 @@ async fn whoever_left_may_come_again_until_it_is_released_and_after_a_restart() 
     stage.newcomer.0[0].restart().await.unwrap();
     let (again, id) = stage.enter().await;
     assert!(arm(stage.seed(), &again, &id).await.unwrap());
+}
+
+#[tokio::test]
+async fn whoever_was_given_up_for_dead_comes_again_in_another_life_and_by_another_name() {
+    let mut stage = Stage::new(2).await;
+    let (entered, id) = stage.enter().await;
+    assert!(arm(stage.seed(), &entered, &id).await.unwrap());
+    let known = stage.store().load().await.unwrap();
+    let mut next = successor(&known);
+    let entry = next.shards.remove(&ShardName(id.clone())).unwrap();
+    next.dead.push(Dead {
+        shard: ShardName(id.clone()),
+        address: entry.address,
+        lives: vec![entry.life],
+        epoch: next.last_epoch,
+    });
+    stage.swap(&known, &next).await;
+
+    let error = refused(stage.take_in().await);
+    assert!(
+        error.contains("dead") && error.contains("restart it"),
+        "{error}"
+    );
+    stage.newcomer.0[0].restart().await.unwrap();
+    let error = stage.store().take_in(stage.seed(), Some(id), Weight::ONE);
+    let error = refused(error.await);
+    assert!(error.contains("id c is taken"), "{error}");
+    assert_eq!(stage.take_in().await.unwrap().id.as_str(), "d");
 }
 
 #[tokio::test]

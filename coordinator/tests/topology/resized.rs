@@ -65,6 +65,9 @@ fn assert_goes_on(recovered: &Topology, before: &Topology) {
     assert_eq!(recovered.goal, before.goal);
     assert_eq!(recovered.table, before.table);
     assert_eq!(ways(recovered), ways(before));
+    // No step of before can be taken for one of now.
+    let mut motions = recovered.motions.iter();
+    assert!(motions.all(|motion| motion.epoch == recovered.last_epoch && !motion.listed));
     let names = |topology: &Topology| topology.shards.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(recovered), names(before));
 }

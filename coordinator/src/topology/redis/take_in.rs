@@ -98,7 +98,11 @@ impl RedisTopology {
 
 /// `wanted`, if no shard has or had it; or else the next letter.
 fn free_id(topology: &Topology, wanted: Option<ShardId>) -> Result<ShardId, TopologyError> {
-    let taken = |id: &ShardId| topology.shard(id).map(|entry| &entry.address);
+    let was = |id: &ShardId| topology.dead.iter().find(|dead| dead.shard.0 == *id);
+    let taken = |id: &ShardId| match (topology.shard(id), was(id)) {
+        (Some(entry), _) => Some(&entry.address),
+        (None, dead) => dead.map(|dead| &dead.address),
+    };
     let Some(wanted) = wanted else {
         let mut free = (0..).map(shard_id).filter(|id| taken(id).is_none());
         return Ok(free.next().expect("there are more names than shards"));
@@ -127,6 +131,13 @@ fn check_newcomer(topology: &Topology, address: &str, trace: &Trace) -> Result<(
         && fence > topology.incarnation
     {
         return Err(seen_later(topology, address, &fence.to_string()));
+    }
+    let life = &trace.server.life;
+    if topology.dead.iter().any(|dead| dead.lives.contains(life)) {
+        return Err(restart(
+            address,
+            "was given up for dead in its present life",
+        ));
     }
     // A late arming of then would find a life without state, and a pointer that lets it.
     if trace.fence.is_some() && pointer.is_none() {

@@ -1,6 +1,7 @@
 //! The record of a resize, step by step. No shard is there.
 
 mod begun;
+mod buried;
 mod turns;
 
 use std::time::Duration;

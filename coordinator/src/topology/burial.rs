@@ -1,0 +1,255 @@
+//! A shard that is gone for good: its slots are others', which nobody asks it for. Pure.
+//!
+//! ```text
+//! bury: dead at e, its slots to others ─► force_open at each of them ─► opened
+//! ```
+//!
+//! Whatever it granted ends by itself: nobody believes it once a view lease is over, or because a person
+//! attests that nobody can reach it; and holders put their locks back at the shards that follow.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use ringfence_ring::{RingError, ShardId, Slot, Table};
+use serde::{Deserialize, Serialize};
+
+use super::{Goal, ShardName, Topology, TopologyError, Weights, resize::membership, slots};
+use crate::{
+    ids::{Epoch, Life, Token},
+    shard::{ForceOpen, Grace, Mode, Step},
+};
+
+/// A shard that was given up for dead. The record keeps it for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dead {
+    /// What it was called. No other is.
+    pub shard: ShardName,
+    /// Where it was.
+    pub address: String,
+    /// Lives in which it still believes that it has slots.
+    pub lives: Vec<Life>,
+    /// Of the change that gave it up.
+    pub epoch: Epoch,
+}
+
+/// Slots that a shard has in the place of one that was given up for dead, and is to open by force. They
+/// move no further before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opening {
+    /// Of the change that gave the other shard up.
+    pub epoch: Epoch,
+    /// Whose they are now.
+    pub to: ShardName,
+    /// The slots, in order.
+    #[serde(with = "slots")]
+    pub slots: Vec<Slot>,
+}
+
+/// Why a shard cannot be given up for dead.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BurialError {
+    /// It is none.
+    #[error("shard {id} is not a member; the members are {members}")]
+    Unknown {
+        /// The shard.
+        id: ShardId,
+        /// Those there are.
+        members: String,
+    },
+    /// There would be nobody to have its slots.
+    #[error("shard {id} is the last one: add another first, or found anew")]
+    Last {
+        /// The shard.
+        id: ShardId,
+    },
+    /// The topology's record is there: that is recovered first.
+    #[error(
+        "shard {id}, {address}, keeps the topology's record; run: ringfence ring recover --attest-dead {id}"
+    )]
+    KeepsRecord {
+        /// The shard.
+        id: ShardId,
+        /// Where it is.
+        address: String,
+    },
+    /// The record contradicts itself.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+    /// Every epoch has been allotted.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+impl Topology {
+    /// The record that gives `shard` up for dead. What it had, or had a part in, is to be opened by force:
+    /// slots of its own where the resize under way, or the weights, have them go; slots on their way from it
+    /// where they went, and those on their way to it where they came from.
+    ///
+    /// Where removal is supervised, somebody must attest that no client can reach it any more, and that it
+    /// will be restarted or flushed before one can. Nothing is done by this alone: swap it in, then
+    /// [open](Self::force_opens).
+    ///
+    /// # Errors
+    ///
+    /// [`BurialError`].
+    pub fn bury(&self, shard: &ShardId, unix: Duration) -> Result<Self, BurialError> {
+        let gone = ShardName(shard.clone());
+        let dead = self.dead_as(&gone, self.next_epoch(unix)?)?;
+        let mut others = self.weights();
+        others.remove(&gone);
+        if others.is_empty() {
+            return Err(BurialError::Last { id: shard.clone() });
+        }
+        let goal = self.goal.as_ref().and_then(|goal| goal.without(&gone));
+        let target = goal.as_ref().map_or(&others, |goal| &goal.after);
+        let heirs = self.heirs(&gone, target)?;
+
+        let mut next = self.clone();
+        (next.version, next.last_epoch) = (self.version + 1, dead.epoch);
+        for (slot, heir) in &heirs {
+            next.table.give(*slot, &heir.0)?;
+        }
+        next.table = next
+            .table
+            .among(&membership(self.table.slots(), &others)?)?;
+        next.shards.remove(&gone);
+        next.goal = goal;
+        next.motions
+            .retain(|motion| motion.from != gone && motion.to != gone);
+        next.openings.retain(|opening| opening.to != gone);
+        next.openings.extend(openings(dead.epoch, heirs));
+        next.dead.push(dead);
+        next.mark_changed(self);
+        Ok(next)
+    }
+
+    /// What opens the slots that `shard` has in the place of shards that were given up. Each is to be sent
+    /// until it is answered; a slot that is refused is another's by a later record.
+    pub fn force_opens(&self, shard: &ShardId) -> Vec<ForceOpen> {
+        let its = self.openings_of(shard);
+        its.map(|opening| ForceOpen {
+            incarnation: self.incarnation,
+            copy: (self.version, self.encode()),
+            epoch: opening.epoch,
+            slots: opening.slots.clone(),
+            shut_for: self.constants.shut_for(),
+            grace_for: self.constants.grace(),
+        })
+        .collect()
+    }
+
+    /// The record after `shard` was answered what it has by force since `epoch`; `None` if that was noted
+    /// before.
+    pub fn opened(&self, shard: &ShardId, epoch: Epoch) -> Option<Self> {
+        let mut next = self.clone();
+        next.openings
+            .retain(|opening| opening.to.0 != *shard || opening.epoch != epoch);
+        next.version += 1;
+        (next.openings != self.openings).then_some(next)
+    }
+
+    /// What `dead` is to be told by whoever reaches it in one of its lives: that it has no slots.
+    pub fn tell_dead(&self, dead: &Dead) -> Step {
+        Step {
+            incarnation: self.incarnation,
+            copy: (self.version, self.encode()),
+            epoch: dead.epoch,
+            mode: Mode::Shut,
+            slots: self.table.slots().iter().collect(),
+            above: Token::default(),
+        }
+    }
+
+    /// How `shard` is to be armed while it has slots to open by force, whatever else is known of it.
+    pub(super) fn forced_grace(&self, shard: &ShardId) -> Option<Grace> {
+        self.openings_of(shard).next().map(|_| Grace::Forced {
+            shut: self.constants.shut_for(),
+            length: self.constants.grace(),
+        })
+    }
+
+    pub(super) fn openings_of(&self, shard: &ShardId) -> impl Iterator<Item = &Opening> {
+        let its = move |opening: &&Opening| opening.to.0 == *shard;
+        self.openings.iter().filter(its)
+    }
+
+    /// What the record will say of `gone`.
+    fn dead_as(&self, gone: &ShardName, epoch: Epoch) -> Result<Dead, BurialError> {
+        let Some(entry) = self.shards.get(gone) else {
+            let names: Vec<_> = self.shards.keys().map(|name| name.0.as_str()).collect();
+            return Err(BurialError::Unknown {
+                id: gone.0.clone(),
+                members: names.join(", "),
+            });
+        };
+        let address = entry.address.clone();
+        if address == self.home.address {
+            let id = gone.0.clone();
+            return Err(BurialError::KeepsRecord { id, address });
+        }
+        Ok(Dead {
+            shard: gone.clone(),
+            address,
+            lives: vec![entry.life.clone()],
+            epoch,
+        })
+    }
+
+    /// Who has each slot that `gone` had a part in, on the way to `target`.
+    fn heirs(
+        &self,
+        gone: &ShardName,
+        target: &Weights,
+    ) -> Result<BTreeMap<Slot, ShardName>, RingError> {
+        let mut heirs = BTreeMap::new();
+        let mut there: Table = self.table.clone();
+        for motion in &self.motions {
+            let heir = match motion.to == *gone {
+                true => &motion.from,
+                false => &motion.to,
+            };
+            for &slot in &motion.slots {
+                there.give(slot, &heir.0)?;
+                if motion.from == *gone || motion.to == *gone {
+                    heirs.insert(slot, heir.clone());
+                }
+            }
+        }
+        let plan = there.plan(&membership(there.slots(), target)?)?;
+        for slot in there.slots_of(&gone.0) {
+            heirs.insert(slot, ShardName(plan.table().owner(slot).clone()));
+        }
+        Ok(heirs)
+    }
+}
+
+impl Goal {
+    /// The same without `gone`; `None` if nobody else is concerned.
+    fn without(&self, gone: &ShardName) -> Option<Self> {
+        let Self {
+            mut before,
+            mut after,
+        } = self.clone();
+        before.remove(gone);
+        after.remove(gone);
+        match (before.is_empty(), after.is_empty()) {
+            (true, true) => return None,
+            (true, false) => before.clone_from(&after),
+            (false, true) => after.clone_from(&before),
+            (false, false) => {}
+        }
+        Some(Self { before, after })
+    }
+}
+
+/// One for each shard.
+fn openings(epoch: Epoch, heirs: BTreeMap<Slot, ShardName>) -> impl Iterator<Item = Opening> {
+    let mut of_shard: BTreeMap<ShardName, Vec<Slot>> = BTreeMap::new();
+    for (slot, heir) in heirs {
+        of_shard.entry(heir).or_default().push(slot);
+    }
+    let opening = move |(to, slots)| Opening { epoch, to, slots };
+    of_shard.into_iter().map(opening)
+}

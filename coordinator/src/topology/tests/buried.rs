@@ -1,0 +1,237 @@
+//! Shards that are gone for good.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::{
+    shard::{Grace, Mode},
+    topology::{BurialError, Motion, Opening, Removal, Round},
+};
+
+fn bury(topology: &Topology, index: usize) -> Topology {
+    let buried = topology.bury(&shard_id(index), UNIX).unwrap();
+    assert_eq!(Topology::decode(&buried.encode()), Ok(buried.clone()));
+    assert_eq!(buried.version, topology.version + 1);
+    buried
+}
+
+/// One round of a mover that does all it is told.
+fn turn(topology: &Topology, finished: Vec<(Epoch, Vec<Slot>)>) -> Option<Topology> {
+    let round = Round {
+        finished,
+        slots_in_flight: 8,
+        ..Round::default()
+    };
+    topology.turn(&round, UNIX).unwrap()
+}
+
+fn to_open(topology: &Topology) -> BTreeSet<Slot> {
+    let slots = topology.openings.iter();
+    slots.flat_map(|opening| opening.slots.clone()).collect()
+}
+
+#[test]
+fn its_slots_are_the_others_by_plan_and_wait_to_be_opened() {
+    let before = topology(64, &[1, 1, 2]);
+    let after = bury(&before, 2);
+    assert!(after.last_epoch > before.last_epoch);
+    let members: Vec<_> = after.shards.keys().cloned().collect();
+    assert_eq!(members, [name(0), name(1)]);
+    assert_eq!(
+        [0, 1].map(|index| after.table.quota(&shard_id(index))),
+        [32; 2]
+    );
+    for slot in before.table.slots().iter() {
+        let was = owner(&before, slot);
+        assert!(owner(&after, slot) == was || *was == shard_id(2));
+    }
+    let its: BTreeSet<_> = before.table.slots_of(&shard_id(2)).collect();
+    assert_eq!(to_open(&after), its);
+    for Opening { epoch, to, slots } in &after.openings {
+        assert_eq!(*epoch, after.last_epoch);
+        assert!(slots.is_sorted());
+        assert!(slots.iter().all(|slot| *owner(&after, *slot) == to.0));
+        assert_eq!(after.shards[to].changed.0, after.version);
+    }
+    let [dead] = &after.dead[..] else {
+        panic!("{:?}", after.dead)
+    };
+    assert_eq!((&dead.shard, dead.epoch), (&name(2), after.last_epoch));
+    assert_eq!(dead.lives, [Life::new("life-2")]);
+}
+
+#[test]
+fn slots_on_their_way_from_it_are_where_they_went_and_those_to_it_where_they_came_from() {
+    let mut before = topology(64, &[1, 1, 1, 1]);
+    before.last_epoch = Epoch(before.last_epoch.0 + 1);
+    let moves = |from: usize, to: usize| Motion {
+        epoch: before.last_epoch,
+        from: name(from),
+        to: name(to),
+        listed: true,
+        slots: before.table.slots_of(&shard_id(from)).take(3).collect(),
+    };
+    let [away, here, beside] = [moves(3, 1), moves(2, 3), moves(1, 2)];
+    let (table, motions) = (
+        &before.table,
+        vec![away.clone(), here.clone(), beside.clone()],
+    );
+    let mut its: BTreeSet<_> = table.slots_of(&shard_id(3)).collect();
+    its.extend(here.slots.clone());
+    before.motions = motions;
+    let after = bury(&before, 3);
+    assert_eq!(after.motions, vec![beside], "no business of the dead one");
+    assert_eq!(to_open(&after), its);
+    assert!(
+        away.slots
+            .iter()
+            .all(|slot| *owner(&after, *slot) == shard_id(1))
+    );
+    assert!(
+        here.slots
+            .iter()
+            .all(|slot| *owner(&after, *slot) == shard_id(2))
+    );
+}
+
+#[test]
+fn a_resize_under_way_goes_on_without_it_and_moves_no_slot_before_it_is_open() {
+    let begun = topology(64, &[1, 1, 1]).begin(adding(3, 1), UNIX).unwrap();
+    let under_way = turn(&begun, Vec::new()).unwrap();
+    assert!(!under_way.motions.is_empty());
+    let mut next = bury(&under_way, 2);
+    let waiting = to_open(&next);
+    let goal = next.goal.clone().unwrap();
+    assert_eq!(
+        goal.before.into_keys().collect::<Vec<_>>(),
+        [name(0), name(1)]
+    );
+    assert_eq!(
+        goal.after.into_keys().collect::<Vec<_>>(),
+        [name(0), name(1), name(3)]
+    );
+
+    // A mover that goes on as far as it can.
+    while let Some(turned) = turn(&next, finished(&next)) {
+        let moving = turned.motions.iter().flat_map(|motion| &motion.slots);
+        assert!(moving.clone().all(|slot| !waiting.contains(slot)));
+        next = turned;
+    }
+    for opening in next.openings.clone() {
+        next = next.opened(&opening.to.0, opening.epoch).unwrap();
+        assert_eq!(next.opened(&opening.to.0, opening.epoch), None);
+    }
+    while let Some(turned) = turn(&next, finished(&next)) {
+        next = turned;
+    }
+    assert_eq!(next.goal, None);
+    let quotas = [0, 1, 3].map(|index| next.table.quota(&shard_id(index)));
+    assert!(
+        quotas.iter().all(|quota| (21..=22).contains(quota)),
+        "{quotas:?}"
+    );
+}
+
+fn finished(topology: &Topology) -> Vec<(Epoch, Vec<Slot>)> {
+    let motions = topology.motions.iter();
+    motions
+        .map(|motion| (motion.epoch, motion.slots.clone()))
+        .collect()
+}
+
+#[test]
+fn whoever_was_to_come_or_to_go_may_be_the_dead_one() {
+    let coming = topology(64, &[1, 1]).begin(adding(2, 1), UNIX).unwrap();
+    let coming = turn(&coming, Vec::new()).unwrap();
+    let without = bury(&coming, 2);
+    assert_eq!((without.motions.len(), without.shards.len()), (0, 2));
+    assert_eq!(without.table, topology(64, &[1, 1]).table);
+    // What was on its way there may have been granted there.
+    let sent: usize = coming.motions.iter().map(|motion| motion.slots.len()).sum();
+    assert_eq!(to_open(&without).len(), sent);
+
+    let going = topology(64, &[1, 1]).begin(removing(1), UNIX).unwrap();
+    let mut gone = bury(&turn(&going, Vec::new()).unwrap(), 1);
+    assert_eq!(gone.table.quota(&shard_id(0)), 64);
+    while let Some(turned) = turn(&gone, Vec::new()) {
+        gone = turned;
+    }
+    assert_eq!(gone.goal, None);
+}
+
+#[test]
+fn a_second_burial_takes_over_what_the_first_left_to_be_opened() {
+    let once = bury(&topology(64, &[1, 1, 1]), 2);
+    let twice = bury(&once, 1);
+    let its: BTreeSet<_> = once.table.slots_of(&shard_id(1)).collect();
+    let of = |epoch| {
+        let openings = twice.openings.iter();
+        let openings = openings.filter(move |opening| opening.epoch == epoch);
+        openings
+            .flat_map(|opening| opening.slots.clone())
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(of(twice.last_epoch), its);
+    assert!(!of(once.last_epoch).is_empty(), "those of the other heir");
+    assert!(twice.openings.iter().all(|opening| opening.to == name(0)));
+    assert_eq!(twice.dead.len(), 2);
+}
+
+#[test]
+fn what_cannot_be_buried_is_refused() {
+    let topology = topology(64, &[1, 1]);
+    let refused = |topology: &Topology, index| topology.bury(&shard_id(index), UNIX).unwrap_err();
+    assert!(matches!(
+        refused(&topology, 0),
+        BurialError::KeepsRecord { .. }
+    ));
+    assert!(matches!(refused(&topology, 7), BurialError::Unknown { .. }));
+    let mut last = bury(&topology, 1);
+    last.home.address = "elsewhere".into();
+    assert!(matches!(refused(&last, 0), BurialError::Last { .. }));
+}
+
+#[test]
+fn whoever_is_armed_meanwhile_opens_them_then_and_waits_as_long() {
+    let mut topology = topology(64, &[1, 1, 1]);
+    topology.constants.removal = Removal::Leased;
+    let mut after = bury(&topology, 2);
+    after.last_epoch.0 += 5;
+    let (heir, slots) = (
+        after.openings[0].to.0.clone(),
+        after.openings[0].slots.clone(),
+    );
+    let [force] = &after.force_opens(&heir)[..] else {
+        panic!("one for the shard")
+    };
+    let constants = &after.constants;
+    assert_eq!((&force.slots, force.epoch), (&slots, after.dead[0].epoch));
+    assert_eq!(force.shut_for, constants.shut_for());
+    assert_eq!(force.grace_for, constants.grace());
+
+    let arm = after.arm(&heir, Grace::None);
+    let forced = Grace::Forced {
+        shut: constants.shut_for(),
+        length: constants.grace(),
+    };
+    assert_eq!(arm.grace, forced);
+    for slot in after.table.slots().iter() {
+        let state = arm.slots.get(slot);
+        let expected = match slots.contains(&slot) {
+            true => (Mode::Open, force.epoch),
+            false if *owner(&after, slot) == heir => (Mode::Open, after.last_epoch),
+            false => (Mode::Shut, after.last_epoch),
+        };
+        assert_eq!((state.mode, state.epoch), expected);
+    }
+    let done = after.opened(&heir, force.epoch).unwrap();
+    assert_eq!(done.arm(&heir, Grace::None).grace, Grace::None);
+}
+
+#[test]
+fn the_dead_are_told_that_they_have_nothing() {
+    let after = bury(&topology(64, &[1, 1]), 1);
+    let step = after.tell_dead(&after.dead[0]);
+    assert_eq!((step.epoch, step.mode), (after.last_epoch, Mode::Shut));
+    assert_eq!(step.slots.len(), 64);
+}
