@@ -116,8 +116,8 @@ impl Departure {
         record: &Topology,
         motions: Vec<&'a Motion>,
     ) -> Result<bool, Trouble> {
-        // Nothing is sealed before every shard of the move is armed and past its grace.
-        self.shards.ready(record, &self.from.0).await?;
+        // Nothing is sealed before every shard of the move is armed and past its grace; the former one
+        // is asked by the seal itself.
         let ready = async |motion: &'a Motion| {
             self.shards.ready(record, &motion.to.0).await?;
             Ok(motion)
@@ -296,7 +296,9 @@ impl Imported<'_> {
         let left = left
             .values()
             .filter(|left| complete.contains(&left.key.slot()));
-        let left: Vec<_> = left.cloned().collect();
+        let mut left: Vec<_> = left.cloned().collect();
+        // What nobody holds comes last: with the piece that completes the list it is passed on.
+        left.sort_by_key(|left| !left.held);
         let piece = |left: &[Left]| Listing {
             epoch,
             left: left.to_vec(),

@@ -13,6 +13,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `orders.rs` | begin, abort |
 //! | `run.rs` | the record: planned, listed, finished, one swap a round |
 //! | `departure.rs` | a batch's slots of one shard, from the seal to the list |
 //! | `left.rs` | what is left there, until nothing is |
@@ -29,6 +30,7 @@
 mod departure;
 mod finish;
 mod left;
+mod orders;
 mod phase;
 mod progress;
 mod run;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    panic::resume_unwind,
     sync::Arc,
     time::Duration,
 };
@@ -29,8 +30,8 @@ use crate::{
 /// Longest pause before everything is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long to gather what is told, so that one change of the record serves many.
-const GATHER: Duration = Duration::from_millis(20);
+/// How long to gather what is told: each change of the record is read by every engine.
+const GATHER: Duration = Duration::from_millis(100);
 
 /// Reports that wait to be heard.
 const REPORTS_MAX: usize = 64;
@@ -207,6 +208,13 @@ impl<'a> Run<'a> {
             }
             keep
         });
+        while let Some(ended) = self.tasks.try_join_next() {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                resume_unwind(error.into_panic());
+            }
+        }
         for (epoch, from) in wanted {
             let departure = Departure {
                 epoch,

@@ -5,8 +5,12 @@ use std::time::Duration;
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},
     mover::{Observer, Phase},
+    topology::{Change, ResizeError, shard_id},
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use crate::{
     lockers::Lockers,
@@ -98,20 +102,55 @@ async fn an_abort_of_an_abort_goes_on_in_any_phase() {
         let stage = Stage::new(3).await;
         let lockers = Lockers::start(&stage.ring()).await;
         stage.add(3, 1).await;
-        let (turned, again) = (stage.clone(), stage.clone());
-        let (first, _) = at(phase, 2, move || drop(turned.abort()));
-        let mover = stage.mover(6, first);
-        let half = timeout(Duration::from_secs(5), mover.run()).await;
-        if half.is_err() {
-            let (second, _) = at(phase, 1, move || {
-                if again.record().goal.is_some() {
-                    again.abort();
-                }
-            });
-            stage.resize_with(6, second).await;
+        let (first, second) = (stage.clone(), stage.clone());
+        let (turned, mut is_turned) = watch::channel(());
+        let (observer, _) = at(phase, 1, move || {
+            first.abort();
+            turned.send_replace(());
+        });
+        let mover = stage.mover(6, observer);
+        tokio::select! {
+            _ = mover.run() => panic!("it was to be dropped under way"),
+            turned = is_turned.changed() => turned.unwrap(),
         }
+        let (observer, reached) = at(Phase::Sealed, 1, move || drop(second.abort()));
+        stage.resize_with(6, observer).await;
+        assert!(*reached.lock() > 0, "{phase:?}");
+        assert_eq!(stage.record().table.quota(&shard_id(3)), 16, "{phase:?}");
         lockers.stop().await;
     }
+}
+
+/// Whoever gives orders need not be the one that moves slots.
+#[tokio::test(start_paused = true)]
+async fn a_resize_is_begun_and_turned_back_by_others_while_it_runs() {
+    let stage = Stage::new(3).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    let (runs, orders) = (
+        stage.mover(6, Observer::default()),
+        stage.mover(6, Observer::default()),
+    );
+    let refused = orders.abort().await;
+    assert!(
+        matches!(refused, Err(ResizeError::NoneUnderWay)),
+        "{refused:?}"
+    );
+    let before = stage.record();
+    let begun = orders.begin(stage.adding(3, 1).await).await.unwrap();
+    let refused = orders.begin(Change::default()).await;
+    assert!(
+        matches!(refused, Err(ResizeError::UnderWay { .. })),
+        "{refused:?}"
+    );
+    let turned_back = async {
+        sleep(Duration::from_secs(12)).await;
+        orders.abort().await.unwrap()
+    };
+    let both = async { tokio::join!(runs.run(), turned_back) };
+    let (resized, turned) = timeout(FOR_EVER, both).await.expect("an end");
+    assert!(turned.version > begun.version && resized.unwrap().version > turned.version);
+    assert_eq!(stage.record().weights(), before.weights());
+    lockers.stop().await;
 }
 
 /// A mover whose machine was suspended wakes long after, when the slots have moved on.
@@ -127,24 +166,19 @@ async fn a_mover_that_wakes_after_a_later_resize_changes_nothing() {
         let stage = Stage::new(3).await;
         let lockers = Lockers::start(&stage.ring()).await;
         stage.add(3, 1).await;
-        let (frozen, woken) = (
-            tokio::sync::watch::channel(false),
-            tokio::sync::watch::channel(false),
-        );
-        let (observer, _) = at(phase, 2, move || drop(frozen.0.send(true)));
+        let (reach, mut reached) = watch::channel(());
+        let (observer, _) = at(phase, 2, move || drop(reach.send_replace(())));
         let zombie = stage.mover(8, observer);
-        let mut run = Box::pin(async move { zombie.run().await });
-        let mut at_phase = frozen.1;
-        // Not polled any more from here on; what it has sent arrives.
+        let mut run = Box::pin(zombie.run());
         tokio::select! {
             _ = &mut run => panic!("it was to be held up"),
-            held_up = at_phase.wait_for(|held_up| *held_up) => drop(held_up.unwrap()),
+            reached = reached.changed() => reached.unwrap(),
         }
+        // Nobody looks at it any more, and what was begun of it goes on by the record of then.
         stage.resize().await;
         stage.remove(3);
         stage.resize().await;
         let after = stage.record();
-        drop(woken);
         timeout(FOR_EVER, run).await.expect("an end").unwrap();
         assert_eq!(stage.record(), after);
         lockers.stop().await;

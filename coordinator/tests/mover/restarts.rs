@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     mover::{Observer, Phase, WaitingFor},
     topology::shard_id,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     lockers::{Lockers, acquire, engine},
@@ -98,6 +98,21 @@ async fn while_a_shard_is_away_the_others_go_on_and_progress_says_so() {
         .expect("an end")
         .unwrap()
         .unwrap();
+    lockers.stop().await;
+}
+
+/// Whoever held a lock before puts it back first.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_sealed_while_its_shard_is_in_grace() {
+    let stage = Stage::new(1).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    stage.faults(0).restart(false);
+    let (restarted, grace) = (Instant::now(), stage.record().constants.grace());
+    stage.add(1, 1).await;
+    let observer = Observer::new(move |phase| {
+        assert!(phase == Phase::Planned || restarted.elapsed() >= grace);
+    });
+    stage.resize_with(64, observer).await;
     lockers.stop().await;
 }
 

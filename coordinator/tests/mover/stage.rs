@@ -119,12 +119,17 @@ impl Stage {
 
     /// Begins to take in a shard of its own.
     pub(crate) async fn add(&self, index: usize, weight: u32) -> Arc<Topology> {
+        let change = self.adding(index, weight).await;
+        self.begin(change)
+    }
+
+    /// Makes a shard, to be taken in.
+    pub(crate) async fn adding(&self, index: usize, weight: u32) -> Change {
         let founder = self.shards.make(index, weight, self.clock, &self.random);
-        let add = vec![founder.await];
-        self.begin(Change {
-            add,
+        Change {
+            add: vec![founder.await],
             ..Change::default()
-        })
+        }
     }
 
     /// Begins to do without a shard.
@@ -182,17 +187,6 @@ impl Stage {
 
     pub(crate) fn faults(&self, index: usize) -> Faults {
         self.shards.0.lock()[&shard_id(index)].faults()
-    }
-
-    /// Arms a shard as the record says.
-    pub(crate) fn arm(&self, index: usize) {
-        let (id, record) = (shard_id(index), self.record());
-        let arm = record.arm(&id, record.grace(&id, false));
-        let armed = async {
-            let link = self.shard(index).connect(Lane::Control, None).await;
-            link.unwrap().arm(&arm).await.unwrap().armed_now
-        };
-        assert!(armed.now_or_never().expect("it takes no time"));
     }
 
     /// The shard at `index`.
