@@ -26,7 +26,7 @@ use crate::{Client, builder::Grounds};
 ///
 /// let client = Client::builder().embedded(3).build().await?;
 /// let guard = client.lock("order/42").acquire().await?;
-/// let resize = client.ring().reshape(Reshape::new().add(NewShard::embedded())).await?;
+/// let resize = client.ring().reshape(Reshape::new().add_shard(NewShard::embedded())).await?;
 /// let resized = resize.run().await?;
 /// assert_eq!(resized.slots_moved, 16_384 / 4);
 /// assert!(guard.is_held());
@@ -117,19 +117,19 @@ impl Reshape {
     }
 
     /// A shard joins.
-    pub fn add(mut self, shard: NewShard) -> Self {
+    pub fn add_shard(mut self, shard: NewShard) -> Self {
         self.add.push(shard);
         self
     }
 
     /// A shard leaves, when its last slot has.
-    pub fn remove(mut self, id: ShardId) -> Self {
+    pub fn remove_shard(mut self, id: ShardId) -> Self {
         self.remove.push(id);
         self
     }
 
     /// A shard that stays gets another weight.
-    pub fn weigh(mut self, id: ShardId, weight: Weight) -> Self {
+    pub fn weigh_shard(mut self, id: ShardId, weight: Weight) -> Self {
         self.weigh.insert(id, weight);
         self
     }

@@ -82,8 +82,9 @@ pub(crate) async fn run(plan: &Plan) -> Result<(Vec<Round>, Naive), Failure> {
     for round in 0..plan.rounds {
         eprintln!("round {} of {}", round + 1, plan.rounds);
         let fourth = shard_id(SHARDS);
-        let there = Reshape::new().add(NewShard::redis(urls[SHARDS].clone()).id(fourth.clone()));
-        let back = Reshape::new().remove(fourth.clone());
+        let there =
+            Reshape::new().add_shard(NewShard::redis(urls[SHARDS].clone()).id(fourth.clone()));
+        let back = Reshape::new().remove_shard(fourth.clone());
         load.take()?;
         let from = clocks.read()?;
         let first = resize(plan, &holder, &mut load, there).await?;

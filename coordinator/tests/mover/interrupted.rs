@@ -167,7 +167,7 @@ async fn a_mover_that_wakes_after_a_later_resize_changes_nothing() {
         let lockers = Lockers::start(&stage.ring()).await;
         stage.add(3, 1).await;
         let (reach, mut reached) = watch::channel(());
-        let (observer, _) = at(phase, 2, move || drop(reach.send_replace(())));
+        let (observer, _) = at(phase, 2, move || reach.send_replace(()));
         let zombie = stage.mover(8, observer);
         let mut run = Box::pin(zombie.run());
         tokio::select! {

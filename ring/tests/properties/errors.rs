@@ -63,6 +63,24 @@ fn messages_name_the_field_the_value_and_the_limit() {
             "replicas is 4, must be 1 to 3",
         ),
         (
+            message(classic(0)),
+            "points_per_shard is 0, must be 1 to 4096",
+        ),
+        (
+            message(classic(4097)),
+            "points_per_shard is 4097, must be 1 to 4096",
+        ),
+    ] {
+        assert_eq!(actual, expected);
+    }
+}
+
+#[test]
+fn changes_of_a_table_are_refused_in_words() {
+    let table = table(&alike(8, 3));
+    let slot = table.slots().slot(0).unwrap();
+    for (actual, expected) in [
+        (
             message(table.plan(&alike(16, 3))),
             "slots is 16 in the target, must be 8 as in the table",
         ),
@@ -77,14 +95,6 @@ fn messages_name_the_field_the_value_and_the_limit() {
         (
             message(table.clone().give(slot, &id("z"))),
             "shard \"z\" is not a member",
-        ),
-        (
-            message(classic(0)),
-            "points_per_shard is 0, must be 1 to 4096",
-        ),
-        (
-            message(classic(4097)),
-            "points_per_shard is 4097, must be 1 to 4096",
         ),
     ] {
         assert_eq!(actual, expected);
