@@ -63,7 +63,7 @@ async fn a_topology_whose_home_is_gone_is_recovered_once_a_person_attests_it() {
         .filter(|url| !home.starts_with(*url))
         .cloned()
         .collect();
-    let shown = ring("status", &seeds, &[]);
+    let shown = ring("show", &seeds, &[]);
     assert_eq!(shown.code, 0, "{shown:?}");
     assert!(
         shown
@@ -87,12 +87,12 @@ async fn a_topology_whose_home_is_gone_is_recovered_once_a_person_attests_it() {
     assert_eq!(recovered["done"], "recovered");
     assert_eq!(recovered["topology"], founded["topology"]);
     assert_ne!(recovered["home"], founded["home"]);
-    let shown = json(&ring("status", &seeds, &["--json"]));
+    let shown = json(&ring("show", &seeds, &["--json"]));
     assert_eq!(shown["home"], recovered["home"]);
 }
 
 #[tokio::test]
-async fn status_shows_every_shard_and_its_share() {
+async fn show_shows_every_shard_and_its_share() {
     let servers = Servers::spawn(3).await;
     ring(
         "init",
@@ -100,7 +100,7 @@ async fn status_shows_every_shard_and_its_share() {
         &["--servers-are-new", "--max-lease", "10s"],
     );
     // One server is enough to find the others.
-    let status = json(&ring("status", &servers.urls()[..1], &["--json"]));
+    let status = json(&ring("show", &servers.urls()[..1], &["--json"]));
 
     let ids: Vec<_> = status["shards"]
         .as_array()
@@ -135,7 +135,7 @@ async fn the_record_may_have_a_server_of_its_own() {
         shards,
         &["--servers-are-new", "--topology-at", home],
     );
-    let status = json(&ring("status", shards, &["--json"]));
+    let status = json(&ring("show", shards, &["--json"]));
     assert_eq!(status["home"], format!("{home}/0"));
     assert_eq!(status["shards"].as_array().unwrap().len(), 2);
 }
@@ -161,7 +161,7 @@ async fn how_shards_are_removed_is_said_at_the_founding() {
 }
 
 #[tokio::test]
-async fn status_says_which_shard_is_gone_and_why() {
+async fn show_says_which_shard_is_gone_and_why() {
     let mut servers = Servers::spawn(3).await;
     let urls = servers.urls();
     ring(
@@ -170,7 +170,7 @@ async fn status_says_which_shard_is_gone_and_why() {
         &["--servers-are-new", "--topology-at", &urls[0]],
     );
     servers.servers[1].kill();
-    let status = json(&ring("status", &urls, &["--json"]));
+    let status = json(&ring("show", &urls, &["--json"]));
 
     let shards = status["shards"].as_array().unwrap();
     let reachable = shards.iter().map(|shard| &shard["reachable"]);
@@ -180,7 +180,7 @@ async fn status_says_which_shard_is_gone_and_why() {
 }
 
 #[tokio::test]
-async fn status_shows_grace_to_people() {
+async fn show_shows_grace_to_people() {
     let servers = Servers::spawn(1).await;
     let shown = ring("init", &servers.urls(), &[]);
     assert_eq!(shown.code, 0, "{shown:?}");
@@ -191,9 +191,9 @@ async fn status_shows_grace_to_people() {
 }
 
 #[tokio::test]
-async fn status_founds_nothing() {
+async fn show_founds_nothing() {
     let servers = Servers::spawn(2).await;
-    let shown = ring("status", &servers.urls(), &[]);
+    let shown = ring("show", &servers.urls(), &[]);
 
     assert_eq!((shown.code, &*shown.stdout), (1, ""));
     assert!(
@@ -245,11 +245,11 @@ async fn servers_may_come_from_a_file_or_the_environment() {
     let founded = ringfence(&["ring", "init", "--redis-file", file, "--servers-are-new"]);
     assert_eq!(founded.code, 0, "{founded:?}");
     let env = [("RINGFENCE_REDIS", &*servers.urls().join(","))];
-    let shown = binary::ringfence_with(&["ring", "status", "--json"], &env);
+    let shown = binary::ringfence_with(&["ring", "show", "--json"], &env);
     assert_eq!(json(&shown)["shards"].as_array().unwrap().len(), 2);
     // A file is taken instead of the environment.
     let env = [("RINGFENCE_REDIS", "redis://127.0.0.1:1")];
-    let shown = binary::ringfence_with(&["ring", "status", "--redis-file", file], &env);
+    let shown = binary::ringfence_with(&["ring", "show", "--redis-file", file], &env);
     assert_eq!(shown.code, 0, "{shown:?}");
 }
 
@@ -258,11 +258,11 @@ async fn a_password_is_used_and_never_shown() {
     let servers = Servers::spawn_with(2, |builder| builder.password("s3cret")).await;
     let founded = ring("init", &servers.urls(), &["--servers-are-new"]);
     assert_eq!(founded.code, 0, "{founded:?}");
-    let shown = ring("status", &servers.urls(), &["--json"]);
+    let shown = ring("show", &servers.urls(), &["--json"]);
     assert_eq!(shown.code, 0, "{shown:?}");
 
     let wrong = servers.urls()[0].replace("s3cret", "wr0ng");
-    let refused = ring("status", &[wrong], &[]);
+    let refused = ring("show", &[wrong], &[]);
     assert_eq!(refused.code, 1, "{refused:?}");
     for output in [founded, shown, refused] {
         let all = format!("{output:?}");
@@ -273,12 +273,7 @@ async fn a_password_is_used_and_never_shown() {
 #[test]
 fn what_cannot_be_reached_is_named_without_its_password() {
     let begun = Instant::now();
-    let failed = ringfence(&[
-        "ring",
-        "status",
-        "--redis",
-        "redis://coin:s3cret@127.0.0.1:1",
-    ]);
+    let failed = ringfence(&["ring", "show", "--redis", "redis://coin:s3cret@127.0.0.1:1"]);
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.stderr.starts_with("ringfence: "), "{failed:?}");
     assert!(
@@ -291,7 +286,7 @@ fn what_cannot_be_reached_is_named_without_its_password() {
 
 #[test]
 fn what_is_no_address_fails_without_being_repeated() {
-    for command in [&["ring", "init"][..], &["ring", "status"], &["demo"]] {
+    for command in [&["ring", "init"][..], &["ring", "show"], &["demo"]] {
         let args = [command, &["--redis", "http://coin:s3cret@127.0.0.1:1"]].concat();
         let failed = ringfence(&args);
         assert_eq!(failed.code, 1, "{failed:?}");
@@ -318,7 +313,7 @@ fn what_cannot_be_understood_exits_2() {
             "--after",
             "18446744073709551615",
         ],
-        &["ring", "status", "redis://coin:s3cret@x"],
+        &["ring", "show", "redis://coin:s3cret@x"],
         &["demo", "--shards", "0"],
         &["demo", "--for", "1h"],
         &["demo", "--skew", "-1"],
@@ -351,7 +346,7 @@ async fn whoever_stops_reading_breaks_nothing() {
     let servers = Servers::spawn(1).await;
     ring("init", &servers.urls(), &["--servers-are-new"]);
     let mut shown = std::process::Command::new(env!("CARGO_BIN_EXE_ringfence"))
-        .args(["ring", "status", "--redis", &servers.urls()[0]])
+        .args(["ring", "show", "--redis", &servers.urls()[0]])
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()

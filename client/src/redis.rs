@@ -3,38 +3,16 @@
 use std::sync::Arc;
 
 use ringfence_coordinator::{
-    engine::Dial,
     ids::ClientId,
     random::Random,
-    shard::{
-        Shard, ShardError,
-        redis::{Address, AddressError, RedisOptions, RedisShard},
-    },
-    topology::{
-        ShardEntry,
-        redis::{Founding, Joined, RedisTopology, connect},
-    },
+    shard::redis::{Address, AddressError, RedisOptions},
+    topology::redis::{Founding, Joined, connect},
 };
-use ringfence_ring::ShardId;
 
 use crate::{
     BuildError, Builder, Client,
     builder::{Found, Grounds},
 };
-
-/// Shards at the addresses that the topology's record spells.
-#[derive(Debug)]
-struct OnServers(Arc<RedisTopology>);
-
-impl Dial for OnServers {
-    fn dial(&self, _id: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
-        let options = self.0.options(&entry.address);
-        let options = options.map_err(|error| ShardError::Unusable {
-            reason: error.to_string(),
-        })?;
-        Ok(Arc::new(RedisShard::new(options)))
-    }
-}
 
 pub(crate) async fn build(
     builder: &Builder,
@@ -80,7 +58,7 @@ pub(crate) async fn build(
         ..
     } = joined;
     let found = Found {
-        dial: Arc::new(OnServers(store.clone())),
+        dial: store.clone(),
         grounds: Grounds::Redis(store.clone()),
         store,
         topology,

@@ -6,6 +6,7 @@ mod locks;
 mod redact;
 mod ring;
 mod seeds;
+mod signals;
 mod table;
 
 use std::{

@@ -1,28 +1,48 @@
 //! `ringfence ring`: which servers are shards, and which slots are whose.
 
+mod change;
+mod go;
+mod init;
+mod picture;
+mod plan;
+mod progress;
 mod recover;
-mod status;
+mod resize;
+mod show;
+mod verbs;
+mod view;
+mod watch;
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
-use clap::{Args, Subcommand};
-use ringfence_client::{BootClock, BuildError, Client, Constants, Removal, Token, TopologyError};
+use clap::Subcommand;
+use nix::sys::signal::Signal;
+use ringfence_client::{BootClock, BuildError, Client, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
-    limits::EPOCH_MAX,
     random::Random,
-    shard::redis::{Address, AddressError, RedisOptions},
-    topology::redis::{Founding, Joined, connect},
+    shard::redis::{AddressError, RedisOptions},
+    topology::{
+        ResizeError,
+        redis::{Founding, Joined, connect},
+    },
 };
+use serde::Serialize;
 
 use super::{
     FAILED, USAGE,
     seeds::{Seeds, SeedsError},
-    show,
 };
+use init::Init;
+use plan::Plan;
 use recover::Recover;
-pub(super) use status::fair_share;
-use status::{Done, Status};
+use show::Show;
+use verbs::{Abort, Add, Remove, Resume, Weigh};
+pub(super) use view::fair_share;
+use watch::Watch;
+
+/// Added to the signal that interrupted.
+const SIGNALLED: u8 = 128;
 
 /// How long to go on asking servers that do not answer.
 const ASK_WITHIN: Duration = Duration::from_secs(3);
@@ -34,58 +54,28 @@ pub(crate) enum Command {
     /// All of them must answer; they become shards a, b, c and so on. Each is used from then on,
     /// by whoever names one of them. Founding again changes nothing.
     Init(Init),
-    /// Show the topology, and how its shards are
-    Status(ShowStatus),
+    /// Show the topology: its shards, how they are, and the resize under way, if there is one
+    ///
+    /// With a picture of the ring: each shard's share of the slots is an arc. Colours are for terminals,
+    /// unless NO_COLOR is set; letters tell the same. Slots in motion are striped in the colours of both
+    /// shards, or the capital letter of the shard that they go to.
+    Show(Show),
+    /// Show what a resize would do: which slots move, and the shares before and after
+    ///
+    /// A dry run: nothing is changed, and servers that are to come are not asked. All changes that are
+    /// named here are one resize; one at a time they would move more slots than are needed.
+    Plan(Box<Plan>),
+    Add(Box<Add>),
+    Remove(Box<Remove>),
+    Weigh(Box<Weigh>),
+    Abort(Box<Abort>),
+    Resume(Box<Resume>),
+    Watch(Watch),
     /// Put the topology's record back in force where its home lost it
     ///
     /// Clients do so by themselves, as soon as every member answers. Where one never will again, it
     /// takes a person to say so. Without need it changes nothing.
     Recover(Recover),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Init {
-    #[command(flatten)]
-    seeds: Seeds,
-    /// The longest lease there will be; a shard that comes back grants nothing for as long
-    #[arg(long, value_name = "LENGTH", default_value = "30s")]
-    #[arg(value_parser = humantime::parse_duration)]
-    max_lease: Duration,
-    /// A shard that came back grants nothing for this much longer. Where a former primary can still
-    /// be reached after a failover: 3s, with min-replicas-to-write 1 and min-replicas-max-lag 1
-    #[arg(long, value_name = "LENGTH", default_value = "0s")]
-    #[arg(value_parser = humantime::parse_duration)]
-    replica_lag: Duration,
-    /// How a shard that is gone for good is removed. supervised: somebody attests that nobody can reach it.
-    /// leased: whoever cannot reach the topology's home sends nothing any more, and loses its locks
-    #[arg(long, value_name = "HOW", default_value_t)]
-    removal: Removal,
-    /// Where removal is leased: that happens after this long; a sixth of --max-lease if not said
-    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
-    view_lease: Option<Duration>,
-    /// The servers were started for this and have never held a lock: no grace is needed. Wrong, it
-    /// can make two holders
-    #[arg(long)]
-    servers_are_new: bool,
-    /// Keep the record on this server, instead of on one of the shards
-    #[arg(long, value_name = "URL")]
-    topology_at: Option<String>,
-    /// Tokens shall be greater than this one, the greatest that a resource has seen: for after the
-    /// loss of every server
-    #[arg(long, value_name = "TOKEN", value_parser = token)]
-    after: Option<Token>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ShowStatus {
-    #[command(flatten)]
-    seeds: Seeds,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
 }
 
 /// Why there is no topology to show.
@@ -104,6 +94,20 @@ pub(crate) enum RingError {
     /// Tokens of the topology that is there already may be smaller.
     #[error("topology {0} is there already: --after is for founding one")]
     TooLate(String),
+    #[error("--id names {ids} shards, must be at most the number of servers, {servers}")]
+    TooManyIds { ids: usize, servers: usize },
+    /// What is asked for cannot be begun, or turned back.
+    #[error(transparent)]
+    Resize(#[from] ResizeError),
+    /// A server cannot become a shard.
+    #[error(transparent)]
+    Newcomer(TopologyError),
+    /// A person, or a program, asked to stop.
+    #[error(
+        "interrupted: the resize stays as it is; to go on: ringfence ring resume, \
+        to turn back: ringfence ring abort"
+    )]
+    Interrupted { signal: Signal },
     #[error(transparent)]
     Seeds(#[from] SeedsError),
     #[error(transparent)]
@@ -114,8 +118,15 @@ pub(crate) enum RingError {
     Build(#[from] BuildError),
     #[error("cannot start a runtime")]
     Runtime(#[from] std::io::Error),
+    #[error("cannot listen to signals")]
+    Signals(#[source] std::io::Error),
     #[error("cannot write to stdout")]
     Unshown(#[source] std::io::Error),
+    #[error("cannot write {path}")]
+    Undrawn {
+        path: PathBuf,
+        source: std::io::Error,
+    },
 }
 
 impl RingError {
@@ -123,6 +134,10 @@ impl RingError {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Seeds(SeedsError::None) => USAGE,
+            Self::Resize(ResizeError::UnderWay { .. } | ResizeError::NoneUnderWay) => FAILED,
+            Self::Resize(_) | Self::TooManyIds { .. } => USAGE,
+            Self::Newcomer(TopologyError::Seeds(_)) => USAGE,
+            Self::Interrupted { signal } => SIGNALLED + *signal as u8,
             _ => FAILED,
         }
     }
@@ -133,72 +148,29 @@ pub(crate) fn run(command: &Command) -> Result<(), RingError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (status, json) = match command {
-        Command::Init(init) => (runtime.block_on(init.found())?, init.json),
-        Command::Status(show) => (runtime.block_on(show.look())?, show.json),
-        Command::Recover(recover) => (runtime.block_on(recover.run())?, recover.json),
-    };
+    match command {
+        Command::Init(init) => print(&runtime.block_on(init.found())?, init.json),
+        Command::Show(show) => runtime.block_on(show.run()),
+        Command::Plan(plan) => print(&runtime.block_on(plan.run())?, plan.json),
+        Command::Add(add) => runtime.block_on(add.run()),
+        Command::Remove(remove) => runtime.block_on(remove.run()),
+        Command::Weigh(weigh) => runtime.block_on(weigh.run()),
+        Command::Abort(abort) => runtime.block_on(abort.run()),
+        Command::Resume(resume) => runtime.block_on(resume.run()),
+        Command::Watch(watch) => runtime.block_on(watch.run()),
+        Command::Recover(recover) => print(&runtime.block_on(recover.run())?, recover.json),
+    }
+}
+
+/// Prints `what` to stdout: for people, or as one JSON object.
+fn print(what: &(impl Display + Serialize), json: bool) -> Result<(), RingError> {
     let shown = if json {
-        let object = serde_json::to_string_pretty(&status);
-        show(object.expect("numbers, texts and lists") + "\n")
+        let object = serde_json::to_string_pretty(what);
+        super::show(object.expect("numbers, texts and lists") + "\n")
     } else {
-        show(status)
+        super::show(what)
     };
     shown.map_err(RingError::Unshown)
-}
-
-impl Init {
-    /// Founds the topology, then arms its shards: only now is it known that they are new.
-    async fn found(&self) -> Result<Status, RingError> {
-        let urls = self.seeds.urls()?;
-        let constants = Constants {
-            max_lease_ms: millis(self.max_lease),
-            replica_lag_ms: millis(self.replica_lag),
-            removal: self.removal,
-            view_lease_ms: self.view_lease.map(millis),
-            ..Constants::default()
-        };
-        let home = self
-            .topology_at
-            .as_deref()
-            .map(str::parse::<Address>)
-            .transpose()?;
-        let founding = Founding {
-            after: self.after.map(Token::epoch).unwrap_or_default(),
-            constants,
-            home,
-            within: ASK_WITHIN,
-            ..Founding::default()
-        };
-        let joined = join(&urls, founding).await?;
-        if let Some(token) = self.after
-            && joined.topology.founded <= token.epoch()
-        {
-            return Err(RingError::TooLate(joined.topology.id.clone()));
-        }
-        let client = Client::builder().redis(urls).existing_topology(true);
-        let mut client = client
-            .max_lease(self.max_lease)
-            .replica_lag(self.replica_lag)
-            .removal(self.removal);
-        if let Some(length) = self.view_lease {
-            client = client.view_lease(length);
-        }
-        let client = client.servers_are_new(self.servers_are_new).build().await?;
-        let done = if joined.founded_now {
-            Done::Founded
-        } else {
-            Done::ThereAlready
-        };
-        Ok(Status::of(&client, done).await)
-    }
-}
-
-impl ShowStatus {
-    async fn look(&self) -> Result<Status, RingError> {
-        let client = existing(&self.seeds).await?;
-        Ok(Status::of(&client, Done::Looked).await)
-    }
 }
 
 /// A client of the topology that is there. It founds none.
@@ -232,19 +204,4 @@ async fn join(urls: &[String], founding: Founding) -> Result<Joined, RingError> 
         Err(TopologyError::Absent) => Err(RingError::None),
         joined => Ok(joined?),
     }
-}
-
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A token, as a resource wrote it down.
-fn token(text: &str) -> Result<Token, String> {
-    let number: u64 = text.parse().map_err(|_| "a token is a number".to_owned())?;
-    let token = Token::from_number(number);
-    // One more epoch is needed for each change to come.
-    if token.epoch().0 + 1 >= EPOCH_MAX {
-        return Err("a token is less than 2^63, and of an epoch that others can follow".to_owned());
-    }
-    Ok(token)
 }

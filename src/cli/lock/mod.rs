@@ -16,7 +16,7 @@
 //! | `keep.rs` | without a command: holds the lock until stdin closes |
 //! | `group.rs`, `guardian.rs` | the command's process group, and its leader |
 //! | `terminal.rs` | who is in the terminal's foreground |
-//! | `signals.rs`, `fate.rs` | signals that are passed on, and what becomes of the command |
+//! | `../signals.rs`, `fate.rs` | signals that are passed on, and what becomes of the command |
 //! | `error.rs` | what can go wrong, and its exit code |
 
 mod args;
@@ -28,7 +28,6 @@ mod group;
 mod guardian;
 mod keep;
 mod reasons;
-mod signals;
 mod terminal;
 mod work;
 
@@ -44,9 +43,8 @@ use ask::Ask;
 use error::LockError;
 use group::Group;
 pub(crate) use guardian::{NAME as GUARDIAN, run as guardian};
-use signals::Signals;
 
-use super::say;
+use super::{say, signals::Signals};
 
 /// How long to wait, at the end, for the lock to be given back.
 const GIVE_BACK_WITHIN: Duration = Duration::from_secs(3);

@@ -6,7 +6,7 @@ use ringfence_coordinator::topology::redis::Joined;
 
 use super::{
     RingError, join, look,
-    status::{Done, Status},
+    view::{Done, View},
 };
 use crate::cli::seeds::Seeds;
 
@@ -25,7 +25,7 @@ pub(crate) struct Recover {
 
 impl Recover {
     /// Recovers the record, if it is not in force.
-    pub(super) async fn run(&self) -> Result<Status, RingError> {
+    pub(super) async fn run(&self) -> Result<View, RingError> {
         let urls = self.seeds.urls()?;
         let Joined { store, .. } = join(&urls, look()).await?;
         let before = store.view();
@@ -37,7 +37,7 @@ impl Recover {
         } else {
             Done::InForce
         };
-        Ok(Status::of(&client, done).await)
+        Ok(View::of(&client, done).await?)
     }
 
     /// That whoever is attested dead is a member.

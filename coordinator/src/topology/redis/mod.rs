@@ -13,6 +13,7 @@
 mod answers;
 mod ask;
 mod caller;
+mod dial;
 mod first_use;
 mod founding;
 mod home;

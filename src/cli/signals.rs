@@ -1,4 +1,4 @@
-//! Signals that are meant for the command.
+//! Signals that this process does not leave to their defaults.
 
 use std::{
     fs,
@@ -10,8 +10,8 @@ use std::{
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// What is passed on.
-const PASSED_ON: [Signal; 6] = [
+/// What a command is sent, or a person sends.
+const HEEDED: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
     Signal::SIGHUP,
@@ -21,14 +21,14 @@ const PASSED_ON: [Signal; 6] = [
 ];
 
 /// The signals that this process gets.
-pub(super) struct Signals(Vec<(Signal, unix::Signal)>);
+pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
     /// Listens from now on: none of them ends this process any more. One that it was started to
     /// ignore (`nohup`) stays ignored, by the command too.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let ignored = ignored()?;
-        let heeded = PASSED_ON
+        let heeded = HEEDED
             .into_iter()
             .filter(|signal| ignored & (1 << (*signal as u64 - 1)) == 0);
         let listen = |signal_| {
@@ -39,7 +39,7 @@ impl Signals {
     }
 
     /// The next one.
-    pub(super) async fn next(&mut self) -> Signal {
+    pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| self.poll(context)).await
     }
 

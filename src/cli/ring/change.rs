@@ -1,0 +1,141 @@
+//! What is to change, as the command line says it.
+
+use std::{collections::BTreeSet, str::FromStr};
+
+use ringfence_client::{BootClock, Clock as _, ShardId, Topology, Weight};
+use ringfence_coordinator::{
+    ids::Life,
+    shard::redis::Address,
+    topology::{Change, Founder, ResizeError, shard_id},
+};
+
+/// Shards to come, to go, and to weigh otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) add: Vec<Newcomer>,
+    pub(super) remove: Vec<ShardId>,
+    pub(super) weigh: Vec<Weighed>,
+}
+
+/// A server that is to become a shard: `URL[=WEIGHT]`.
+#[derive(Clone, Debug)]
+pub(super) struct Newcomer {
+    pub(super) address: Address,
+    pub(super) weight: Weight,
+    /// None: the next free letter.
+    pub(super) id: Option<ShardId>,
+}
+
+/// A shard and its new weight: `ID=WEIGHT`.
+#[derive(Clone, Debug)]
+pub(super) struct Weighed {
+    id: ShardId,
+    weight: Weight,
+}
+
+impl Wanted {
+    /// What `topology` would be, were this begun. The newcomers are not asked.
+    pub(super) fn rehearsed(&self, topology: &Topology) -> Result<Topology, ResizeError> {
+        let founder = |(index, (newcomer, id)): (usize, (&Newcomer, ShardId))| Founder {
+            id,
+            address: newcomer.address.to_string(),
+            // Unlike any server's, and any other newcomer's.
+            life: Life::new(format!("newcomer {index}")),
+            weight: newcomer.weight,
+        };
+        let newcomers = self.add.iter().zip(self.ids(topology)).enumerate();
+        topology.begin(self.change(newcomers.map(founder)), BootClock.unix())
+    }
+
+    /// What to begin, once the newcomers were taken in as `founders`.
+    pub(super) fn change(&self, founders: impl IntoIterator<Item = Founder>) -> Change {
+        let weigh = self.weigh.iter().cloned();
+        Change {
+            add: founders.into_iter().collect(),
+            remove: self.remove.clone(),
+            weigh: weigh.map(|weighed| (weighed.id, weighed.weight)).collect(),
+        }
+    }
+
+    /// What the newcomers will be called.
+    pub(super) fn ids(&self, topology: &Topology) -> Vec<ShardId> {
+        let members = topology.shards.keys().map(|name| name.0.clone());
+        let chosen = self.add.iter().filter_map(|newcomer| newcomer.id.clone());
+        let taken: BTreeSet<ShardId> = members.chain(chosen).collect();
+        let mut free = (0..).map(shard_id).filter(|id| !taken.contains(id));
+        let own = self.add.iter().map(|newcomer| newcomer.id.clone());
+        own.map(|id| id.unwrap_or_else(|| free.next().expect("there is always another")))
+            .collect()
+    }
+}
+
+impl FromStr for Newcomer {
+    type Err = String;
+
+    /// What ends in `=` and a number is a weight: a URL's parameters are files.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+        let (url, weight) = match text.rsplit_once('=') {
+            Some((url, digits)) if number(digits) => (url, weight(digits)?),
+            _ => (text, Weight::ONE),
+        };
+        let address = url.parse::<Address>().map_err(|error| error.to_string())?;
+        Ok(Self {
+            address,
+            weight,
+            id: None,
+        })
+    }
+}
+
+impl FromStr for Weighed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (id, digits) = text.split_once('=').ok_or("must be ID=WEIGHT")?;
+        let id = ShardId::new(id).map_err(|error| error.to_string())?;
+        let weight = weight(digits)?;
+        Ok(Self { id, weight })
+    }
+}
+
+fn weight(digits: &str) -> Result<Weight, String> {
+    let number: u32 = digits
+        .parse()
+        .map_err(|_| format!("weight is {digits:?}, must be a number, 1 to 10000"))?;
+    Weight::new(number).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_in_a_number_is_a_weight() {
+        for (text, address, weight) in [
+            ("redis://h", "redis://h:6379/0", 1),
+            ("redis://h=3", "redis://h:6379/0", 3),
+            ("redis://h:1/2=10000", "redis://h:1/2", 10_000),
+            ("redis://u:p=a@h:1", "redis://h:1/0", 1),
+        ] {
+            let newcomer: Newcomer = text.parse().unwrap();
+            assert_eq!(newcomer.address.to_string(), address);
+            assert_eq!(newcomer.weight.get(), weight, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_says_why() {
+        let newcomer = |text: &str| text.parse::<Newcomer>().unwrap_err();
+        let weighed = |text: &str| text.parse::<Weighed>().unwrap_err();
+        assert_eq!(newcomer("redis://h=0"), "weight is 0, must be 1 to 10000");
+        assert!(newcomer("http://u:s3cret@h").starts_with("redis address: "));
+        assert_eq!(weighed("a=10001"), "weight is 10001, must be 1 to 10000");
+        assert_eq!(
+            weighed("a=-1"),
+            "weight is \"-1\", must be a number, 1 to 10000"
+        );
+        assert_eq!(weighed("a"), "must be ID=WEIGHT");
+        assert!(weighed("A=1").contains("shard id \"A\" must be"));
+    }
+}

@@ -1,0 +1,154 @@
+//! `ringfence ring add | remove | weigh | abort | resume`: what can be asked for.
+
+use clap::Args;
+use ringfence_client::ShardId;
+
+use super::{
+    RingError,
+    change::{Newcomer, Wanted, Weighed},
+    go::{Begin, How, turn_back},
+};
+
+const AFTER: &str = "\
+Moving:
+  Locks stay held while their slots move, and whoever waits for one keeps its
+  place: holders renew at the next shard. Slots in motion cost whoever asks for
+  a lock there one more round trip at most. This process moves them, and tells
+  how far it is on stderr. It may be stopped, or die, at any moment: the topology
+  knows what was done. `ringfence ring resume` goes on, and `ringfence ring
+  abort` turns back, on any machine; `ringfence ring watch` looks on.
+
+Exit codes:
+    0  every slot is where it is to be
+    1  it is not: the message says why, and what to do
+    2  the command line, or what it names, cannot be used; nothing was changed
+  128 + signal  interrupted by it; the resize stays as it is
+
+JSON:
+  One object a line: while it goes on \"state\" is \"moving\"; the last one is
+  \"done\".";
+
+/// Add servers as shards, and move their slots to them
+///
+/// New shards are called by the next free letters unless --id says otherwise. A server that belongs to
+/// another topology is refused. All that are named come by one resize: one at a time they would move more
+/// slots than are needed.
+#[derive(Args, Debug)]
+#[command(after_long_help = AFTER)]
+pub(crate) struct Add {
+    /// Servers, each with the weight 1 unless another is said
+    #[arg(value_name = "URL[=WEIGHT]", required = true)]
+    servers: Vec<Newcomer>,
+    /// What they will be called, in their order
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    id: Vec<ShardId>,
+    /// They were started for this and have never held a lock: no grace is needed. Wrong, it can make
+    /// two holders
+    #[arg(long)]
+    servers_are_new: bool,
+    #[command(flatten)]
+    how: Begin,
+}
+
+/// Move all slots away from shards, then let them go
+///
+/// For shards that answer. Their servers keep a pointer to this topology: whoever is given one of them as
+/// a seed finds the others by it.
+#[derive(Args, Debug)]
+#[command(after_long_help = AFTER)]
+pub(crate) struct Remove {
+    /// Shards
+    #[arg(value_name = "ID", required = true)]
+    shards: Vec<ShardId>,
+    #[command(flatten)]
+    how: Begin,
+}
+
+/// Give shards other weights, and move slots accordingly
+#[derive(Args, Debug)]
+#[command(after_long_help = AFTER)]
+pub(crate) struct Weigh {
+    /// Shards and their weights, 1 to 10000: one of 2 is due twice the slots of one of 1
+    #[arg(value_name = "ID=WEIGHT", required = true)]
+    weights: Vec<Weighed>,
+    #[command(flatten)]
+    how: Begin,
+}
+
+/// Turn the resize under way back
+///
+/// What has moved moves back, what is in motion turns round. Aborted again, it goes on after all.
+#[derive(Args, Debug)]
+#[command(after_long_help = AFTER)]
+pub(crate) struct Abort {
+    #[command(flatten)]
+    how: How,
+}
+
+/// Go on with the resize under way, whoever began it
+///
+/// Where none is, nothing is done. Two that move at a time do each other no harm.
+#[derive(Args, Debug)]
+#[command(after_long_help = AFTER)]
+pub(crate) struct Resume {
+    #[command(flatten)]
+    how: How,
+}
+
+impl Add {
+    pub(super) async fn run(&self) -> Result<(), RingError> {
+        if self.id.len() > self.servers.len() {
+            let (ids, servers) = (self.id.len(), self.servers.len());
+            return Err(RingError::TooManyIds { ids, servers });
+        }
+        let ids = self
+            .id
+            .iter()
+            .cloned()
+            .map(Some)
+            .chain([None].into_iter().cycle());
+        let named = |(server, id): (&Newcomer, Option<ShardId>)| Newcomer {
+            id,
+            ..server.clone()
+        };
+        let wanted = Wanted {
+            add: self.servers.iter().zip(ids).map(named).collect(),
+            ..Wanted::default()
+        };
+        self.how.run(&wanted, self.servers_are_new).await
+    }
+}
+
+impl Remove {
+    pub(super) async fn run(&self) -> Result<(), RingError> {
+        let wanted = Wanted {
+            remove: self.shards.clone(),
+            ..Wanted::default()
+        };
+        self.how.run(&wanted, false).await
+    }
+}
+
+impl Weigh {
+    pub(super) async fn run(&self) -> Result<(), RingError> {
+        let wanted = Wanted {
+            weigh: self.weights.clone(),
+            ..Wanted::default()
+        };
+        self.how.run(&wanted, false).await
+    }
+}
+
+impl Abort {
+    pub(super) async fn run(&self) -> Result<(), RingError> {
+        let store = self.how.store().await?;
+        turn_back(&store).await?;
+        self.how.go(store, false).await
+    }
+}
+
+impl Resume {
+    pub(super) async fn run(&self) -> Result<(), RingError> {
+        self.how.go(self.how.store().await?, false).await
+    }
+}

@@ -1,0 +1,169 @@
+//! What is shown, and planned.
+
+use std::{fs, process::Command};
+
+use serde_json::{Value, json};
+
+use crate::{binary::output, each, everything, founded, ring, told};
+
+#[tokio::test]
+async fn show_tells_what_the_ring_is() {
+    let servers = founded(3, 0).await;
+    let shown = told(&ring(&servers, &["show", "--json"]));
+    assert_eq!(shown["resize"], Value::Null);
+    let shards = &shown["shards"];
+    assert_eq!(each(shards, "id"), ["a", "b", "c"]);
+    assert_eq!(each(shards, "weight"), [1, 1, 1]);
+    assert_eq!(each(shards, "membership"), ["member"; 3]);
+    assert_eq!(each(shards, "slots"), [5_462, 5_461, 5_461]);
+
+    let picture = ring(&servers, &["show", "--width", "20"]);
+    assert_eq!((picture.code, &*picture.stderr), (0, ""), "{picture:?}");
+    assert!(picture.stdout.contains("ccccaaaa"), "{picture:?}");
+    assert!(
+        !picture.stdout.contains('\u{1b}'),
+        "no terminal, no colours"
+    );
+    let plain = ring(&servers, &["show", "--width", "0"]);
+    assert!(plain.stdout.starts_with("topology "), "{plain:?}");
+}
+
+#[tokio::test]
+async fn show_draws_the_ring_into_a_file() {
+    let servers = founded(2, 0).await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ring.svg");
+    let file = file.to_str().unwrap();
+    let shown = told(&ring(&servers, &["show", "--json", "--svg", file]));
+    let drawn = fs::read_to_string(file).unwrap();
+    assert!(
+        drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"),
+        "{drawn}"
+    );
+    assert!(
+        drawn.contains(shown["topology"].as_str().unwrap()),
+        "{drawn}"
+    );
+
+    let nowhere = ring(&servers, &["show", "--svg", "/nowhere/ring.svg"]);
+    assert_eq!(nowhere.code, 1, "{nowhere:?}");
+    assert!(
+        nowhere.stderr.contains("cannot write /nowhere/ring.svg"),
+        "{nowhere:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_tells_moves_and_shares_and_changes_nothing() {
+    let servers = founded(3, 1).await;
+    let urls = servers.urls();
+    ring(&servers, &["show"]);
+    let before = everything(&servers).await;
+
+    let added = told(&ring(&servers, &["plan", "--json", "--add", &urls[3]]));
+    assert_eq!(each(&added["shards"], "id"), ["a", "b", "c", "d"]);
+    assert_eq!(each(&added["shards"], "slots_after"), [4_096; 4]);
+    assert_eq!(added["shards"][3]["weight_before"], Value::Null);
+    assert_eq!(added["shards"][3]["share_before"], 0.0);
+    assert_eq!(added["shards"][3]["share_after"], 0.25);
+    assert_eq!(
+        added["moves"],
+        json!([
+            {"from": "a", "to": "d", "slots": 1_366},
+            {"from": "b", "to": "d", "slots": 1_365},
+            {"from": "c", "to": "d", "slots": 1_365},
+        ])
+    );
+    assert_eq!(added["slots_to_move"], 4_096);
+    assert_eq!(added["optimum"], 4_096);
+
+    let all = [
+        "plan",
+        "--add",
+        &format!("{}=2", urls[3]),
+        "--remove",
+        "a",
+        "--weigh",
+        "b=3",
+    ];
+    let all = ring(&servers, &all);
+    assert_eq!((all.code, &*all.stderr), (0, ""), "{all:?}");
+    for part in [
+        "planned, not begun",
+        "16.7 %",
+        "33.3 %",
+        "50.0 %",
+        "of 16,384 slots move",
+    ] {
+        assert!(all.stdout.contains(part), "{part}: {all:?}");
+    }
+    assert_eq!(everything(&servers).await, before);
+}
+
+#[tokio::test]
+async fn what_cannot_be_planned_is_refused_by_name() {
+    let servers = founded(2, 1).await;
+    let urls = servers.urls();
+    let before = everything(&servers).await;
+    let member = urls[1].replace("redis://", "redis://coin:s3cret@");
+    for (args, told) in [
+        (
+            &["--remove", "z"][..],
+            "shard z is not a member; the members are a, b",
+        ),
+        (&["--weigh", "z=2"], "shard z is not a member"),
+        (&["--weigh", "a=0"], "weight is 0, must be 1 to 10000"),
+        (&["--weigh", "a"], "must be ID=WEIGHT"),
+        (
+            &["--add", &format!("{}=10001", urls[2])],
+            "weight is 10001, must be 1 to 10000",
+        ),
+        (&["--add", &member], "is taken, by shard b"),
+        (
+            &["--add", &urls[2], "--add", &urls[2]],
+            "is taken, by shard c",
+        ),
+        (&["--add", "http://coin:s3cret@h"], "redis address"),
+        (
+            &["--remove", "a", "--remove", "b"],
+            "shards is 0, must be 1 to 1024",
+        ),
+        (&["--weigh", "a=1"], "nothing changes"),
+        (&[], "required"),
+    ] {
+        let refused = ring(&servers, &[&["plan"], args].concat());
+        assert_eq!(
+            (refused.code, &*refused.stdout),
+            (2, ""),
+            "{args:?} {refused:?}"
+        );
+        assert!(refused.stderr.contains(told), "{args:?} {refused:?}");
+        assert!(!refused.stderr.contains("s3cret"), "{refused:?}");
+    }
+    assert_eq!(everything(&servers).await, before);
+}
+
+#[tokio::test]
+async fn colours_are_for_terminals_that_want_them() {
+    let servers = founded(2, 0).await;
+    let url = &servers.urls()[0];
+    let shown = |environment: &[(&str, &str)]| {
+        let exe = env!("CARGO_BIN_EXE_ringfence");
+        let line = format!("{exe} ring show --redis {url}");
+        let mut script = Command::new("script");
+        script
+            .args(["-qec", &line, "/dev/null"])
+            .env_remove("NO_COLOR");
+        let shown = output(
+            script
+                .env("TERM", "xterm")
+                .envs(environment.iter().copied()),
+        );
+        assert_eq!(shown.code, 0, "{shown:?}");
+        shown.stdout
+    };
+    assert!(shown(&[]).contains("\x1b[38;5;"));
+    assert!(!shown(&[("NO_COLOR", "1")]).contains('\u{1b}'));
+    assert!(!shown(&[("TERM", "dumb")]).contains('\u{1b}'));
+    assert!(shown(&[("NO_COLOR", "")]).contains("\x1b[38;5;"));
+}
