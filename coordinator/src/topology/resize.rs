@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Weight};
 
 use super::{
-    Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights, motion::moves_of,
+    Dead, Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights, motion::moves_of,
 };
 use crate::ids::MapVersion;
 
@@ -56,6 +56,16 @@ pub enum ResizeError {
         address: String,
         /// The shard that is there.
         id: ShardId,
+    },
+    /// Who was given up for dead comes again in another life only, and by another name.
+    #[error(
+        "shard {id}, {address}, was given up for dead: restart its server, and give it another id"
+    )]
+    GivenUp {
+        /// The shard of that id, or in that life.
+        id: ShardId,
+        /// Where it was.
+        address: String,
     },
     /// The members and their weights are what is asked for.
     #[error("nothing changes: the members are {members}")]
@@ -183,6 +193,13 @@ impl Topology {
             return Err(ResizeError::IdTaken {
                 id: founder.id.clone(),
                 address: entry.address.clone(),
+            });
+        }
+        let was = |dead: &&Dead| dead.shard.0 == founder.id || dead.lives.contains(&founder.life);
+        if let Some(dead) = self.dead.iter().find(was) {
+            return Err(ResizeError::GivenUp {
+                id: dead.shard.0.clone(),
+                address: dead.address.clone(),
             });
         }
         let same =

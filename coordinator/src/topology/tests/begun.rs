@@ -124,6 +124,13 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
         refused(&topology, twice),
         "shard id c is taken, by memory:2"
     );
+    let buried = topology.bury(&shard_id(1), UNIX).unwrap();
+    for change in [taken(1, "new", "new"), taken(2, "new", "life-1")] {
+        assert_eq!(
+            refused(&buried, change),
+            "shard b, memory:1, was given up for dead: restart its server, and give it another id"
+        );
+    }
     let begun = topology.begin(weigh(0, 2), UNIX).unwrap();
     assert_eq!(
         refused(&begun, weigh(0, 3)),
