@@ -44,7 +44,7 @@ async fn the_environment_is_asked_last() {
 async fn servers_and_a_file_of_servers_exclude_each_other() {
     let stage = Stage::set(1, LEASE).await;
     let (url, file) = (stage.servers.urls()[0].clone(), stage.file());
-    for command in [&["lock", "key"][..], &["ring", "init"], &["ring", "status"]] {
+    for command in [&["lock", "key"][..], &["ring", "init"], &["ring", "show"]] {
         let both = ["--redis", &url, "--redis-file", &file];
         let refused = ringfence_with(&[command, &both].concat(), &[]);
         assert_eq!(refused.code, 2, "{refused:?}");
