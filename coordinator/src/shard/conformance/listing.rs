@@ -162,16 +162,19 @@ pub async fn carried_tickets_come_first_and_in_their_order(fixture: &dyn Fixture
 /// Two movers may scan, one after the other.
 pub async fn newcomers_are_behind_what_a_later_list_carries(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
-    let [first, second, newcomer] = [(); 3].map(|()| nonce());
+    // Their order is not that of their numbers.
+    let [newcomer, third, second, first] = [(); 4].map(|()| nonce());
     desk.lists(vec![waited_for(&key, &[(first, 1)])], &[]).await;
     desk.waits_for_proof(&key, newcomer, 1).await;
     let later = waited_for(&key, &[(first, 1), (second, 1)]);
     desk.lists(vec![later], &[]).await;
     assert_eq!(desk.waiting(&key).await, [first, second, newcomer]);
     // The first ones' tickets at the former shard may have ended since.
-    let latest = waited_for(&key, &[(second, 1)]);
-    desk.lists(vec![latest], &[]).await;
-    assert_eq!(desk.waiting(&key).await, [first, second, newcomer]);
+    for waiting in [vec![(second, 1), (third, 1)], vec![(third, 1)]] {
+        desk.lists(vec![waited_for(&key, &waiting)], &[]).await;
+        let expected = [first, second, third, newcomer];
+        assert_eq!(desk.waiting(&key).await, expected);
+    }
 }
 
 /// The deadline of a turn counts from the latest request, whichever shard it went to.
