@@ -4,7 +4,7 @@
 -- That is a set, <prefix>:life:<life>:import:<slot>: "!" where a mover said which tokens its former shard
 -- made: until then those made here may be lower; "*" where the list of what its former shard holds is
 -- complete; "k" with the name of each record in the list; "p" with each that a proof was brought for. It
--- may be lost: proofs are asked for again then.
+-- may be lost: a mover has to import again then, and proofs are asked for again.
 local function slot_of(text, slots)
   local slot = string.match(text, '{(%d+)}')
   local at = slot * 5
