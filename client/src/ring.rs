@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use ringfence_coordinator::{
+    engine::Engine,
     mover::{Mover, Pace, Progress, Resized},
     shard::{ShardError, redis::AddressError},
-    topology::{Change, Founder, ResizeError, Topology, TopologyError, shard_id},
+    topology::{Change, Founder, ResizeError, TopologyError, shard_id},
 };
 use ringfence_ring::{ShardId, Weight};
 use tokio::sync::watch;
@@ -56,7 +57,10 @@ pub struct Reshape {
 /// A resize under way, which this process may run.
 #[derive(Debug)]
 #[must_use = "nothing moves unless it is run"]
-pub struct Resize(Mover);
+pub struct Resize {
+    engine: Engine,
+    mover: Mover,
+}
 
 /// Why a ring is not reshaped.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -146,6 +150,11 @@ impl Ring<'_> {
     ///
     /// Dropping the future may leave the resize begun: [`resume`](Self::resume) goes on with it.
     pub async fn reshape(&self, reshape: Reshape) -> Result<Resize, ReshapeError> {
+        if let Some(goal) = &self.0.engine.refresh().await?.goal {
+            // Before anything is asked of a server that is to join.
+            let goal = goal.to_string();
+            return Err(ResizeError::UnderWay { goal }.into());
+        }
         let mut change = Change {
             add: Vec::new(),
             remove: reshape.remove,
@@ -159,10 +168,7 @@ impl Ring<'_> {
             let founder = self.take_in(shard, taken.collect()).await?;
             change.add.push(founder);
         }
-        self.0
-            .engine
-            .reshape(&|topology, unix| topology.begin(change.clone(), unix))
-            .await?;
+        self.0.engine.begin(change).await?;
         Ok(self.resume())
     }
 
@@ -177,13 +183,17 @@ impl Ring<'_> {
     ///
     /// Dropping the future may leave it turned back or not.
     pub async fn abort(&self) -> Result<Resize, ReshapeError> {
-        self.0.engine.reshape(&Topology::abort).await?;
+        self.0.engine.turn_back().await?;
         Ok(self.resume())
     }
 
     /// The resize under way, whoever began it. Where there is none, running it does nothing.
     pub fn resume(&self) -> Resize {
-        Resize(self.0.engine.mover(Pace::default()))
+        let engine = self.0.engine.clone();
+        Resize {
+            mover: engine.mover(Pace::default()),
+            engine,
+        }
     }
 
     async fn take_in(&self, shard: NewShard, taken: Vec<ShardId>) -> Result<Founder, ReshapeError> {
@@ -211,7 +221,7 @@ impl Ring<'_> {
 impl Resize {
     /// How far it has come: the latest, whenever it is looked at.
     pub fn progress(&self) -> watch::Receiver<Progress> {
-        self.0.progress()
+        self.mover.progress()
     }
 
     /// Moves slots until the ring has its new shape; at once if it has.
@@ -224,6 +234,8 @@ impl Resize {
     ///
     /// Dropping the future leaves the resize as it is; any process may [resume](Ring::resume) it.
     pub async fn run(&self) -> Result<Resized, TopologyError> {
-        self.0.run().await
+        let resized = self.mover.run().await?;
+        self.engine.refresh().await?;
+        Ok(resized)
     }
 }

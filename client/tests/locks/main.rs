@@ -9,6 +9,7 @@ mod listing;
 mod observer;
 mod reentry;
 mod release;
+mod ring;
 mod trouble;
 mod waiting;
 

@@ -1,35 +1,80 @@
 //! Changes of the ring's shape.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::Engine;
 use crate::{
     mover::{Mover, Observer, Pace, Parts},
-    topology::{ResizeError, Swap, Topology},
+    topology::{Change, ResizeError, Swap, Topology, TopologyError},
 };
 
 impl Engine {
-    /// Puts what `next` makes of the topology, at a wall time, in its place; again, if somebody else was first.
+    /// The topology in force, which is in use here from now on.
     ///
     /// # Errors
     ///
-    /// What `next` says, or the store.
+    /// [`TopologyError`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future may leave it changed or not.
-    pub async fn reshape(
-        &self,
-        next: &(dyn Fn(&Topology, Duration) -> Result<Topology, ResizeError> + Send + Sync),
-    ) -> Result<(), ResizeError> {
+    /// Dropping the future has no effect.
+    pub async fn refresh(&self) -> Result<Arc<Topology>, TopologyError> {
+        let topology = self.0.store.load().await?;
+        self.0.routing.adopt(topology.clone());
+        Ok(topology)
+    }
+
+    /// Begins a resize: see [`Topology::begin`].
+    ///
+    /// # Errors
+    ///
+    /// [`ResizeError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave it begun or not.
+    pub async fn begin(&self, change: Change) -> Result<(), ResizeError> {
         loop {
             let before = self.0.store.load().await?;
-            let next = next(&before, self.0.around.clock.unix())?;
-            if let Swap::Done = self.0.store.swap(before.version(), &next).await? {
-                self.0.routing.adopt(Arc::new(next));
+            let next = before.begin(change.clone(), self.0.around.clock.unix())?;
+            if self.swap(&before, next).await? {
                 return Ok(());
             }
         }
+    }
+
+    /// Turns the resize under way back: see [`Topology::abort`].
+    ///
+    /// # Errors
+    ///
+    /// [`ResizeError`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave it turned back or not.
+    pub async fn turn_back(&self) -> Result<(), ResizeError> {
+        let mut before = self.0.store.load().await?;
+        let goal = before.goal.clone();
+        loop {
+            let next = before.abort(self.0.around.clock.unix())?;
+            if self.swap(&before, next).await? {
+                return Ok(());
+            }
+            before = self.0.store.load().await?;
+            // Somebody else has turned it back: once more, and it would go on after all.
+            if before.goal.is_some() && before.goal != goal {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn swap(&self, before: &Topology, next: Topology) -> Result<bool, TopologyError> {
+        let done = self.0.store.swap(before.version(), &next).await?;
+        if let Swap::Done = done {
+            self.0.routing.adopt(Arc::new(next));
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     /// A mover of this ring's slots, which reaches the shards as this engine does.
