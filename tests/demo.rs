@@ -124,6 +124,122 @@ fn without_locks_deductions_are_lost_and_named() {
     }
 }
 
+/// What was told of the resizes: a fourth shard joined and left again, as few slots as had to moved, and the
+/// locks in them came along.
+fn there_and_back(report: &Value) -> &Value {
+    let resizing = &report["resizing"];
+    assert_eq!(resizing["ok"], true, "{report}");
+    let phases = resizing["phases"].as_array().unwrap();
+    let names: Vec<_> = phases.iter().map(|phase| &phase["name"]).collect();
+    let expected = ["before", "growing", "between", "shrinking", "after"];
+    assert_eq!(names, expected, "{report}");
+    for phase in phases {
+        assert!(phase["deductions"].as_u64().unwrap() > 0, "{report}");
+        assert!(phase["wait_us"]["p99"].as_u64().unwrap() > 0, "{report}");
+    }
+    assert!(
+        phases[2]["newcomers_share"].as_f64().unwrap() > 0.1,
+        "{report}"
+    );
+    for (resize, (before, after)) in [(3, 4), (4, 3)].into_iter().enumerate() {
+        let resize = &resizing["resizes"][resize];
+        assert_eq!(resize["finished"], true, "{report}");
+        assert_eq!(resize["shards_before"], before, "{report}");
+        assert_eq!(resize["shards_after"], after, "{report}");
+        assert_eq!(resize["slots_moved"], 16_384 / 4, "{report}");
+        assert_eq!(resize["optimum"], 16_384 / 4, "{report}");
+        assert!(resize["locks_carried"].as_u64().unwrap() > 0, "{report}");
+    }
+    assert_eq!(resizing["locks_held"], 1_000, "{report}");
+    assert_eq!(resizing["locks_lost"], 0, "{report}");
+    assert_eq!(resizing["granted_twice"], 0, "{report}");
+    assert_eq!(resizing["tokens_fell"], 0, "{report}");
+    resizing
+}
+
+#[test]
+fn a_shard_joins_and_leaves_while_coins_are_deducted() {
+    let report = passed(&demo(&["--resize", "--for", "5s", "--json"]));
+    there_and_back(&report);
+    assert!(report["seconds"].as_f64().unwrap() >= 5.0, "{report}");
+    assert_eq!(report["shards"].as_array().unwrap().len(), 4, "{report}");
+}
+
+#[test]
+fn a_server_joins_and_leaves_while_coins_are_deducted() {
+    let dir = tempfile::tempdir().unwrap();
+    let environment = [("TMPDIR", dir.path().to_str().unwrap())];
+    let args = [
+        "demo",
+        "--spawn-redis",
+        "3",
+        "--resize",
+        "--for",
+        "5s",
+        "--json",
+    ];
+    there_and_back(&passed(&ringfence_with(&args, &environment)));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(processes_in(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_simulated_resize_repeats_itself_to_the_byte() {
+    let run = |seed: &str| demo(&["--resize", "--seed", seed, "--json"]);
+    let (once, again, other) = (run("7"), run("7"), run("8"));
+    there_and_back(&passed(&once));
+    assert_eq!(once.stdout, again.stdout);
+    assert_ne!(once.stdout, other.stdout);
+}
+
+#[test]
+fn a_run_goes_on_until_both_resizes_are_over_and_says_so() {
+    let args = ["--resize", "--seed", "7", "--for", "1s"];
+    let report = passed(&demo(&[&args[..], &["--json"]].concat()));
+    let overtime = there_and_back(&report)["overtime_seconds"]
+        .as_f64()
+        .unwrap();
+    assert!(overtime > 0.0, "{report}");
+    assert!(
+        (report["seconds"].as_f64().unwrap() - 1.0 - overtime).abs() < 0.5,
+        "{report}"
+    );
+
+    let shown = demo(&args);
+    assert!(
+        shown.stdout.contains("s longer than asked for"),
+        "{shown:?}"
+    );
+    let long = demo(&["--resize", "--seed", "7", "--for", "12s", "--workers", "8"]);
+    assert!(!long.stdout.contains("s longer than asked for"), "{long:?}");
+}
+
+#[test]
+fn without_locks_deductions_are_lost_while_the_ring_is_resized() {
+    let failed = demo(&["--resize", "--seed", "7", "--unsafe-no-lock", "--for", "2s"]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert!(failed.stdout.contains("audit: FAILED"), "{failed:?}");
+    assert!(failed.stdout.contains("account 0: lost: "), "{failed:?}");
+}
+
+#[test]
+fn an_interrupted_resize_has_failed() {
+    let mut run = command(&["demo", "--resize", "--for", "1m", "--json"])
+        .env("RUST_LOG", "ringfence=info")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&mut run, "the run has begun");
+    kill(Pid::from_raw(run.id() as i32), Signal::SIGINT).unwrap();
+
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["audit"]["ok"], true);
+    assert_eq!(report["resizing"]["ok"], false);
+}
+
 #[test]
 fn an_empty_account_is_left_alone() {
     let report = passed(&demo(&[

@@ -47,6 +47,11 @@ pub(crate) struct Args {
     /// How long to go on: 100ms to 10m
     #[arg(long = "for", value_name = "LENGTH", default_value = "8s", value_parser = length)]
     pub(super) length: Duration,
+    /// Resize the ring meanwhile: a shard joins, and leaves again. The run is longer than --for if that
+    /// is too short for both. Exit code 1, too, if a resize does not finish or moves a slot without
+    /// need, or if one of 1,000 more locks, held throughout, is lost or granted twice
+    #[arg(long, conflicts_with = "redis")]
+    pub(super) resize: bool,
     /// Simulate: with shards in this process, network and time too follow from the seed, and the
     /// same seed reports the same to the byte. With Redis it only seeds which accounts are drawn,
     /// and nothing repeats itself

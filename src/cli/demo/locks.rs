@@ -1,51 +1,31 @@
 //! The lock of each account, and the shard it is at.
 
-use ringfence_client::{AcquireError, Client, Guard, Namespace, ShardId};
+use std::{collections::BTreeMap, time::Duration};
+
+use ringfence_client::{AcquireError, Client, Guard, Lock, Namespace, ShardId};
 
 use crate::cli::ring::fair_share;
 
 /// Where the demo's locks are, beside those of others.
 const NAMESPACE: &str = "demo";
 
+/// Renewed every second. A lock that always somebody waits for goes from worker to worker and is hardly
+/// ever given back: where its slot moves, it follows with a renewal.
+const LEASE: Duration = Duration::from_secs(3);
+
 /// The locks of a run, one an account.
 #[derive(Debug)]
 pub(super) struct Locks {
     run: String,
-    shards: Vec<Shard>,
-    /// An index into the shards.
-    shard_of: Vec<usize>,
-}
-
-/// A shard.
-#[derive(Clone, Debug)]
-pub(super) struct Shard {
-    pub(super) id: ShardId,
-    /// The part of the locks it is to have, of 1.
-    pub(super) fair_share: f64,
+    namespace: Namespace,
 }
 
 impl Locks {
-    /// The locks of so many accounts, named for `run`.
-    pub(super) fn new(client: &Client, run: &str, accounts: u32) -> Result<Self, AcquireError> {
-        let topology = client.topology();
-        let shard = |id: &ShardId| Shard {
-            id: id.clone(),
-            fair_share: fair_share(&topology, id),
-        };
-        let shards: Vec<Shard> = topology.table.shards().iter().map(shard).collect();
-        let namespace = Namespace::new(NAMESPACE)?;
-        let shard_of = (0..accounts).map(|account| {
-            let at = client.shard_of(&namespace, key(run, account))?;
-            Ok(shards
-                .iter()
-                .position(|shard| shard.id == at)
-                .unwrap_or_default())
-        });
-        let shard_of = shard_of.collect::<Result<_, AcquireError>>()?;
+    /// Locks named for `run`.
+    pub(super) fn new(run: &str) -> Result<Self, AcquireError> {
         Ok(Self {
             run: run.to_owned(),
-            shards,
-            shard_of,
+            namespace: Namespace::new(NAMESPACE)?,
         })
     }
 
@@ -55,24 +35,39 @@ impl Locks {
         client: &Client,
         account: u32,
     ) -> Result<Guard, AcquireError> {
-        client
-            .lock(&key(&self.run, account))
-            .namespace(NAMESPACE)
-            .acquire()
-            .await
+        lock(client, &self.key(account)).acquire().await
     }
 
-    /// The shards, as they were at the beginning.
-    pub(super) fn shards(&self) -> &[Shard] {
-        &self.shards
+    /// Takes a lock of no account, the one called `number`, if it is free.
+    pub(super) async fn try_hold(
+        &self,
+        client: &Client,
+        number: u32,
+    ) -> Result<Guard, AcquireError> {
+        let key = format!("{}/held/{number}", self.run);
+        lock(client, &key).try_acquire().await
     }
 
-    /// Which of the shards the lock of `account` is at.
-    pub(super) fn shard_of(&self, account: u32) -> usize {
-        self.shard_of[account as usize]
+    /// Which shard the lock of `account` is at now.
+    pub(super) fn shard_of(&self, client: &Client, account: u32) -> ShardId {
+        let at = client.shard_of(&self.namespace, self.key(account));
+        at.expect("the key is a short one")
+    }
+
+    fn key(&self, account: u32) -> String {
+        format!("{}/account/{account}", self.run)
     }
 }
 
-fn key(run: &str, account: u32) -> String {
-    format!("{run}/account/{account}")
+fn lock<'a>(client: &'a Client, key: &'a str) -> Lock<'a> {
+    client.lock(key).namespace(NAMESPACE).lease(LEASE)
+}
+
+/// The part of the locks that each shard is to have, of 1.
+pub(super) fn fair_shares(client: &Client) -> BTreeMap<ShardId, f64> {
+    let topology = client.topology();
+    let shards = topology.table.shards().iter();
+    shards
+        .map(|id| (id.clone(), fair_share(&topology, id)))
+        .collect()
 }

@@ -6,6 +6,9 @@
 //! | `worker.rs` | somebody who deducts |
 //! | `zipf.rs` | from which account |
 //! | `locks.rs` | each account's lock |
+//! | `resize.rs` | a shard joins meanwhile, and leaves again |
+//! | `held.rs` | locks that are held through that |
+//! | `tally.rs`, `phases.rs` | what is counted: before, during and after that |
 //! | `bank.rs` | the resource's side: balances, tokens, journal |
 //! | `audit.rs` | the journal against the balances |
 //! | `report.rs`, `progress.rs` | what is printed |
@@ -13,10 +16,14 @@
 mod args;
 mod audit;
 mod bank;
+mod held;
 mod locks;
+mod phases;
 mod progress;
 mod report;
+mod resize;
 mod stage;
+mod tally;
 mod worker;
 mod zipf;
 
@@ -27,7 +34,7 @@ use std::{
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use ringfence_client::{AcquireError, BuildError, ShardError};
+use ringfence_client::{AcquireError, BuildError, Client, ReshapeError, ShardError};
 use ringfence_coordinator::spawn::SpawnError;
 use tokio::{
     runtime::Runtime,
@@ -40,11 +47,13 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use args::Args;
 use args::Time;
 use bank::BankError;
-use locks::Locks;
+use locks::{Locks, fair_shares};
+use phases::Phases;
 use progress::Progress;
 use report::{Report, Run, Setting};
+use resize::{Course, Resizes};
 use stage::Stage;
-use worker::{Shared, Tally, WorkError, Worker};
+use worker::{Shared, WorkError, Worker};
 use zipf::Zipf;
 
 use crate::cli::show;
@@ -71,6 +80,8 @@ pub(crate) enum DemoError {
         /// Why.
         source: ShardError,
     },
+    #[error("the ring cannot be resized")]
+    Resize(#[from] ReshapeError),
     #[error("interrupted before the first lock was granted")]
     Interrupted,
     #[error("cannot start a runtime")]
@@ -79,14 +90,14 @@ pub(crate) enum DemoError {
     Unshown(#[source] io::Error),
 }
 
-/// Runs the demo and prints what came of it. Exit code 1 if a coin was lost.
+/// Runs the demo and prints what came of it. Exit code 1 if a coin was lost, or a resize failed.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, DemoError> {
     let time = args.time();
     // Short enough to be typed again.
     let drawn = || u64::from(rand::make_rng::<StdRng>().random::<u32>());
     let seed = args.seed.unwrap_or_else(drawn);
     let report = runtime(time)?.block_on(demonstrate(args, time, seed))?;
-    let lost = u8::from(!report.audit.ok);
+    let failed = u8::from(!report.ok());
     let shown = if args.json {
         let object = serde_json::to_string_pretty(&report);
         show(object.expect("numbers, texts and lists") + "\n")
@@ -94,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, DemoError> {
         show(report)
     };
     shown.map_err(DemoError::Unshown)?;
-    Ok(ExitCode::from(lost))
+    Ok(ExitCode::from(failed))
 }
 
 fn runtime(time: Time) -> io::Result<Runtime> {
@@ -114,7 +125,7 @@ async fn demonstrate(args: &Args, time: Time, seed: u64) -> Result<Report, DemoE
     let progress = Progress::new(args.length);
     let stage = Stage::set(args, time, seed).await?;
     if !args.redis.is_empty() {
-        let warnings = stage.client.warnings().iter();
+        let warnings = stage.client().warnings().iter();
         warnings.for_each(|warning| eprintln!("warning: {warning}"));
     }
 
@@ -140,37 +151,59 @@ async fn perform(
         _ = interrupt.recv() => return Err(DemoError::Interrupted),
         granted = first_grant(stage, &shared.locks, progress) => granted?,
     }
-    let start = stage.clock.now();
-    let mut workers = start_workers(args, &shared, seed);
+    let fair_shares = fair_shares(stage.client());
+    let (began, members) = (stage.clock.now(), fair_shares.len());
+    let first = if args.resize { "before" } else { "whole" };
+    shared.phases.begin(first, (members, members), began);
+    let mut workers = start_workers(args, stage, &shared, seed);
     tracing::info!("the run has begun");
-    tokio::select! {
+    let mut resizes = args.resize.then(Resizes::default);
+    let course = Course {
+        stage,
+        shared: &shared,
+        progress,
+        length: args.length,
+    };
+    let resized = tokio::select! {
         biased;
-        () = shared.stop.cancelled() => {}
-        _ = interrupt.recv() => {}
-        () = sleep(args.length) => {}
-        () = progress.follow(&*stage.clock, &shared.deductions) => {}
-    }
+        () = shared.stop.cancelled() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        resized = run_course(course, resizes.as_mut()) => resized,
+        () = progress.follow(&*stage.clock, &shared.deductions) => Ok(()),
+    };
     shared.stop.cancel();
-    let shards = shared.locks.shards().to_vec();
-    let tally = join(&mut workers, shards.len()).await?;
-    let seconds = stage.clock.now().since(start).as_secs_f64();
+    join(&mut workers).await?;
+    resized?;
     Ok(Run {
-        seconds,
-        tally,
-        shards,
+        began,
+        ended: stage.clock.now(),
+        phases: shared.phases.take(),
+        fair_shares,
+        resizes,
     })
+}
+
+/// Goes on for as long as the run is to be, and until the resizes are over.
+async fn run_course(course: Course<'_>, resizes: Option<&mut Resizes>) -> Result<(), DemoError> {
+    match resizes {
+        Some(resizes) => resizes.carry_out(course).await,
+        None => {
+            sleep(course.length).await;
+            Ok(())
+        }
+    }
 }
 
 /// What the workers will share.
 fn share(args: &Args, stage: &Stage) -> Result<Shared, AcquireError> {
     Ok(Shared {
-        client: stage.client.clone(),
         bank: stage.bank.clone(),
         clock: stage.clock.clone(),
         zipf: Zipf::new(args.accounts, args.skew),
-        locks: Locks::new(&stage.client, &stage.run, args.accounts)?,
+        locks: Locks::new(&stage.run)?,
         locked: !args.unsafe_no_lock,
         stop: CancellationToken::new(),
+        phases: Phases::new(),
         deductions: AtomicU64::new(0),
     })
 }
@@ -178,33 +211,32 @@ fn share(args: &Args, stage: &Stage) -> Result<Shared, AcquireError> {
 /// Waits until there is a lock to be had.
 async fn first_grant(stage: &Stage, locks: &Locks, progress: &Progress) -> Result<(), DemoError> {
     stage.every_shard_grants(progress).await?;
-    locks.acquire(&stage.client, 0).await?.release().await;
+    locks.acquire(stage.client(), 0).await?.release().await;
     Ok(())
 }
 
 fn start_workers(
     args: &Args,
+    stage: &Stage,
     shared: &Arc<Shared>,
     seed: u64,
-) -> JoinSet<Result<Tally, WorkError>> {
+) -> JoinSet<Result<(), WorkError>> {
     let mut seeds = StdRng::seed_from_u64(seed);
-    let worker = |number| Worker::new(number, shared.clone(), StdRng::from_rng(&mut seeds)).work();
-    (1..=args.workers).map(worker).collect()
+    let clients = stage.clients.iter().cycle();
+    let worker = |(number, client): (u32, &Client)| {
+        let random = StdRng::from_rng(&mut seeds);
+        Worker::new(number, client.clone(), shared.clone(), random).work()
+    };
+    (1..=args.workers).zip(clients).map(worker).collect()
 }
 
-/// Waits for every worker: what they counted, or why one gave up.
-async fn join(
-    workers: &mut JoinSet<Result<Tally, WorkError>>,
-    shards: usize,
-) -> Result<Tally, WorkError> {
-    let (mut sum, mut failed) = (Tally::new(shards), None);
+/// Waits for every worker; why one gave up, if one did.
+async fn join(workers: &mut JoinSet<Result<(), WorkError>>) -> Result<(), WorkError> {
+    let mut all = Ok(());
     while let Some(worked) = workers.join_next().await {
-        match worked.expect("workers neither panic nor are aborted") {
-            Ok(tally) => sum.add(&tally),
-            Err(error) => failed = failed.or(Some(error)),
-        }
+        all = all.and(worked.expect("workers neither panic nor are aborted"));
     }
-    failed.map_or(Ok(sum), Err)
+    all
 }
 
 fn setting(args: &Args, stage: &Stage, seed: u64) -> Setting {

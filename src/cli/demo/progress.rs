@@ -7,7 +7,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ringfence_client::{Clock, ShardId};
+use ringfence_client::{Clock, Progress as Moved, ShardId};
 
 use crate::cli::table::grouped;
 
@@ -26,8 +26,8 @@ impl Progress {
     pub(super) fn new(length: Duration) -> Self {
         let target = ProgressDrawTarget::stderr();
         let bar = ProgressBar::with_draw_target(Some(length.as_millis() as u64), target);
-        let style =
-            ProgressStyle::with_template("{bar:24} {msg}").expect("a template of known parts");
+        let style = ProgressStyle::with_template("{bar:24} {prefix}{msg}")
+            .expect("a template of known parts");
         bar.set_style(style.progress_chars("=> "));
         Self {
             bar,
@@ -44,6 +44,31 @@ impl Progress {
         }
         self.bar.set_message(message);
         self.bar.tick();
+    }
+
+    /// Says what the run has come to.
+    pub(super) fn say(&self, phase: &str) {
+        self.bar.set_prefix(format!("{phase}: "));
+    }
+
+    /// Says how far a resize has come.
+    pub(super) fn moved(&self, moved: &Moved) {
+        let Moved {
+            slots_moved,
+            slots_to_move,
+            waiting_for,
+            ..
+        } = moved;
+        let (moved, all) = (
+            grouped((*slots_moved).into()),
+            grouped((*slots_to_move).into()),
+        );
+        let waits = waiting_for
+            .as_ref()
+            .map(|what| format!(" (waits for {what})"));
+        let waits = waits.unwrap_or_default();
+        self.bar
+            .set_prefix(format!("{moved} of {all} slots moved{waits}: "));
     }
 
     /// Shows `count` and the time since now, and goes on doing so.

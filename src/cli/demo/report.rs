@@ -1,11 +1,16 @@
 //! What came of a run: an object for programs, and [text](self::text) for people.
 
+mod resizing;
 mod text;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use hdrhistogram::Histogram;
+use ringfence_client::{Instant, ShardId};
 use serde::Serialize;
 
-use super::{audit::Violation, locks::Shard, worker::Tally};
+use super::{audit::Violation, phases::Phase, resize::Resizes, tally::Tally};
+use resizing::Resizing;
 
 /// Violations in the object, at most.
 const LISTED_MAX: usize = 1_000;
@@ -25,7 +30,9 @@ pub(super) struct Report {
     wait_us: Percentiles,
     hold_us: Percentiles,
     shards: Vec<Load>,
-    pub(super) audit: Audit,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resizing: Option<Resizing>,
+    audit: Audit,
 }
 
 /// What was run.
@@ -45,10 +52,15 @@ pub(super) struct Setting {
 /// What was counted.
 #[derive(Debug)]
 pub(super) struct Run {
-    /// From the first grant to the last release.
-    pub(super) seconds: f64,
-    pub(super) tally: Tally,
-    pub(super) shards: Vec<Shard>,
+    /// The first grant.
+    pub(super) began: Instant,
+    /// The last release.
+    pub(super) ended: Instant,
+    /// One at least.
+    pub(super) phases: Vec<Phase>,
+    /// As they were at the beginning.
+    pub(super) fair_shares: BTreeMap<ShardId, f64>,
+    pub(super) resizes: Option<Resizes>,
 }
 
 #[derive(Debug, Serialize)]
@@ -64,14 +76,15 @@ struct Load {
     deductions: u64,
     /// The part of all deductions, of 1.
     share: f64,
+    /// By the weights at the beginning; 0: it was no shard then.
     fair_share: f64,
 }
 
 /// What the audit found.
 #[derive(Debug, Serialize)]
-pub(super) struct Audit {
+struct Audit {
     /// Nothing.
-    pub(super) ok: bool,
+    ok: bool,
     violations_total: usize,
     /// The first thousand.
     violations: Vec<Named>,
@@ -87,21 +100,24 @@ struct Named {
 impl Report {
     /// What a run came to, and what its audit found.
     pub(super) fn new(setting: Setting, run: &Run, violations: Vec<Violation>) -> Self {
-        let Run {
-            seconds,
-            tally,
-            shards,
-        } = run;
-        let deductions: u64 = tally.by_shard.iter().sum();
-        let load = |(shard, &its): (&Shard, &u64)| Load {
-            id: shard.id.to_string(),
-            deductions: its,
-            share: its as f64 / deductions.max(1) as f64,
-            fair_share: shard.fair_share,
+        let seconds = run.ended.since(run.began).as_secs_f64();
+        let mut tally = Tally::new();
+        run.phases.iter().for_each(|phase| tally.add(&phase.tally));
+        let deductions = tally.deductions();
+        let ids: BTreeSet<_> = run
+            .fair_shares
+            .keys()
+            .chain(tally.by_shard.keys())
+            .collect();
+        let load = |id: &ShardId| Load {
+            id: id.to_string(),
+            deductions: tally.by_shard.get(id).copied().unwrap_or_default(),
+            share: tally.share(id),
+            fair_share: run.fair_shares.get(id).copied().unwrap_or_default(),
         };
         Self {
             setting,
-            seconds: *seconds,
+            seconds,
             deductions,
             per_second: deductions as f64 / seconds,
             refused_empty: tally.refused_empty,
@@ -109,9 +125,15 @@ impl Report {
             locks_lost: tally.locks_lost,
             wait_us: Percentiles::of(&tally.wait_us),
             hold_us: Percentiles::of(&tally.hold_us),
-            shards: shards.iter().zip(&tally.by_shard).map(load).collect(),
+            shards: ids.into_iter().map(load).collect(),
+            resizing: Resizing::of(run),
             audit: Audit::new(violations),
         }
+    }
+
+    /// Whether everything was as it is to be.
+    pub(super) fn ok(&self) -> bool {
+        self.audit.ok && self.resizing.as_ref().is_none_or(|resizing| resizing.ok)
     }
 }
 

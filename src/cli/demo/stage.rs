@@ -3,8 +3,8 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use ringfence_client::{BootClock, Client, Clock, TokioClock};
-use ringfence_coordinator::spawn::RedisServer;
+use ringfence_client::{BootClock, Client, Clock, NewShard, TokioClock};
+use ringfence_coordinator::spawn::{RedisServer, SpawnError};
 use tokio::time::sleep;
 
 use super::{
@@ -25,18 +25,30 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Pause between two looks at shards that do not grant yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// Clients on servers that are resized, as of so many processes: each has a view of the ring of its own,
+/// and none can grant what only a shard may. Shards in this process have no others.
+const CLIENTS: usize = 4;
+
 /// Where a run takes place.
 #[derive(Debug)]
 pub(super) struct Stage {
-    pub(super) client: Client,
+    /// One at least.
+    pub(super) clients: Vec<Client>,
     pub(super) bank: Arc<dyn Bank>,
     pub(super) clock: Arc<dyn Clock>,
     /// Names what the run leaves anywhere while it goes on.
     pub(super) run: String,
     /// Where the shards are, in words.
     pub(super) place: String,
-    /// The demo's own; gone with it.
-    _servers: Vec<RedisServer>,
+    servers: Servers,
+}
+
+/// The demo's own servers, if it has any; gone with it.
+#[derive(Debug, Default)]
+struct Servers {
+    members: Vec<RedisServer>,
+    /// Is to join.
+    spare: Option<RedisServer>,
 }
 
 impl Stage {
@@ -48,21 +60,9 @@ impl Stage {
             (Time::Real, urls, None) => {
                 let client = Client::builder().redis(urls).label("demo").build().await?;
                 let place = format!("{} shards on Redis", client.topology().shards.len());
-                Self::on_servers(args, client, urls, Vec::new(), place).await
+                Self::on_servers(args, vec![client], urls, place).await
             }
-            (Time::Real, _, Some(count)) => {
-                let mut servers = Vec::new();
-                for _ in 0..count {
-                    servers.push(RedisServer::spawn().await?);
-                }
-                let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
-                let builder = Client::builder()
-                    .redis(&urls)
-                    .servers_are_new(true)
-                    .label("demo");
-                let place = format!("{count} shards on Redis servers of this run");
-                Self::on_servers(args, builder.build().await?, &urls, servers, place).await
-            }
+            (Time::Real, _, Some(count)) => Self::on_own_servers(args, count).await,
         }
     }
 
@@ -82,12 +82,12 @@ impl Stage {
         let bank = MemoryBank::open(args.accounts, args.coins).far_away(SIMULATED_LATENCY, random);
         let place = format!("{} simulated shards", args.shards);
         Ok(Self {
-            client,
+            clients: vec![client],
             bank: Arc::new(bank),
             clock,
             run,
             place,
-            _servers: Vec::new(),
+            servers: Servers::default(),
         })
     }
 
@@ -104,40 +104,69 @@ impl Stage {
         );
         let place = format!("{} shards in this process", args.shards);
         Ok(Self {
-            client,
+            clients: vec![client],
             bank,
             clock,
             run,
             place,
-            _servers: Vec::new(),
+            servers: Servers::default(),
         })
+    }
+
+    async fn on_own_servers(args: &Args, count: u32) -> Result<Self, DemoError> {
+        let servers = Servers::spawn(count, args.resize).await?;
+        let urls: Vec<String> = servers.members.iter().map(RedisServer::url).collect();
+        let processes = if args.resize { CLIENTS } else { 1 };
+        let mut clients = Vec::new();
+        for _ in 0..processes {
+            let builder = Client::builder().redis(&urls).servers_are_new(true);
+            clients.push(builder.label("demo").build().await?);
+        }
+        let mut place = format!("{count} shards on Redis servers of this run");
+        if processes > 1 {
+            place += &format!(", {processes} clients");
+        }
+        let stage = Self::on_servers(args, clients, &urls, place).await?;
+        Ok(Self { servers, ..stage })
     }
 
     async fn on_servers(
         args: &Args,
-        client: Client,
+        clients: Vec<Client>,
         urls: &[String],
-        servers: Vec<RedisServer>,
         place: String,
     ) -> Result<Self, DemoError> {
         let run = run_name(&mut rand::make_rng::<StdRng>());
         let bank = RedisBank::open(urls, &run, (args.accounts, args.coins)).await?;
         let clock = Arc::new(BootClock);
         Ok(Self {
-            client,
+            clients,
             bank: Arc::new(bank),
             clock,
             run,
             place,
-            _servers: servers,
+            servers: Servers::default(),
         })
+    }
+
+    /// The first client: who asks how the shards are, and resizes them.
+    pub(super) fn client(&self) -> &Client {
+        &self.clients[0]
+    }
+
+    /// A shard that is to join.
+    pub(super) fn newcomer(&self) -> NewShard {
+        match &self.servers.spare {
+            Some(server) => NewShard::redis(server.url()),
+            None => NewShard::embedded(),
+        }
     }
 
     /// Waits until every shard grants new locks.
     pub(super) async fn every_shard_grants(&self, progress: &Progress) -> Result<(), DemoError> {
         let start = self.clock.now();
         loop {
-            let shards = self.client.shards().await;
+            let shards = self.client().shards().await;
             let mut silent = shards.iter().filter(|(_, status)| status.error.is_some());
             let patient = self.clock.now().since(start) < ANSWERS_WITHIN;
             if let Some((id, status)) = silent.next() {
@@ -162,8 +191,24 @@ impl Stage {
     /// Closes the bank and gives up the rest.
     pub(super) async fn clear(self) -> Result<Books, BankError> {
         let books = self.bank.close().await;
-        self.client.close().await;
+        for client in &self.clients {
+            client.close().await;
+        }
         books
+    }
+}
+
+impl Servers {
+    /// Starts `count` of them, and one to join if `spare`.
+    async fn spawn(count: u32, spare: bool) -> Result<Self, SpawnError> {
+        let mut servers = Self::default();
+        for _ in 0..count {
+            servers.members.push(RedisServer::spawn().await?);
+        }
+        if spare {
+            servers.spare = Some(RedisServer::spawn().await?);
+        }
+        Ok(servers)
     }
 }
 

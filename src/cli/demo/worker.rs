@@ -8,15 +8,16 @@ use std::{
     time::Duration,
 };
 
-use hdrhistogram::Histogram;
 use rand::{RngExt, rngs::StdRng};
-use ringfence_client::{AcquireError, Client, Clock, Instant, ReleaseAnswer, Token};
+use ringfence_client::{AcquireError, Client, Clock, ReleaseAnswer, Token};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     bank::{Bank, BankError, Deduction, OpId, Verdict},
     locks::Locks,
+    phases::Phases,
+    tally::{Tally, record},
     zipf::Zipf,
 };
 
@@ -30,13 +31,9 @@ const AMOUNT_MAX: i64 = 3;
 /// somebody else is sure to come in between.
 const UNLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
-/// Longer waits and holds are counted as this long.
-const TIME_MAX: Duration = Duration::from_secs(3600);
-
 /// What all workers of a run share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) client: Client,
     pub(super) bank: Arc<dyn Bank>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) zipf: Zipf,
@@ -45,6 +42,8 @@ pub(super) struct Shared {
     pub(super) locked: bool,
     /// Says stop: whoever holds a lock finishes first.
     pub(super) stop: CancellationToken,
+    /// Where what is counted goes.
+    pub(super) phases: Phases,
     /// Deductions accepted so far.
     pub(super) deductions: AtomicU64,
 }
@@ -69,45 +68,36 @@ pub(crate) enum WorkError {
 #[derive(Debug)]
 pub(super) struct Worker {
     number: u32,
+    client: Client,
     deductions: u32,
     shared: Arc<Shared>,
     random: StdRng,
+    /// In which the deduction under way was begun.
+    phase: usize,
+    /// What is counted in it and not told yet.
     tally: Tally,
 }
 
-/// What workers count and measure.
-#[derive(Debug)]
-pub(super) struct Tally {
-    /// Deductions that found no coins.
-    pub(super) refused_empty: u64,
-    /// Deductions that the bank refused for their token.
-    pub(super) fenced: u64,
-    /// Locks that were no longer held when they were to be given back.
-    pub(super) locks_lost: u64,
-    /// Deductions by the shard of their lock.
-    pub(super) by_shard: Vec<u64>,
-    /// From asking for a lock to its grant, in µs.
-    pub(super) wait_us: Histogram<u64>,
-    /// From its grant until it was given back, in µs.
-    pub(super) hold_us: Histogram<u64>,
-}
-
 impl Worker {
-    /// A worker that draws its accounts from `random`.
-    pub(super) fn new(number: u32, shared: Arc<Shared>, random: StdRng) -> Self {
-        let tally = Tally::new(shared.locks.shards().len());
+    /// A worker that locks with `client` and draws its accounts from `random`.
+    pub(super) fn new(number: u32, client: Client, shared: Arc<Shared>, random: StdRng) -> Self {
         Self {
             number,
+            client,
             deductions: 0,
+            phase: shared.phases.latest(),
             shared,
             random,
-            tally,
+            tally: Tally::new(),
         }
     }
 
     /// Deducts until told to stop. If it cannot go on, everybody is told.
-    pub(super) async fn work(mut self) -> Result<Tally, WorkError> {
+    pub(super) async fn work(mut self) -> Result<(), WorkError> {
         while !self.shared.stop.is_cancelled() {
+            if self.phase != self.shared.phases.latest() {
+                self.tell();
+            }
             let account = self.shared.zipf.draw(&mut self.random);
             let amount = self.random.random_range(1..=AMOUNT_MAX);
             let done = if self.shared.locked {
@@ -120,20 +110,25 @@ impl Worker {
                 return Err(error);
             }
         }
-        Ok(self.tally)
+        self.tell();
+        Ok(())
+    }
+
+    /// Tells what it has counted.
+    fn tell(&mut self) {
+        let phases = &self.shared.phases;
+        let counted = std::mem::replace(&mut self.tally, Tally::new());
+        phases.add(self.phase, &counted);
+        self.phase = phases.latest();
     }
 
     async fn deduct_under_lock(&mut self, account: u32, amount: i64) -> Result<(), WorkError> {
         let Shared {
-            client,
-            clock,
-            locks,
-            stop,
-            ..
+            clock, locks, stop, ..
         } = &*self.shared.clone();
         let asked = clock.now();
         let acquired = stop
-            .run_until_cancelled(locks.acquire(client, account))
+            .run_until_cancelled(locks.acquire(&self.client, account))
             .await;
         let Some(acquired) = acquired else {
             return Ok(());
@@ -185,7 +180,8 @@ impl Worker {
     }
 
     fn accepted(&mut self, account: u32) {
-        self.tally.by_shard[self.shared.locks.shard_of(account)] += 1;
+        let shard = self.shared.locks.shard_of(&self.client, account);
+        *self.tally.by_shard.entry(shard).or_default() += 1;
         if self.shared.deductions.fetch_add(1, Relaxed) + 1 == DEDUCTIONS_MAX {
             tracing::warn!(
                 "stopping early: {DEDUCTIONS_MAX} deductions are as many as can be audited"
@@ -193,37 +189,4 @@ impl Worker {
             self.shared.stop.cancel();
         }
     }
-}
-
-impl Tally {
-    /// Nothing yet.
-    pub(super) fn new(shards: usize) -> Self {
-        let histogram = || Histogram::new(3).expect("3 digits are within its bounds");
-        Self {
-            refused_empty: 0,
-            fenced: 0,
-            locks_lost: 0,
-            by_shard: vec![0; shards],
-            wait_us: histogram(),
-            hold_us: histogram(),
-        }
-    }
-
-    /// Adds what `other` counted.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.refused_empty += other.refused_empty;
-        self.fenced += other.fenced;
-        self.locks_lost += other.locks_lost;
-        self.by_shard
-            .iter_mut()
-            .zip(&other.by_shard)
-            .for_each(|(sum, its)| *sum += its);
-        self.wait_us += &other.wait_us;
-        self.hold_us += &other.hold_us;
-    }
-}
-
-fn record(histogram: &mut Histogram<u64>, from: Instant, to: Instant) {
-    let micros = to.since(from).min(TIME_MAX).as_micros() as u64;
-    histogram.record(micros).expect("it grows as it needs to");
 }

@@ -15,7 +15,10 @@ impl Display for Report {
         if self.setting.locked {
             writeln!(out, "{}", self.times())?;
         }
-        writeln!(out, "{}", self.loads())?;
+        match &self.resizing {
+            Some(resizing) => writeln!(out, "{resizing}")?,
+            None => writeln!(out, "{}", self.loads())?,
+        }
         write!(out, "{}", self.audit)
     }
 }
@@ -92,7 +95,7 @@ impl Display for Audit {
 }
 
 /// A time in the unit that suits it.
-fn time(micros: u64) -> String {
+pub(super) fn time(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
         1_000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),

@@ -1,0 +1,65 @@
+//! The parts of a run, and what is counted in each: before, during and after each resize, or all of it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use ringfence_client::Instant;
+
+use super::tally::Tally;
+
+/// The parts of a run, as far as it has come.
+#[derive(Debug)]
+pub(super) struct Phases {
+    /// An index into `all`.
+    latest: AtomicUsize,
+    all: Mutex<Vec<Phase>>,
+}
+
+/// A part of a run.
+#[derive(Debug)]
+pub(super) struct Phase {
+    pub(super) name: &'static str,
+    /// How many shards there are when it begins, and when it ends.
+    pub(super) shards: (usize, usize),
+    /// It ends when the next one begins.
+    pub(super) began: Instant,
+    /// Of the deductions that were begun in it.
+    pub(super) tally: Tally,
+}
+
+impl Phases {
+    /// None; nothing is counted before the first has begun.
+    pub(super) fn new() -> Self {
+        Self {
+            latest: AtomicUsize::new(0),
+            all: Mutex::default(),
+        }
+    }
+
+    /// Ends the latest, and begins one.
+    pub(super) fn begin(&self, name: &'static str, shards: (usize, usize), began: Instant) {
+        let mut all = self.all.lock();
+        all.push(Phase {
+            name,
+            shards,
+            began,
+            tally: Tally::new(),
+        });
+        self.latest.store(all.len() - 1, Relaxed);
+    }
+
+    /// The one under way, by its number.
+    pub(super) fn latest(&self) -> usize {
+        self.latest.load(Relaxed)
+    }
+
+    /// Adds what somebody counted in `phase`.
+    pub(super) fn add(&self, phase: usize, tally: &Tally) {
+        self.all.lock()[phase].tally.add(tally);
+    }
+
+    /// All there were.
+    pub(super) fn take(&self) -> Vec<Phase> {
+        std::mem::take(&mut self.all.lock())
+    }
+}
