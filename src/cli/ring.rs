@@ -2,6 +2,7 @@
 
 mod change;
 mod go;
+mod gone;
 mod init;
 mod picture;
 mod plan;
@@ -17,13 +18,13 @@ use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use nix::sys::signal::Signal;
-use ringfence_client::{BootClock, BuildError, Client, TopologyError};
+use ringfence_client::{BootClock, BuildError, Client, ShardId, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
     random::Random,
     shard::redis::{AddressError, RedisOptions},
     topology::{
-        ResizeError,
+        BurialError, ResizeError,
         redis::{Founding, Joined, connect},
     },
 };
@@ -99,6 +100,21 @@ pub(crate) enum RingError {
     /// What is asked for cannot be begun, or turned back.
     #[error(transparent)]
     Resize(#[from] ResizeError),
+    /// It cannot be given up for dead.
+    #[error(transparent)]
+    Burial(#[from] BurialError),
+    /// It is not gone.
+    #[error("shard {id}, {address}, is not gone: {how}; to remove it: ringfence ring remove {id}")]
+    Answers {
+        id: ShardId,
+        address: String,
+        how: String,
+    },
+    /// That was decided before.
+    #[error("shard {0} was given up for dead already; to go on: ringfence ring resume")]
+    GivenUp(ShardId),
+    #[error("--gone {gone} --attest-dead {other}: must name the same shard")]
+    OtherAttested { gone: ShardId, other: ShardId },
     /// A server cannot become a shard.
     #[error(transparent)]
     Newcomer(TopologyError),
@@ -135,7 +151,8 @@ impl RingError {
         match self {
             Self::Seeds(SeedsError::None) => USAGE,
             Self::Resize(ResizeError::UnderWay { .. } | ResizeError::NoneUnderWay) => FAILED,
-            Self::Resize(_) | Self::TooManyIds { .. } => USAGE,
+            Self::Resize(_) | Self::TooManyIds { .. } | Self::OtherAttested { .. } => USAGE,
+            Self::Burial(BurialError::Unknown { .. } | BurialError::Last { .. }) => USAGE,
             Self::Newcomer(TopologyError::Seeds(_)) => USAGE,
             Self::Interrupted { signal } => SIGNALLED + *signal as u8,
             _ => FAILED,

@@ -5,6 +5,7 @@
 #[path = "../binary/mod.rs"]
 mod binary;
 
+mod gone;
 mod moved;
 mod shown;
 

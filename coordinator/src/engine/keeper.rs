@@ -324,7 +324,9 @@ impl Keeper {
             lease: hold.lease_to_ask(),
         };
         let (keeper, renewed) = (self.clone(), hold.clone());
-        let respond = move |answer| keeper.renewed(&renewed, answer);
+        let routing = self.lines.routing();
+        let forced = routing.is_some_and(|routing| routing.is_to_be_forced(&hold.key));
+        let respond = move |answer| keeper.renewed(&renewed, answer, forced);
         self.submit(hold, op, Respond::Engine(Box::new(respond)))
     }
 
@@ -343,8 +345,9 @@ impl Keeper {
         self.driver.try_submit(Lane::Renew, request, respond)
     }
 
-    /// Only `lost` or the deadline ends a guard; everything else is tried again.
-    fn renewed(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer) {
+    /// Only `lost` or the deadline ends a guard; everything else is tried again. So is `lost`, if the slot may
+    /// not have been opened by force when that was said: then locks can be put back.
+    fn renewed(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer, forced: bool) {
         let now = self.around.clock.now();
         {
             let mut flow = hold.flow.lock();
@@ -391,7 +394,7 @@ impl Keeper {
             _ if hold.is_over() => {}
             Ok(Answered {
                 reply: Reply::Lost, ..
-            }) => {
+            }) if !forced => {
                 tracing::warn!(key = %hold.key, "lock lost: the shard has no record of it");
                 told::lost(hold, now);
                 self.lines.lost(hold);

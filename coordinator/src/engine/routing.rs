@@ -115,6 +115,11 @@ impl Routing {
         way
     }
 
+    /// Whether the slot of `key` was a shard's that was given up for dead, and may not be open yet.
+    pub(super) fn is_to_be_forced(&self, key: &LockKey) -> bool {
+        self.view.load().topology.opening_of(key.slot()).is_some()
+    }
+
     /// The keeper of shard `id`, if it is a member.
     pub(super) fn keeper(&self, id: &ShardId) -> Option<Arc<Keeper>> {
         let view = self.view.load();

@@ -18,6 +18,7 @@
 //! | `departure.rs` | a batch's slots of one shard, from the seal to the list |
 //! | `left.rs` | what is left there, until nothing is |
 //! | `finish.rs` | open, then shut |
+//! | `opening.rs` | slots of shards that are gone for good |
 //! | `shards.rs` | one connection a shard, and what it means if it fails |
 //! | `phase.rs` | how far a move has come, for tests |
 //! | `progress.rs` | how far the resize has come, for people |
@@ -30,6 +31,7 @@
 mod departure;
 mod finish;
 mod left;
+mod opening;
 mod orders;
 mod phase;
 mod progress;

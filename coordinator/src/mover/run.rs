@@ -87,7 +87,11 @@ impl<'a> Run<'a> {
     /// Goes on until the record's goal is reached.
     pub(super) async fn complete(mut self) -> Result<Resized, TopologyError> {
         self.tally.count(&self.record)?;
-        while self.record.goal.is_some() || !self.record.motions.is_empty() {
+        let telling = self.tell_the_dead();
+        while self.record.is_under_way() {
+            if self.open_by_force().await? {
+                continue;
+            }
             let finished = self.finish().await?;
             if self.turn(finished).await? {
                 continue;
@@ -97,6 +101,7 @@ impl<'a> Run<'a> {
             self.wait().await?;
         }
         self.tell_progress();
+        telling.done().await;
         let progress = self.progress.borrow();
         Ok(Resized {
             slots_moved: progress.slots_moved,
@@ -153,7 +158,7 @@ impl<'a> Run<'a> {
 
     /// Puts `next` in the place of the record. Answers whether it is in force now, or another; `None` if
     /// that cannot be known yet.
-    async fn swap(&mut self, next: Topology) -> Result<Option<bool>, TopologyError> {
+    pub(super) async fn swap(&mut self, next: Topology) -> Result<Option<bool>, TopologyError> {
         match self.around.store.swap(self.record.version(), &next).await {
             Ok(Swap::Done) => {
                 self.adopt(Arc::new(next)).await?;

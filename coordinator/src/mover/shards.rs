@@ -21,8 +21,8 @@ use crate::{
     clock::Instant,
     ids::Life,
     shard::{
-        ConnectionId, HeldStill, Lane, Link, Listing, Scan, ScanPage, Shard, ShardError, Step,
-        Stepped, StillHeld,
+        ConnectionId, ForceOpen, HeldStill, Lane, Link, Listing, Scan, ScanPage, Shard, ShardError,
+        Step, Stepped, StillHeld,
     },
     topology::{Topology, Version},
 };
@@ -69,12 +69,14 @@ pub(super) struct Shards {
 #[derive(Debug)]
 struct Member {
     shard: Arc<dyn Shard>,
-    /// A connection to an armed life, past its grace.
+    /// A connection to an armed life.
     link: Option<Box<dyn Link>>,
     /// The last connection: another ends it.
     former: Option<(Life, ConnectionId)>,
     /// It is not asked before.
     again: Instant,
+    /// Until when it is in grace, at least.
+    grace_until: Instant,
     backoff: Backoff,
 }
 
@@ -112,8 +114,9 @@ impl Shards {
     pub(super) fn waiting_for(&self, record: &Topology) -> Option<(ShardId, String)> {
         let waiting = self.waiting.lock();
         let concerned = |id: &ShardId| {
-            let mut motions = record.motions.iter();
+            let (mut motions, mut openings) = (record.motions.iter(), record.openings.iter());
             motions.any(|motion| motion.from.0 == *id || motion.to.0 == *id)
+                || openings.any(|opening| opening.to.0 == *id)
         };
         let mut waiting = waiting.iter().filter(|(id, _)| concerned(id));
         waiting
@@ -187,8 +190,35 @@ impl Shards {
         self.back(link, answer)
     }
 
+    /// Opens slots by force, in grace or not: it begins with that.
+    pub(super) async fn force_open(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        force: &ForceOpen,
+    ) -> Result<(), Trouble> {
+        let mut link = self.armed(record, id).await?;
+        let answer = within(link.force_open(force)).await;
+        if let Ok(forced) = &answer {
+            link.member.grace_until = self.around.clock.now() + forced.grace_left;
+        }
+        self.back(link, answer)?;
+        Ok(())
+    }
+
     /// A connection to the life that `record` names, which is armed and past its grace.
     async fn link(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
+        let link = self.armed(record, id).await?;
+        let left = link.member.grace_until.since(self.around.clock.now());
+        if left.is_zero() {
+            return Ok(link);
+        }
+        self.back(link, Ok(()))?;
+        Err(self.wait(id, format!("in grace for {left:.1?} more")))
+    }
+
+    /// A connection to the life that `record` names, which is armed.
+    async fn armed(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
         let entry = record.shard(id).ok_or(Trouble::Outdated)?;
         let member = self.member(record, id)?;
         let mut member = member.lock_owned().await;
@@ -221,14 +251,14 @@ impl Shards {
             link: None,
             former: None,
             again: Instant::default(),
+            grace_until: Instant::default(),
             backoff: Backoff::new(AGAIN.0, AGAIN.1),
         }));
         members.insert(place, member.clone());
         Ok(member)
     }
 
-    /// Connects, and arms the life that is there if it is the record's. Waits for its grace only by
-    /// being away.
+    /// Connects, and arms the life that is there if it is the record's.
     async fn connect(
         &self,
         record: &Topology,
@@ -250,10 +280,7 @@ impl Shards {
         let grace = record.grace(id, self.around.servers_are_new);
         let armed = within(link.arm(&record.arm(id, grace))).await;
         let armed = armed.map_err(|error| self.failed(id, member, &error))?;
-        if !armed.grace_left.is_zero() {
-            member.again = self.around.clock.now() + armed.grace_left;
-            return Err(self.wait(id, format!("in grace for {:.1?} more", armed.grace_left)));
-        }
+        member.grace_until = self.around.clock.now() + armed.grace_left;
         Ok(link)
     }
 

@@ -116,10 +116,21 @@ impl Topology {
         self.shards.get(&ShardName(shard.clone()))
     }
 
+    /// Whether a [`Mover`](crate::mover::Mover) has something to do.
+    pub fn is_under_way(&self) -> bool {
+        self.goal.is_some() || !self.motions.is_empty() || !self.openings.is_empty()
+    }
+
     /// The move that `slot` is on its way by.
     pub fn motion_of(&self, slot: Slot) -> Option<&Motion> {
         let has = |motion: &&Motion| motion.slots.binary_search(&slot).is_ok();
         self.motions.iter().find(has)
+    }
+
+    /// What `slot` is to be opened by force by.
+    pub fn opening_of(&self, slot: Slot) -> Option<&Opening> {
+        let has = |opening: &&Opening| opening.slots.binary_search(&slot).is_ok();
+        self.openings.iter().find(has)
     }
 
     /// The record as text.

@@ -6,6 +6,7 @@
     reason = "the tasks are a test's, and end with it"
 )]
 
+mod burials;
 mod interrupted;
 #[cfg(feature = "failpoints")]
 mod killed;
@@ -14,3 +15,4 @@ mod resizes;
 mod restarts;
 mod servers;
 mod stage;
+mod view;

@@ -55,6 +55,10 @@ pub(crate) struct How {
 }
 
 impl Begin {
+    pub(super) fn how(&self) -> &How {
+        &self.how
+    }
+
     /// Begins, and moves; or only shows what that would do.
     pub(super) async fn run(
         &self,
@@ -72,6 +76,10 @@ impl Begin {
 }
 
 impl How {
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+
     /// Where the topology is kept.
     pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
         Ok(join(&self.seeds.urls()?, look()).await?.store)
@@ -144,7 +152,7 @@ pub(super) async fn turn_back(store: &RedisTopology) -> Result<(), RingError> {
 }
 
 /// Whether `next` follows `topology`; if not, somebody else's record does.
-async fn swapped(
+pub(super) async fn swapped(
     store: &RedisTopology,
     topology: &Topology,
     next: &Topology,

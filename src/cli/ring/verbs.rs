@@ -7,6 +7,7 @@ use super::{
     RingError,
     change::{Newcomer, Wanted, Weighed},
     go::{Begin, How, turn_back},
+    gone,
 };
 
 const AFTER: &str = "\
@@ -52,14 +53,20 @@ pub(crate) struct Add {
 
 /// Move all slots away from shards, then let them go
 ///
-/// For shards that answer. Their servers keep a pointer to this topology: whoever is given one of them as
-/// a seed finds the others by it.
+/// Their servers keep a pointer to this topology: whoever is given one of them as a seed finds the others
+/// by it. A shard that will never answer again is removed by force, with --gone, in two steps.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Remove {
-    /// Shards
-    #[arg(value_name = "ID", required = true)]
+    /// Shards, which answer
+    #[arg(value_name = "ID", required_unless_present = "gone")]
     shards: Vec<ShardId>,
+    /// This shard will never answer again: show what doing without it means, and change nothing
+    #[arg(long, value_name = "ID", conflicts_with_all = ["shards", "dry_run"])]
+    gone: Option<ShardId>,
+    /// I attest what was shown: do it
+    #[arg(long, value_name = "ID", requires = "gone")]
+    attest_dead: Option<ShardId>,
     #[command(flatten)]
     how: Begin,
 }
@@ -121,6 +128,14 @@ impl Add {
 
 impl Remove {
     pub(super) async fn run(&self) -> Result<(), RingError> {
+        if let Some(gone) = &self.gone {
+            let attested = self.attest_dead.as_ref();
+            if let Some(other) = attested.filter(|attested| *attested != gone) {
+                let (gone, other) = (gone.clone(), other.clone());
+                return Err(RingError::OtherAttested { gone, other });
+            }
+            return gone::remove(gone, attested.is_some(), self.how.how()).await;
+        }
         let wanted = Wanted {
             remove: self.shards.clone(),
             ..Wanted::default()

@@ -1,0 +1,112 @@
+//! Shards that were given up for dead: their slots are opened by force at those that have them now, and they
+//! are told, if they are there after all.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures_util::future::join_all;
+use ringfence_ring::ShardId;
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{Surroundings, run::Run, shards::Trouble};
+use crate::{
+    ids::{Epoch, MapVersion},
+    shard::{Lane, ShardError},
+    topology::{Dead, ShardEntry, Topology, TopologyError},
+};
+
+/// Whoever is there answers within this; most are not.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
+
+impl Run<'_> {
+    /// Opens what is to be opened by force, and puts that in the record. Answers whether there is another
+    /// record now.
+    ///
+    /// What fails stays for the next time.
+    pub(super) async fn open_by_force(&mut self) -> Result<bool, TopologyError> {
+        let record = self.record.clone();
+        let heirs = record.openings.iter().map(|opening| &opening.to.0);
+        let heirs: BTreeSet<_> = heirs.collect();
+        let openings = heirs.into_iter().map(|heir| self.open_at(&record, heir));
+        let mut next = None;
+        for opened in join_all(openings).await {
+            match opened {
+                Ok((heir, epochs)) => {
+                    for epoch in epochs {
+                        let opened = next.as_ref().unwrap_or(&*record).opened(heir, epoch);
+                        next = opened.or(next);
+                    }
+                }
+                Err(trouble) => self.heed(trouble).await?,
+            }
+        }
+        match next {
+            // By a later record they may be others' already: it is looked at first.
+            _ if self.record.version() != record.version() => Ok(true),
+            Some(next) => Ok(self.swap(next).await?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Opens what `heir` has in the place of others. Answers since when.
+    async fn open_at<'a>(
+        &self,
+        record: &Topology,
+        heir: &'a ShardId,
+    ) -> Result<(&'a ShardId, Vec<Epoch>), Trouble> {
+        let mut epochs = Vec::new();
+        for force in record.force_opens(heir) {
+            // Refused are slots that are others' by a later record.
+            self.shards.force_open(record, heir, &force).await?;
+            epochs.push(force.epoch);
+        }
+        Ok((heir, epochs))
+    }
+
+    /// Tells those that were given up for dead, if they are there in a life that believes otherwise. Nothing
+    /// hangs on it: nobody asks them.
+    pub(super) fn tell_the_dead(&self) -> Telling {
+        let mut telling = JoinSet::new();
+        for dead in &self.record.dead {
+            let (around, record, dead) = (self.around.clone(), self.record.clone(), dead.clone());
+            telling.spawn(async move {
+                let shard = &dead.shard.0;
+                match timeout(TOLD_WITHIN, tell(&around, &record, &dead)).await {
+                    Ok(Ok(true)) => tracing::info!(%shard, "told that it was given up for dead"),
+                    Ok(Ok(false)) | Err(_) => {}
+                    Ok(Err(error)) => tracing::debug!(%shard, %error, "gone for good"),
+                }
+            });
+        }
+        Telling(telling)
+    }
+}
+
+/// Ends when it is dropped.
+pub(super) struct Telling(JoinSet<()>);
+
+impl Telling {
+    /// Waits until all are told that are there: not for long.
+    pub(super) async fn done(self) {
+        self.0.join_all().await;
+    }
+}
+
+/// Whether `dead` was there to be told.
+async fn tell(around: &Surroundings, record: &Topology, dead: &Dead) -> Result<bool, ShardError> {
+    let Some(life) = dead.lives.first() else {
+        return Ok(false);
+    };
+    let entry = ShardEntry {
+        address: dead.address.clone(),
+        life: life.clone(),
+        epoch: dead.epoch,
+        changed: MapVersion::UNKNOWN,
+    };
+    let shard = around.dial.dial(&dead.shard.0, &entry)?;
+    let mut link = shard.connect(Lane::Control, None).await?;
+    if !dead.lives.contains(link.life()) {
+        return Ok(false);
+    }
+    link.step(&record.tell_dead(dead)).await?;
+    Ok(true)
+}
