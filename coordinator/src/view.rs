@@ -31,18 +31,13 @@ pub struct ViewLease {
 pub struct Believed(u64);
 
 impl ViewLease {
-    /// Of `length` from each confirmation, of which one was just asked for at `now`; `None`: without end.
-    pub fn new(length: Option<Duration>, now: Instant) -> Self {
-        let lease = Self {
+    /// Of `length` from each confirmation, of which there was none yet; `None`: without end.
+    pub fn new(length: Option<Duration>) -> Self {
+        Self {
             length,
-            until: AtomicU64::new(u64::MAX),
+            until: AtomicU64::new(length.map_or(u64::MAX, |_| 0)),
             lapses: AtomicU64::new(0),
-        };
-        if let Some(length) = length {
-            let until = now + believed(length);
-            lease.until.store(until.as_nanos(), Release);
         }
-        lease
     }
 
     /// How long a confirmation lasts.
@@ -103,16 +98,29 @@ mod tests {
         Instant::from_nanos(0) + SECOND * seconds
     }
 
+    /// Of five seconds, from the first.
+    fn confirmed() -> ViewLease {
+        let lease = ViewLease::new(Some(5 * SECOND));
+        lease.confirm(at(0), at(0));
+        lease
+    }
+
     #[test]
     fn without_a_length_it_never_ends() {
-        let lease = ViewLease::new(None, at(0));
+        let lease = ViewLease::new(None);
         let view = lease.believed(at(0)).unwrap();
         assert!(lease.is_still(view, at(1_000_000)));
     }
 
     #[test]
+    fn nothing_is_believed_before_the_first_confirmation() {
+        let lease = ViewLease::new(Some(5 * SECOND));
+        assert!(lease.believed(at(0)).is_none());
+    }
+
+    #[test]
     fn it_ends_in_time_and_a_confirmation_goes_on_with_it() {
-        let lease = ViewLease::new(Some(5 * SECOND), at(0));
+        let lease = confirmed();
         let view = lease.believed(at(0)).unwrap();
         assert!(lease.is_still(view, at(4)) && !lease.is_still(view, at(5)));
         lease.confirm(at(3), at(4));
@@ -126,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_was_believed_before_it_ended_is_not_believed_again() {
-        let lease = ViewLease::new(Some(5 * SECOND), at(0));
+        let lease = confirmed();
         let view = lease.believed(at(0)).unwrap();
         assert!(lease.believed(at(6)).is_none());
         lease.confirm(at(5), at(6));

@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},
-    clock::{Instant, TokioClock},
+    clock::TokioClock,
     driver::{Driver, Surroundings},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     limits::LEASE_MAX,
@@ -101,7 +101,7 @@ impl Desk {
             random: Arc::new(Random::seeded(1)),
             tasks: Default::default(),
             stop: Default::default(),
-            view: Arc::new(ViewLease::new(None, Instant::from_nanos(0))),
+            view: Arc::new(ViewLease::new(None)),
         };
         Self {
             driver: started(fixture.shard(), &around),

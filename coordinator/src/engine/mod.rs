@@ -145,7 +145,7 @@ impl Engine {
             sharing,
             servers_are_new,
         } = parts;
-        let view = ViewLease::new(topology.constants.view_lease(), clock.now());
+        let view = ViewLease::new(topology.constants.view_lease());
         let around = Surroundings {
             clock,
             random,

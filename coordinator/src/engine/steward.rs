@@ -46,6 +46,10 @@ pub(super) async fn start(
         store: store.clone(),
         servers_are_new,
     };
+    if let Some(length) = around.view.length() {
+        // The topology may have been read long ago. A store that is away now is no error.
+        let _ = timeout(length, confirm_once(routing, &**store, around)).await;
+    }
     let keepers = routing.view().keepers.clone();
     join_all(keepers.iter().map(|keeper| stewards.start(keeper))).await;
     let (tasks, around) = (around.tasks.clone(), around.clone());
@@ -140,21 +144,25 @@ async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Surround
     };
     loop {
         sleep(around.random.jitter(length / 3)).await;
-        let sent = around.clock.now();
-        let left = around.view.until().since(sent);
-        let loaded = match around.view.is_believed(sent) {
-            true => timeout(left, store.load()).await.ok(),
-            false => Some(store.load().await),
-        };
-        if let Some(Ok(topology)) = loaded {
-            // Before it is believed, it is gone by.
-            routing.adopt(topology);
-            around.view.confirm(sent, around.clock.now());
+        let left = around.view.until().since(around.clock.now());
+        match left.is_zero() {
+            true => confirm_once(routing, store, around).await,
+            false => drop(timeout(left, confirm_once(routing, store, around)).await),
         }
         if !around.view.is_believed(around.clock.now()) {
             tracing::warn!("the topology could not be confirmed in time: nothing is held any more");
             routing.view().keepers.iter().for_each(Keeper::disbelieve);
         }
+    }
+}
+
+/// Confirms the topology in use, or another in its place.
+async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
+    let sent = around.clock.now();
+    if let Ok(topology) = store.load().await {
+        // Before it is believed, it is gone by.
+        routing.adopt(topology);
+        around.view.confirm(sent, around.clock.now());
     }
 }
 

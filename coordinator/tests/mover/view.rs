@@ -4,9 +4,10 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, Wait},
-    ids::Incarnation,
-    name::{LockKey, Namespace},
+    engine::{Acquire, AcquireError, Engine, Guard, Parts, Sharing, Wait},
+    ids::{ClientId, Incarnation},
+    name::{Label, LockKey, Namespace},
+    random::Random,
     shard::{Holder, Lane, Shard},
     topology::{
         Removal, ShardName, Swap, Topology, TopologyError, TopologyStore, Version,
@@ -19,10 +20,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{
-    lockers::{acquire, engine},
-    stage::Stage,
-};
+use crate::{lockers::acquire, stage::Stage};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -131,13 +129,27 @@ impl Stage {
     }
 
     async fn process(&self, number: u128) -> Process {
+        self.started(number, false).await
+    }
+
+    /// A process that starts with the record in force, and may be cut off from then on.
+    async fn started(&self, number: u128, cut: bool) -> Process {
         let store = Arc::new(Away {
             store: self.store.clone(),
-            cut: watch::Sender::new(false),
+            cut: watch::Sender::new(cut),
         });
-        let mut ring = self.ring();
-        ring.store = store.clone();
-        let engine = engine(&ring, number).await;
+        let engine = Engine::start(Parts {
+            clock: Arc::new(self.clock),
+            random: Arc::new(Random::seeded(number as u64)),
+            client: ClientId(number),
+            label: Label::new(&format!("process {number}")),
+            topology: self.record(),
+            store: store.clone(),
+            dial: self.shards.clone(),
+            sharing: Sharing::default(),
+            servers_are_new: true,
+        });
+        let engine = engine.await;
         Process { engine, store }
     }
 
@@ -207,6 +219,20 @@ async fn who_cannot_confirm_the_topology_holds_nothing_and_asks_nobody() {
     let granted = timeout(V, waiting).await.expect("confirmed").unwrap();
     assert!(granted.is_held());
     assert!(!guard.is_held(), "what is lost is lost");
+}
+
+/// What it starts with was read before that, perhaps long before.
+#[tokio::test(start_paused = true)]
+async fn who_starts_asks_nobody_before_the_topology_is_confirmed() {
+    let stage = Stage::leased().await;
+    let one = stage.started(1, true).await;
+    assert!(one.ask("key", None).await.is_err());
+    one.cut_off(false);
+    let granted = timeout(V, one.waits("key")).await;
+    assert!(granted.expect("confirmed").unwrap().is_held());
+    let two = stage.started(2, false).await;
+    let granted = two.ask("other", None).await;
+    assert!(granted.unwrap().is_held(), "at once");
 }
 
 /// Between what is sent and the answer, the view ended, and was confirmed again: what was asked may be
