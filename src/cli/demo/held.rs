@@ -29,10 +29,11 @@ impl Held {
 
     /// Tries to take each as somebody else, one after the other and again, and counts how often that is
     /// granted: never, if a lock has one holder. Within a client it would not even be asked of a shard.
-    pub(super) async fn contest(stage: &Stage, shared: &Shared, granted: &mut u32) {
+    pub(super) async fn contest(stage: &Stage, shared: &Shared, granted: &mut Option<u32>) {
         if stage.clients.len() < 2 {
             return pending().await;
         }
+        let granted = granted.insert(0);
         loop {
             let others = stage.clients.iter().cycle().skip(1);
             for (number, client) in (1..=HELD).zip(others) {

@@ -46,8 +46,8 @@ pub(super) struct Resizes {
     pub(super) held: u32,
     /// Of those, the ones that were lost.
     pub(super) lost: u32,
-    /// How often one of them was granted to somebody else, too.
-    pub(super) granted_twice: u32,
+    /// How often one of them was granted to somebody else, too; `None`: nobody else asked.
+    pub(super) granted_twice: Option<u32>,
 }
 
 /// What a resize came to.
@@ -69,7 +69,7 @@ impl Resizes {
     /// granted twice.
     pub(super) fn ok(&self) -> bool {
         let moved = self.begun.len() == 2 && self.begun.iter().all(Outcome::ok);
-        moved && self.lost == 0 && self.granted_twice == 0
+        moved && self.lost == 0 && self.granted_twice.unwrap_or_default() == 0
     }
 
     /// Has a shard join and leave again, while locks are held that others want. The first phase has begun
@@ -84,7 +84,7 @@ impl Resizes {
             return self.there_and_back(course).await;
         }
         let held = Held::acquire(stage, shared).await?;
-        let mut granted_twice = 0;
+        let mut granted_twice = None;
         tokio::select! {
             biased;
             over = self.there_and_back(course) => over?,

@@ -26,8 +26,8 @@ pub(super) struct Resizing {
     locks_held: u32,
     /// Of those.
     locks_lost: u32,
-    /// How often one of them was granted to another client, too.
-    granted_twice: u32,
+    /// How often one of them was granted to another client, too; `None`: there was no other.
+    granted_twice: Option<u32>,
     /// Deductions that were fenced off though their lock was not lost: a token was smaller than one before it.
     tokens_fell: u64,
     phases: Vec<Part>,
@@ -150,8 +150,8 @@ impl Resizing {
             let lost = grouped(self.locks_lost.into());
             return Some(format!("{lost} locks held throughout were lost"));
         }
-        if self.granted_twice > 0 {
-            let granted = grouped(self.granted_twice.into());
+        if let Some(granted @ 1..) = self.granted_twice {
+            let granted = grouped(granted.into());
             return Some(format!("{granted} grants of locks that others held"));
         }
         if self.tokens_fell > 0 {
@@ -179,9 +179,10 @@ impl Display for Resizing {
             return writeln!(out, "resizes: FAILED, {failure}");
         }
         let held = grouped(self.locks_held.into());
+        let twice = self.granted_twice.map_or("", |_| " or granted twice");
         writeln!(
             out,
-            "resizes: only slots moved that had to; of {held} locks held throughout, none was lost or granted twice"
+            "resizes: only slots moved that had to; of {held} locks held throughout, none was lost{twice}"
         )
     }
 }
