@@ -16,6 +16,11 @@ pub enum Rule {
     LifeInScript = 4,
     /// A release goes behind a renewal that is out.
     ReleaseBehindRenewal = 8,
+    /// A shard takes no step of a move once it has taken one of a later move, or a later one of it.
+    StepGuard = 16,
+    /// A shard says that it has a lock that its holder brings along only where the slot comes, or has come,
+    /// by that very move.
+    AdoptByMove = 32,
     /// A mover lists what is left in slots only once they are sealed.
     ListAfterSeal = 1 << 16,
     /// A mover opens a slot at its next shard only once it is empty at the former.

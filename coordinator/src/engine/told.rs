@@ -31,6 +31,18 @@ pub(super) fn queued(hold: &Hold, position: u32, sent: Instant, judged: Instant)
     );
 }
 
+/// What place it had at that shard, it may not have there any more: the slot moves away.
+pub(super) fn moving(hold: &Hold, sent: Instant, judged: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        key = %hold.key,
+        nonce = %hold.nonce,
+        sent = sent.as_nanos(),
+        judged = judged.as_nanos(),
+        "moving"
+    );
+}
+
 /// `handed`: on within the process, with the next token of the acquisition.
 pub(super) fn granted(grant: &Grant, handed: bool, judged: Instant) {
     let Grant { hold, token, .. } = grant;

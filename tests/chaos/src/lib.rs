@@ -1,8 +1,9 @@
-//! Crash safety, shown: what real processes did with real locks while their shards died, and whether
-//! that was right.
+//! Crash safety, shown: what real processes did with real locks while their shards died and their slots
+//! moved, and whether that was right.
 //!
 //! ```text
 //! run ─► nemesis ─► servers, proxies, processes       by a plan that comes from the seed
+//!  ├──► mover processes ─► resizes                    back and forth; killed, stopped, two at once
 //!  └──► client processes ─► locks ─► resource         each writes its history
 //!                └────────► history ─► checker ─► violations
 //! ```
@@ -10,5 +11,6 @@
 pub mod checker;
 pub mod client;
 pub mod history;
+pub mod mover;
 pub mod resource;
 pub mod run;

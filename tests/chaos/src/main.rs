@@ -7,6 +7,7 @@ use ringfence_chaos::{
     checker::{Counts, check},
     client::{self, ClientArgs},
     history::History,
+    mover::{self, MoverArgs},
     run::{self, Outcome, RunArgs},
 };
 
@@ -29,6 +30,8 @@ enum Command {
     },
     #[command(hide = true)]
     Client(ClientArgs),
+    #[command(hide = true)]
+    Mover(MoverArgs),
 }
 
 #[tokio::main]
@@ -37,6 +40,7 @@ async fn main() -> ExitCode {
         Command::Run(args) => run::run(&args).await.map(|outcome| told(&outcome)),
         Command::Check { dir } => recheck(dir),
         Command::Client(args) => client::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Mover(args) => mover::run(args).await.map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("ringfence-chaos: {error}");

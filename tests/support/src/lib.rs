@@ -10,7 +10,7 @@ mod secured;
 
 use std::{future::Future, time::Duration};
 
-use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, aio::MultiplexedConnection};
 use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
 use tokio::time::{sleep, timeout};
@@ -72,7 +72,12 @@ impl Servers {
 /// A connection to `server` that asks nothing of anybody.
 pub async fn connection(server: &RedisServer) -> MultiplexedConnection {
     let client = redis::Client::open(server.url()).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
+    // A server that writes every byte to a busy disk before it answers takes a while.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    let connected = client.get_multiplexed_async_connection_with_config(&config);
+    connected.await.unwrap()
 }
 
 /// What `server` answers to `words`.

@@ -305,7 +305,10 @@ impl Lines {
                 pause: retry_after.min(self.until_recheck(hold)),
             },
             Reply::Moved { .. } => self.moved(hold, at),
-            Reply::Moving { epoch, absent } => self.sealed(hold, at, epoch, absent),
+            Reply::Moving { epoch, absent } => {
+                told::moving(hold, sent, self.around.clock.now());
+                self.sealed(hold, at, epoch, absent)
+            }
             Reply::NeedProof { epoch } => self.unproven(hold, at, epoch),
             Reply::NoTokens => self.trouble(hold, AcquireError::NoTokens(shard())),
             Reply::OutOfMemory => self.trouble(hold, AcquireError::OutOfMemory(shard())),

@@ -138,7 +138,7 @@ impl Connection {
                 .arg(former)
                 .ignore();
         }
-        for script in scripts::all() {
+        for script in scripts::all().into_iter().chain(scripts::all_without()) {
             settling
                 .load_script(&redis::Script::new(&script.code))
                 .ignore();
@@ -185,6 +185,7 @@ impl Connection {
 /// `EVALSHA` of `script`, to be given its keys and arguments. It has room for what a batch says of a key.
 pub(crate) fn evalsha(script: &Script, keys: usize) -> Cmd {
     let mut command = Cmd::with_capacity(4 * keys + 8, 160 * keys);
+    let script = scripts::in_force(script);
     command.arg("EVALSHA").arg(&script.hash).arg(keys);
     command
 }

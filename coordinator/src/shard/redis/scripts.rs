@@ -1,6 +1,24 @@
 //! The Lua scripts: files with headers, put together with the functions they share.
 
+#[cfg(feature = "failpoints")]
+mod without;
+
 use std::sync::LazyLock;
+
+#[cfg(feature = "failpoints")]
+pub(crate) use without::{all as all_without, in_force};
+
+/// What is run for `script`.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) const fn in_force(script: &Script) -> &Script {
+    script
+}
+
+/// Scripts that a test may put in the place of others.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) const fn all_without() -> [&'static Script; 0] {
+    []
+}
 
 /// A script and its SHA-1, computed once.
 #[derive(Debug)]

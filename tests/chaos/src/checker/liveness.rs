@@ -1,5 +1,6 @@
 //! After everything was put right, every key that was ever asked for is granted again, soon; and
-//! nothing that a living process asks for is without an end for long, whatever is being done.
+//! nothing that a living process asks for is without an end for long, whatever is being done. A resize
+//! under way then comes to its end, too.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -7,22 +8,23 @@ use std::{
 };
 
 use super::{Grants, Rule, Violation, violation::seconds};
-use crate::history::{Event, Fault, History, Kind, Phase};
+use crate::history::{Deed, Event, Fault, History, Kind, Phase};
 
 /// Two leases (a ghost, or a dead holder, and a grace), the longest pauses between attempts, and
 /// what a busy machine may take for all that.
 pub const WITHIN: Duration = Duration::from_secs(20);
 
 pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
-    [not_granted(history, grants), without_an_end(history)].concat()
+    [
+        not_granted(history, grants),
+        without_an_end(history),
+        not_resized(history).into_iter().collect(),
+    ]
+    .concat()
 }
 
 fn not_granted(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
-    let healed = history
-        .events
-        .iter()
-        .find(|event| event.deed.fault == Some(Fault::Heal) && event.deed.phase == Phase::Ok);
-    let Some(healed) = healed else {
+    let Some(healed) = healed(history) else {
         return Vec::new();
     };
     let soon = healed.t_ns..healed.t_ns + WITHIN.as_nanos() as u64;
@@ -44,6 +46,26 @@ fn not_granted(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
         Violation::new(Rule::Liveness, key, what, [healed])
     };
     never.map(violation).collect()
+}
+
+fn healed(history: &History) -> Option<&Event> {
+    let is_it = |deed: &Deed| deed.fault == Some(Fault::Heal) && deed.phase == Phase::Ok;
+    history.events.iter().find(|event| is_it(&event.deed))
+}
+
+/// A mover that comes once everything is put right, and does not bring the resize to its end, soon.
+fn not_resized(history: &History) -> Option<Violation> {
+    let healed_ns = healed(history)?.t_ns;
+    let late = history.events.iter().filter(|event| event.t_ns > healed_ns);
+    let mut late = late.filter(|event| event.deed.kind == Kind::Resize);
+    let begun = late.find(|event| event.deed.phase == Phase::Invoke)?;
+    let until = begun.t_ns + WITHIN.as_nanos() as u64;
+    let done = late.any(|event| event.deed.phase == Phase::Ok && event.t_ns <= until);
+    let what = || {
+        let at = seconds(begun.t_ns);
+        format!("the resize that a mover took up at {at} was not over within {WITHIN:?}")
+    };
+    (!done).then(|| Violation::new(Rule::Liveness, "", what(), [begun]))
 }
 
 /// What took longer than anything may, stops of its process included; or takes so long already.

@@ -40,10 +40,14 @@ fn of_one(grant: &Grant<'_>, ends: &[Window<'_>]) -> Vec<Violation> {
     spurious.map(violation).collect()
 }
 
-/// Whether its shard began a new life between its last renewal and `answer`.
+/// Whether its shard began a new life between its last renewal and `answer`; or any, if its slot moved: it
+/// may have been here or there by then.
 fn excused(grant: &Grant<'_>, answer: &Event, ends: &[Window<'_>]) -> bool {
     let shard = grant.acquired.deed.shard.as_deref();
+    let moved = answer.deed.shard.as_deref() != shard;
     ends.iter().any(|end| {
-        end.shard == shard && grant.last_sent_ns() <= end.time.end && end.time.start <= answer.t_ns
+        (moved || end.shard == shard)
+            && grant.last_sent_ns() <= end.time.end
+            && end.time.start <= answer.t_ns
     })
 }

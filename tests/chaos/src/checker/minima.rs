@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Grants, Rule, Tickets, Violation, grants::is_answer, windows};
-use crate::history::{Answer, Deed, Fault, History, Kind, Phase};
+use crate::history::{Answer, Deed, Fault, History, Kind, Phase, Resized};
 
 /// How often what must have happened did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,16 @@ pub struct Counts {
     pub unknown: usize,
     /// Guards that told their holders that they are lost.
     pub lost: usize,
+    /// Resizes that came to their end.
+    pub resizes: usize,
+    /// Slots that they moved.
+    pub slots_moved: usize,
+    /// Locks that left with their slots, as far as movers that came to their end saw it.
+    pub locks_carried: usize,
     /// What the nemesis did.
     pub faults: BTreeMap<Fault, usize>,
+    /// Of that, what it did amid resizes: by their phase, or the side that a shard was on.
+    pub amid_resizes: BTreeMap<(Fault, String), usize>,
 }
 
 /// How often each must have happened at least.
@@ -60,12 +68,17 @@ impl Counts {
         };
         let windows = windows::of(history);
         let in_faults = |t_ns| windows.iter().any(|window| window.time.contains(&t_ns));
-        let mut faults = BTreeMap::new();
+        let (mut faults, mut amid_resizes) = (BTreeMap::new(), BTreeMap::new());
         for event in events().filter(|event| event.deed.phase == Phase::Ok) {
-            if let Some(fault) = event.deed.fault.filter(|fault| *fault != Fault::Heal) {
-                *faults.entry(fault).or_default() += 1;
+            let Some(fault) = event.deed.fault.filter(|fault| *fault != Fault::Heal) else {
+                continue;
+            };
+            *faults.entry(fault).or_default() += 1;
+            if let Some(phase) = event.deed.phase_of_move.clone() {
+                *amid_resizes.entry((fault, phase)).or_default() += 1;
             }
         }
+        let resizes = resizes(history);
         Self {
             grants: grants.all().count(),
             grants_in_faults: grants
@@ -89,12 +102,16 @@ impl Counts {
                 .filter(|event| event.deed.phase == Phase::Info && event.deed.answer.is_none())
                 .count(),
             lost: answers(Kind::GuardState, Answer::Lost),
+            resizes: resizes.len(),
+            slots_moved: resizes.iter().map(|resized| resized.slots as usize).sum(),
+            locks_carried: resizes.iter().map(|resized| resized.locks as usize).sum(),
             faults,
+            amid_resizes,
         }
     }
 
     /// Each number but those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 14] {
+    pub fn named(&self) -> [(&'static str, usize); 17] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
@@ -110,8 +127,28 @@ impl Counts {
             ("attempts that met a grace", self.grace),
             ("unknown outcomes", self.unknown),
             ("guards lost", self.lost),
+            ("resizes", self.resizes),
+            ("slots moved", self.slots_moved),
+            ("locks carried", self.locks_carried),
         ]
     }
+}
+
+/// What each resize came to that has come to its end: as the mover saw it that saw most of it.
+fn resizes(history: &History) -> Vec<Resized> {
+    let mut resizes: Vec<Option<Resized>> = Vec::new();
+    for event in &history.events {
+        if event.deed.kind == Kind::Begin {
+            resizes.push(None);
+        }
+        let (Some(resized), Some(last)) = (event.deed.resized, resizes.last_mut()) else {
+            continue;
+        };
+        let most = last.get_or_insert(resized);
+        most.slots = most.slots.max(resized.slots);
+        most.locks = most.locks.max(resized.locks);
+    }
+    resizes.into_iter().flatten().collect()
 }
 
 pub(super) fn check(counts: &Counts, minima: &Minima) -> Vec<Violation> {

@@ -32,6 +32,11 @@ pub struct Ticket<'h> {
 /// And if its shard began another life, and the queue vanished or came back as it had been: a grace lasts no
 /// shorter than a lease, nobody is granted in it, and no answer in it tells of a place.
 ///
+/// Who comes along in the list of what is left at the slot's former shard keeps the place, and hears of
+/// nothing but the grant. Who asks there meanwhile is sent on, and has no place until it is told of one: it
+/// may have left the former queue and be behind newcomers in the next. That ends a stay when the request
+/// leaves that is answered so.
+///
 /// What the shard says afterwards begins another stay.
 #[derive(Debug)]
 pub struct Stay<'h> {
@@ -52,7 +57,8 @@ pub struct Tickets<'h> {
 #[derive(Debug, Default)]
 struct Recorded<'h> {
     first: Option<(u64, &'h Event)>,
-    queued: Vec<&'h Event>,
+    /// Where it has a place, and where it lost one.
+    places: Vec<&'h Event>,
     granted: Option<(u64, &'h Event)>,
     gave_up_ns: Option<u64>,
 }
@@ -120,7 +126,7 @@ impl<'h> Recorded<'h> {
         let deed = &event.deed;
         match (deed.kind, deed.phase) {
             (Kind::Ask, _) => self.left(event.t_ns, event),
-            (Kind::Queue, _) => self.queued.push(event),
+            (Kind::Queue | Kind::Moving, _) => self.places.push(event),
             (Kind::GiveUp, _) => self.gave_up_ns = Some(event.t_ns),
             (Kind::Grant, Phase::Ok) if !deed.handed => {
                 self.left(deed.sent_ns.unwrap_or(event.t_ns), event);
@@ -140,8 +146,14 @@ impl<'h> Recorded<'h> {
         let granted = self.granted.map(|(t_ns, _)| t_ns);
         let over = [granted, self.gave_up_ns].into_iter().flatten().min();
         let mut stays: Vec<Stay<'h>> = Vec::new();
-        for event in &self.queued {
+        for event in &self.places {
             let sent_ns = event.deed.sent_ns.unwrap_or(event.t_ns);
+            if event.deed.kind == Kind::Moving {
+                if let Some(last) = stays.last_mut() {
+                    last.until_ns = last.until_ns.min(sent_ns);
+                }
+                continue;
+            }
             let silent = believed_until(sent_ns, keep_ms);
             let until_ns = over.map_or(silent, |over| over.min(silent));
             if event.t_ns >= until_ns {

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use ringfence_client::{AcquireError, Client, Effect, Guard, Namespace, ReleaseAnswer, Waiting};
+use ringfence_client::{
+    AcquireError, Client, Effect, Guard, LockKey, Namespace, ReleaseAnswer, Waiting,
+};
 
 use tokio::time::sleep;
 
@@ -167,6 +169,7 @@ impl Holder {
     pub async fn release(&self, asked: Asked) {
         let invoked = self.of(&asked, Kind::Release, Phase::Invoke);
         let deadline = asked.guard.deadline();
+        let shard = self.shard_at_rest(&asked);
         self.recorder.record(invoked.clone());
         let answer = asked.guard.release().await;
         // Past the deadline nobody need have asked the shard.
@@ -182,6 +185,7 @@ impl Holder {
         self.recorder.record(Deed {
             phase,
             answer,
+            shard,
             ..invoked
         });
     }
@@ -206,6 +210,18 @@ impl Holder {
             lease_ms: None,
             ..asked.of_grant.clone()
         }
+    }
+
+    /// Where the lock is, if it was taken there and its slot has not moved since, nor does.
+    fn shard_at_rest(&self, asked: &Asked) -> Option<String> {
+        let key = asked.of_grant.key.as_deref()?;
+        let topology = self.client.topology();
+        let slots = topology.table.slots();
+        let slot = LockKey::new(&Namespace::default(), key.as_bytes(), slots)
+            .ok()?
+            .slot();
+        let moves = topology.motion_of(slot).is_some();
+        self.shard_of(key).filter(|_| !moves)
     }
 
     fn shard_of(&self, key: &str) -> Option<String> {

@@ -111,6 +111,8 @@ fn fail_with_any_task() {
 async fn connect(args: &ClientArgs) -> Client {
     loop {
         let mut builder = Client::builder().redis(&args.urls);
+        // Of servers that have just lost all, no other is to be founded.
+        builder = builder.existing_topology(true);
         if let Some(linger_ms) = args.linger_ms {
             let namespace = Namespace::default();
             builder = builder.linger(namespace.as_str(), Duration::from_millis(linger_ms));

@@ -73,6 +73,7 @@ impl Tap {
                     Some(Answer::Held),
                 );
             }
+            "moving" => self.record(&said, said.judged, Kind::Moving, Phase::Ok, None),
             "gave up" => self.record(&said, None, Kind::GiveUp, Phase::Ok, None),
             "granted" => self.grant(said),
             "renewed" if said.reclaimed => {

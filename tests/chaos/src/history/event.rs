@@ -78,9 +78,24 @@ pub struct Deed {
     /// The process it does it to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub victim: Option<u32>,
+    /// Of what is done to a mover, or to a shard amid a resize: the phase the mover was in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_of_move: Option<String>,
+    /// Of a [`Kind::Resize`]: what it came to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resized: Option<Resized>,
     /// More, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// What a resize came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resized {
+    /// Slots that it moved.
+    pub slots: u64,
+    /// Locks that left with their slots, as far as this mover saw them leave.
+    pub locks: u64,
 }
 
 impl Deed {
@@ -133,6 +148,9 @@ pub enum Kind {
     /// A ticket has a place in the queue, says the answer to the request that left at
     /// [`Deed::sent_ns`].
     Queue,
+    /// A ticket's slot moves away, says the answer to the request that left at [`Deed::sent_ns`]: it has no
+    /// place from then on, until it has one elsewhere.
+    Moving,
     /// A ticket is given up, not granted.
     GiveUp,
     /// A process was granted a lock, or hands it on: whoever is next in its line has it.
@@ -147,6 +165,10 @@ pub enum Kind {
     Apply,
     /// A guard tells its holder something.
     GuardState,
+    /// A resize is begun.
+    Begin,
+    /// A mover takes up the resize under way.
+    Resize,
     /// Something is done to servers, processes or connections.
     Nemesis,
 }
@@ -207,6 +229,14 @@ pub enum Fault {
     BlackHole,
     /// SCRIPT FLUSH.
     ScriptFlush,
+    /// SIGKILL of a mover.
+    KillMover,
+    /// SIGSTOP of a mover, then SIGCONT when another resize is over.
+    StopMover,
+    /// Two movers at once.
+    TwoMovers,
+    /// A resize is turned back.
+    TurnBack,
     /// Everything is put right; nothing is done from here on.
     Heal,
 }
@@ -223,6 +253,11 @@ impl Fault {
                 | Self::Switchover
                 | Self::ThereAndBack
         )
+    }
+
+    /// Whether its victim is no more.
+    pub fn ends_a_process(self) -> bool {
+        matches!(self, Self::KillClient | Self::KillMover)
     }
 }
 

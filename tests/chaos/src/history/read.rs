@@ -75,7 +75,7 @@ fn ends_of_the_killed(events: &[Event]) -> Vec<Event> {
             (_, _) => drop(open.remove(&id)),
         }
         let killed = event.deed.victim.filter(|_| {
-            event.deed.phase == Phase::Ok && event.deed.fault == Some(Fault::KillClient)
+            event.deed.phase == Phase::Ok && event.deed.fault.is_some_and(Fault::ends_a_process)
         });
         let Some(killed) = killed else { continue };
         open.retain(|(process, _), begun| {

@@ -106,7 +106,13 @@ impl Member {
                 }
                 self.heal_after(step.lasts).await;
             }
-            Fault::KillClient | Fault::StopClient | Fault::Heal => {}
+            Fault::KillClient
+            | Fault::StopClient
+            | Fault::KillMover
+            | Fault::StopMover
+            | Fault::TwoMovers
+            | Fault::TurnBack
+            | Fault::Heal => {}
         }
     }
 

@@ -3,8 +3,10 @@
 
 mod clients;
 mod member;
+mod movers;
 mod nemesis;
 mod plan;
+mod process;
 mod report;
 
 use std::{
@@ -16,18 +18,25 @@ use std::{
 use clap::Args;
 use rand::{RngExt, rngs::StdRng};
 use ringfence_client::{Client, Namespace};
+use ringfence_coordinator::topology::shard_id;
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep},
+};
 
-use self::{clients::Clients, nemesis::Nemesis, plan::Plan};
+use self::{clients::Clients, movers::Movers, nemesis::Nemesis, plan::Plan};
 pub use self::{member::Member, plan::Step, report::Outcome};
 use crate::{
     checker::{Counts, LIVENESS_WITHIN, Minima, check},
     client::ClientArgs,
     history::{Fault, History, Recorder},
+    mover::MoverArgs,
     resource::Server,
 };
 
+/// Servers, of which one is no shard at first.
+const SERVERS: usize = 4;
 const SHARDS: usize = 3;
 /// Things are done to one client of each group at a time.
 const GROUPS: usize = 3;
@@ -41,6 +50,8 @@ const LINGER: Duration = Duration::from_millis(300);
 
 const NEMESIS: u32 = 0;
 const RESOURCE: u32 = 1;
+/// Movers have numbers from here on.
+const MOVERS: u32 = 100;
 /// A group's clients have numbers from here on, of every so many.
 const GROUP_NUMBERS: u32 = 10_000;
 
@@ -96,15 +107,14 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
 async fn happen(seed: u64, length: Duration, dir: &Path) -> io::Result<()> {
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
-    let mut members = Vec::new();
-    for number in 0..SHARDS as u64 {
-        members.push(Member::start(seed ^ number).await);
+    let mut servers = Vec::new();
+    for number in 0..SERVERS as u64 {
+        servers.push(Member::start(seed ^ number).await);
     }
-    let urls: Vec<String> = members.iter().map(Member::url).collect();
-    let shards = found(&urls).await?;
-    let keys: Vec<String> = shards.iter().flat_map(|(_, keys)| keys.clone()).collect();
-    let names = shards.into_iter().map(|(name, _)| name);
-    let mut members: Vec<(String, Member)> = names.zip(members).collect();
+    let urls: Vec<String> = servers.iter().map(Member::url).collect();
+    let keys = found(&urls[..SHARDS]).await?;
+    let names = (0..).map(|place| shard_id(place).to_string());
+    let members: Vec<_> = names.zip(servers.into_iter().map(Mutex::new)).collect();
 
     let socket = TempDir::with_prefix("ringfence-chaos-")?;
     let resource = Server::start(&socket.path().join("resource"), recorder(RESOURCE)?)?;
@@ -125,17 +135,46 @@ async fn happen(seed: u64, length: Duration, dir: &Path) -> io::Result<()> {
     }
     all_granted(&resource, &keys, 0).await;
 
-    let plan = Plan::new(seed, SHARDS, GROUPS, length, LEASE);
+    let plan = Plan::new(seed, SERVERS, GROUPS, length, LEASE);
     let until = Instant::now() + length;
     let recorder = recorder(NEMESIS)?;
-    let nemesis = Nemesis { recorder, until };
-    nemesis.strike(plan, &mut members, &mut clients).await?;
+    let mut movers = Movers {
+        like: MoverArgs {
+            dir: dir.to_owned(),
+            run: run.clone(),
+            seed,
+            process: MOVERS,
+            urls: urls.clone(),
+            begin: None,
+            turn_back: false,
+            halt: None,
+        },
+        recorder: &recorder,
+        until,
+        onlooker: onlooker(&urls).await?,
+        members: &members,
+    };
+    let nemesis = Nemesis {
+        recorder: &recorder,
+        until,
+    };
+    nemesis
+        .strike(plan, &members, &mut clients, &mut movers)
+        .await?;
     let healed = nemesis.heal();
-    all_granted(&resource, &keys, healed).await;
+    let soon = Instant::now() + LIVENESS_WITHIN + Duration::from_secs(1);
+    let all_granted = all_granted(&resource, &keys, healed);
+    let (finished, ()) = tokio::join!(movers.finish(soon), all_granted);
     for group in clients {
         group.end().await?;
     }
-    Ok(())
+    finished
+}
+
+/// A client that takes no locks.
+async fn onlooker(urls: &[String]) -> io::Result<Client> {
+    let builder = Client::builder().redis(urls).existing_topology(true);
+    builder.build().await.map_err(io::Error::other)
 }
 
 /// Waits until every key was granted after `since_ns`, or it is too late for that.
@@ -147,29 +186,23 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
     }
 }
 
-/// Founds a topology of the servers at `urls`: each one's name as a shard, and some keys that are
-/// there.
-async fn found(urls: &[String]) -> io::Result<Vec<(String, Vec<String>)>> {
+/// Founds a topology of the servers at `urls`. Answers as many keys of each.
+async fn found(urls: &[String]) -> io::Result<Vec<String>> {
     let builder = Client::builder().redis(urls);
     let builder = builder.max_lease(LEASE).servers_are_new(true);
     let client = builder.build().await.map_err(io::Error::other)?;
-    let (topology, namespace) = (client.topology(), Namespace::default());
-    let mut shards = Vec::new();
-    for url in urls {
-        let port = url.rsplit_once(':').map_or("", |(_, port)| port);
-        let mut entries = topology.shards.iter();
-        let (name, _) = entries
-            .find(|(_, entry)| entry.address.contains(port))
-            .ok_or_else(|| io::Error::other(format!("{url} is no shard")))?;
+    let namespace = Namespace::default();
+    let mut keys = Vec::new();
+    for id in (0..urls.len()).map(shard_id) {
         let is_there = |key: &String| {
             let shard = client.shard_of(&namespace, key);
-            shard.is_ok_and(|shard| shard == name.0)
+            shard.is_ok_and(|shard| shard == id)
         };
-        let keys = (0..).map(|number| format!("key/{number}")).filter(is_there);
-        shards.push((name.0.to_string(), keys.take(KEYS_PER_SHARD).collect()));
+        let named = (0..).map(|number| format!("key/{number}"));
+        keys.extend(named.filter(is_there).take(KEYS_PER_SHARD));
     }
     client.close().await;
-    Ok(shards)
+    Ok(keys)
 }
 
 /// What a run of `length` must have seen to mean something: far less than it does on a slow machine.
@@ -180,13 +213,15 @@ fn minima(length: Duration) -> Minima {
         .into_iter();
     let to_clients = [Fault::KillClient, Fault::StopClient];
     let to_clients = to_clients.map(|fault| (fault, per_minute(10)));
+    let to_movers = [(Fault::KillMover, per_minute(1))];
     Minima {
         grants: per_minute(60),
         grants_in_faults: per_minute(30),
         writes: per_minute(60),
         rejected: 0,
         renewed: per_minute(20),
-        reclaimed: per_minute(1),
+        // It takes a holder whose shard dies, and is armed again in time, and does not let go meanwhile.
+        reclaimed: per_minute(1) / 3,
         held: per_minute(30),
         queued: per_minute(60),
         behind: per_minute(60),
@@ -195,6 +230,10 @@ fn minima(length: Duration) -> Minima {
         grace: per_minute(5),
         unknown: per_minute(5),
         lost: per_minute(1),
-        faults: to_shards.chain(to_clients).collect(),
+        resizes: per_minute(2),
+        slots_moved: per_minute(2_000),
+        locks_carried: per_minute(1),
+        faults: to_shards.chain(to_clients).chain(to_movers).collect(),
+        ..Minima::default()
     }
 }

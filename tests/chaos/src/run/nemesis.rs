@@ -1,38 +1,45 @@
-//! Does what the plan says, to each shard and to clients side by side, and writes it down.
+//! Does what the plan says, to each shard, to clients and to resizes side by side, and writes it down.
 
-use std::io;
+use std::{io, time::Duration};
 
 use futures_util::future::{join_all, try_join_all};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep, timeout_at},
+};
 
 use super::{
     clients::Clients,
     member::Member,
-    plan::{Plan, Step},
+    movers::Movers,
+    plan::{Plan, Step, Upset},
 };
 use crate::history::{Deed, Fault, Kind, Phase, Recorder};
 
 /// Does harm until it is time to stop.
 #[derive(Debug)]
-pub(super) struct Nemesis {
-    pub(super) recorder: Recorder,
+pub(super) struct Nemesis<'a> {
+    pub(super) recorder: &'a Recorder,
     pub(super) until: Instant,
 }
 
-impl Nemesis {
+impl Nemesis<'_> {
     /// Carries out `plan`; afterwards everything is as it was, but for what was forgotten.
     pub(super) async fn strike(
         &self,
         plan: Plan,
-        members: &mut [(String, Member)],
+        members: &[(String, Mutex<Member>)],
         clients: &mut [Clients],
+        movers: &mut Movers<'_>,
     ) -> io::Result<()> {
-        let to_shards = members.iter_mut().zip(plan.shards);
+        let to_shards = members.iter().zip(plan.shards);
         let to_shards = to_shards.map(|((name, member), steps)| self.to_shard(name, member, steps));
         let to_clients = clients.iter_mut().zip(plan.clients);
         let to_clients = to_clients.map(|(group, steps)| self.to_clients(group, steps));
-        let (_, clients) = tokio::join!(join_all(to_shards), try_join_all(to_clients));
-        clients.map(drop)
+        let to_clients = try_join_all(to_clients);
+        let to_ring = self.to_ring(movers, plan.ring);
+        let (_, clients, ring) = tokio::join!(join_all(to_shards), to_clients, to_ring);
+        clients.map(drop).and(ring)
     }
 
     /// Records that everything is put right, and when.
@@ -48,19 +55,31 @@ impl Nemesis {
 
     async fn to_clients(&self, group: &mut Clients, steps: Vec<Step>) -> io::Result<()> {
         for step in steps {
-            if !self.pause(&step).await {
+            if !self.pause(step.after).await {
                 break;
             }
-            group.suffer(&step, &self.recorder).await?;
+            group.suffer(&step, self.recorder).await?;
         }
         Ok(())
     }
 
-    async fn to_shard(&self, name: &str, member: &mut Member, steps: Vec<Step>) {
-        for step in steps {
-            if !self.pause(&step).await {
+    async fn to_ring(&self, movers: &mut Movers<'_>, upsets: Vec<Upset>) -> io::Result<()> {
+        for upset in upsets {
+            if !self.pause(upset.after).await {
                 break;
             }
+            movers.suffer(&upset).await?;
+        }
+        Ok(())
+    }
+
+    async fn to_shard(&self, name: &str, member: &Mutex<Member>, steps: Vec<Step>) {
+        for step in steps {
+            if !self.pause(step.after).await {
+                break;
+            }
+            // One thing at a time: a shard amid a resize may be met as well.
+            let mut member = member.lock().await;
             let deed = Deed {
                 fault: Some(step.fault),
                 shard: Some(name.to_owned()),
@@ -73,8 +92,8 @@ impl Nemesis {
         }
     }
 
-    /// Waits as long as nothing is done before `step`; whether there still is time for it.
-    async fn pause(&self, step: &Step) -> bool {
-        timeout_at(self.until, sleep(step.after)).await.is_ok()
+    /// Waits for so long; whether there still is time for something then.
+    async fn pause(&self, length: Duration) -> bool {
+        timeout_at(self.until, sleep(length)).await.is_ok()
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
+use ringfence_coordinator::mover::Phase;
 
 use crate::history::Fault;
 
@@ -26,6 +27,54 @@ pub(super) struct Plan {
     pub(super) shards: Vec<Vec<Step>>,
     /// To each group of clients.
     pub(super) clients: Vec<Vec<Step>>,
+    /// To resizes, one after another.
+    pub(super) ring: Vec<Upset>,
+}
+
+/// One resize, or two, and what becomes of their movers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Upset {
+    /// How long the ring rests before.
+    pub(super) after: Duration,
+    pub(super) trial: Trial,
+    /// How long a shard is away that is restarted.
+    pub(super) lasts: Duration,
+    /// For the resize, and for what else there is to choose.
+    pub(super) dice: u64,
+}
+
+/// What becomes of a resize's movers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trial {
+    /// They die, each in its phase, and another goes on.
+    Kill([Phase; 3]),
+    /// One stops in that phase, and wakes when all is over, and another resize too.
+    Stop(Phase),
+    /// There are two.
+    TwoAtOnce,
+    /// It is turned back in that phase.
+    TurnBack(Phase),
+    /// It is held up in that phase while a shard is restarted.
+    Restart(Side, Phase),
+}
+
+/// A side of slots that move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The shard they leave.
+    Sealed,
+    /// The shard they come to.
+    Importing,
+}
+
+impl Side {
+    /// As the report says it.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Sealed => "sealed",
+            Self::Importing => "importing",
+        }
+    }
 }
 
 /// What can happen to a shard.
@@ -58,11 +107,12 @@ impl Plan {
         let mut order = TO_SHARDS;
         order.shuffle(&mut random);
         // Each shard goes through all of them, beginning elsewhere: so that a run of a minute has
-        // met each, and shards are in different trouble at the same time.
+        // met each, and shards are in different trouble at the same time. In between there is time for
+        // slots to move: they wait for every shard that is in grace.
         let of_shard = |shard: usize| {
             let begin = shard * order.len() / shards;
             let turn = order.into_iter().cycle().skip(begin);
-            steps(&mut random, length, lease..lease * 2, lease, turn)
+            steps(&mut random, length, lease * 2..lease * 4, lease, turn)
         };
         let shards = (0..shards).map(of_shard).collect();
         let to_clients = [Fault::KillClient, Fault::StopClient];
@@ -71,8 +121,49 @@ impl Plan {
             steps(&mut random, length, lease / 4..lease, lease, turn)
         };
         let clients = (0..groups).map(of_group).collect();
-        Self { shards, clients }
+        let ring = ring(&mut random, length, lease);
+        Self {
+            shards,
+            clients,
+            ring,
+        }
     }
+}
+
+/// More than there is time for: how long a resize takes is not planned.
+fn ring(random: &mut StdRng, length: Duration, lease: Duration) -> Vec<Upset> {
+    let mut phases = Phase::ALL;
+    let mut upsets = Vec::new();
+    while upsets.len() < length.as_secs() as usize {
+        phases.shuffle(random);
+        // In which something is sealed, and taken in.
+        let amid = [
+            Phase::Imported,
+            Phase::Delivered,
+            Phase::Listed,
+            Phase::Opened,
+        ];
+        let mut amid = || amid[random.random_range(0..amid.len())];
+        let [p, q, r, s, t, u, v, w, x] = phases;
+        let mut trials = [
+            Trial::Kill([p, q, r]),
+            Trial::Kill([s, t, u]),
+            Trial::Kill([v, w, x]),
+            Trial::Stop(p),
+            Trial::TwoAtOnce,
+            Trial::TurnBack(q),
+            Trial::Restart(Side::Sealed, amid()),
+            Trial::Restart(Side::Importing, amid()),
+        ];
+        trials.shuffle(random);
+        upsets.extend(trials.map(|trial| Upset {
+            after: random.random_range(Duration::ZERO..lease / 4),
+            trial,
+            lasts: random.random_range(lease / 20..lease / 4),
+            dice: random.random(),
+        }));
+    }
+    upsets
 }
 
 fn steps(
@@ -117,7 +208,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn plan(seed: u64) -> Plan {
-        Plan::new(seed, 3, 3, MINUTE, LEASE)
+        Plan::new(seed, 4, 3, MINUTE, LEASE)
     }
 
     #[test]
@@ -129,10 +220,20 @@ mod tests {
     #[test]
     fn a_minute_meets_everything() {
         for seed in 0..100 {
-            let Plan { shards, clients } = plan(seed);
+            let Plan {
+                shards,
+                clients,
+                ring,
+            } = plan(seed);
             let met: HashSet<Fault> = shards.iter().flatten().map(|step| step.fault).collect();
             assert_eq!(met.len(), TO_SHARDS.len(), "seed {seed}");
             assert!(clients.iter().all(|steps| steps.len() > 10), "seed {seed}");
+            let died = ring.iter().take(8).filter_map(|upset| match upset.trial {
+                Trial::Kill(phases) => Some(phases),
+                _ => None,
+            });
+            let died: HashSet<Phase> = died.flatten().collect();
+            assert_eq!(died.len(), Phase::ALL.len(), "seed {seed}");
         }
     }
 }

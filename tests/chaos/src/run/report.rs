@@ -30,6 +30,9 @@ impl fmt::Display for Outcome {
         for (fault, count) in &self.counts.faults {
             writeln!(formatter, "  {count:>7}  {fault}")?;
         }
+        for ((fault, phase), count) in &self.counts.amid_resizes {
+            writeln!(formatter, "  {count:>7}  {fault}, {phase}")?;
+        }
         writeln!(formatter, "  {:>7}  violations", self.violations.len())?;
         for violation in self.violations.iter().take(TOLD_MAX) {
             writeln!(formatter, "\n{violation}")?;

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod plain;
+mod resizing;
+mod ring;
 mod schedules;
 mod stage;
 mod subscribing;
@@ -52,6 +54,15 @@ async fn plain_set_nx_px_has_two_holders_when_its_server_restarts() {
 }
 
 #[tokio::test]
+async fn plain_set_nx_px_has_two_holders_when_its_ring_changes() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let rules = broken(&plain::resized_while_held().await);
+    assert!(rules.contains(&Rule::Exclusion), "{rules:?}");
+    let rules = broken(&resizing::held_while_it_moves().await);
+    assert!(rules.is_empty(), "{rules:?}");
+}
+
+#[tokio::test]
 async fn who_waits_for_a_message_to_try_again_is_overtaken() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let rules = broken(&subscribing::newcomer_behind_a_waiter().await);
@@ -88,4 +99,30 @@ async fn a_connection_that_outlives_demotion_and_promotion_makes_two_holders() {
 async fn a_release_that_overtakes_a_renewal_in_grace_leaves_a_ghost() {
     let rule = failpoint::Rule::ReleaseBehindRenewal;
     is_needed(rule, Rule::Resurrection, schedules::released_while_renewing).await;
+}
+
+#[tokio::test]
+async fn a_list_made_before_the_seal_makes_two_holders() {
+    let rule = failpoint::Rule::ListAfterSeal;
+    is_needed(rule, Rule::Exclusion, resizing::taken_once_it_was_listed).await;
+}
+
+#[tokio::test]
+async fn a_slot_opened_before_its_former_shard_is_empty_has_two_holders() {
+    let rule = failpoint::Rule::OpenWhenEmpty;
+    is_needed(rule, Rule::Exclusion, resizing::held_while_it_moves).await;
+}
+
+#[tokio::test]
+async fn a_late_step_that_is_taken_makes_two_holders() {
+    let rule = failpoint::Rule::StepGuard;
+    let schedule = resizing::opened_late_by_an_earlier_move;
+    is_needed(rule, Rule::Exclusion, schedule).await;
+}
+
+#[tokio::test]
+async fn already_yours_outside_its_move_makes_two_holders() {
+    let rule = failpoint::Rule::AdoptByMove;
+    let schedule = resizing::brought_along_while_it_is_turned_back;
+    is_needed(rule, Rule::Exclusion, schedule).await;
 }

@@ -8,16 +8,25 @@ use crate::stage::{KEY, LEASE, Stage};
 /// The server forgets that one client holds the key; another asks for it.
 pub(crate) async fn restarted_empty() -> History {
     let mut stage = Stage::set().await;
-    acquire(&stage, 1).await;
+    acquire(&stage, 0, 1).await;
     stage.restart_empty().await;
-    acquire(&stage, 2).await;
+    acquire(&stage, 0, 2).await;
     stage.history()
 }
 
-/// Takes the lock. It has no tokens: `number` stands in for one, and rises.
-async fn acquire(stage: &Stage, number: u64) {
+/// By a consistent hash of its own each client finds the server of the key. One client holds it, a server
+/// comes, the key is the newcomer's; another client asks for it there.
+pub(crate) async fn resized_while_held() -> History {
+    let stage = Stage::of(2, LEASE).await;
+    acquire(&stage, 0, 1).await;
+    acquire(&stage, 1, 2).await;
+    stage.history()
+}
+
+/// Takes the lock on a server. It has no tokens: `number` stands in for one, and rises.
+async fn acquire(stage: &Stage, server: usize, number: u64) {
     let recorder: Recorder = stage.recorder();
-    let client = redis::Client::open(stage.member.url()).unwrap();
+    let client = redis::Client::open(stage.members[server].url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let nonce = format!("nonce {number}");
     let sent = BootClock.now();

@@ -35,9 +35,9 @@ pub(crate) async fn demoted_and_promoted() -> History {
     let mut stage = Stage::set().await;
     let (first, second) = (stage.holder().await, stage.holder().await);
     stage.begin(Fault::ThereAndBack);
-    stage.member.leave_replica_behind().await;
+    stage.members[0].leave_replica_behind().await;
     let held = first.acquire(KEY, None).await.unwrap();
-    stage.member.go_there_and_back().await;
+    stage.members[0].go_there_and_back().await;
     stage.end(Fault::ThereAndBack);
     let also = second.acquire(KEY, Some(WAIT)).await;
     first.release(held).await;
@@ -67,7 +67,7 @@ pub(crate) async fn newcomer_behind_a_waiter() -> History {
         () = &mut second => unreachable!("the first has it"),
         () = stage.hear("queued") => {}
     }
-    let proxy = stage.member.proxy();
+    let proxy = stage.proxy();
     proxy.replies(&Whose::lane("wake"), Flow::Hold);
     first.release(held).await;
     tokio::join!(second, waiting(third));
@@ -91,15 +91,12 @@ pub(crate) async fn released_while_renewing() -> History {
         })
         .await;
     }
-    stage
-        .member
-        .proxy()
-        .requests(&Whose::lane("renew"), Flow::Hold);
+    stage.proxy().requests(&Whose::lane("renew"), Flow::Hold);
     stage.hear("renewing").await;
     let mut releasing = Box::pin(holder.release(held));
     // Behind the renewal it is not answered before that is let go.
     let released = timeout(Duration::from_millis(300), &mut releasing).await;
-    stage.member.proxy().heal();
+    stage.proxy().heal();
     if released.is_err() {
         releasing.await;
     }

@@ -1,4 +1,4 @@
-//! One shard that things are done to, the topology kept elsewhere, and clients in this process.
+//! Shards that things are done to, the topology kept elsewhere, and clients in this process.
 
 use std::{
     sync::{
@@ -15,6 +15,7 @@ use ringfence_chaos::{
 };
 use ringfence_client::Client;
 use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::Proxy;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tracing::{Subscriber, subscriber::DefaultGuard};
@@ -32,7 +33,8 @@ const SHARD: &str = "a";
 pub(crate) struct Stage {
     dir: TempDir,
     home: RedisServer,
-    pub(crate) member: Member,
+    pub(crate) members: Vec<Member>,
+    lease: Duration,
     nemesis: Recorder,
     tap: Tap,
     heard: mpsc::UnboundedReceiver<String>,
@@ -42,7 +44,13 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// One shard.
     pub(crate) async fn set() -> Self {
+        Self::of(1, LEASE).await
+    }
+
+    /// So many shards, and locks taken for `lease`.
+    pub(crate) async fn of(shards: u64, lease: Duration) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let recorder = |process| Recorder::create(dir.path(), "baseline", 0, process).unwrap();
         let (nemesis, engine) = (recorder(0), recorder(1));
@@ -51,9 +59,14 @@ impl Stage {
         let subscriber = tracing_subscriber::registry()
             .with(tap.clone().with_filter(LevelFilter::DEBUG))
             .with(Listener(told).with_filter(LevelFilter::DEBUG));
+        let mut members = Vec::new();
+        for seed in 1..=shards {
+            members.push(Member::start(seed).await);
+        }
         Self {
             home: RedisServer::spawn().await.unwrap(),
-            member: Member::start(1).await,
+            members,
+            lease,
             nemesis,
             tap,
             heard,
@@ -65,20 +78,29 @@ impl Stage {
 
     /// Another client, as a process of its own in the history; connected in every way it will need.
     pub(crate) async fn holder(&self) -> Holder {
-        let builder = Client::builder().redis([self.member.url()]);
-        let builder = builder.topology_at(&self.home.url()).max_lease(LEASE);
+        let builder = Client::builder().redis(self.urls());
+        let builder = builder.topology_at(&self.home.url()).max_lease(self.lease);
         let client = builder.servers_are_new(true).build().await.unwrap();
         let holder = Holder {
             client,
             recorder: Arc::new(self.recorder()),
             tap: self.tap.clone(),
-            lease: LEASE,
+            lease: self.lease,
             lingers: false,
         };
         let key = format!("of its own/{}", self.processes.load(Relaxed));
         let asked = holder.acquire(&key, None).await.unwrap();
         holder.release(asked).await;
         holder
+    }
+
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.members.iter().map(Member::url).collect()
+    }
+
+    /// What is between the first shard and its clients.
+    pub(crate) fn proxy(&self) -> &Proxy {
+        self.members[0].proxy()
     }
 
     pub(crate) fn recorder(&self) -> Recorder {
@@ -95,7 +117,7 @@ impl Stage {
             dice: 0,
         };
         self.begin(step.fault);
-        self.member.suffer(&step).await;
+        self.members[0].suffer(&step).await;
         self.end(step.fault);
     }
 
@@ -117,7 +139,12 @@ impl Stage {
         });
     }
 
-    /// Waits until an engine says `what` of a lease.
+    /// Whatever engines have said is not heard any more.
+    pub(crate) fn forget(&mut self) {
+        while self.heard.try_recv().is_ok() {}
+    }
+
+    /// Waits until an engine says `what` of a lease, or has said it.
     pub(crate) async fn hear(&mut self, what: &str) {
         while self.heard.recv().await.unwrap() != what {}
     }

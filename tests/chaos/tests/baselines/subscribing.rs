@@ -45,7 +45,7 @@ struct Contender {
 
 impl Contender {
     async fn new(stage: &Stage, number: u32) -> Self {
-        let client = redis::Client::open(stage.member.url()).unwrap();
+        let client = redis::Client::open(stage.members[0].url()).unwrap();
         Self {
             connection: client.get_multiplexed_async_connection().await.unwrap(),
             client,

@@ -84,6 +84,18 @@ fn what_a_right_lock_does_passes() {
 }
 
 #[test]
+fn who_is_sent_on_amid_a_move_has_no_place_meanwhile() {
+    let histories = SEEDS.map(reference::history);
+    let sent_on =
+        histories.filter_map(|history| queueing::newcomer_granted_before_one_sent_on(&history));
+    let sent_on: Vec<_> = sent_on.collect();
+    assert!(sent_on.len() * 2 > SEEDS.end as usize);
+    for history in sent_on {
+        assert!(check(&history, &minima()).is_empty());
+    }
+}
+
+#[test]
 fn a_violation_is_told_in_words_with_its_events() {
     let history =
         (0..).find_map(|seed| mutations::hold_past_the_deadline(&reference::history(seed)));
@@ -125,6 +137,7 @@ each_fires_its_rule! { mutations:
     release_answered_not_there => Loss;
     renewal_answered_lost => Loss;
     nobody_granted_after_healing => Liveness;
+    resize_without_an_end => Liveness;
     asked_without_an_answer => Liveness;
     answered_much_too_late => Liveness;
     no_grants_during_faults => Minima;

@@ -281,6 +281,14 @@ pub(crate) fn nobody_granted_after_healing(history: &History) -> Option<History>
     }))
 }
 
+pub(crate) fn resize_without_an_end(history: &History) -> Option<History> {
+    let mut events = history.events.iter();
+    let healed = events.find(|event| event.deed.fault == Some(Fault::Heal))?;
+    Some(with(history, healed, healed.t_ns + MS, |deed| {
+        *deed = Deed::invoke(deed.op, Kind::Resize);
+    }))
+}
+
 /// The first refusal, in a history that goes on for long enough.
 fn early_refusal(history: &History) -> Option<Event> {
     let refused =

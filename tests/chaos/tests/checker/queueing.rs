@@ -56,6 +56,20 @@ pub(crate) fn newcomer_granted_before_a_waiter(history: &History) -> Option<Hist
     ))
 }
 
+/// As [`newcomer_granted_before_a_waiter`], but the waiter was sent on first: this is no wrong.
+pub(crate) fn newcomer_granted_before_one_sent_on(history: &History) -> Option<History> {
+    let granted = newcomer_granted_before_a_waiter(history)?;
+    let tickets = Tickets::of(history);
+    let known = tickets
+        .all()
+        .find_map(|ticket| ticket.stays().next())?
+        .known;
+    Some(with(&granted, known, known.t_ns + 4, |deed| {
+        (deed.kind, deed.answer) = (Kind::Moving, None);
+        deed.sent_ns = Some(known.t_ns + 1);
+    }))
+}
+
 pub(crate) fn ticket_overtaken_by_a_later_one(history: &History) -> Option<History> {
     let tickets = Tickets::of(history);
     let waits = |ticket: &&Ticket<'_>, of_key: &[Ticket<'_>]| {

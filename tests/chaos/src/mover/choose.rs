@@ -1,0 +1,48 @@
+//! What the next resize is.
+
+use ringfence_client::{ResizeError, ShardId, Weight};
+use ringfence_coordinator::{
+    ids::ClientId,
+    random::Random,
+    topology::{Change, Topology, redis::RedisTopology, shard_id},
+};
+
+use super::options;
+
+/// Of so many resizes one changes a weight; the others have a shard come or go.
+const RESIZES_TO_A_WEIGHT: u64 = 4;
+
+/// The server that is no shard comes; or if each is one, one goes; or one gets another weight.
+pub(super) async fn choose(
+    store: &RedisTopology,
+    record: &Topology,
+    urls: &[String],
+    dice: u64,
+) -> Result<Change, ResizeError> {
+    let mut change = Change::default();
+    let pick = |of: Vec<ShardId>| of[dice as usize / 7 % of.len()].clone();
+    let members = record.shards.keys().map(|name| name.0.clone());
+    let is_free = |(place, _): &(usize, &String)| record.shard(&shard_id(*place)).is_none();
+    if dice.is_multiple_of(RESIZES_TO_A_WEIGHT) {
+        let id = pick(members.collect());
+        let quota = record.table.quota(&id);
+        let share = record.table.slots().get() / record.shards.len() as u32;
+        let weight = if quota > share { 1 } else { 2 };
+        let weight = Weight::new(weight).expect("a weight is at least 1");
+        change.weigh.insert(id, weight);
+    } else if let Some((place, url)) = urls.iter().enumerate().find(is_free) {
+        let newcomer = options(url, ClientId(Random::from_os().id()));
+        let founder = store.take_in(newcomer, Some(shard_id(place)), Weight::ONE);
+        change.add.push(founder.await?);
+    } else {
+        // Whoever keeps the record stays.
+        let is_home = |id: &ShardId| {
+            let entry = record.shard(id);
+            entry.is_some_and(|entry| entry.address == record.home.address)
+        };
+        change
+            .remove
+            .push(pick(members.filter(|id| !is_home(id)).collect()));
+    }
+    Ok(change)
+}

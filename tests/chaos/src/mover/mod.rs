@@ -1,0 +1,206 @@
+//! A process that resizes the ring, and may be told to die or to stop amid that.
+
+mod choose;
+mod halt;
+
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
+
+use clap::{ArgAction, Args};
+use ringfence_client::{BootClock, Clock as _, ResizeError, ShardId, TopologyError};
+use ringfence_coordinator::{
+    engine::Dial,
+    ids::ClientId,
+    mover::{Mover, Observer, Pace, Parts},
+    random::Random,
+    shard::{
+        Shard, ShardError,
+        redis::{RedisOptions, RedisShard},
+    },
+    topology::{
+        ShardEntry, Swap, Topology, TopologyStore as _,
+        redis::{Founding, RedisTopology, connect},
+    },
+};
+use tokio::time::sleep;
+
+use self::choose::choose;
+pub use self::halt::Halt;
+use crate::history::{Deed, Kind, Phase, Recorder, Resized};
+
+/// Half of what a fourth shard gets, so that there is more than one batch.
+const SLOTS_IN_FLIGHT: usize = 2_048;
+/// Before what failed is tried again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// How a mover process is started.
+#[derive(Args, Clone, Debug)]
+pub struct MoverArgs {
+    /// Where histories are written.
+    #[arg(long)]
+    pub dir: PathBuf,
+    /// Name of the run.
+    #[arg(long)]
+    pub run: String,
+    /// What the run's choices are made from.
+    #[arg(long)]
+    pub seed: u64,
+    /// Number of this process.
+    #[arg(long)]
+    pub process: u32,
+    /// Every Redis server that may be a shard; the nth is called by the nth letter.
+    #[arg(long = "redis", required = true)]
+    pub urls: Vec<String>,
+    /// What a resize is chosen from, to be begun if none is under way. If not said none is begun.
+    #[arg(long)]
+    pub begin: Option<u64>,
+    /// Turns the resize under way back first.
+    #[arg(long, action = ArgAction::Set, default_value_t = false)]
+    pub turn_back: bool,
+    /// Where it ends or stops itself: `kill:sealed:1`.
+    #[arg(long)]
+    pub halt: Option<Halt>,
+}
+
+/// Begins a resize if it is to, and moves slots until the one under way is over.
+///
+/// # Errors
+///
+/// The history cannot be written, or it cannot go on, for a reason that does not pass.
+pub async fn run(args: MoverArgs) -> io::Result<()> {
+    let recorder = Recorder::create(&args.dir, &args.run, args.seed, args.process)?;
+    let store = join(&args.urls).await.map_err(io::Error::other)?;
+    let resize = Deed::invoke(recorder.next_op(), Kind::Resize);
+    let record = persistently(async || prepare(&store, &args, &recorder).await).await;
+    let record = match record {
+        Ok(record) => record,
+        Err(error) => return refused(&recorder, resize, &error),
+    };
+    let reason = record.goal.as_ref().map(ToString::to_string);
+    recorder.record(Deed {
+        reason: reason.clone(),
+        ..resize.clone()
+    });
+    let observer = args.halt.map_or_else(Observer::default, Halt::observer);
+    let resized = mover(store, SLOTS_IN_FLIGHT, observer)
+        .run()
+        .await
+        .map_err(io::Error::other)?;
+    recorder.record(Deed {
+        phase: Phase::Ok,
+        resized: Some(Resized {
+            slots: resized.slots_moved.into(),
+            locks: resized.locks_carried,
+        }),
+        reason,
+        ..resize
+    });
+    Ok(())
+}
+
+/// A mover of slots between the servers of `store`.
+pub fn mover(store: Arc<RedisTopology>, slots_in_flight: usize, observer: Observer) -> Mover {
+    Mover::new(Parts {
+        dial: Arc::new(OnServers(store.clone())),
+        store,
+        clock: Arc::new(BootClock),
+        random: Arc::new(Random::from_os()),
+        pace: Pace {
+            slots_in_flight,
+            ..Pace::default()
+        },
+        servers_are_new: false,
+        observer,
+    })
+}
+
+/// What is asked for is not possible as things are now, which is for the report to tell.
+fn refused(recorder: &Recorder, resize: Deed, error: &ResizeError) -> io::Result<()> {
+    let reason = Some(error.to_string());
+    let phase = Phase::Fail;
+    recorder.record(Deed {
+        phase,
+        reason,
+        ..resize
+    });
+    Ok(())
+}
+
+/// The store of the topology that is on the servers at `urls`, as soon as it can be found.
+///
+/// # Errors
+///
+/// There is none, or it cannot be read.
+pub async fn join(urls: &[String]) -> Result<Arc<RedisTopology>, TopologyError> {
+    let engine = ClientId(Random::from_os().id());
+    loop {
+        let seeds = urls.iter().map(|url| options(url, engine)).collect();
+        let founding = Founding {
+            allowed: false,
+            ..Founding::default()
+        };
+        let random = Arc::new(Random::from_os());
+        match connect(seeds, founding, Arc::new(BootClock), random, engine).await {
+            Err(error) if error.is_retryable() => eprintln!("not joined yet: {error}"),
+            joined => return joined.map(|joined| joined.store),
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+fn options(url: &str, engine: ClientId) -> RedisOptions {
+    let address = url.parse().expect("the nemesis gives what it made itself");
+    RedisOptions::new(address, engine)
+}
+
+async fn persistently<T>(
+    attempt: impl AsyncFn() -> Result<T, ResizeError>,
+) -> Result<T, ResizeError> {
+    loop {
+        match attempt().await {
+            Err(ResizeError::Topology(error)) if error.is_retryable() => {
+                eprintln!("not begun yet: {error}");
+                sleep(AGAIN).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Turns back or begins what it is told to. Answers the record then.
+async fn prepare(
+    store: &RedisTopology,
+    args: &MoverArgs,
+    recorder: &Recorder,
+) -> Result<Arc<Topology>, ResizeError> {
+    loop {
+        let record = store.load().await?;
+        let next = match (record.goal.is_some(), args.begin) {
+            (true, _) if args.turn_back => record.abort(BootClock.unix())?,
+            (true, _) | (false, None) => return Ok(record),
+            (false, Some(dice)) => {
+                let change = choose(store, &record, &args.urls, dice).await?;
+                record.begin(change, BootClock.unix())?
+            }
+        };
+        if let Swap::Done = store.swap(record.version(), &next).await? {
+            if record.goal.is_none() {
+                recorder.record(Deed::ended(recorder.next_op(), Kind::Begin, Phase::Ok));
+            }
+            return Ok(Arc::new(next));
+        }
+    }
+}
+
+/// Shards at the addresses that the record spells.
+#[derive(Debug)]
+struct OnServers(Arc<RedisTopology>);
+
+impl Dial for OnServers {
+    fn dial(&self, _: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        let options = self.0.options(&entry.address);
+        let options = options.map_err(|error| ShardError::Unusable {
+            reason: error.to_string(),
+        })?;
+        Ok(Arc::new(RedisShard::new(options)))
+    }
+}

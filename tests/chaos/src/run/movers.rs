@@ -1,0 +1,248 @@
+//! The mover processes: one after another, two at once, killed, stopped and woken late; the resizes
+//! they are at turned back, and the shards between which slots move restarted.
+
+use std::{io, time::Duration};
+
+use nix::sys::signal::Signal;
+use ringfence_client::{Client, ShardId};
+use ringfence_coordinator::mover;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
+
+use super::{
+    member::Member,
+    plan::{Side, Step, Trial, Upset},
+    process::{Fate, Process},
+};
+use crate::{
+    history::{Deed, Fault, Kind, Phase, Recorder},
+    mover::{Halt, MoverArgs},
+};
+
+/// How long a follower of the topology may take to hear of moves.
+const HEARD_WITHIN: Duration = Duration::from_secs(5);
+
+/// How a dead shard is found again.
+const RESTARTS: [Fault; 3] = [Fault::RestartEmpty, Fault::RestartAof, Fault::RestartAofCut];
+
+/// What movers are started with, and where what is done to them is written down.
+#[derive(Debug)]
+pub(super) struct Movers<'a> {
+    pub(super) like: MoverArgs,
+    pub(super) recorder: &'a Recorder,
+    /// Nothing is waited for any longer.
+    pub(super) until: Instant,
+    /// Sees which slots move.
+    pub(super) onlooker: Client,
+    pub(super) members: &'a [(String, Mutex<Member>)],
+}
+
+/// What a mover is started for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    begin: Option<u64>,
+    turn_back: bool,
+    halt: Option<Halt>,
+}
+
+impl Task {
+    fn begin(dice: u64) -> Self {
+        Self {
+            begin: Some(dice),
+            ..Self::default()
+        }
+    }
+
+    fn halted(self, kill: bool, phase: mover::Phase) -> Self {
+        let nth = self.begin.map_or(1, |dice| 1 + (dice / 3 % 2) as u32);
+        let halt = Some(Halt { kill, phase, nth });
+        Self { halt, ..self }
+    }
+}
+
+impl Movers<'_> {
+    /// Has a resize happen, or two, in the way that `upset` says.
+    ///
+    /// # Errors
+    ///
+    /// A mover failed, or cannot be started.
+    pub(super) async fn suffer(&mut self, upset: &Upset) -> io::Result<()> {
+        let begin = Task::begin(upset.dice);
+        match upset.trial {
+            Trial::Kill(phases) => self.killed(begin, phases).await,
+            Trial::Stop(phase) => self.stopped(begin, phase).await,
+            Trial::TwoAtOnce => self.two_at_once(begin).await,
+            Trial::TurnBack(phase) => self.turned_back(begin, phase).await,
+            Trial::Restart(side, phase) => self.restarted(begin, side, phase, upset).await,
+        }
+    }
+
+    /// Brings what is left of a resize to its end, by `until`.
+    ///
+    /// # Errors
+    ///
+    /// As [`suffer`](Self::suffer).
+    pub(super) async fn finish(&mut self, until: Instant) -> io::Result<()> {
+        self.until = until;
+        self.run_out(Task::default()).await
+    }
+
+    /// Movers die in `phases`, one after the other, and one more goes on.
+    async fn killed(&mut self, begin: Task, phases: [mover::Phase; 3]) -> io::Result<()> {
+        for phase in phases {
+            let mut mover = self.start(begin.halted(true, phase))?;
+            if self.fate(&mut mover).await? == Fate::Killed {
+                let deed = self.deed(Fault::KillMover, Some(mover.number), Some(phase));
+                self.recorder.record(deed.clone());
+                self.over(deed);
+            }
+        }
+        self.run_out(Task::default()).await
+    }
+
+    /// A mover stops in `phase`, and wakes when this resize is over, and another.
+    async fn stopped(&mut self, begin: Task, phase: mover::Phase) -> io::Result<()> {
+        let mut zombie = self.start(begin.halted(false, phase))?;
+        if self.fate(&mut zombie).await? == Fate::Stopped {
+            let deed = self.deed(Fault::StopMover, Some(zombie.number), Some(phase));
+            self.recorder.record(deed.clone());
+            self.run_out(Task::default()).await?;
+            self.run_out(begin).await?;
+            zombie.signal(Signal::SIGCONT);
+            self.over(deed);
+            self.fate(&mut zombie).await?;
+        }
+        zombie.kill().await
+    }
+
+    async fn two_at_once(&mut self, begin: Task) -> io::Result<()> {
+        let (mut one, mut other) = (self.start(begin)?, self.start(begin)?);
+        let deed = self.deed(Fault::TwoMovers, None, None);
+        self.recorder.record(deed.clone());
+        let (first, second) = tokio::join!(self.fate(&mut one), self.fate(&mut other));
+        first.and(second)?;
+        self.over(deed);
+        one.kill().await?;
+        other.kill().await
+    }
+
+    /// A resize is turned back while its mover is stopped in `phase`; then both go on.
+    async fn turned_back(&mut self, begin: Task, phase: mover::Phase) -> io::Result<()> {
+        let mut mover = self.start(begin.halted(false, phase))?;
+        if self.fate(&mut mover).await? == Fate::Stopped {
+            let deed = self.deed(Fault::TurnBack, None, Some(phase));
+            self.recorder.record(deed.clone());
+            let mut other = self.start(Task {
+                turn_back: true,
+                ..Task::default()
+            })?;
+            mover.signal(Signal::SIGCONT);
+            let (first, second) = tokio::join!(self.fate(&mut mover), self.fate(&mut other));
+            first.and(second)?;
+            self.over(deed);
+            other.kill().await?;
+        }
+        mover.kill().await
+    }
+
+    /// A shard that slots leave, or come to, is restarted while their mover is stopped in `phase`.
+    async fn restarted(
+        &mut self,
+        begin: Task,
+        side: Side,
+        phase: mover::Phase,
+        upset: &Upset,
+    ) -> io::Result<()> {
+        let mut mover = self.start(begin.halted(false, phase))?;
+        if self.fate(&mut mover).await? == Fate::Stopped {
+            if let Some(shard) = self.in_motion(side, upset.dice).await {
+                self.restart(&shard, side, upset).await;
+            }
+            mover.signal(Signal::SIGCONT);
+            self.fate(&mut mover).await?;
+        }
+        mover.kill().await
+    }
+
+    async fn restart(&self, shard: &ShardId, side: Side, upset: &Upset) {
+        let found = self.members.iter().find(|(name, _)| name == shard.as_str());
+        let (name, member) = found.expect("only members of ours are shards");
+        let mut member = member.lock().await;
+        let step = Step {
+            after: Duration::ZERO,
+            fault: RESTARTS[upset.dice as usize / 11 % RESTARTS.len()],
+            lasts: upset.lasts,
+            dice: upset.dice,
+        };
+        let deed = Deed {
+            shard: Some(name.clone()),
+            phase_of_move: Some(side.as_str().into()),
+            ..self.deed(step.fault, None, None)
+        };
+        self.recorder.record(deed.clone());
+        member.suffer(&step).await;
+        self.over(deed);
+    }
+
+    /// A shard on that `side` of slots that move.
+    async fn in_motion(&self, side: Side, dice: u64) -> Option<ShardId> {
+        let on_their_way = async {
+            loop {
+                let topology = self.onlooker.topology();
+                let motions = &topology.motions;
+                if !motions.is_empty() {
+                    let motion = &motions[dice as usize / 5 % motions.len()];
+                    return match side {
+                        Side::Sealed => motion.from.0.clone(),
+                        Side::Importing => motion.to.0.clone(),
+                    };
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(HEARD_WITHIN, on_their_way).await.ok()
+    }
+
+    /// Starts a mover and lets it run to its end.
+    async fn run_out(&mut self, task: Task) -> io::Result<()> {
+        let mut mover = self.start(task)?;
+        self.fate(&mut mover).await?;
+        mover.kill().await
+    }
+
+    async fn fate(&self, mover: &mut Process) -> io::Result<Fate> {
+        mover.fate(self.until).await
+    }
+
+    fn start(&mut self, task: Task) -> io::Result<Process> {
+        let like = &self.like;
+        let mut args = vec![
+            ("--run", like.run.clone()),
+            ("--seed", like.seed.to_string()),
+        ];
+        args.extend(like.urls.iter().map(|url| ("--redis", url.clone())));
+        args.extend(task.begin.map(|dice| ("--begin", dice.to_string())));
+        args.extend(task.halt.map(|halt| ("--halt", halt.to_arg())));
+        let flag = task.turn_back.then(|| ("--turn-back", "true".into()));
+        args.extend(flag);
+        let mover = Process::start("mover", like.process, &like.dir, args)?;
+        self.like.process += 1;
+        Ok(mover)
+    }
+
+    fn deed(&self, fault: Fault, victim: Option<u32>, phase: Option<mover::Phase>) -> Deed {
+        Deed {
+            fault: Some(fault),
+            victim,
+            phase_of_move: phase.map(|phase| phase.as_str().into()),
+            ..Deed::invoke(self.recorder.next_op(), Kind::Nemesis)
+        }
+    }
+
+    fn over(&self, deed: Deed) {
+        let phase = Phase::Ok;
+        self.recorder.record(Deed { phase, ..deed });
+    }
+}

@@ -1,0 +1,150 @@
+//! Processes of this program: started, signalled, killed, waited for.
+
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use nix::{
+    sys::{
+        signal::{Signal, kill},
+        wait::{Id, WaitPidFlag, WaitStatus, waitid},
+    },
+    unistd::Pid,
+};
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
+
+/// Between two looks at what has become of it.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// A process of ours. Killed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Process {
+    /// Its number in the history.
+    pub(super) number: u32,
+    child: Child,
+}
+
+/// What became of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stopped itself.
+    Stopped,
+    /// It killed itself.
+    Killed,
+    /// It came to its end.
+    Ended,
+    /// Nothing, in all that time.
+    Going,
+}
+
+impl Process {
+    /// Starts this program as `mode`, with `args`; what it says goes to a file in `dir`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be started.
+    pub(super) fn start(
+        mode: &str,
+        number: u32,
+        dir: &Path,
+        args: Vec<(&str, String)>,
+    ) -> io::Result<Self> {
+        let log = File::create(dir.join(format!("{number:05}.log")))?;
+        // Gone with this process, however that ends.
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL"])
+            .arg(std::env::current_exe()?);
+        command.arg(mode).arg("--dir").arg(dir);
+        command.arg("--process").arg(number.to_string());
+        for (flag, value) in args {
+            command.arg(flag).arg(value);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        let child = command.kill_on_drop(true).spawn()?;
+        Ok(Self { number, child })
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid() {
+            // It can only fail if there is no such process; and there is, until it is waited for.
+            let _ = kill(pid, signal);
+        }
+    }
+
+    /// Kills it; it must not have ended by itself. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// It had.
+    pub(super) async fn end(&mut self) -> io::Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            return Err(self.by_itself(status));
+        }
+        self.kill().await
+    }
+
+    /// Kills it, if it is there still.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be waited for.
+    pub(super) async fn kill(&mut self) -> io::Result<()> {
+        match self.child.try_wait()? {
+            Some(_) => Ok(()),
+            None => self.child.kill().await,
+        }
+    }
+
+    /// What becomes of it by `until`.
+    ///
+    /// # Errors
+    ///
+    /// It failed.
+    pub(super) async fn fate(&mut self, until: Instant) -> io::Result<Fate> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return match status.code() {
+                    Some(0) => Ok(Fate::Ended),
+                    None => Ok(Fate::Killed),
+                    Some(_) => Err(self.by_itself(status)),
+                };
+            }
+            if self.is_stopped() {
+                return Ok(Fate::Stopped);
+            }
+            if Instant::now() >= until {
+                return Ok(Fate::Going);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Whether it is stopped, and not continued yet.
+    fn is_stopped(&self) -> bool {
+        let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        let status = self.pid().map(|pid| waitid(Id::Pid(pid), flags));
+        matches!(status, Some(Ok(WaitStatus::Stopped(..))))
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        self.child.id().map(|id| Pid::from_raw(id as i32))
+    }
+
+    fn by_itself(&self, status: ExitStatus) -> io::Error {
+        let number = self.number;
+        io::Error::other(format!(
+            "process {number} ended by itself ({status}): see {number:05}.log"
+        ))
+    }
+}
