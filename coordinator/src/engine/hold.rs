@@ -16,8 +16,9 @@ use tokio::sync::Notify;
 
 use super::{
     flow::Flow,
-    keeper::{Keeper, Place},
+    keeper::Keeper,
     line::{Standing, Terms},
+    wheel::Place,
 };
 use crate::{
     clock::Instant,

@@ -4,11 +4,7 @@
 //! Renewals that fall due together travel together: the lane batches them.
 
 use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -23,6 +19,7 @@ use super::{
     release::Releases,
     routing::Routing,
     told,
+    wheel::{TICK, Wheel, tick_at, tick_from},
 };
 use crate::{
     clock::{Instant, sleep_until},
@@ -31,9 +28,6 @@ use crate::{
     shard::{Lane, Op, Reply, Request, ShardError},
     sync::Mutex,
 };
-
-/// Renewals due within the same tick are sent together.
-const TICK: Duration = Duration::from_millis(10);
 
 /// A failed renewal is tried again after at most this, and at most a twelfth of the lease.
 const RETRY_MAX: Duration = Duration::from_millis(500);
@@ -48,75 +42,6 @@ pub(super) struct Keeper {
     pub(super) lines: Arc<Lines>,
     wheel: Mutex<Wheel>,
     earlier: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Wheel {
-    due: BTreeMap<u64, Vec<Arc<Hold>>>,
-    /// The tick the task sleeps until.
-    asleep_until: u64,
-}
-
-/// Where in the wheel a hold is. Touched only with the wheel locked.
-#[derive(Debug)]
-pub(super) struct Place {
-    tick: AtomicU64,
-    index: AtomicUsize,
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Self {
-            tick: AtomicU64::new(Self::NOWHERE),
-            index: AtomicUsize::new(0),
-        }
-    }
-}
-
-impl Place {
-    const NOWHERE: u64 = u64::MAX;
-}
-
-impl Wheel {
-    fn add(&mut self, hold: Arc<Hold>, tick: u64) {
-        let bucket = self.due.entry(tick).or_default();
-        hold.place.tick.store(tick, Relaxed);
-        hold.place.index.store(bucket.len(), Relaxed);
-        bucket.push(hold);
-    }
-
-    fn remove(&mut self, hold: &Hold) {
-        let tick = hold.place.tick.swap(Place::NOWHERE, Relaxed);
-        let Some(bucket) = self.due.get_mut(&tick) else {
-            return;
-        };
-        let index = hold.place.index.load(Relaxed);
-        bucket.swap_remove(index);
-        if let Some(moved) = bucket.get(index) {
-            moved.place.index.store(index, Relaxed);
-        }
-    }
-
-    /// Takes what is due at `tick` or before.
-    fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
-        let later = self.due.split_off(&(tick + 1));
-        let due = std::mem::replace(&mut self.due, later);
-        let holds: Vec<_> = due.into_values().flatten().collect();
-        holds
-            .iter()
-            .for_each(|hold| hold.place.tick.store(Place::NOWHERE, Relaxed));
-        holds
-    }
-}
-
-/// The last tick at `at`.
-fn tick_at(at: Instant) -> u64 {
-    at.as_nanos() / TICK.as_nanos() as u64
-}
-
-/// The first tick at which it is not before `at`.
-fn tick_from(at: Instant) -> u64 {
-    at.as_nanos().div_ceil(TICK.as_nanos() as u64)
 }
 
 impl Keeper {

@@ -11,6 +11,7 @@
 //! | `release.rs` | giving back, now or in the background |
 //! | `keeper.rs` | renewals, a task a shard |
 //! | `moving.rs` | a holder goes along with its slot |
+//! | `wheel.rs` | when to look at which hold |
 //! | `inspect.rs` | who has what, and taking it away by force |
 //! | `waiting.rs` | why an acquisition waits, for who wants to know |
 //! | `owner.rs` | re-entry |
@@ -38,6 +39,7 @@ mod routing;
 mod steward;
 mod told;
 mod waiting;
+mod wheel;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 

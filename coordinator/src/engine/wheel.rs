@@ -1,0 +1,86 @@
+//! When to look at which hold.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use super::hold::Hold;
+use crate::clock::Instant;
+
+/// Holds due within the same tick are looked at together: their renewals travel together.
+pub(super) const TICK: Duration = Duration::from_millis(10);
+
+/// Holds of one shard, by when to look at them.
+#[derive(Debug, Default)]
+pub(super) struct Wheel {
+    pub(super) due: BTreeMap<u64, Vec<Arc<Hold>>>,
+    /// The tick the task sleeps until.
+    pub(super) asleep_until: u64,
+}
+
+/// Where in the wheel a hold is. Touched only with the wheel locked.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) tick: AtomicU64,
+    index: AtomicUsize,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            tick: AtomicU64::new(Self::NOWHERE),
+            index: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Place {
+    const NOWHERE: u64 = u64::MAX;
+}
+
+impl Wheel {
+    pub(super) fn add(&mut self, hold: Arc<Hold>, tick: u64) {
+        let bucket = self.due.entry(tick).or_default();
+        hold.place.tick.store(tick, Relaxed);
+        hold.place.index.store(bucket.len(), Relaxed);
+        bucket.push(hold);
+    }
+
+    pub(super) fn remove(&mut self, hold: &Hold) {
+        let tick = hold.place.tick.swap(Place::NOWHERE, Relaxed);
+        let Some(bucket) = self.due.get_mut(&tick) else {
+            return;
+        };
+        let index = hold.place.index.load(Relaxed);
+        bucket.swap_remove(index);
+        if let Some(moved) = bucket.get(index) {
+            moved.place.index.store(index, Relaxed);
+        }
+    }
+
+    /// Takes what is due at `tick` or before.
+    pub(super) fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
+        let later = self.due.split_off(&(tick + 1));
+        let due = std::mem::replace(&mut self.due, later);
+        let holds: Vec<_> = due.into_values().flatten().collect();
+        holds
+            .iter()
+            .for_each(|hold| hold.place.tick.store(Place::NOWHERE, Relaxed));
+        holds
+    }
+}
+
+/// The last tick at `at`.
+pub(super) fn tick_at(at: Instant) -> u64 {
+    at.as_nanos() / TICK.as_nanos() as u64
+}
+
+/// The first tick at which it is not before `at`.
+pub(super) fn tick_from(at: Instant) -> u64 {
+    at.as_nanos().div_ceil(TICK.as_nanos() as u64)
+}
