@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use ringfence_coordinator::engine::{Acquire, Owner, Sharing, Wait};
-use ringfence_coordinator::name::Namespace;
+use ringfence_coordinator::{
+    engine::{Acquire, Guard, Owner, Sharing, Wait},
+    name::Namespace,
+};
 use tokio::time::sleep;
 
 use crate::{MILLISECOND, Process, Ring, SECOND, SOON};
@@ -27,6 +29,19 @@ async fn a_holder_goes_along_and_keeps_its_token() {
     assert!(ring.holder(ring.b()).await.is_none());
     let next = one.acquire().await;
     assert!(next.token() > there.token);
+}
+
+/// From now on nothing reaches the next shard, where the lock is: its guard ends before its record does.
+async fn outlasts_no_record(ring: &Ring, guard: &Guard) {
+    let there = ring.b().faults();
+    there.latency(Duration::ZERO..Duration::ZERO);
+    there.unreachable(true);
+    there.hang_up();
+    while guard.is_held() {
+        sleep(MILLISECOND).await;
+    }
+    there.unreachable(false);
+    assert!(ring.holder(ring.b()).await.is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,15 +89,7 @@ async fn an_adopted_guard_counts_from_the_adoption() {
         sleep(100 * MILLISECOND).await;
     }
     assert!(guard.is_held());
-    there.latency(Duration::ZERO..Duration::ZERO);
-    there.unreachable(true);
-    there.hang_up();
-    while guard.is_held() {
-        sleep(MILLISECOND).await;
-    }
-    there.unreachable(false);
-    let there = ring.holder(ring.b()).await;
-    assert!(there.is_some(), "no guard outlasts its record");
+    outlasts_no_record(&ring, &guard).await;
 }
 
 /// It was on its way when the lock went elsewhere, and left after the adoption did.
@@ -102,15 +109,7 @@ async fn what_the_former_shard_renews_late_means_nothing() {
     // is answered after that.
     here.latency(3 * SECOND..3 * SECOND + MILLISECOND);
     sleep(13 * SECOND).await;
-    there.latency(Duration::ZERO..Duration::ZERO);
-    there.unreachable(true);
-    there.hang_up();
-    while guard.is_held() {
-        sleep(MILLISECOND).await;
-    }
-    there.unreachable(false);
-    let there = ring.holder(ring.b()).await;
-    assert!(there.is_some(), "no guard outlasts its record");
+    outlasts_no_record(&ring, &guard).await;
 }
 
 /// The former shard was taken for dead, and is not: whoever still believes in it learns otherwise there.
