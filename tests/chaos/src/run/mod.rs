@@ -230,9 +230,10 @@ fn minima(length: Duration) -> Minima {
         grace: per_minute(5),
         unknown: per_minute(5),
         lost: per_minute(1),
-        resizes: per_minute(2),
-        slots_moved: per_minute(2_000),
-        locks_carried: per_minute(1),
+        resizes: per_minute(1),
+        slots_moved: per_minute(1_000),
+        // Movers that die do not say how many they saw leave.
+        locks_carried: per_minute(1) / 3,
         faults: to_shards.chain(to_clients).chain(to_movers).collect(),
         ..Minima::default()
     }

@@ -56,17 +56,25 @@ pub(crate) fn newcomer_granted_before_a_waiter(history: &History) -> Option<Hist
     ))
 }
 
-/// As [`newcomer_granted_before_a_waiter`], but the waiter was sent on first: this is no wrong.
+/// A newcomer is granted before the only one with a place, who was sent on just then: this is no wrong.
 pub(crate) fn newcomer_granted_before_one_sent_on(history: &History) -> Option<History> {
-    let granted = newcomer_granted_before_a_waiter(history)?;
     let tickets = Tickets::of(history);
-    let known = tickets
-        .all()
-        .find_map(|ticket| ticket.stays().next())?
-        .known;
-    Some(with(&granted, known, known.t_ns + 4, |deed| {
+    let alone = |stay: &&Stay<'_>, of_key: &[Ticket<'_>]| {
+        let at = stay.known.t_ns;
+        let stays = of_key.iter().flat_map(Ticket::stays);
+        let there = stays.filter(|other| other.known.t_ns <= at && at < other.until_ns);
+        there.count() == 1
+    };
+    let mut of_keys = tickets.of_key.values();
+    let known = of_keys.find_map(|of_key| {
+        let mut stays = of_key.iter().flat_map(Ticket::stays);
+        Some(stays.find(|stay| alone(stay, of_key))?.known)
+    })?;
+    let at = known.t_ns;
+    let granted = of_nobody(history, known, at + 2, Kind::Grant, at + 1);
+    Some(with(&granted, known, at + 3, |deed| {
         (deed.kind, deed.answer) = (Kind::Moving, None);
-        deed.sent_ns = Some(known.t_ns + 1);
+        deed.sent_ns = Some(at + 1);
     }))
 }
 
