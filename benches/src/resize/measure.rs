@@ -66,8 +66,6 @@ pub(crate) async fn run(plan: &Plan) -> Result<(Vec<Round>, Naive), Failure> {
     for _ in 0..=SHARDS {
         servers.push(RedisServer::spawn().await?);
     }
-    let pids: Vec<u32> = servers.iter().filter_map(RedisServer::pid).collect();
-    let clocks = Clocks::of(&pids, &[std::process::id()])?;
     let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
     let build = || {
         let builder = Client::builder().redis(urls[..SHARDS].to_vec());
@@ -86,6 +84,9 @@ pub(crate) async fn run(plan: &Plan) -> Result<(Vec<Round>, Naive), Failure> {
             Reshape::new().add_shard(NewShard::redis(urls[SHARDS].clone()).id(fourth.clone()));
         let back = Reshape::new().remove_shard(fourth.clone());
         load.take()?;
+        // Of this round's: the fourth is started anew for each.
+        let pids: Vec<u32> = servers.iter().filter_map(RedisServer::pid).collect();
+        let clocks = Clocks::of(&pids, &[std::process::id()])?;
         let from = clocks.read()?;
         let first = resize(plan, &holder, &mut load, there).await?;
         let joined = holder.topology().table.quota(&fourth);
