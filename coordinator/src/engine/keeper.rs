@@ -129,12 +129,12 @@ impl Keeper {
 
     /// Nothing that was granted until now is believed any more.
     pub(super) fn disbelieve(self: &Arc<Self>) {
-        let holds = self.wheel.lock().take_due(u64::MAX - 1);
+        let holds = self.wheel.lock().take_all();
         holds.iter().for_each(|hold| self.tend(hold));
     }
 
     fn rehome_all(self: &Arc<Self>, routing: &Routing) {
-        let holds = self.wheel.lock().take_due(u64::MAX - 1);
+        let holds = self.wheel.lock().take_all();
         for hold in holds {
             self.rehome(&hold, &routing.route(&hold.key).keeper);
         }

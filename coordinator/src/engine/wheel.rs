@@ -66,13 +66,21 @@ impl Wheel {
     /// Takes what is due at `tick` or before.
     pub(super) fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
         let later = self.due.split_off(&(tick + 1));
-        let due = std::mem::replace(&mut self.due, later);
-        let holds: Vec<_> = due.into_values().flatten().collect();
-        holds
-            .iter()
-            .for_each(|hold| hold.place.tick.store(Place::NOWHERE, Relaxed));
-        holds
+        taken(std::mem::replace(&mut self.due, later))
     }
+
+    /// Takes everything.
+    pub(super) fn take_all(&mut self) -> Vec<Arc<Hold>> {
+        taken(std::mem::take(&mut self.due))
+    }
+}
+
+fn taken(due: BTreeMap<u64, Vec<Arc<Hold>>>) -> Vec<Arc<Hold>> {
+    let holds: Vec<_> = due.into_values().flatten().collect();
+    holds
+        .iter()
+        .for_each(|hold| hold.place.tick.store(Place::NOWHERE, Relaxed));
+    holds
 }
 
 /// The last tick at `at`.

@@ -13,6 +13,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     super::{
         AcquireError,
+        flow::Search,
         hold::{Hold, Phase},
         keeper::Keeper,
         routing::Way,
@@ -93,9 +94,7 @@ impl Lines {
             flow.proof = Some(epoch);
         }
         flow.search.held_there |= !absent;
-        let futile = flow.search.held_there && flow.search.unproven;
-        drop(flow);
-        self.turn_to(hold, at, (&way.to, &way), futile)
+        self.turn_to(hold, at, &mut flow.search, (&way.to, &way))
     }
 
     /// The shard needs a proof that its predecessor does not hold the key.
@@ -105,29 +104,26 @@ impl Lines {
         };
         let mut flow = hold.flow.lock();
         flow.search.unproven = true;
-        let futile = flow.search.held_there;
-        drop(flow);
-        self.turn_to(hold, at, (&way.from, &way), futile)
+        self.turn_to(hold, at, &mut flow.search, (&way.from, &way))
     }
 
     fn way(&self, hold: &Hold, epoch: Epoch) -> Option<Way> {
         self.routing()?.way(&hold.key, epoch)
     }
 
-    /// Goes on to the other shard at once, unless that is `futile`: then it waits, where it has its ticket.
+    /// Goes on to the `other` shard at once, unless neither grants: then it waits, where it has its ticket.
     fn turn_to(
         &self,
         hold: &Hold,
         at: &Arc<Keeper>,
+        search: &mut Search,
         (other, way): (&Arc<Keeper>, &Way),
-        futile: bool,
     ) -> Verdict {
-        let mut flow = hold.flow.lock();
-        flow.search.turns += 1;
-        if !futile && flow.search.turns <= TURNS_MAX {
+        search.turns += 1;
+        let futile = search.held_there && search.unproven;
+        if !futile && search.turns <= TURNS_MAX {
             return Verdict::GoOn(other.clone());
         }
-        drop(flow);
         let because = AcquireError::Moving {
             shard: at.driver.id().to_string(),
         };
