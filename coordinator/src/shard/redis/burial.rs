@@ -7,29 +7,15 @@ use redis::{Cmd, Value};
 use super::{
     Connection,
     answers::integers,
-    connection::evalsha,
-    motion::{packed, slots},
+    motion::{change, packed, slots},
     scripts,
 };
 use crate::shard::{ForceOpen, ForcedOpen, ShardError};
 
 /// Asks to open slots.
-pub(super) fn force_open(Connection { keys, server, .. }: &Connection, force: &ForceOpen) -> Cmd {
-    let mut command = evalsha(&scripts::FORCE_OPEN, 7);
-    command
-        .arg(&keys.quiet)
-        .arg(&keys.state)
-        .arg(&keys.slots)
-        .arg(&keys.ctr)
-        .arg(&keys.fence)
-        .arg(&keys.copy)
-        .arg(&keys.lives);
-    command
-        .arg(&server.replid)
-        .arg(server.life.as_str())
-        .arg(force.incarnation.to_string())
-        .arg(force.copy.0)
-        .arg(&force.copy.1);
+pub(super) fn force_open(connection: &Connection, force: &ForceOpen) -> Cmd {
+    let script = &scripts::FORCE_OPEN;
+    let mut command = change(connection, script, force.incarnation, &force.copy);
     command
         .arg(force.epoch.0)
         .arg(packed(&force.slots))

@@ -6,7 +6,7 @@ use redis::{Cmd, Value};
 use ringfence_ring::{Slot, SlotCount};
 
 use super::{
-    Connection,
+    Connection, Script,
     answers::{integers, text, unexpected},
     connection::evalsha,
     inspect::{ENDS, literal},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    ids::{Epoch, Token},
+    ids::{Epoch, Incarnation, Token},
     limits::{CARRIED_MAX, COUNTER_MAX, SCAN_PAGE, TICKET_KEEP, WAITERS_MAX},
     name::{Label, LockKey, push_digits},
     shard::{
@@ -42,9 +42,14 @@ pub(super) fn slots(what: &'static str, parts: &[Value]) -> Result<Vec<Slot>, Sh
     parts.iter().map(slot).collect()
 }
 
-/// Asks for a change of slots.
-pub(super) fn step(Connection { keys, server, .. }: &Connection, step: &Step) -> Cmd {
-    let mut command = evalsha(&scripts::STEP, 7);
+/// Asks for a change of slots in the name of a record, by `script`: its keys, and the first of its arguments.
+pub(super) fn change(
+    Connection { keys, server, .. }: &Connection,
+    script: &Script,
+    incarnation: Incarnation,
+    (version, record): &(u64, String),
+) -> Cmd {
+    let mut command = evalsha(script, 7);
     command
         .arg(&keys.quiet)
         .arg(&keys.state)
@@ -56,9 +61,15 @@ pub(super) fn step(Connection { keys, server, .. }: &Connection, step: &Step) ->
     command
         .arg(&server.replid)
         .arg(server.life.as_str())
-        .arg(step.incarnation.to_string())
-        .arg(step.copy.0)
-        .arg(&step.copy.1);
+        .arg(incarnation.to_string())
+        .arg(version)
+        .arg(record);
+    command
+}
+
+/// Asks for a step of a move.
+pub(super) fn step(connection: &Connection, step: &Step) -> Cmd {
+    let mut command = change(connection, &scripts::STEP, step.incarnation, &step.copy);
     command
         .arg(step.epoch.0)
         .arg(&[step.mode.letter()])
