@@ -222,9 +222,9 @@ fn without_locks_deductions_are_lost_while_the_ring_is_resized() {
     assert!(failed.stdout.contains("account 0: lost: "), "{failed:?}");
 }
 
-#[test]
-fn an_interrupted_resize_has_failed() {
-    let mut run = command(&["demo", "--resize", "--for", "1m", "--json"])
+/// What a run reports that is interrupted once it has begun, and ends with `code`.
+fn interrupted(args: &[&str], code: i32) -> Value {
+    let mut run = command(args)
         .env("RUST_LOG", "ringfence=info")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -234,8 +234,13 @@ fn an_interrupted_resize_has_failed() {
     kill(Pid::from_raw(run.id() as i32), Signal::SIGINT).unwrap();
 
     let output = run.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(code));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn an_interrupted_resize_has_failed() {
+    let report = interrupted(&["demo", "--resize", "--for", "1m", "--json"], 1);
     assert_eq!(report["audit"]["ok"], true);
     assert_eq!(report["resizing"]["ok"], false);
 }
@@ -318,19 +323,7 @@ async fn a_silent_server_is_named() {
 
 #[test]
 fn an_interrupted_run_is_audited() {
-    let args = ["demo", "--spawn-redis", "1", "--for", "1m", "--json"];
-    let mut run = command(&args)
-        .env("RUST_LOG", "ringfence=info")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    wait_for(&mut run, "the run has begun");
-    kill(Pid::from_raw(run.id() as i32), Signal::SIGINT).unwrap();
-
-    let output = run.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = interrupted(&["demo", "--spawn-redis", "1", "--for", "1m", "--json"], 0);
     assert_eq!(report["audit"]["ok"], true);
     assert!(report["seconds"].as_f64().unwrap() < 50.0);
 }
