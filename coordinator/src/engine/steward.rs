@@ -19,6 +19,9 @@ use crate::{
 /// Pause between two looks at one shard, at least.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// A connection that nothing was asked over for this long is closed.
+const IDLE: Duration = Duration::from_secs(5);
+
 /// Pause before the topology is read again because a shard said that it has changed.
 const REFRESH: Duration = Duration::from_millis(20);
 
@@ -75,7 +78,8 @@ struct Stewards {
 impl Stewards {
     /// Brings a shard up, if it can be, and starts the task that tends it for as long as it is a member.
     async fn start(&self, keeper: &Arc<Keeper>) {
-        let steward = Steward {
+        let mut steward = Steward {
+            link: None,
             keeper: keeper.clone(),
             routing: self.routing.clone(),
             store: self.store.clone(),
@@ -208,6 +212,8 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
 
 /// Tends one shard.
 struct Steward {
+    /// Kept for a while after it was used.
+    link: Option<Box<dyn Link>>,
     keeper: Arc<Keeper>,
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
@@ -220,10 +226,16 @@ impl Steward {
     }
 
     /// Does what its lanes ask for, until stopped.
-    async fn tend(&self) {
-        let needs = self.keeper.driver.needs();
+    async fn tend(&mut self) {
+        let keeper = self.keeper.clone();
+        let needs = keeper.driver.needs();
         loop {
-            needs.something().await;
+            if self.link.is_some() && timeout(IDLE, needs.something()).await.is_err() {
+                self.link = None;
+            }
+            if self.link.is_none() {
+                needs.something().await;
+            }
             let tended = async {
                 if needs.take_arm() {
                     self.bring_up().await?;
@@ -254,16 +266,21 @@ impl Steward {
         }
     }
 
-    async fn connect(&self) -> Result<Box<dyn Link>, ShardError> {
-        self.keeper
-            .driver
-            .shard()
-            .connect(Lane::Control, None)
-            .await
+    async fn connect(&mut self) -> Result<Box<dyn Link>, ShardError> {
+        let shard = self.keeper.driver.shard();
+        shard.connect(Lane::Control, None).await
+    }
+
+    /// The connection that was kept, or a new one. Whoever is done with it keeps it, unless it failed.
+    async fn link(&mut self) -> Result<Box<dyn Link>, ShardError> {
+        match self.link.take() {
+            Some(link) => Ok(link),
+            None => self.connect().await,
+        }
     }
 
     /// Arms the shard's present life, if it is not, and settles it if it can be.
-    async fn bring_up(&self) -> Result<(), TendError> {
+    async fn bring_up(&mut self) -> Result<(), TendError> {
         let mut link = self.connect().await?;
         let topology = self.of_life(&link.life().clone()).await?;
         if topology.shard(self.id()).is_none() {
@@ -279,11 +296,12 @@ impl Steward {
         if armed.grace_left.is_zero() {
             link.settle(&topology.settle(self.id())).await?;
         }
+        self.link = Some(link);
         Ok(())
     }
 
     /// The topology, with `life` as the shard's: a new one gets a new epoch first.
-    async fn of_life(&self, life: &Life) -> Result<Arc<Topology>, TendError> {
+    async fn of_life(&mut self, life: &Life) -> Result<Arc<Topology>, TendError> {
         let mut topology = self.routing.topology();
         loop {
             let entry = topology.shard(self.id());
@@ -305,7 +323,7 @@ impl Steward {
 
     /// Moves the shard to a fresh token epoch. One that somebody else was allotted is not ours to
     /// use: then the next batch asks again.
-    async fn raise(&self) -> Result<(), TendError> {
+    async fn raise(&mut self) -> Result<(), TendError> {
         let loaded = self.store.load().await?;
         let mut next = Topology::clone(&loaded);
         next.version += 1;
@@ -314,16 +332,19 @@ impl Steward {
         let swapped = self.store.swap(loaded.version(), &next).await?;
         if let Swap::Done = swapped {
             self.routing.adopt(Arc::new(next));
-            self.connect().await?.raise(raised.0, raised.1).await?;
+            let mut link = self.link().await?;
+            link.raise(raised.0, raised.1).await?;
+            self.link = Some(link);
         }
         Ok(())
     }
 
-    async fn settle(&self) -> Result<(), TendError> {
+    async fn settle(&mut self) -> Result<(), TendError> {
         let topology = self.routing.topology();
         if topology.shard(self.id()).is_some() {
-            let settle = topology.settle(self.id());
-            self.connect().await?.settle(&settle).await?;
+            let mut link = self.link().await?;
+            link.settle(&topology.settle(self.id())).await?;
+            self.link = Some(link);
         }
         Ok(())
     }
@@ -334,7 +355,11 @@ impl Steward {
     }
 
     /// Puts `next` in the place of `loaded`, and adopts whichever record is in force then.
-    async fn swap(&self, loaded: &Topology, next: Topology) -> Result<Arc<Topology>, TendError> {
+    async fn swap(
+        &mut self,
+        loaded: &Topology,
+        next: Topology,
+    ) -> Result<Arc<Topology>, TendError> {
         let in_force = match self.store.swap(loaded.version(), &next).await? {
             Swap::Done => Arc::new(next),
             Swap::Newer(newer) => newer,

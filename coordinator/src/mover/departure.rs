@@ -25,14 +25,14 @@ use crate::{
     backoff::Backoff,
     failpoint::{Rule, is_off},
     ids::{Epoch, Life, Token},
-    limits::SCAN_PAGE,
+    limits::{SCAN_PAGE, STEP_SLOTS},
     name::LockKey,
     shard::{Left, Listing, Mode, Scan, Step, Stepped},
     topology::{Motion, ShardName, Topology, Way},
 };
 
 /// First and longest pause between two looks at what is left.
-const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
 
 /// What is told of a batch's slots.
 #[derive(Debug)]
@@ -74,6 +74,8 @@ pub(super) struct Departure {
 /// A move whose slots are taken in by their next shard.
 struct Imported<'a> {
     motion: &'a Motion,
+    /// What the next shard's tokens must be above.
+    above: Token,
     /// Slots that it refuses: another mover has opened them there already.
     open: BTreeSet<Slot>,
 }
@@ -132,59 +134,78 @@ impl Departure {
             true => Some(self.scan(record).await?),
             false => None,
         };
-        let above = self.seal(record, &motions).await?;
-        let imported = self.import(record, motions, above).await;
+        let imported = self.hand_over(record, motions).await?;
         let left = match early {
             Some(left) => left,
             None => self.scan(record).await?,
         };
         let delivered = self.deliver(record, imported, &left).await;
-        for motion in &delivered {
-            let remains = Remains::new(motion, &left, above, lives(record, &self.from, &motion.to));
+        for Imported { motion, above, .. } in &delivered {
+            let lives = lives(record, &self.from, &motion.to);
+            let remains = Remains::new(motion, &left, *above, lives);
             self.listed.insert(motion.to.clone(), remains);
             self.tell(Report::Listed(motion.way())).await;
         }
         Ok(!delivered.is_empty())
     }
 
-    /// Seals at the former shard; answers what tokens of the next ones must be above.
-    async fn seal(&self, record: &Topology, motions: &[&Motion]) -> Result<Token, Trouble> {
-        let slots = motions.iter().flat_map(|motion| motion.slots.clone());
-        let step = step(
-            record,
-            self.epoch,
-            Mode::Sealed,
-            slots.collect(),
-            Token::default(),
-        );
-        // Refused are slots that another mover has shut already; `look` finds out.
-        let Stepped { last_token, .. } = self.shards.step(record, &self.from.0, &step).await?;
-        self.around.observer.tell(Phase::Sealed);
-        Ok(last_token.max(Token::new(self.epoch, 0)))
-    }
-
-    /// Has the next shards take the slots in. Those that are away are left out.
-    async fn import<'a>(
+    /// Seals at the former shard and has the next ones take in what was sealed, some slots at a time: in between
+    /// nobody grants them. Next shards that are away are left out.
+    async fn hand_over<'a>(
         &self,
         record: &Topology,
         motions: Vec<&'a Motion>,
-        above: Token,
-    ) -> Vec<Imported<'a>> {
-        let import = async |motion: &'a Motion| {
-            let step = step(
-                record,
-                self.epoch,
-                Mode::Import,
-                motion.slots.clone(),
-                above,
-            );
-            let stepped = self.shards.step(record, &motion.to.0, &step).await?;
-            self.around.observer.tell(Phase::Imported);
-            let open = stepped.refused.into_iter().collect();
-            Ok(Imported { motion, open })
-        };
-        self.done(join_all(motions.into_iter().map(import)).await)
-            .await
+    ) -> Result<Vec<Imported<'a>>, Trouble> {
+        let mut imported = Vec::new();
+        for motion in motions {
+            let mut taken = Imported {
+                motion,
+                above: Token::new(self.epoch, 0),
+                open: BTreeSet::new(),
+            };
+            let mut away = None;
+            for slots in motion.slots.chunks(STEP_SLOTS) {
+                let sealed = self.seal(record, slots).await?;
+                taken.above = taken.above.max(sealed);
+                match self.import(record, &taken, slots).await {
+                    Ok(open) => taken.open.extend(open),
+                    Err(trouble) => {
+                        away = Some(trouble);
+                        break;
+                    }
+                }
+                sleep(self.around.pause).await;
+            }
+            self.shards.settle(record, &motion.to.0).await;
+            match away {
+                None => imported.push(taken),
+                Some(trouble) => self.report(trouble).await,
+            }
+        }
+        self.shards.settle(record, &self.from.0).await;
+        Ok(imported)
+    }
+
+    /// Seals at the former shard; answers its last token.
+    async fn seal(&self, record: &Topology, slots: &[Slot]) -> Result<Token, Trouble> {
+        let step = step(record, self.epoch, Mode::Sealed, slots, Token::default());
+        // Refused are slots that another mover has shut already; `look` finds out.
+        let Stepped { last_token, .. } = self.shards.step(record, &self.from.0, &step).await?;
+        self.around.observer.tell(Phase::Sealed);
+        Ok(last_token)
+    }
+
+    /// Has the next shard take slots in. Answers those that it refuses.
+    async fn import(
+        &self,
+        record: &Topology,
+        Imported { motion, above, .. }: &Imported<'_>,
+        slots: &[Slot],
+    ) -> Result<Vec<Slot>, Trouble> {
+        let step = step(record, self.epoch, Mode::Import, slots, *above);
+        let stepped = self.shards.step(record, &motion.to.0, &step).await?;
+        self.around.observer.tell(Phase::Imported);
+        Ok(stepped.refused)
     }
 
     /// What is left in the slots that are sealed at this epoch. Begun after the seal was answered, and
@@ -206,7 +227,7 @@ impl Departure {
                 self.around.observer.tell(Phase::Scanned);
                 return Ok(left);
             }
-            sleep(self.around.scan_pause).await;
+            sleep(self.around.pause).await;
         }
     }
 
@@ -216,7 +237,7 @@ impl Departure {
         record: &Topology,
         imported: Vec<Imported<'a>>,
         left: &BTreeMap<LockKey, Left>,
-    ) -> Vec<&'a Motion> {
+    ) -> Vec<Imported<'a>> {
         let deliver = async |imported: Imported<'a>| {
             for listing in imported.listings(self.epoch, left) {
                 let to = &imported.motion.to.0;
@@ -224,9 +245,10 @@ impl Departure {
                 if refused.iter().any(|slot| !imported.open.contains(slot)) {
                     return Err(Trouble::Outdated);
                 }
+                sleep(self.around.pause).await;
             }
             self.around.observer.tell(Phase::Delivered);
-            Ok(imported.motion)
+            Ok(imported)
         };
         self.done(join_all(imported.into_iter().map(deliver)).await)
             .await
@@ -239,7 +261,9 @@ impl Departure {
             let Some(mut remains) = self.listed.remove(&motion.to) else {
                 continue;
             };
-            let looked = remains.look(&self.shards, record, motion).await;
+            let looked = remains
+                .look(&self.around, &self.shards, record, motion)
+                .await;
             let slots = remains.take_empty(motion);
             let (gone, above, lives) = (remains.take_gone(), remains.above, remains.lives.clone());
             self.listed.insert(motion.to.clone(), remains);
@@ -288,30 +312,34 @@ impl Departure {
 impl Imported<'_> {
     /// What the next shard is told, piece by piece; with the last piece it knows everything.
     fn listings(&self, epoch: Epoch, left: &BTreeMap<LockKey, Left>) -> Vec<Listing> {
-        let comes = |slot: &Slot| !self.open.contains(slot);
-        let complete: BTreeSet<_> = self.motion.slots.iter().copied().filter(comes).collect();
-        if complete.is_empty() {
-            return Vec::new();
+        let slots = self.motion.slots.iter().copied();
+        let slots: Vec<_> = slots.filter(|slot| !self.open.contains(slot)).collect();
+        let mut keys: BTreeMap<Slot, Vec<Left>> = BTreeMap::new();
+        for left in left.values() {
+            let slot = left.key.slot();
+            keys.entry(slot).or_default().push(left.clone());
         }
-        let left = left
-            .values()
-            .filter(|left| complete.contains(&left.key.slot()));
-        let mut left: Vec<_> = left.cloned().collect();
-        // What nobody holds comes last: with the piece that completes the list it is passed on.
-        left.sort_by_key(|left| !left.held);
-        let piece = |left: &[Left]| Listing {
-            epoch,
-            left: left.to_vec(),
-            complete: Vec::new(),
-        };
-        let mut pieces: Vec<_> = left.chunks(SCAN_PAGE).map(piece).collect();
-        if pieces.is_empty() {
-            pieces.push(piece(&[]));
+        let mut pieces = Vec::new();
+        for complete in slots.chunks(STEP_SLOTS) {
+            let keys = complete.iter().filter_map(|slot| keys.remove(slot));
+            let mut left: Vec<_> = keys.flatten().collect();
+            // What nobody holds comes last: with the piece that completes the slot it is passed on.
+            left.sort_by_key(|left| !left.held);
+            let piece = |left: &[Left]| Listing {
+                epoch,
+                left: left.to_vec(),
+                complete: Vec::new(),
+            };
+            let first = pieces.len();
+            pieces.extend(left.chunks(SCAN_PAGE).map(piece));
+            if pieces.len() == first {
+                pieces.push(piece(&[]));
+            }
+            let last = pieces
+                .last_mut()
+                .expect("one, if only to say that it is all");
+            last.complete = complete.to_vec();
         }
-        let last = pieces
-            .last_mut()
-            .expect("one, if only to say that it is all");
-        last.complete = complete.into_iter().collect();
         pieces
     }
 }
@@ -321,7 +349,7 @@ pub(super) fn step(
     record: &Topology,
     epoch: Epoch,
     mode: Mode,
-    slots: Vec<Slot>,
+    slots: &[Slot],
     above: Token,
 ) -> Step {
     Step {
@@ -329,7 +357,7 @@ pub(super) fn step(
         copy: (record.version, record.encode()),
         epoch,
         mode,
-        slots,
+        slots: slots.to_vec(),
         above,
     }
 }

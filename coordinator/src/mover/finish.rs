@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use ringfence_ring::Slot;
+use tokio::time::sleep;
 
 use super::{
     Phase,
@@ -11,8 +12,9 @@ use super::{
 };
 use crate::{
     ids::{Epoch, Token},
+    limits::STEP_SLOTS,
     shard::{Mode, Stepped},
-    topology::TopologyError,
+    topology::{ShardName, TopologyError},
 };
 
 impl Run<'_> {
@@ -38,21 +40,34 @@ impl Run<'_> {
 
     /// Opens slots at their next shard and, that done, shuts them at the former.
     async fn move_over(&self, empty: &Empty) -> Result<(Epoch, Vec<Slot>), Trouble> {
-        let (record, way) = (&*self.record, &empty.way);
+        let way = &empty.way;
         let slots: Vec<_> = empty.slots.iter().copied().collect();
-        let open = step(record, way.epoch, Mode::Open, slots.clone(), empty.above);
-        all_taken(&self.shards.step(record, &way.to.0, &open).await?)?;
+        self.change(&way.to, way.epoch, Mode::Open, &slots, empty.above)
+            .await?;
         self.around.observer.tell(Phase::Opened);
-        let shut = step(
-            record,
-            way.epoch,
-            Mode::Shut,
-            slots.clone(),
-            Token::default(),
-        );
-        all_taken(&self.shards.step(record, &way.from.0, &shut).await?)?;
+        self.change(&way.from, way.epoch, Mode::Shut, &slots, Token::default())
+            .await?;
         self.around.observer.tell(Phase::Shut);
         Ok((way.epoch, slots))
+    }
+
+    /// Changes slots at a shard, some at a time, and settles it.
+    async fn change(
+        &self,
+        shard: &ShardName,
+        epoch: Epoch,
+        mode: Mode,
+        slots: &[Slot],
+        above: Token,
+    ) -> Result<(), Trouble> {
+        let record = &*self.record;
+        for slots in slots.chunks(STEP_SLOTS) {
+            let step = step(record, epoch, mode, slots, above);
+            all_taken(&self.shards.step(record, &shard.0, &step).await?)?;
+            sleep(self.around.pause).await;
+        }
+        self.shards.settle(record, &shard.0).await;
+        Ok(())
     }
 }
 

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_ring::Slot;
+use tokio::time::sleep;
 
-use super::shards::{Shards, Trouble};
+use super::{
+    Surroundings,
+    shards::{Shards, Trouble},
+};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Life, Token},
-    limits::SCAN_PAGE,
+    limits::{SCAN_PAGE, STEP_SLOTS},
     name::LockKey,
     shard::{Left, StillHeld},
     topology::{Motion, Topology},
@@ -56,6 +60,7 @@ impl Remains {
     /// Asks what is held still.
     pub(super) async fn look(
         &mut self,
+        around: &Surroundings,
         shards: &Shards,
         record: &Topology,
         motion: &Motion,
@@ -80,6 +85,7 @@ impl Remains {
             for key in answer.keys {
                 now.entry(key.slot()).or_default().insert(key);
             }
+            sleep(around.pause).await;
         }
         if is_off(Rule::OpenWhenEmpty) {
             now.values_mut().for_each(BTreeSet::clear);
@@ -106,7 +112,7 @@ impl Remains {
         std::mem::take(&mut self.gone)
     }
 
-    /// What to ask, about [`SCAN_PAGE`] keys at a time.
+    /// What to ask, about [`SCAN_PAGE`] keys or [`STEP_SLOTS`] slots at a time.
     fn asks(&self, motion: &Motion) -> Vec<StillHeld> {
         let epoch = motion.epoch;
         let keys: Vec<_> = self.held.values().flatten().cloned().collect();
@@ -120,14 +126,12 @@ impl Remains {
                 slots: slots.into_iter().collect(),
             }
         };
-        let mut asks: Vec<_> = keys.chunks(SCAN_PAGE).map(of).collect();
-        if !bare.is_empty() {
-            asks.push(StillHeld {
-                epoch,
-                keys: Vec::new(),
-                slots: bare,
-            });
-        }
-        asks
+        let bare_of = |slots: &[Slot]| StillHeld {
+            epoch,
+            keys: Vec::new(),
+            slots: slots.to_vec(),
+        };
+        let asks = keys.chunks(SCAN_PAGE).map(of);
+        asks.chain(bare.chunks(STEP_SLOTS).map(bare_of)).collect()
     }
 }

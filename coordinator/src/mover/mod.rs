@@ -81,15 +81,15 @@ pub struct Parts {
 pub struct Pace {
     /// Slots in motion at a time, at most; at least 1.
     pub slots_in_flight: usize,
-    /// Pause between two pages of a scan, in which the shard serves others.
-    pub scan_pause: Duration,
+    /// Pause between two pieces of what one shard is asked, in which it serves others.
+    pub pause: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
         Self {
             slots_in_flight: SLOTS_IN_FLIGHT,
-            scan_pause: Duration::from_millis(2),
+            pause: Duration::from_millis(2),
         }
     }
 }
@@ -103,7 +103,7 @@ struct Surroundings {
     random: Arc<Random>,
     servers_are_new: bool,
     observer: Observer,
-    scan_pause: Duration,
+    pause: Duration,
 }
 
 /// What a run came to.
@@ -144,7 +144,7 @@ impl Mover {
             random,
             servers_are_new,
             observer,
-            scan_pause: pace.scan_pause,
+            pause: pace.pause,
         };
         Self {
             around,

@@ -31,7 +31,7 @@ use crate::{
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How long to gather what is told: each change of the record is read by every engine.
-const GATHER: Duration = Duration::from_millis(100);
+const GATHER: Duration = Duration::from_millis(200);
 
 /// Reports that wait to be heard.
 const REPORTS_MAX: usize = 64;

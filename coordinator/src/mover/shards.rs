@@ -130,7 +130,7 @@ impl Shards {
         self.back(link, Ok(()))
     }
 
-    /// Changes slots, and settles what is at rest.
+    /// Changes slots.
     pub(super) async fn step(
         &self,
         record: &Topology,
@@ -139,9 +139,7 @@ impl Shards {
     ) -> Result<Stepped, Trouble> {
         let mut link = self.link(record, id).await?;
         let answer = within(link.step(step)).await;
-        let stepped = self.back(link, answer)?;
-        self.settle(record, id).await;
-        Ok(stepped)
+        self.back(link, answer)
     }
 
     /// Declares the shard quiet, if it is; if not, whoever next finds it at rest does.

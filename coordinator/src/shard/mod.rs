@@ -143,7 +143,7 @@ pub trait Link: fmt::Debug + Send {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError>;
 
     /// Declares this life quiet at a map version, if every slot of that version is open and no
-    /// timer runs. Answers whether it is quiet now.
+    /// timer runs; one that is quiet at a later version stays so. Answers whether it is quiet now at this one.
     async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError>;
 
     /// Moves to token epoch `epoch`, if that is greater than the present one.

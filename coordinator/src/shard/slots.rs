@@ -103,6 +103,13 @@ impl SlotStates {
         self.0[at + 1..at + PACKED].copy_from_slice(&(state.epoch.0 as u32).to_be_bytes());
     }
 
+    /// The open ones.
+    pub(crate) fn open(&self) -> impl Iterator<Item = Slot> {
+        let packed = (0..).zip(self.0.chunks(PACKED));
+        let open = packed.filter(|(_, packed)| packed[0] == Mode::Open.letter());
+        open.filter_map(|(index, _)| SlotCount::MAX.slot(index).ok())
+    }
+
     /// The packed form.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -111,11 +118,7 @@ impl SlotStates {
 
 impl fmt::Debug for SlotStates {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let open = self
-            .0
-            .chunks(PACKED)
-            .filter(|packed| packed[0] == Mode::Open.letter())
-            .count();
+        let open = self.open().count();
         write!(formatter, "{open} of {} slots open", self.0.len() / PACKED)
     }
 }

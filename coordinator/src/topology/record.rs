@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Constants, Dead, Goal, Motion, Opening};
+use super::{Constants, Dead, Goal, Motion, Opening, slots::hex};
 use crate::{
     ids::{Epoch, Incarnation, Life, MapVersion},
     shard::{Arm, Grace, Mode, Settle, SlotState, SlotStates},
@@ -220,12 +220,7 @@ impl Topology {
 }
 
 fn table_to_hex<S: Serializer>(table: &Table, serializer: S) -> Result<S::Ok, S::Error> {
-    let hex: String = table
-        .encode()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    serializer.serialize_str(&hex)
+    serializer.serialize_str(&hex(table.encode().into_iter()))
 }
 
 fn table_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Table, D::Error> {

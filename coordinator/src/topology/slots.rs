@@ -4,11 +4,15 @@ use ringfence_ring::{Slot, SlotCount};
 use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
 
 pub(super) fn serialize<S: Serializer>(slots: &[Slot], serializer: S) -> Result<S::Ok, S::Error> {
-    let hex: String = slots
-        .iter()
-        .map(|slot| format!("{:04x}", slot.index()))
-        .collect();
-    serializer.serialize_str(&hex)
+    let bytes = slots.iter().map(|slot| (slot.index() as u16).to_be_bytes());
+    serializer.serialize_str(&hex(bytes.flatten()))
+}
+
+/// Two digits a byte.
+pub(super) fn hex(bytes: impl Iterator<Item = u8>) -> String {
+    let digit = |nibble| char::from_digit(nibble, 16).expect("less than 16");
+    let digits = |byte: u8| [digit(u32::from(byte >> 4)), digit(u32::from(byte & 15))];
+    bytes.flat_map(digits).collect()
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(

@@ -206,10 +206,12 @@ impl Shards {
         let id = shard_id(index);
         let shard = MemoryShard::new(Arc::new(clock), random.clone());
         let link = shard.connect(Lane::Control, None).await.unwrap();
+        let life = link.life().clone();
         let founder = Founder {
             id: id.clone(),
-            address: format!("memory:{id}"),
-            life: link.life().clone(),
+            // Another server than one that had the id before.
+            address: format!("memory:{life}"),
+            life,
             weight: Weight::new(weight).unwrap(),
         };
         self.0.lock().insert(id, shard);

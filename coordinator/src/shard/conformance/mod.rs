@@ -140,6 +140,7 @@ macro_rules! shard_conformance {
             quiet_comes_of_a_settle_alone_and_at_its_version_alone,
             a_settle_fails_over_a_shut_slot,
             a_settle_fails_in_grace,
+            a_settle_of_an_older_map_leaves_the_quiet_as_it_is,
             a_failed_settle_ends_the_quiet,
             a_new_life_is_not_quiet,
             quiet_and_full_path_answer_alike,

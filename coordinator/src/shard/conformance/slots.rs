@@ -118,6 +118,20 @@ pub async fn quiet_comes_of_a_settle_alone_and_at_its_version_alone(fixture: &dy
     }
 }
 
+/// Engines that have not heard of a change do not slow down those that have.
+pub async fn a_settle_of_an_older_map_leaves_the_quiet_as_it_is(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let older = MapVersion(QUIET.0 - 1);
+    let now = settled(fixture, &settle(FIRST, QUIET, all_slots())).await;
+    assert!(now.expect("it is armed"));
+    for map in [older, MapVersion::UNKNOWN] {
+        let late = settled(fixture, &settle(FIRST, map, all_slots())).await;
+        assert!(!late.expect("it is armed"), "{map}");
+    }
+    desk.map = QUIET;
+    assert!(desk.is_quiet().await);
+}
+
 /// Quiet implies that every slot of that version is open.
 pub async fn a_settle_fails_over_a_shut_slot(fixture: &dyn Fixture) {
     let (mut desk, gone) = shut_desk(fixture, Grace::None).await;

@@ -142,6 +142,10 @@ impl Memory {
     pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) -> Result<bool, ShardError> {
         self.hear_of(settle.incarnation, &settle.copy)?;
         let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
+        if armed.quiet > Some(settle.map) {
+            // Engines that have not heard of that version must not take it from those that have.
+            return Ok(false);
+        }
         let timers_done = now_ms >= armed.grace_until_ms && now_ms >= armed.shut_until_ms;
         let open = |slot| armed.slots.get(slot).mode == Mode::Open;
         let quiet = timers_done && settle.slots.iter().copied().all(open);

@@ -38,6 +38,7 @@ pub(crate) struct Keys {
     pub(crate) state: String,
     pub(crate) ctr: String,
     pub(crate) slots: String,
+    pub(crate) open: String,
     pub(crate) quiet: String,
     pub(crate) fence: String,
     pub(crate) copy: String,
@@ -61,6 +62,7 @@ impl Keys {
             state: of_life("state"),
             ctr: of_life("ctr"),
             slots: of_life("slots"),
+            open: of_life("open"),
             quiet: of_life("quiet"),
             fence: of_life("fence"),
             copy: of_life("copy"),
@@ -123,8 +125,14 @@ impl Connection {
         greeting
             .cmd("INFO")
             .arg(&["server", "replication", "memory", "cluster", "persistence"]);
+        let scripts: Vec<_> = (scripts::all().into_iter())
+            .chain(scripts::all_without())
+            .collect();
+        let hashes: Vec<_> = scripts.iter().map(|script| &script.hash).collect();
+        greeting.cmd("SCRIPT").arg("EXISTS").arg(&hashes);
         let greeted = wire.query(&greeting).await;
-        let (id, info): (u64, InfoDict) = greeted.map_err(|error| failed(&error))?;
+        let (id, info, loaded): (u64, InfoDict, Vec<bool>) =
+            greeted.map_err(|error| failed(&error))?;
         let server = Server::check(&info, options)?;
 
         let mut settling = redis::pipe();
@@ -138,15 +146,15 @@ impl Connection {
                 .arg(former)
                 .ignore();
         }
-        for script in scripts::all().into_iter().chain(scripts::all_without()) {
-            settling
-                .load_script(&redis::Script::new(&script.code))
-                .ignore();
+        let missing = scripts.iter().zip(loaded).filter(|(_, loaded)| !loaded);
+        for (script, _) in missing {
+            let load = settling.cmd("SCRIPT").arg("LOAD");
+            load.arg(&script.code).ignore();
         }
-        let () = wire
-            .query(&settling)
-            .await
-            .map_err(|error| failed(&error))?;
+        if !settling.is_empty() {
+            let settled = wire.query(&settling).await;
+            let () = settled.map_err(|error| failed(&error))?;
+        }
         let keys = Keys::new(&options.prefix, &server.life);
         Ok(Self {
             wire,

@@ -274,11 +274,12 @@ impl Link for RedisLink {
             Grace::Forced { shut, length } => (shut, shut + length, 0),
             Grace::None => (none, none, 0),
         };
-        let mut command = evalsha(&scripts::ARM, 8);
+        let mut command = evalsha(&scripts::ARM, 9);
         command
             .arg(&keys.state)
             .arg(&keys.ctr)
             .arg(&keys.slots)
+            .arg(&keys.open)
             .arg(&keys.quiet);
         command
             .arg(&keys.fence)
@@ -301,7 +302,8 @@ impl Link for RedisLink {
             .arg(grace.as_millis() as u64)
             .arg(less_uptime)
             .arg(&keys.life_family)
-            .arg(shut.as_millis() as u64);
+            .arg(shut.as_millis() as u64)
+            .arg(motion::bits(arm.slots.open()));
         let parts = self.control("arm", &command).await?;
         let [armed, grace_left] = integers("arm", &parts)?;
         Ok(ArmAnswer {
@@ -316,7 +318,7 @@ impl Link for RedisLink {
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
-            .arg(&keys.slots)
+            .arg(&keys.open)
             .arg(&keys.fence)
             .arg(&keys.copy)
             .arg(&keys.lives);
@@ -326,7 +328,9 @@ impl Link for RedisLink {
             .arg(settle.incarnation.to_string())
             .arg(settle.copy.0)
             .arg(&settle.copy.1);
-        command.arg(settle.map.0).arg(motion::packed(&settle.slots));
+        command
+            .arg(settle.map.0)
+            .arg(motion::bits(settle.slots.iter().copied()));
         let parts = self.control("settle", &command).await?;
         let [quiet] = integers("settle", &parts)?;
         Ok(quiet == 1)

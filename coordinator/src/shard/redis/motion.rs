@@ -29,6 +29,19 @@ pub(super) fn packed(slots: &[Slot]) -> Vec<u8> {
     bytes.flatten().collect()
 }
 
+/// Slots as a bit each, in whole words of 4 bytes, as far as they go.
+pub(super) fn bits(slots: impl Iterator<Item = Slot>) -> Vec<u8> {
+    let mut bits = Vec::new();
+    for slot in slots {
+        let (byte, bit) = (slot.index() / 8, slot.index() % 8);
+        if byte >= bits.len() {
+            bits.resize(byte / 4 * 4 + 4, 0);
+        }
+        bits[byte] |= 0x80 >> bit;
+    }
+    bits
+}
+
 /// Slots as the scripts answer them.
 pub(super) fn slots(what: &'static str, parts: &[Value]) -> Result<Vec<Slot>, ShardError> {
     let slot = |part: &Value| {
@@ -49,11 +62,12 @@ pub(super) fn change(
     incarnation: Incarnation,
     (version, record): &(u64, String),
 ) -> Cmd {
-    let mut command = evalsha(script, 7);
+    let mut command = evalsha(script, 8);
     command
         .arg(&keys.quiet)
         .arg(&keys.state)
         .arg(&keys.slots)
+        .arg(&keys.open)
         .arg(&keys.ctr)
         .arg(&keys.fence)
         .arg(&keys.copy)

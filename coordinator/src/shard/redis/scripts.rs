@@ -42,6 +42,7 @@ impl Script {
 pub(crate) mod shared {
     pub(crate) const LIFE: &str = include_str!("lua/life.lua");
     pub(crate) const SLOT: &str = include_str!("lua/slot.lua");
+    pub(crate) const PUT_SLOT: &str = include_str!("lua/put_slot.lua");
     pub(crate) const RECORD: &str = include_str!("lua/record.lua");
     pub(crate) const LIVE: &str = include_str!("lua/live.lua");
     pub(crate) const STATE: &str = include_str!("lua/state.lua");
@@ -82,11 +83,11 @@ scripts! {
     ARM = "arm" with [LIFE, FENCE, COPY, LIVES];
     SETTLE = "settle" with [LIFE, FENCE, COPY];
     RAISE = "raise" with [LIFE, FENCE];
-    STEP = "step" with [LIFE, SLOT, FENCE, COPY];
-    FORCE_OPEN = "force_open" with [LIFE, SLOT, FENCE, COPY];
+    STEP = "step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
+    FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
+    STILL_HELD = "still_held" with [LIFE, RECORD, LIVE];
 }
 
 #[cfg(test)]

@@ -108,6 +108,7 @@ impl Member {
                 &at.keys.ctr,
                 &at.keys.quiet,
                 &at.keys.queues,
+                &at.keys.open,
             ],
             arguments,
         });

@@ -5,12 +5,13 @@ arm: give this life of the server its slots, epoch and timers, once.
 KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[2]  ctr      the token counter
 KEYS[3]  slots    5 bytes a slot
-KEYS[4]  quiet    deleted: set by settle
-KEYS[5]  fence    greatest incarnation seen
-KEYS[6]  copy     newest topology record seen
-KEYS[7]  lives    set of every life that ever had state here
-KEYS[8]  pointer  "topology-id home-address"
-ARGV[1]  replid   of the life that KEYS[1..6] are named by
+KEYS[4]  open     a bit a slot
+KEYS[5]  quiet    deleted: set by settle
+KEYS[6]  fence    greatest incarnation seen
+KEYS[7]  copy     newest topology record seen
+KEYS[8]  lives    set of every life that ever had state here
+KEYS[9]  pointer  "topology-id home-address"
+ARGV[1]  replid   of the life that KEYS[1..7] are named by
 ARGV[2]  life     its name
 ARGV[3]  id       of the topology
 ARGV[4]  n        incarnation of its record
@@ -23,22 +24,23 @@ ARGV[10] grace_ms no new grants for this long
 ARGV[11] uptime   1: less the server's uptime, if it was never emptied and followed nobody
 ARGV[12] family   prefix of keys named by a life
 ARGV[13] shut_ms  nothing is granted or put back for this long
+ARGV[14] open     which slots are open: a bit each, in whole words of 4 bytes
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-if string.match(redis.call('GET', KEYS[8]) or '', '^%x+') ~= ARGV[3] then
+if string.match(redis.call('GET', KEYS[9]) or '', '^%x+') ~= ARGV[3] then
   return {-3, 'its pointer does not name this topology'}
 end
-local fence = below_fence(KEYS[5], ARGV[4])
+local fence = below_fence(KEYS[6], ARGV[4])
 if fence then return {-2, fence} end
-keep_copy(KEYS[6], ARGV[4], ARGV[5], ARGV[6])
+keep_copy(KEYS[7], ARGV[4], ARGV[5], ARGV[6])
 
 local now = time_ms()
 local armed_grace = redis.call('HGET', KEYS[1], 'grace')
 if armed_grace then return {0, math.max(0, armed_grace - now)} end
 
-bury_former(KEYS[7], ARGV[12], ARGV[2])
+bury_former(KEYS[8], ARGV[12], ARGV[2])
 
 local grace = tonumber(ARGV[10])
 if ARGV[11] == '1' then
@@ -48,9 +50,10 @@ if ARGV[11] == '1' then
     grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
   end
 end
-redis.call('SADD', KEYS[7], ARGV[2])
+redis.call('SADD', KEYS[8], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[9])
+redis.call('SET', KEYS[4], ARGV[14])
 redis.call('SET', KEYS[2], 0)
-redis.call('UNLINK', KEYS[4])
+redis.call('UNLINK', KEYS[5])
 redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', ARGV[8], 'grace', now + grace, 'shut', now + ARGV[13])
 return {1, grace}

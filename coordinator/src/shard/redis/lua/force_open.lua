@@ -5,11 +5,12 @@ force_open: open slots of a shard that was given up for dead, without asking it.
 KEYS[1]  quiet    "map|te|arm", deleted where a slot opens
 KEYS[2]  state    hash: arm, te, grace, shut, forced (epochs; milliseconds of the server's clock)
 KEYS[3]  slots    5 bytes a slot
-KEYS[4]  ctr      the token counter
-KEYS[5]  fence    greatest incarnation seen
-KEYS[6]  copy     newest topology record seen
-KEYS[7]  lives    set of every life that ever had anything here
-ARGV[1]  replid   of the life that KEYS[1..6] are named by
+KEYS[4]  open     a bit a slot
+KEYS[5]  ctr      the token counter
+KEYS[6]  fence    greatest incarnation seen
+KEYS[7]  copy     newest topology record seen
+KEYS[8]  lives    set of every life that ever had anything here
+ARGV[1]  replid   of the life that KEYS[1..7] are named by
 ARGV[2]  life     its name
 ARGV[3]  n        incarnation of the sender's record
 ARGV[4]  version  of the record
@@ -25,10 +26,10 @@ is higher, or as high in another mode
 An unarmed life keeps the fence and the copy. Timers run once for an epoch, and are never cut short.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local fence = below_fence(KEYS[5], ARGV[3])
+local fence = below_fence(KEYS[6], ARGV[3])
 if fence then return {-2, fence} end
-keep_copy(KEYS[6], ARGV[3], ARGV[4], ARGV[5])
-redis.call('SADD', KEYS[7], ARGV[2])
+keep_copy(KEYS[7], ARGV[3], ARGV[4], ARGV[5])
+redis.call('SADD', KEYS[8], ARGV[2])
 local state = redis.call('HMGET', KEYS[2], 'arm', 'te', 'grace', 'shut', 'forced')
 if not state[1] then return {-1} end
 
@@ -54,12 +55,11 @@ if #opens > 0 then
   end
   if tonumber(state[2]) < epoch then
     redis.call('HSET', KEYS[2], 'te', ARGV[6])
-    redis.call('SET', KEYS[4], 0)
+    redis.call('SET', KEYS[5], 0)
   end
-  local open = struct.pack('>c1I4', 'O', epoch)
   for _, its in ipairs(opens) do
-    redis.call('SETRANGE', KEYS[3], its.slot * 5, open)
     if its.import then redis.call('UNLINK', its.import.name) end
+    put_slot(KEYS[3], KEYS[4], its.slot, 'O', epoch)
   end
 end
 return {1, math.max(0, grace - now), unpack(refused)}

@@ -46,14 +46,16 @@ end
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
 local answer = {1, 0, page[1]}
 local slots, sealed = redis.call('GET', KEYS[2]), struct.pack('>c1I4', 'S', tonumber(ARGV[2]))
+local start = #ARGV[4] + 1
 for _, name in ipairs(page[2]) do
-  local text = string.gsub(string.sub(name, #ARGV[4] + 1), '^queue:', '')
-  local slot = string.match(text, '^{(%d+)}:')
+  local at, slot = start, string.match(name, '^{(%d+)}:', start)
+  if not slot then at, slot = start + #'queue:', string.match(name, '^queue:{(%d+)}:', start) end
   if slot and string.sub(slots, slot * 5 + 1, slot * 5 + 5) == sealed then
+    local text = string.sub(name, at)
     local record = ARGV[4] .. text
-    local held, tickets, at = live(record), tickets_of(record), #answer
+    local held, tickets, last = live(record), tickets_of(record), #answer
     if held or tickets[1] then
-      answer[at + 1], answer[at + 2], answer[at + 3] = text, held and 1 or 0, tickets
+      answer[last + 1], answer[last + 2], answer[last + 3] = text, held and 1 or 0, tickets
     end
   end
 end

@@ -2,9 +2,9 @@
 --[[
 settle: declare this life quiet at a map version, if it is.
 
-KEYS[1]  quiet   "map|te|arm", deleted first
+KEYS[1]  quiet   "map|te|arm", deleted first, unless it is of a later map version
 KEYS[2]  state   hash: te, arm, grace, shut
-KEYS[3]  slots   5 bytes a slot
+KEYS[3]  open    a bit a slot
 KEYS[4]  fence   greatest incarnation seen
 KEYS[5]  copy    newest topology record seen
 KEYS[6]  lives   set of every life that ever had anything here
@@ -14,9 +14,10 @@ ARGV[3]  n       incarnation of the sender's record
 ARGV[4]  version of the record
 ARGV[5]  record  its text
 ARGV[6]  map     the version of this shard's slots
-ARGV[7]  mine    the slots it gives this shard and does not have in motion, 2 bytes each
+ARGV[7]  mine    the slots it gives this shard and does not have in motion: a bit each, in whole words of 4 bytes
 
-Returns {-1} unarmed · {-2, fence} stale · {1} quiet now · {0} not: a slot is not open, or a timer runs
+Returns {-1} unarmed · {-2, fence} stale · {1} quiet now · {0} not: a slot is not open, a timer runs,
+  or it is quiet at a later version: engines that have not heard of that must not take it from those that have
 
 An unarmed life keeps the fence and the copy. Quiet implies, for this map version, every check that the long
 way makes.
@@ -28,14 +29,20 @@ keep_copy(KEYS[5], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[6], ARGV[2])
 local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace', 'shut')
 if not state[2] then return {-1} end
+local its_map, its_te, its_arm = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+)|(%d+)|(%d+)$')
+local later = its_map and tonumber(its_map) > tonumber(ARGV[6])
+if later and its_te == state[1] and its_arm == state[2] then return {0} end
 redis.call('DEL', KEYS[1])
 if ARGV[6] == '0' then return {0} end -- the version that asks for every check
 local now = time_ms()
 if now < tonumber(state[3]) or now < tonumber(state[4]) then return {0} end
-local slots, open = redis.call('GET', KEYS[3]), string.byte('O')
-for at = 1, #ARGV[7], 2 do
-  local high, low = string.byte(ARGV[7], at, at + 1)
-  if string.byte(slots, (high * 256 + low) * 5 + 1) ~= open then return {0} end
+local open = redis.call('GETRANGE', KEYS[3], 0, #ARGV[7] - 1)
+open = open .. string.rep('\0', #ARGV[7] - #open)
+if open ~= ARGV[7] then
+  for at = 1, #ARGV[7], 4 do
+    local is_open, mine = struct.unpack('>I4', open, at), struct.unpack('>I4', ARGV[7], at)
+    if bit.band(is_open, mine) ~= bit.tobit(mine) then return {0} end
+  end
 end
 redis.call('SET', KEYS[1], ARGV[6] .. '|' .. state[1] .. '|' .. state[2])
 return {1}

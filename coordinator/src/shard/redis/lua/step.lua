@@ -5,11 +5,12 @@ step: change the mode of slots that move.
 KEYS[1]  quiet   "map|te|arm", deleted first
 KEYS[2]  state   hash: te, arm, grace
 KEYS[3]  slots   5 bytes a slot
-KEYS[4]  ctr     the token counter
-KEYS[5]  fence   greatest incarnation seen
-KEYS[6]  copy    newest topology record seen
-KEYS[7]  lives   set of every life that ever had anything here
-ARGV[1]  replid  of the life that KEYS[1..6] are named by
+KEYS[4]  open    a bit a slot
+KEYS[5]  ctr     the token counter
+KEYS[6]  fence   greatest incarnation seen
+KEYS[7]  copy    newest topology record seen
+KEYS[8]  lives   set of every life that ever had anything here
+ARGV[1]  replid  of the life that KEYS[1..7] are named by
 ARGV[2]  life    its name
 ARGV[3]  n       incarnation of the sender's record
 ARGV[4]  version of the record
@@ -26,20 +27,20 @@ left as they were, whose guard is higher, or as high in another mode
 An unarmed life keeps the fence and the copy. No timer is touched.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local fence = below_fence(KEYS[5], ARGV[3])
+local fence = below_fence(KEYS[6], ARGV[3])
 if fence then return {-2, fence} end
-keep_copy(KEYS[6], ARGV[3], ARGV[4], ARGV[5])
-redis.call('SADD', KEYS[7], ARGV[2])
+keep_copy(KEYS[7], ARGV[3], ARGV[4], ARGV[5])
+redis.call('SADD', KEYS[8], ARGV[2])
 local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace')
 if not state[2] then return {-1} end
 redis.call('DEL', KEYS[1])
 
-local te, ctr = tonumber(state[1]), tonumber(redis.call('GET', KEYS[4]))
+local te, ctr = tonumber(state[1]), tonumber(redis.call('GET', KEYS[5]))
 local least_te, least_ctr = tonumber(ARGV[9]), tonumber(ARGV[10])
 if te < least_te or (te == least_te and ctr < least_ctr) then
   te, ctr = least_te, least_ctr
   redis.call('HSET', KEYS[2], 'te', ARGV[9])
-  redis.call('SET', KEYS[4], ARGV[10])
+  redis.call('SET', KEYS[5], ARGV[10])
 end
 
 -- Which step of a move leads to a mode.
@@ -47,27 +48,20 @@ local function step_of(mode)
   return (mode == 'S' or mode == 'I') and 1 or 3
 end
 
--- Tokens to come are above those that the former shard made.
-local function begin(slot)
-  local _, _, import = slot_of('{' .. slot .. '}', KEYS[3])
-  import.note('!')
-end
-
 local answer = {1, te, ctr, math.max(0, state[3] - time_ms())}
 local epoch, mode = tonumber(ARGV[6]), ARGV[7]
-local step, changed = step_of(mode), struct.pack('>c1I4', mode, epoch)
+local step, stored = step_of(mode), mode == 'I' and 'B' or mode
 for at = 1, #ARGV[8], 2 do
   local high, low = string.byte(ARGV[8], at, at + 1)
   local slot = high * 256 + low
   local its_mode, its_epoch, import = slot_of('{' .. slot .. '}', KEYS[3])
   if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then
-    redis.call('SETRANGE', KEYS[3], slot * 5, changed)
     if import then redis.call('UNLINK', import.name) end
-    if mode == 'I' then begin(slot) end
+    put_slot(KEYS[3], KEYS[4], slot, stored, epoch)
   elseif its_epoch ~= epoch or its_mode ~= mode then
     answer[#answer + 1] = slot
   elseif mode == 'I' then
-    begin(slot)
+    put_slot(KEYS[3], KEYS[4], slot, stored, epoch)
   end
 end
 return answer

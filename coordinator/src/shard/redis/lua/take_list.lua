@@ -22,14 +22,17 @@ local now, _, te, arm, grace, shut = time_ms(), armed(nil, '', KEYS[2])
 if not arm then return {-1} end
 local line = queueing({now = now, te = te, arm = arm, ctr = KEYS[1], top = tonumber(ARGV[3]), queues = KEYS[4],
   marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = tonumber(ARGV[5])})
-local epoch, answer, refused = tonumber(ARGV[2]), {1}, {}
+local epoch, answer, known = tonumber(ARGV[2]), {1}, {}
 
 -- What is known of the keys of a slot, that `text` names; nothing where the slot is refused.
 local function import_of(text)
-  local mode, its_epoch, import = slot_of(text, KEYS[3])
-  if import and its_epoch == epoch then return import end
   local slot = tonumber(string.match(text, '{(%d+)}'))
-  if not refused[slot] then answer[#answer + 1], refused[slot] = slot, true end
+  if known[slot] == nil then
+    local _, its_epoch, import = slot_of(text, KEYS[3])
+    known[slot] = import and its_epoch == epoch and import or false
+    if not known[slot] then answer[#answer + 1] = slot end
+  end
+  return known[slot]
 end
 
 -- The nonce that holds a record; false where nobody does, so that it may be granted.
