@@ -74,7 +74,7 @@ pub const HANDOFF_FOR: Duration = Duration::from_millis(10);
 pub const LIST_PAGE: usize = 256;
 
 /// Records that a shard looks at for one page of what is left in sealed slots, about.
-pub const SCAN_PAGE: usize = 64;
+pub const SCAN_PAGE: usize = 48;
 
 /// Tickets of one key that move with their slot. Those behind them come by themselves, with their next
 /// re-check.
@@ -82,7 +82,7 @@ pub const CARRIED_MAX: usize = 1_000;
 
 /// Slots that a shard changes, or learns everything of, at a time, in a resize: nobody else is served
 /// meanwhile.
-pub const STEP_SLOTS: usize = 32;
+pub const STEP_SLOTS: usize = 16;
 
 /// Slots that a resize has in motion at a time, unless it is told another number.
 pub const SLOTS_IN_FLIGHT: usize = 1_024;

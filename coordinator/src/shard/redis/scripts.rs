@@ -87,7 +87,7 @@ scripts! {
     FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    STILL_HELD = "still_held" with [LIFE, RECORD, LIVE];
+    STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
 }
 
 #[cfg(test)]

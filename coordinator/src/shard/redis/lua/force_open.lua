@@ -35,11 +35,10 @@ if not state[1] then return {-1} end
 
 local epoch, refused, opens = tonumber(ARGV[6]), {}, {}
 for at = 1, #ARGV[7], 2 do
-  local high, low = string.byte(ARGV[7], at, at + 1)
-  local slot = high * 256 + low
-  local mode, its_epoch, import = slot_of('{' .. slot .. '}', KEYS[3])
-  if its_epoch < epoch or (its_epoch == epoch and (mode == 'S' or mode == 'I')) then
-    opens[#opens + 1] = {slot = slot, import = import}
+  local slot = struct.unpack('>I2', ARGV[7], at)
+  local mode, its_epoch = stored(slot, KEYS[3])
+  if its_epoch < epoch or (its_epoch == epoch and string.find('SIB', mode)) then
+    opens[#opens + 1] = {slot = slot, from = mode}
   elseif its_epoch ~= epoch or mode ~= 'O' then
     refused[#refused + 1] = slot
   end
@@ -58,8 +57,8 @@ if #opens > 0 then
     redis.call('SET', KEYS[5], 0)
   end
   for _, its in ipairs(opens) do
-    if its.import then redis.call('UNLINK', its.import.name) end
-    put_slot(KEYS[3], KEYS[4], its.slot, 'O', epoch)
+    forget_import(KEYS[3], its.slot, its.from)
+    put_slot(KEYS[3], KEYS[4], its.slot, its.from, 'O', epoch)
   end
 end
 return {1, math.max(0, grace - now), unpack(refused)}

@@ -1,5 +1,10 @@
--- Puts a slot in a mode, in the name of an epoch; a bit a slot says whether it is open.
-local function put_slot(slots, open, slot, mode, epoch)
-  redis.call('SETRANGE', slots, slot * 5, struct.pack('>c1I4', mode, epoch))
-  redis.call('SETBIT', open, slot, mode == 'O' and 1 or 0)
+-- Makes what is stored of a slot another letter and epoch; a bit a slot says whether it is open.
+local function put_slot(slots, open, slot, from, to, epoch)
+  redis.call('SETRANGE', slots, slot * 5, struct.pack('>c1I4', to, epoch))
+  if from == 'O' or to == 'O' then redis.call('SETBIT', open, slot, to == 'O' and 1 or 0) end
+end
+
+-- Forgets what was known of the keys of a slot that came here, if it did.
+local function forget_import(slots, slot, from)
+  if from == 'I' or from == 'B' then redis.call('UNLINK', import_name(slot, slots)) end
 end

@@ -45,12 +45,15 @@ end
 
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
 local answer = {1, 0, page[1]}
-local slots, sealed = redis.call('GET', KEYS[2]), struct.pack('>c1I4', 'S', tonumber(ARGV[2]))
-local start = #ARGV[4] + 1
+local sealed, start = struct.pack('>c1I4', 'S', tonumber(ARGV[2])), #ARGV[4] + 1
+-- Of a foreign name the slot may be none.
+local function is_sealed(slot)
+  return #slot < 6 and redis.call('GETRANGE', KEYS[2], slot * 5, slot * 5 + 4) == sealed
+end
 for _, name in ipairs(page[2]) do
   local at, slot = start, string.match(name, '^{(%d+)}:', start)
   if not slot then at, slot = start + #'queue:', string.match(name, '^queue:{(%d+)}:', start) end
-  if slot and string.sub(slots, slot * 5 + 1, slot * 5 + 5) == sealed then
+  if slot and is_sealed(slot) then
     local text = string.sub(name, at)
     local record = ARGV[4] .. text
     local held, tickets, last = live(record), tickets_of(record), #answer

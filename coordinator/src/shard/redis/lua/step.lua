@@ -50,18 +50,18 @@ end
 
 local answer = {1, te, ctr, math.max(0, state[3] - time_ms())}
 local epoch, mode = tonumber(ARGV[6]), ARGV[7]
-local step, stored = step_of(mode), mode == 'I' and 'B' or mode
+local step, to = step_of(mode), mode == 'I' and 'B' or mode
 for at = 1, #ARGV[8], 2 do
-  local high, low = string.byte(ARGV[8], at, at + 1)
-  local slot = high * 256 + low
-  local its_mode, its_epoch, import = slot_of('{' .. slot .. '}', KEYS[3])
+  local slot = struct.unpack('>I2', ARGV[8], at)
+  local from, its_epoch = stored(slot, KEYS[3])
+  local its_mode = from == 'B' and 'I' or from
   if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then
-    if import then redis.call('UNLINK', import.name) end
-    put_slot(KEYS[3], KEYS[4], slot, stored, epoch)
+    forget_import(KEYS[3], slot, from)
+    put_slot(KEYS[3], KEYS[4], slot, from, to, epoch)
   elseif its_epoch ~= epoch or its_mode ~= mode then
     answer[#answer + 1] = slot
-  elseif mode == 'I' then
-    put_slot(KEYS[3], KEYS[4], slot, stored, epoch)
+  elseif from ~= to then
+    put_slot(KEYS[3], KEYS[4], slot, from, to, epoch)
   end
 end
 return answer

@@ -20,11 +20,10 @@ if grace_left > 0 then return {1, grace_left, held, refused} end
 for i = 1, #KEYS - 2 do
   if live(KEYS[2 + i]) then held[#held + 1] = i end
 end
-local epoch, slots = tonumber(ARGV[2]), redis.call('GET', KEYS[2])
+local epoch = tonumber(ARGV[2])
 for at = 1, #ARGV[3], 2 do
-  local high, low = string.byte(ARGV[3], at, at + 1)
-  local slot = high * 256 + low
-  local mode, its_epoch = struct.unpack('>c1I4', slots, slot * 5 + 1)
+  local slot = struct.unpack('>I2', ARGV[3], at)
+  local mode, its_epoch = stored(slot, KEYS[2])
   if its_epoch ~= epoch or not (mode == 'S' or mode == '-') then refused[#refused + 1] = slot end
 end
 return {1, 0, held, refused}

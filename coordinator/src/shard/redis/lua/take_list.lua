@@ -70,8 +70,7 @@ for i = 1, #KEYS - 4 do
   at = at + 2 + 2 * count
 end
 for at = 1, #ARGV[6], 2 do
-  local high, low = string.byte(ARGV[6], at, at + 1)
-  local import = import_of('{' .. high * 256 + low .. '}')
+  local import = import_of('{' .. struct.unpack('>I2', ARGV[6], at) .. '}')
   if import then import.note('*') end
 end
 if now < grace or now < shut then return answer end
