@@ -26,16 +26,28 @@ impl Verdict {
     }
 }
 
+/// A model that can be checked.
+pub trait Checkable:
+    Model<Action: Clone + Debug + PartialEq, State: Clone + Debug + Hash + PartialEq + Send + Sync>
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<M> Checkable for M where
+    M: Model<
+            Action: Clone + Debug + PartialEq,
+            State: Clone + Debug + Hash + PartialEq + Send + Sync,
+        > + Send
+        + Sync
+        + 'static
+{
+}
+
 /// Looks at every state that can be reached, breadth first, until `cap` are generated or a
 /// property is violated. On one thread, so that the same run finds the same.
-pub fn check<M>(model: M, cap: usize) -> Verdict
-where
-    M: Model<Action: Clone + Debug + PartialEq, State: Clone + Debug + Hash + PartialEq>
-        + Send
-        + Sync
-        + 'static,
-    M::State: Send + Sync,
-{
+pub fn check<M: Checkable>(model: M, cap: usize) -> Verdict {
     let properties = model.properties();
     let checker = (model.checker())
         .target_state_count(cap)

@@ -11,7 +11,9 @@
 
 mod check;
 pub mod queue;
+mod ruled;
 pub mod slot;
 mod words;
 
-pub use check::{Verdict, check};
+pub use check::{Checkable, Verdict, check};
+pub use ruled::{Control, Named, Ruled};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ringfence_model::{Verdict, check, queue, slot};
+use ringfence_model::{Checkable, Control, Named, Ruled, Verdict, check, queue, slot};
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
 #[derive(Parser)]
@@ -46,35 +46,39 @@ fn main() -> ExitCode {
 
 /// Every run there is.
 fn all() -> impl Iterator<Item = Run> {
-    (queue_runs().into_iter()).chain(slot_runs())
+    let queue = runs(
+        "queue",
+        queue::clean(),
+        |config| config.name,
+        queue::control,
+    );
+    let slot = runs("slot", slot::clean(), |config| config.name, slot::control);
+    queue.chain(slot)
 }
 
-fn queue_runs() -> Vec<Run> {
-    let clean = queue::clean().into_iter().map(|config| Run {
-        name: format!("queue/{}", config.name),
+/// The runs of one model.
+fn runs<Configuration, Rule>(
+    model: &str,
+    clean: Vec<Configuration>,
+    name: fn(&Configuration) -> &'static str,
+    control: fn(Rule) -> Control<Configuration, Rule>,
+) -> impl Iterator<Item = Run>
+where
+    Configuration: Clone + 'static,
+    Rule: Named,
+    Ruled<Configuration, Rule>: Checkable,
+{
+    let clean = clean.into_iter().map(move |config| Run {
+        name: format!("{model}/{}", name(&config)),
         clean: true,
-        check: Box::new(|cap| check(queue::QueueModel::with_every_rule(config), cap)),
+        check: Box::new(|cap| check(Ruled::with_every_rule(config), cap)),
     });
-    let controls = queue::Rule::every().iter().map(|rule| Run {
-        name: format!("queue/{}", rule.name()),
+    let controls = Rule::every().iter().map(move |rule| Run {
+        name: format!("{model}/{}", rule.name()),
         clean: false,
-        check: Box::new(|cap| check(queue::control(*rule).model(), cap)),
+        check: Box::new(move |cap| check(control(*rule).model(), cap)),
     });
-    clean.chain(controls).collect()
-}
-
-fn slot_runs() -> Vec<Run> {
-    let clean = slot::clean().into_iter().map(|config| Run {
-        name: format!("slot/{}", config.name),
-        clean: true,
-        check: Box::new(|cap| check(slot::SlotModel::with_every_rule(config), cap)),
-    });
-    let controls = slot::Rule::every().iter().map(|rule| Run {
-        name: format!("slot/{}", rule.name()),
-        clean: false,
-        check: Box::new(|cap| check(slot::control(*rule).model(), cap)),
-    });
-    clean.chain(controls).collect()
+    clean.chain(controls)
 }
 
 impl Options {

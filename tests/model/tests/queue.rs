@@ -5,7 +5,7 @@ mod common;
 
 use common::{assert_breaks, assert_holds};
 use ringfence_model::{
-    check,
+    Named, check,
     queue::{QueueModel, Rule, clean, control},
 };
 

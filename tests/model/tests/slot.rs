@@ -6,7 +6,7 @@ mod common;
 
 use common::{assert_breaks, assert_holds};
 use ringfence_model::{
-    check,
+    Named, check,
     slot::{Rule, SlotModel, clean, control},
 };
 

@@ -1,43 +1,17 @@
 //! The controls: a configuration in which one rule is off, and what must then be found broken.
 
 use super::{
-    Configuration, Pace, QueueModel, Rule,
+    Configuration, Pace, Rule,
     configurations::{Budget, budget},
     properties::{
         FIRST_COME, HAND_OFFS_BOUNDED, HEALTHY_GUARD, NOTHING_LEFT, ONE_HOLDER, TOKENS_RISE,
         TOKENS_RISE_AT_SHARD, WAITS_END,
     },
 };
+use crate::ruled;
 
 /// One rule off.
-#[derive(Clone, Debug)]
-pub struct Control {
-    /// Which.
-    pub rule: Rule,
-    /// Where.
-    pub config: Configuration,
-    /// The property that must be violated.
-    pub violates: &'static str,
-}
-
-impl Control {
-    /// Without the rule; only the property that must be violated is looked at.
-    pub fn model(&self) -> QueueModel {
-        QueueModel {
-            config: self.config.clone(),
-            broken: Some(self.rule),
-            only: Some(self.violates),
-        }
-    }
-
-    /// The same with the rule, for what holding is worth there.
-    pub fn with_the_rule(&self) -> QueueModel {
-        QueueModel {
-            broken: None,
-            ..self.model()
-        }
-    }
-}
+pub type Control = ruled::Control<Configuration, Rule>;
 
 /// The control of a rule.
 pub fn control(rule: Rule) -> Control {

@@ -7,36 +7,12 @@ use super::{
     properties::{reached, safety},
     state::{Memory, Phase, Process, Record, Shard, Slot},
 };
+use crate::ruled::Ruled;
 
 /// A configuration, with all rules or without one.
-#[derive(Clone, Debug)]
-pub struct QueueModel {
-    /// Who takes part, and within what bounds.
-    pub config: Configuration,
-    /// The rule that is off.
-    pub broken: Option<Rule>,
-    /// The only property to check; otherwise all, and that the configuration's events happen.
-    pub only: Option<&'static str>,
-}
+pub type QueueModel = Ruled<Configuration, Rule>;
 
 impl QueueModel {
-    /// All rules on, everything checked.
-    pub fn with_every_rule(config: Configuration) -> Self {
-        Self {
-            config,
-            broken: None,
-            only: None,
-        }
-    }
-
-    pub(super) fn holds(&self, rule: Rule) -> bool {
-        self.broken != Some(rule)
-    }
-
-    pub(super) fn breaks(&self, rule: Rule) -> bool {
-        self.broken == Some(rule)
-    }
-
     /// The live record, if its process no longer knows of it.
     pub(super) fn orphan(&self, world: &World) -> Option<Record> {
         (self.live_record(world)).filter(|record| !world.is_alive(record.nonce))
@@ -92,10 +68,7 @@ impl Model for QueueModel {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = safety();
         properties.extend(self.progress());
-        match self.only {
-            Some(only) => properties.retain(|property| property.name == only),
-            None => properties.extend(self.config.reaches.iter().copied().map(reached)),
-        }
-        properties
+        let events = self.config.reaches.iter().copied();
+        self.chosen(properties, events.map(reached))
     }
 }

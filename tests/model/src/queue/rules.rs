@@ -66,16 +66,3 @@ pub enum Rule {
     /// silent.
     RenewTellsWhoWaits,
 }
-
-impl Rule {
-    /// All of them.
-    pub fn every() -> &'static [Self] {
-        Self::value_variants()
-    }
-
-    /// What it is called on the command line.
-    pub fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-}

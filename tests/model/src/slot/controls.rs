@@ -1,42 +1,16 @@
 //! The controls: a configuration in which one rule is off, and what must then be found broken.
 
 use super::{
-    Budget, Configuration, Rule, SlotModel, Survival,
+    Budget, Configuration, Rule, Survival,
     configurations::{BOTH, FIRST, LOST, SECOND, budget},
     properties::{
         HEALTHY_GUARD, HOLDER_IS_NEWEST, ONE_HOLDER, OWNER_IS_OPEN, RELEASED_STAYS_SO, TOKENS_RISE,
     },
 };
+use crate::ruled;
 
 /// One rule off.
-#[derive(Clone, Debug)]
-pub struct Control {
-    /// Which.
-    pub rule: Rule,
-    /// Where.
-    pub config: Configuration,
-    /// The property that must be violated.
-    pub violates: &'static str,
-}
-
-impl Control {
-    /// Without the rule; only the property that must be violated is looked at.
-    pub fn model(&self) -> SlotModel {
-        SlotModel {
-            config: self.config.clone(),
-            broken: Some(self.rule),
-            only: Some(self.violates),
-        }
-    }
-
-    /// The same with the rule, for what holding is worth there.
-    pub fn with_the_rule(&self) -> SlotModel {
-        SlotModel {
-            broken: None,
-            ..self.model()
-        }
-    }
-}
+pub type Control = ruled::Control<Configuration, Rule>;
 
 /// The control of a rule.
 pub fn control(rule: Rule) -> Control {

@@ -9,36 +9,10 @@ use super::{
     state::{Left, Mode, Process, Shard, Slot, View},
     topology::Topology,
 };
+use crate::ruled::Ruled;
 
 /// A configuration, with all rules or without one.
-#[derive(Clone, Debug)]
-pub struct SlotModel {
-    /// Who takes part, and within what bounds.
-    pub config: Configuration,
-    /// The rule that is off.
-    pub broken: Option<Rule>,
-    /// The only property to check; otherwise all, and that the configuration's events happen.
-    pub only: Option<&'static str>,
-}
-
-impl SlotModel {
-    /// All rules on, everything checked.
-    pub fn with_every_rule(config: Configuration) -> Self {
-        Self {
-            config,
-            broken: None,
-            only: None,
-        }
-    }
-
-    pub(super) fn holds(&self, rule: Rule) -> bool {
-        self.broken != Some(rule)
-    }
-
-    pub(super) fn breaks(&self, rule: Rule) -> bool {
-        self.broken == Some(rule)
-    }
-}
+pub type SlotModel = Ruled<Configuration, Rule>;
 
 impl Model for SlotModel {
     type State = World;
@@ -95,11 +69,7 @@ impl Model for SlotModel {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let mut properties = safety();
-        match self.only {
-            Some(only) => properties.retain(|property| property.name == only),
-            None => properties.extend(self.config.reaches.iter().copied().map(reached)),
-        }
-        properties
+        let events = self.config.reaches.iter().copied();
+        self.chosen(safety(), events.map(reached))
     }
 }

@@ -94,16 +94,3 @@ pub enum Rule {
     /// A release goes behind whatever is under way for its nonce — it overtakes.
     ReleaseBehindItsRequests,
 }
-
-impl Rule {
-    /// All of them.
-    pub fn every() -> &'static [Self] {
-        Self::value_variants()
-    }
-
-    /// What it is called on the command line.
-    pub fn name(self) -> String {
-        let value = self.to_possible_value();
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-}
