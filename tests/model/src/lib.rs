@@ -8,11 +8,14 @@
 //! * [`queue`] is waiting: docs/protocol.md, "Waiting". One key at one shard.
 //! * [`slot`] is what keeps a lock to one holder while its slot moves, shards restart, and one is gone
 //!   for good. One key, which is one slot, at two or three shards, with the mover and the topology.
+//! * [`topology`] is the topology's record: how it outlives the shard that keeps it, and what late comers do
+//!   in the name of one that is not in force any more.
 
 mod check;
 pub mod queue;
 mod ruled;
 pub mod slot;
+pub mod topology;
 mod words;
 
 pub use check::{Checkable, Verdict, check};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ringfence_model::{Checkable, Control, Named, Ruled, Verdict, check, queue, slot};
+use ringfence_model::{Checkable, Control, Named, Ruled, Verdict, check, queue, slot, topology};
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
 #[derive(Parser)]
@@ -53,7 +53,13 @@ fn all() -> impl Iterator<Item = Run> {
         queue::control,
     );
     let slot = runs("slot", slot::clean(), |config| config.name, slot::control);
-    queue.chain(slot)
+    let topology = runs(
+        "topology",
+        topology::clean(),
+        |config| config.name,
+        topology::control,
+    );
+    queue.chain(slot).chain(topology)
 }
 
 /// The runs of one model.

@@ -1,0 +1,109 @@
+//! Locks: what the rest is for. Every request is answered at once.
+
+use super::{
+    Action, Event, TopologyModel, World,
+    record::Incarnation,
+    state::{Guard, Lock, Mode, Shard, Slot},
+};
+
+impl TopologyModel {
+    pub(super) fn enabled_locks(&self, world: &World, actions: &mut Vec<Action>) {
+        if world.left.grants > 0 && world.guards.len() < 2 {
+            actions.extend((0..self.config.shards).map(Action::Grant));
+        }
+        for guard in 0..world.guards.len() {
+            actions.extend([Action::Renew(guard), Action::Adopt(guard)]);
+        }
+    }
+
+    /// Somebody acquires; if need be with a proof, fetched in the same moment.
+    pub(super) fn grant(&self, world: &mut World, index: u8) {
+        let shard = world.shard(index);
+        let Some(mut slot) = shard.slot.filter(|slot| shard.up && slot.grace == 0) else {
+            return;
+        };
+        let free = match slot.mode {
+            Mode::Open => true,
+            Mode::Import(from) => slot.guard.1 > 0 && proves(world.shard(from), &slot),
+            Mode::Shut | Mode::Sealed(_) => false,
+        };
+        if !free || shard.lock.is_some() {
+            return;
+        }
+        slot.token = slot.token.next();
+        let (token, left) = (slot.token, self.config.lease);
+        let restored = shard.fence > Incarnation::default();
+        let shard = world.shard_mut(index);
+        shard.slot = Some(slot);
+        shard.lock = Some(Lock { token, left });
+        world.guards.push(Guard {
+            shard: index,
+            token,
+            left,
+        });
+        world.left.grants -= 1;
+        world.ledger.granted(token);
+        if restored {
+            world.ledger.happened = Some(Event::GrantAfter);
+        }
+    }
+
+    /// A holder renews; in grace its record is put back.
+    pub(super) fn renew(&self, world: &mut World, index: usize) {
+        let Guard { shard, token, .. } = world.guards[index];
+        let left = self.config.lease;
+        let shard = world.shard_mut(shard);
+        let armed = shard
+            .slot
+            .filter(|slot| shard.up && slot.mode != Mode::Shut);
+        let Some(slot) = armed else {
+            return;
+        };
+        let own = shard.lock.is_some_and(|lock| lock.token == token);
+        let older = shard.lock.is_none_or(|lock| lock.token < token);
+        let reclaimed = slot.grace > 0 && older;
+        if own || reclaimed {
+            shard.lock = Some(Lock { token, left });
+            let restored = shard.fence > Incarnation::default();
+            world.guards[index].left = left;
+            if reclaimed && restored {
+                world.ledger.happened = Some(Event::KeptThrough);
+            }
+        } else {
+            world.guards.remove(index);
+        }
+    }
+
+    /// A holder goes along with its slot.
+    pub(super) fn adopt(&self, world: &mut World, index: usize) {
+        let Guard { shard, token, .. } = world.guards[index];
+        let left = self.config.lease;
+        let former = world.shard(shard);
+        let own = former.up && former.lock.is_some_and(|lock| lock.token == token);
+        let Some(Slot {
+            mode: Mode::Sealed(to),
+            guard: (epoch, _),
+            ..
+        }) = former.slot.filter(|_| own)
+        else {
+            return;
+        };
+        let next = world.shard_mut(to);
+        let imports = |slot: Slot| slot.mode == Mode::Import(shard) && slot.guard.0 == epoch;
+        let lower = next.lock.is_none_or(|lock| lock.token < token);
+        if next.up && next.slot.is_some_and(imports) && lower {
+            next.lock = Some(Lock { token, left });
+            world.shard_mut(shard).lock = None;
+            let guard = &mut world.guards[index];
+            (guard.shard, guard.left) = (to, left);
+        }
+    }
+}
+
+/// Whether the former shard proves to `import` that nobody holds the key there.
+fn proves(former: &Shard, import: &Slot) -> bool {
+    let sealed = |slot: Slot| {
+        matches!(slot.mode, Mode::Sealed(_)) && slot.guard.0 == import.guard.0 && slot.grace == 0
+    };
+    former.up && former.slot.is_some_and(sealed) && former.lock.is_none()
+}

@@ -1,0 +1,109 @@
+//! Members that die and come back.
+
+use super::{
+    Action, TopologyModel, World,
+    record::{Incarnation, Record},
+    state::Shard,
+};
+
+/// What record a home comes back with. Its locks are there only if all of it is.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub enum Survival {
+    /// The last.
+    All,
+    /// The one before.
+    AllButTheLast,
+    /// … before that.
+    AllButTheLastTwo,
+    /// None.
+    Nothing,
+}
+
+impl Survival {
+    /// Every kind.
+    pub const EVERY: &[Self] = &[
+        Self::All,
+        Self::AllButTheLast,
+        Self::AllButTheLastTwo,
+        Self::Nothing,
+    ];
+}
+
+impl TopologyModel {
+    pub(super) fn enabled_restarts(&self, world: &World, actions: &mut Vec<Action>) {
+        let left = &world.left;
+        for (shard, state) in world.each() {
+            let is_home = state.record.is_some();
+            if is_home && state.up && left.home_restarts > 0 {
+                let survives = self.config.survives.iter().copied();
+                actions.extend(survives.map(|survival| Action::RestartHome { shard, survival }));
+            }
+            if !is_home && state.up && left.restarts > 0 {
+                actions.push(Action::Restart(shard));
+            }
+            if !state.up {
+                actions.push(Action::Return(shard));
+            } else if left.deaths > 0 {
+                actions.push(Action::Die(shard));
+            }
+        }
+        if left.losses > 0 {
+            actions.push(Action::LoseAll);
+        }
+    }
+
+    pub(super) fn restart_home(&self, world: &mut World, index: u8, survival: Survival) {
+        let shard = world.shard_mut(index);
+        let earlier = |back: usize| shard.earlier.get(back).copied();
+        let (record, lock) = match survival {
+            Survival::All => (shard.record, shard.lock),
+            Survival::AllButTheLast => (earlier(0), None),
+            Survival::AllButTheLastTwo => (earlier(1), None),
+            Survival::Nothing => (None, None),
+        };
+        if record.is_none() && survival != Survival::Nothing {
+            return;
+        }
+        world.left.home_restarts -= 1;
+        let shard = world.begin_life(index, record);
+        shard.lock = lock;
+    }
+
+    pub(super) fn restart(&self, world: &mut World, shard: u8) {
+        world.left.restarts -= 1;
+        world.begin_life(shard, None);
+    }
+
+    /// It does not answer any more, and will not in this life: a person attests it.
+    pub(super) fn die(&self, world: &mut World, shard: u8) {
+        world.left.deaths -= 1;
+        world.shard_mut(shard).up = false;
+    }
+
+    pub(super) fn come_back(&self, world: &mut World, shard: u8) {
+        let record = world.shard(shard).record;
+        world.begin_life(shard, record).up = true;
+    }
+
+    pub(super) fn lose_all(&self, world: &mut World) {
+        world.left.losses -= 1;
+        for shard in 0..self.config.shards {
+            world.begin_life(shard, None);
+        }
+    }
+}
+
+impl World {
+    /// What is named by a life is found by no other.
+    fn begin_life(&mut self, shard: u8, record: Option<Record>) -> &mut Shard {
+        let shard = self.shard_mut(shard);
+        shard.life += 1;
+        shard.slot = None;
+        shard.fence = Incarnation::default();
+        shard.copy = None;
+        shard.record = record;
+        shard.earlier.clear();
+        shard.lock = None;
+        shard
+    }
+}

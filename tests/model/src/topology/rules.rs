@@ -1,0 +1,41 @@
+use clap::ValueEnum;
+
+/// A rule of the topology's record, which a [control](super::control) switches off.
+///
+/// After the dash, what is done without the rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rule {
+    /// A record is used only in the life of its home that it names — in any, be it an old copy that
+    /// came back.
+    UsedInItsLife,
+    /// Whoever recovers raises every fence first — asks, and raises none.
+    RecoverFences,
+    /// … and leaves no member out — goes on while one is silent.
+    NobodyIsSkipped,
+    /// … and goes by what they answer to that — by what they answered before.
+    AnsweredWithTheFence,
+    /// … with an incarnation that no other recovery has — two engines may choose the same.
+    IncarnationIsItsOwn,
+    /// … chosen after the lives were noted in which it is a fence — the home may live another.
+    FencedInTheNotedLife,
+    /// … and fences who is unarmed, too — only who is armed.
+    UnarmedAreFenced,
+    /// The newest record or copy is put back in force — the first there is.
+    NewestIsRestored,
+    /// … iff the home's fence is still this recovery's — whatever it is.
+    RestoredIfStillFenced,
+    /// … and plans every move under way again with a fresh epoch — they keep theirs.
+    MovesArePlannedAgain,
+
+    /// A mover's step in the name of a record below the fence is refused — it is carried out.
+    StepsHeedTheFence,
+    /// An arm is — it is carried out.
+    ArmsHeedTheFence,
+    /// A step leaves a copy of the record it is done for — it leaves none.
+    StepsLeaveACopy,
+    /// … and so does an arm — it leaves none.
+    ArmsLeaveACopy,
+    /// Where epochs do not follow a clock, another member has a copy of the record before anything
+    /// is done in its name — nobody has.
+    CopiedAhead,
+}
