@@ -1,6 +1,6 @@
 //! What may happen, and what then does.
 
-use super::{Step, Survival, TopologyModel, World};
+use super::{Step, Survival, TopologyModel, View, World};
 
 /// One step. Numbers are shards, engines, or places among what was read, is moved or is held.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub enum Action {
     Survey {
         /// Which.
         engine: u8,
-        /// Whether it knows of a record that none of them has.
-        knows: bool,
+        /// What it knows itself.
+        view: View,
     },
     /// It raises a fence.
     Fence {
@@ -121,7 +121,7 @@ impl TopologyModel {
             Action::Step { mover, step } => self.step(world, mover, step),
             Action::Arm { record, shard } => self.arm(world, record, shard),
             Action::Copy { record, shard } => self.copy(world, record, shard),
-            Action::Survey { engine, knows } => self.survey(world, engine, knows),
+            Action::Survey { engine, view } => self.survey(world, engine, view),
             Action::Fence { engine, shard } => self.fence(world, engine, shard),
             Action::Restore(engine) => self.restore(world, engine),
             Action::GiveUp(engine) => world.recoveries[usize::from(engine)] = None,

@@ -1,7 +1,7 @@
 //! The controls: a configuration in which one rule is off, and what must then be found broken.
 
 use super::{
-    Configuration, Rule,
+    Configuration, Rule, Survival,
     properties::{COMES_TO_REST, EPOCHS_MEAN_ONE_THING, ONE_HOLDER},
 };
 use crate::ruled;
@@ -16,20 +16,15 @@ pub fn control(rule: Rule) -> Control {
         | Rule::RecoverFences
         | Rule::NobodyIsSkipped
         | Rule::AnsweredWithTheFence
-        | Rule::IncarnationIsItsOwn
         | Rule::NewestIsRestored
         | Rule::StepsHeedTheFence
         | Rule::StepsLeaveACopy => (ONE_HOLDER, twice()),
-        Rule::ArmsHeedTheFence | Rule::ArmsLeaveACopy => (ONE_HOLDER, new().racing().restarting()),
-        Rule::FencedInTheNotedLife => (
-            COMES_TO_REST,
-            Configuration {
-                moves: 2,
-                ..twice().restarting()
-            },
-        ),
-        Rule::UnarmedAreFenced | Rule::MovesArePlannedAgain | Rule::RestoredIfStillFenced => {
-            (COMES_TO_REST, twice())
+        Rule::ArmsHeedTheFence | Rule::ArmsLeaveACopy => (ONE_HOLDER, emptied(new().restarting())),
+        Rule::FencedInTheNotedLife => (COMES_TO_REST, idle(emptied(twice().restarting()))),
+        Rule::IncarnationIsItsOwn => (COMES_TO_REST, idle(emptied(twice()))),
+        Rule::RestoredIfStillFenced => (COMES_TO_REST, idle(set_back())),
+        Rule::UnarmedAreFenced | Rule::MovesArePlannedAgain => {
+            (COMES_TO_REST, idle(emptied(twice())))
         }
         Rule::CopiedAhead => (EPOCHS_MEAN_ONE_THING, twice().clockless()),
     };
@@ -46,4 +41,28 @@ fn new() -> Configuration {
 
 fn twice() -> Configuration {
     new().twice().racing()
+}
+
+/// Homes come back empty.
+fn emptied(config: Configuration) -> Configuration {
+    Configuration {
+        survives: &[Survival::Nothing],
+        ..config
+    }
+}
+
+/// The home comes back with the record of before.
+fn set_back() -> Configuration {
+    Configuration {
+        survives: &[Survival::AllButTheLast],
+        ..new().three().racing().restarting()
+    }
+}
+
+/// Nobody wants the lock.
+fn idle(config: Configuration) -> Configuration {
+    Configuration {
+        grants: 0,
+        ..config
+    }
 }

@@ -37,6 +37,7 @@ pub use controls::{Control, control};
 pub use ledger::Event;
 pub use model::TopologyModel;
 pub use mover::Step;
+pub use recover::View;
 pub use restart::Survival;
 pub use rules::Rule;
 pub use state::World;

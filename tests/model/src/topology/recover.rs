@@ -6,6 +6,17 @@ use super::{
     state::{Recovery, Shard},
 };
 
+/// What an engine knows of the record by itself. What its members know is newer, if there is any.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub enum View {
+    /// Nothing: it has only begun.
+    None,
+    /// The first record: it has not looked since.
+    First,
+    /// The newest record that ever was in force.
+    Newest,
+}
+
 /// Both that may be at it.
 const ENGINES: [u8; 2] = [0, 1];
 
@@ -25,16 +36,7 @@ impl TopologyModel {
                     }
                 }
                 None if begins && (engine == 0 || world.recoveries[0].is_some()) => {
-                    actions.push(Action::Survey {
-                        engine,
-                        knows: false,
-                    });
-                    if self.known(world) > self.surveyed(world) {
-                        actions.push(Action::Survey {
-                            engine,
-                            knows: true,
-                        });
-                    }
+                    self.enabled_surveys(world, engine, actions);
                 }
                 None => {}
             }
@@ -47,9 +49,26 @@ impl TopologyModel {
         (self.in_force(world)).all(|record| Some(record.incarnation) < fence)
     }
 
-    /// The newest record that any engine knows of by itself.
-    fn known(&self, world: &World) -> Option<Record> {
-        world.read.iter().copied().max_by_key(Record::version)
+    fn enabled_surveys(&self, world: &World, engine: u8, actions: &mut Vec<Action>) {
+        let surveyed = self.surveyed(world);
+        let views = [View::None, View::First, View::Newest].into_iter();
+        let newer = |view: &View| match self.record_of(world, *view) {
+            None => surveyed.is_some(),
+            record => record > surveyed,
+        };
+        actions.extend(
+            views
+                .filter(newer)
+                .map(|view| Action::Survey { engine, view }),
+        );
+    }
+
+    fn record_of(&self, world: &World, view: View) -> Option<Record> {
+        match view {
+            View::None => None,
+            View::First => Some(Record::founded(self.config.owner)),
+            View::Newest => world.read.iter().copied().max_by_key(Record::version),
+        }
     }
 
     fn surveyed(&self, world: &World) -> Option<Record> {
@@ -58,8 +77,8 @@ impl TopologyModel {
     }
 
     /// Every member is asked; a home is chosen, and then the incarnation.
-    pub(super) fn survey(&self, world: &mut World, engine: u8, knows: bool) {
-        let view = self.known(world).filter(|_| knows);
+    pub(super) fn survey(&self, world: &mut World, engine: u8, view: View) {
+        let view = self.record_of(world, view);
         let Some(left) = newest(self.surveyed(world), view) else {
             return;
         };
@@ -114,7 +133,9 @@ impl TopologyModel {
         };
         let n = recovery.incarnation;
         let shard = world.shard_mut(index);
-        let other_life = recovery.lives[usize::from(index)] != shard.life;
+        // The home's is enough; the code asks it of every member.
+        let noted = recovery.lives[usize::from(index)];
+        let other_life = index == recovery.home && shard.life != noted;
         let shared = shard.fence == n && self.breaks(Rule::IncarnationIsItsOwn);
         let outrun = shard.fence >= n && !shared;
         if outrun || (other_life && self.holds(Rule::FencedInTheNotedLife)) {
