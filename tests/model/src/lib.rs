@@ -10,8 +10,10 @@
 //!   for good. One key, which is one slot, at two or three shards, with the mover and the topology.
 //! * [`topology`] is the topology's record: how it outlives the shard that keeps it, and what late comers do
 //!   in the name of one that is not in force any more.
+//! * [`first_use`] is how it begins: of any number of foundings one comes into use.
 
 mod check;
+pub mod first_use;
 pub mod queue;
 mod ruled;
 pub mod slot;

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ringfence_model::{Checkable, Control, Named, Ruled, Verdict, check, queue, slot, topology};
+use ringfence_model::{
+    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, slot, topology,
+};
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
 #[derive(Parser)]
@@ -59,7 +61,13 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         topology::control,
     );
-    queue.chain(slot).chain(topology)
+    let first_use = runs(
+        "first-use",
+        first_use::clean(),
+        |config| config.name,
+        first_use::control,
+    );
+    queue.chain(slot).chain(topology).chain(first_use)
 }
 
 /// The runs of one model.

@@ -6,15 +6,12 @@ mod common;
 
 use common::{assert_breaks, assert_holds};
 use ringfence_model::{
-    Named, check,
-    slot::{Rule, SlotModel, clean, control},
+    Named,
+    slot::{Rule, clean, control},
 };
 
 /// States to generate for a clean configuration.
 const CLEAN_CAP: usize = 1_000_000;
-
-/// States within which a control must be found violated.
-const CONTROL_CAP: usize = 3_000_000;
 
 hold! {
     a_move: "move",
@@ -99,14 +96,9 @@ break_without! {
 
 fn must_hold(name: &str) {
     let config = clean().into_iter().find(|config| config.name == name);
-    let config = config.expect("every_configuration_is_tested compares the names");
-    let verdict = check(SlotModel::with_every_rule(config), CLEAN_CAP);
-    assert_holds(name, &verdict);
+    assert_holds::<_, Rule>(name, config, CLEAN_CAP);
 }
 
 fn must_break_without(rule: Rule) {
-    let control = control(rule);
-    let without = check(control.model(), CONTROL_CAP);
-    let with = |cap| check(control.with_the_rule(), cap);
-    assert_breaks(&rule.name(), control.violates, &without, with);
+    assert_breaks(&control(rule));
 }

@@ -16,7 +16,7 @@ const RECOVERED: &[Event] = &[
     KeptThrough,
 ];
 
-const RACED: &[Event] = &[Restored, RestoredInMove, Outrun, GrantAfter, FinishedAfter];
+const RACED: &[Event] = &[Restored, RestoredInMove, Outrun, GrantAfter];
 
 /// Every clean configuration, by theme.
 pub fn clean() -> Vec<Configuration> {

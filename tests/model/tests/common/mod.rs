@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p ringfence-model -- all` goes to the end of what they begin.
 
-use ringfence_model::Verdict;
+use ringfence_model::{Checkable, Control, Named, Ruled, check};
 
 /// A test that each of the clean configurations holds, and one that none is left out.
 macro_rules! hold {
@@ -39,23 +39,36 @@ macro_rules! break_without {
     };
 }
 
-/// Everything holds as far as the cap went, and everything happened that should.
-pub(crate) fn assert_holds(name: &str, verdict: &Verdict) {
+/// States within which a control must be found violated.
+const CONTROL_CAP: usize = 3_000_000;
+
+/// Everything holds, up to `cap` states, and everything happened that should.
+pub(crate) fn assert_holds<Configuration, Rule>(
+    name: &str,
+    config: Option<Configuration>,
+    cap: usize,
+) where
+    Rule: Named,
+    Ruled<Configuration, Rule>: Checkable,
+{
+    let config = config.expect("every_configuration_is_tested compares the names");
+    let verdict = check(Ruled::with_every_rule(config), cap);
     println!("{name}: {verdict}");
     assert!(verdict.holds(), "{verdict:#?}");
 }
 
 /// The control's property is violated without the rule, and holds with it over as many states.
-pub(crate) fn assert_breaks(
-    name: &str,
-    violates: &'static str,
-    without: &Verdict,
-    with: impl FnOnce(usize) -> Verdict,
-) {
-    println!("{name}: {without}");
+pub(crate) fn assert_breaks<Configuration, Rule>(control: &Control<Configuration, Rule>)
+where
+    Configuration: Clone,
+    Rule: Named,
+    Ruled<Configuration, Rule>: Checkable,
+{
+    let without = check(control.model(), CONTROL_CAP);
+    println!("{}: {without}", control.rule.name());
     let violated = without.violated.as_ref().map(|(name, _)| *name);
-    assert_eq!(violated, Some(violates), "{without}");
+    assert_eq!(violated, Some(control.violates), "{without}");
 
-    let with = with(without.generated);
+    let with = check(control.with_the_rule(), without.generated);
     assert!(with.violated.is_none(), "with the rule: {with:#?}");
 }

@@ -1,0 +1,39 @@
+//! First use: the clean configurations hold, and no rule may be left out.
+
+#[macro_use]
+mod common;
+
+use common::{assert_breaks, assert_holds};
+use ringfence_model::{
+    Named,
+    first_use::{Rule, clean, control},
+};
+
+/// States to generate for a clean configuration.
+const CLEAN_CAP: usize = 1_500_000;
+
+hold! {
+    the_same_list: "same-list",
+    lists_that_overlap: "overlapping",
+    a_list_in_another: "contained",
+    lists_with_the_last_in_common: "common-last",
+    two_processes_that_end: "both-crash",
+    a_restart_and_two_foundings: "restart-two-foundings",
+    a_restart: "restart",
+}
+
+break_without! {
+    a_claim_not_undone: ClaimsAreUndone,
+    a_pointer_taken_away_without_asking_its_home: HomeIsAskedFirst,
+    a_pointer_taken_away_although_a_member_is_armed: PointersOfTheArmedStay,
+    armed_before_active: OnlyActiveArms,
+}
+
+fn must_hold(name: &str) {
+    let config = clean().into_iter().find(|config| config.name == name);
+    assert_holds::<_, Rule>(name, config, CLEAN_CAP);
+}
+
+fn must_break_without(rule: Rule) {
+    assert_breaks(&control(rule));
+}

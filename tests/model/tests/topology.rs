@@ -1,0 +1,59 @@
+//! The topology's record: the clean configurations hold as far as fits into a test, and no rule may be
+//! left out.
+
+#[macro_use]
+mod common;
+
+use common::{assert_breaks, assert_holds};
+use ringfence_model::{
+    Named,
+    topology::{Rule, clean, control},
+};
+
+/// States to generate for a clean configuration: each is also asked whether it can come to rest.
+const CLEAN_CAP: usize = 500_000;
+
+hold! {
+    a_home_that_restarts: "home",
+    a_home_and_a_shard_that_restart: "home-and-shard",
+    two_recoveries: "race",
+    a_home_that_restarts_twice: "home-twice",
+    an_owner_that_is_not_home: "owner-not-home",
+    three_shards: "three-shards",
+    three_shards_and_two_moves: "three-shards-two-moves",
+    three_shards_and_one_that_restarts: "three-shards-shard",
+    leases_longer_than_a_tick: "longer-lease",
+    a_member_attested_dead: "death",
+    all_members_empty: "loss",
+    a_home_that_restarts_without_a_clock: "clockless-home",
+    two_recoveries_without_a_clock: "clockless-race",
+    a_home_that_restarts_twice_without_a_clock: "clockless-home-twice",
+    three_shards_without_a_clock: "clockless-three-shards",
+}
+
+break_without! {
+    a_rolled_back_record_used: UsedInItsLife,
+    a_recovery_without_fences: RecoverFences,
+    a_silent_member_skipped: NobodyIsSkipped,
+    members_read_before_the_fence: AnsweredWithTheFence,
+    an_incarnation_shared_by_two_engines: IncarnationIsItsOwn,
+    an_incarnation_of_an_older_life_of_the_home: FencedInTheNotedLife,
+    unarmed_members_not_fenced: UnarmedAreFenced,
+    the_first_copy_instead_of_the_newest: NewestIsRestored,
+    a_record_written_blindly: RestoredIfStillFenced,
+    moves_that_keep_their_epoch: MovesArePlannedAgain,
+    steps_that_ignore_the_fence: StepsHeedTheFence,
+    arms_that_ignore_the_fence: ArmsHeedTheFence,
+    steps_that_leave_no_copy: StepsLeaveACopy,
+    arms_that_leave_no_copy: ArmsLeaveACopy,
+    neither_a_copy_ahead_nor_a_clock: CopiedAhead,
+}
+
+fn must_hold(name: &str) {
+    let config = clean().into_iter().find(|config| config.name == name);
+    assert_holds::<_, Rule>(name, config, CLEAN_CAP);
+}
+
+fn must_break_without(rule: Rule) {
+    assert_breaks(&control(rule));
+}
