@@ -5,8 +5,8 @@ mod common;
 
 use common::{assert_breaks, assert_holds};
 use ringfence_model::{
-    Named,
-    first_use::{Rule, clean, control},
+    Named, check,
+    first_use::{FirstUseModel, Rule, beyond, clean, control},
 };
 
 /// States to generate for a clean configuration.
@@ -20,6 +20,7 @@ hold! {
     two_processes_that_end: "both-crash",
     a_restart_and_two_foundings: "restart-two-foundings",
     a_restart: "restart",
+    a_restart_and_a_list_in_another: "contained-restart",
 }
 
 break_without! {
@@ -27,6 +28,13 @@ break_without! {
     a_pointer_taken_away_without_asking_its_home: HomeIsAskedFirst,
     a_pointer_taken_away_although_a_member_is_armed: PointersOfTheArmedStay,
     armed_before_active: OnlyActiveArms,
+}
+
+/// docs/protocol.md says so, and what to do about it.
+#[test]
+fn lists_with_only_the_lost_server_in_common_found_two_topologies() {
+    let verdict = check(FirstUseModel::with_every_rule(beyond()), CLEAN_CAP);
+    assert!(verdict.violated.is_some(), "{verdict}");
 }
 
 fn must_hold(name: &str) {

@@ -29,6 +29,7 @@ hold! {
     two_recoveries_without_a_clock: "clockless-race",
     a_home_that_restarts_twice_without_a_clock: "clockless-home-twice",
     three_shards_without_a_clock: "clockless-three-shards",
+    a_shard_that_restarts_without_a_clock: "clockless-shard",
 }
 
 break_without! {

@@ -81,5 +81,11 @@ pub fn clean() -> Vec<Configuration> {
         both_crash,
         two,
         Configuration::sharing("restart").restarting(),
+        Configuration::containing("contained-restart").restarting(),
     ]
+}
+
+/// What no rule is for: the only server that two lists have in common comes back without a trace.
+pub fn beyond() -> Configuration {
+    Configuration::overlapping("beyond").restarting()
 }

@@ -17,7 +17,7 @@ mod found;
 mod help;
 
 pub use actions::Action;
-pub use configurations::{Configuration, clean};
+pub use configurations::{Configuration, beyond, clean};
 pub use controls::{Control, control};
 pub use model::FirstUseModel;
 pub use rules::Rule;

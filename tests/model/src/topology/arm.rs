@@ -15,7 +15,7 @@ impl TopologyModel {
         }
     }
 
-    /// What may be done for a record at one of its members, in the life that it names.
+    /// What may be done for a record at one of its members; to arm it, in the life that it names.
     pub(super) fn enabled_by(
         &self,
         world: &World,
@@ -25,7 +25,7 @@ impl TopologyModel {
     ) {
         let record = world.read[index];
         let state = world.shard(shard);
-        if !state.up || record.member(shard).life != state.life {
+        if !state.up {
             return;
         }
         if self.config.copies > 0 && shard != record.home {
@@ -34,7 +34,8 @@ impl TopologyModel {
                 shard,
             });
         }
-        if state.slot.is_none() {
+        let its_life = record.member(shard).life == state.life;
+        if its_life && state.slot.is_none() {
             actions.push(Action::Arm {
                 record: index,
                 shard,

@@ -78,5 +78,10 @@ fn clockless() -> Vec<Configuration> {
         (new("clockless-three-shards").clockless().three())
             .racing()
             .reaching(RACED),
+        Configuration {
+            copies: 2,
+            ..(new("clockless-shard").clockless().three()).restarting()
+        }
+        .reaching(&[Restored]),
     ]
 }
