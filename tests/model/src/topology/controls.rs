@@ -21,8 +21,14 @@ pub fn control(rule: Rule) -> Control {
         | Rule::StepsLeaveACopy => (ONE_HOLDER, twice()),
         Rule::ArmsHeedTheFence | Rule::ArmsLeaveACopy => (ONE_HOLDER, emptied(new().restarting())),
         Rule::FencedInTheNotedLife => (COMES_TO_REST, idle(emptied(twice().restarting()))),
-        Rule::IncarnationIsItsOwn => (COMES_TO_REST, idle(emptied(twice()))),
-        Rule::RestoredIfStillFenced => (COMES_TO_REST, idle(set_back())),
+        Rule::IncarnationIsItsOwn => (
+            ONE_HOLDER,
+            Configuration {
+                moves: 2,
+                ..set_back()
+            },
+        ),
+        Rule::RestoredIfStillFenced => (COMES_TO_REST, idle(set_back().restarting())),
         Rule::UnarmedAreFenced | Rule::MovesArePlannedAgain => {
             (COMES_TO_REST, idle(emptied(twice())))
         }
@@ -55,7 +61,7 @@ fn emptied(config: Configuration) -> Configuration {
 fn set_back() -> Configuration {
     Configuration {
         survives: &[Survival::AllButTheLast],
-        ..new().three().racing().restarting()
+        ..new().three().racing()
     }
 }
 
