@@ -7,8 +7,7 @@ use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
     failpoint::{Rule, is_off},
-    ids::Epoch,
-    shard::{Effect, Lane, Reply},
+    shard::{Effect, Lane, Proof, Reply, Waited},
 };
 
 /// First and longest pause before a shard in trouble is asked again.
@@ -111,7 +110,7 @@ pub(super) struct Flow {
     /// Whether the next request queues.
     pub(super) ticket: bool,
     /// What a slot's former shard answered, for the next.
-    pub(super) proof: Option<Epoch>,
+    pub(super) proof: Option<Proof>,
     pub(super) search: Search,
     /// How often in a row it was sent where its slot is not: by a picture of the ring that is out of date.
     pub(super) misled: u8,
@@ -170,6 +169,18 @@ impl Flow {
         &mut self.elsewhere[index].1
     }
 
+    /// The slot's former shard has given its proof. Who went on with the place it had there has left it.
+    pub(super) fn proves(&mut self, Proof { epoch, waited }: Proof) {
+        let came_along = self
+            .proof
+            .is_some_and(|known| known.epoch == epoch && known.waited != Waited::Nobody);
+        let waited = match waited {
+            Waited::Nobody if came_along => Waited::Alone,
+            waited => waited,
+        };
+        self.proof = Some(Proof { epoch, waited });
+    }
+
     /// It is at `to` from now on, and no longer at `from`.
     pub(super) fn goes(&mut self, from: &Arc<Keeper>, to: &Arc<Keeper>) {
         let there = std::mem::take(self.at(from, to));
@@ -196,5 +207,30 @@ impl Flow {
             .iter()
             .filter(|(_, traffic)| traffic.may_be_there());
         left.map(|(keeper, _)| keeper.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Epoch;
+
+    #[test]
+    fn who_came_along_is_not_new_when_it_asks_again() {
+        let proof = |epoch, waited| Proof {
+            epoch: Epoch(epoch),
+            waited,
+        };
+        let mut flow = Flow::default();
+        for (said, known) in [
+            (proof(1, Waited::Nobody), proof(1, Waited::Nobody)),
+            (proof(1, Waited::First), proof(1, Waited::First)),
+            (proof(1, Waited::Nobody), proof(1, Waited::Alone)),
+            (proof(1, Waited::Nobody), proof(1, Waited::Alone)),
+            (proof(2, Waited::Nobody), proof(2, Waited::Nobody)),
+        ] {
+            flow.proves(said);
+            assert_eq!(flow.proof, Some(known));
+        }
     }
 }

@@ -27,7 +27,7 @@ pub use control::{Arm, ArmAnswer, Grace, Settle};
 pub use error::{Effect, ShardError};
 pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
 pub use motion::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
-pub use op::{Answers, Op, Reply, Request, ShardTime, Ticket};
+pub use op::{Answers, Op, Proof, Reply, Request, ShardTime, Ticket, Waited};
 pub use slots::{Mode, SlotState, SlotStates};
 pub use wake::{Turn, Wake, Wakes};
 
@@ -103,6 +103,9 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
 ///   record is written with its end, in one step.
 /// * In a slot that comes here a key is free if a request ever brought a proof of this move for it; or if
 ///   the list is complete and does not name it. A sealed slot grants nothing, to nobody: it only shrinks.
+/// * Who waited at a slot's former shard goes before all who came to the next by themselves: who was first
+///   there and brings the proof, then those whom the list carries. While others wait there still, and the list is
+///   not complete, a proof frees the key for none but these.
 /// * A key has one queue of tickets, in the order they came. Whoever finds a key that nobody holds
 ///   (acquire before all else, release and a lost renewal after all else) grants it to the first live
 ///   ticket, for its claim, and tells that nonce's client; not in grace, not in a slot that is not open.

@@ -36,9 +36,8 @@ pub enum Op {
         tokens: u32,
         /// Queues for the key while another has it. Without one, nothing is left behind.
         ticket: Option<Ticket>,
-        /// The slot's former shard, sealed at this epoch, has answered that it does not hold the key. It
-        /// is good for this key at any later time, and for no other key and no other epoch.
-        proof: Option<Epoch>,
+        /// What the slot's former shard has answered.
+        proof: Option<Proof>,
     },
     /// Extend it; in grace, put it back.
     Renew {
@@ -87,6 +86,30 @@ pub struct Ticket {
     pub sent: Instant,
     /// How long the grant lasts that the shard makes by itself, when the turn has come.
     pub claim: Duration,
+}
+
+/// A shard that has sealed a key's slot does not hold the key, nor ever will.
+///
+/// It is good for this key at any later time, and for no other key and no other epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// Who waited there when it was asked. While others do, the key is free for who came along alone.
+    pub waited: Waited,
+}
+
+/// Who waited for a key at a shard that has sealed its slot, when that answered that nobody holds it.
+///
+/// Nobody new waits there: the order of those who do is known before that of the next shard's newcomers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// Nobody: who asked came new.
+    Nobody,
+    /// Who asked, and nobody else. Its place goes along.
+    Alone,
+    /// Who asked, before others. Its place goes along, and theirs are there still.
+    First,
 }
 
 /// The answer to one operation. A refusal is an answer and says what to do next.
@@ -144,13 +167,14 @@ pub enum Reply {
         /// When it left.
         epoch: Epoch,
     },
-    /// The slot goes elsewhere and is sealed here: ask its next shard. Nothing was written.
+    /// The slot goes elsewhere and is sealed here: ask its next shard. No new ticket was written; one that
+    /// is here goes on.
     Moving {
         /// Of the move.
         epoch: Epoch,
         /// Nobody holds the key here, nor ever will, and nobody waits here who came before: this is the
-        /// proof that the next shard may grant it.
-        absent: bool,
+        /// [proof](Proof) that the next shard may grant it. A ticket that was here is not any more.
+        absent: Option<Waited>,
     },
     /// The slot comes from elsewhere, where the key may be held: bring a proof from its former shard.
     /// Nothing but a ticket was written.

@@ -6,12 +6,12 @@ use ringfence_coordinator::{
     clock::Instant,
     ids::{ClientId, Epoch, MapVersion, Nonce, Token},
     name::Label,
-    shard::{Answers, Op, Reply, Request, Ticket, Wake},
+    shard::{Answers, Op, Proof, Reply, Request, Ticket, Waited, Wake},
 };
 
 use crate::{
     pair::{ANSWER_MS, Checked, Pair, lock_key, wall_ms},
-    steps::{CLIENTS, Claim, Deed, KEYS, Verb},
+    steps::{CLIENTS, Claim, Deed, KEYS, Verb, When},
 };
 
 impl Pair<'_> {
@@ -111,16 +111,7 @@ impl Pair<'_> {
             Verb::Release | Verb::Remove(_) => Duration::ZERO,
         };
         let end_ms = now_ms + lease.as_millis() as u64;
-        if let (
-            Verb::Acquire {
-                ticket: Some(_), ..
-            },
-            Reply::Held { .. } | Reply::Grace { .. } | Reply::NeedProof { .. },
-        ) = (&deed.verb, reply)
-        {
-            self.tally.count("queued");
-            self.ends.ticket(now_ms);
-        }
+        self.learn_of_ticket(deed, reply, now_ms);
         match reply {
             Reply::Granted { token, wanted, .. } => {
                 let before = self.tokens.insert(deed.nonce, *token);
@@ -160,13 +151,39 @@ impl Pair<'_> {
             Reply::Moved { .. } => self.tally.count("moved"),
             Reply::Grace { .. } => self.tally.count("grace"),
             Reply::NotAdopted => self.tally.count("not adopted"),
-            Reply::Moving { absent: true, .. } => self.tally.count("absent"),
-            Reply::Moving { .. } => self.tally.count("moving"),
+            Reply::Moving { absent, .. } => self.tally.count(absence(*absent)),
             Reply::NeedProof { .. } => self.tally.count("need proof"),
             Reply::TooManyWaiters { .. }
             | Reply::NoTokens
             | Reply::OutOfMemory
             | Reply::Foreign => self.tally.count("strange"),
+        }
+    }
+
+    /// Where a ticket may have been written or renewed.
+    fn learn_of_ticket(&mut self, deed: &Deed, reply: &Reply, now_ms: u64) {
+        let Verb::Acquire {
+            ticket: Some(_),
+            proof,
+            ..
+        } = deed.verb
+        else {
+            return;
+        };
+        let came_along = matches!(proof, Some((When::Latest, Waited::Alone | Waited::First)));
+        if came_along
+            && self.away.contains(&lock_key(deed.key).slot())
+            && matches!(reply, Reply::Held { .. })
+        {
+            self.tally.count("came along");
+        }
+        match reply {
+            Reply::Held { .. } | Reply::Grace { .. } | Reply::NeedProof { .. } => {
+                self.tally.count("queued");
+                self.ends.ticket(now_ms);
+            }
+            Reply::Moving { absent: None, .. } => self.ends.ticket(now_ms),
+            _ => {}
         }
     }
 
@@ -201,7 +218,10 @@ impl Pair<'_> {
                     sent: Instant::from_nanos(sent),
                     claim,
                 }),
-                proof: proof.map(|when| self.known(when)),
+                proof: proof.map(|(when, waited)| Proof {
+                    epoch: self.known(when),
+                    waited,
+                }),
             },
             Verb::Renew { claim, lease } => Op::Renew {
                 nonce,
@@ -234,6 +254,16 @@ pub(crate) fn nonce(sequence: u64) -> Nonce {
     Nonce {
         client: ClientId(u128::from(sequence % CLIENTS)),
         sequence,
+    }
+}
+
+/// What a sealed slot's answer is counted as.
+fn absence(absent: Option<Waited>) -> &'static str {
+    match absent {
+        None => "moving",
+        Some(Waited::Nobody) => "absent",
+        Some(Waited::Alone) => "absent, alone",
+        Some(Waited::First) => "absent, first",
     }
 }
 

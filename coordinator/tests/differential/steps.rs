@@ -8,7 +8,7 @@ use proptest::{
     prelude::*,
     sample::{select, subsequence},
 };
-use ringfence_coordinator::shard::Mode;
+use ringfence_coordinator::shard::{Mode, Waited};
 
 /// Keys in play. The slots of the first and of the last one move.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "\0{9}|", "gone"];
@@ -117,7 +117,7 @@ pub(crate) enum Verb {
         tokens: u32,
         /// `sent`, and the claim.
         ticket: Option<(u64, Duration)>,
-        proof: Option<When>,
+        proof: Option<(When, Waited)>,
     },
     Renew {
         claim: Claim,
@@ -239,7 +239,8 @@ fn verb() -> impl Strategy<Value = Verb> {
     let lease = || LEASE_MS.prop_map(Duration::from_millis);
     let label = select(vec!["", "host/1", "a|b\r\n", "\u{1f512} %s {1}"]);
     let ticket = option::weighted(0.7, (SENT, lease()));
-    let proof = option::weighted(0.3, latest());
+    let waited = select(vec![Waited::Nobody, Waited::Alone, Waited::First]);
+    let proof = option::weighted(0.3, (latest(), waited));
     prop_oneof![
         6 => (label, lease(), TOKENS, ticket, proof).prop_map(
             |(label, lease, tokens, ticket, proof)| {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Mutex};
 
 /// How often at least: half of what a run finds, or less.
-const MINIMA: [(&str, u64); 41] = [
+const MINIMA: [(&str, u64); 44] = [
     ("operations", 10_000),
     ("granted", 250),
     ("granted again", 50),
@@ -30,7 +30,10 @@ const MINIMA: [(&str, u64); 41] = [
     ("raises", 15),
     ("steps", 400),
     ("refused steps", 40),
-    ("absent", 100),
+    ("absent", 90),
+    ("absent, alone", 1),
+    ("absent, first", 1),
+    ("came along", 10),
     ("moving", 100),
     ("renewed, moving", 15),
     ("need proof", 80),

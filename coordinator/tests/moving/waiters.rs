@@ -1,5 +1,6 @@
 //! Who waits while the slot goes on its way keeps its place.
 
+use ringfence_coordinator::limits::TICKET_KEEP;
 use tokio::time::{sleep, timeout};
 
 use crate::{MILLISECOND, Process, Ring, SECOND, SOON};
@@ -44,6 +45,64 @@ async fn waiters_come_in_their_order_and_before_who_came_to_the_new_shard() {
             sleep(10 * MILLISECOND).await;
             guard.release().await;
         }
+    }
+}
+
+/// The former shard sends them on one by one; who came to the new one by itself waits until none is left there.
+#[tokio::test(start_paused = true)]
+async fn without_a_list_waiters_come_in_their_order_and_before_who_came_to_the_new_shard() {
+    let ring = Ring::new().await;
+    let (holder, waiters) = crowd(&ring).await;
+    let guard = holder.acquire().await;
+    let mut turns = Vec::new();
+    for waiter in &waiters[..3] {
+        turns.push(waiter.waits().await);
+    }
+    ring.set_out().await;
+    for waiter in &waiters[3..] {
+        turns.push(waiter.waits().await);
+    }
+    assert_eq!(ring.waiting(ring.b()).await, 2, "they came there first");
+    guard.release().await;
+    let mut last = None;
+    for turn in turns {
+        let guard = timeout(5 * SECOND, turn).await.expect("its turn").unwrap();
+        assert!(Some(guard.token()) > last, "in order");
+        assert!(ring.holder(ring.a()).await.is_none());
+        last = Some(guard.token());
+        sleep(10 * MILLISECOND).await;
+        guard.release().await;
+    }
+}
+
+/// The mover may be slow: nobody loses the place that it asks for again.
+#[tokio::test(start_paused = true)]
+async fn who_waits_in_a_sealed_slot_keeps_its_place_until_the_list_comes() {
+    let ring = Ring::new().await;
+    let (holder, waiters) = crowd(&ring).await;
+    let guard = holder.acquire().await;
+    let mut turns = Vec::new();
+    for waiter in &waiters[..3] {
+        turns.push(waiter.waits().await);
+    }
+    ring.plan().await;
+    let last = ring.seal().await;
+    ring.import(last).await;
+    for waiter in &waiters[3..] {
+        turns.push(waiter.waits().await);
+    }
+    ring.b().faults().unreachable(true);
+    sleep(2 * TICKET_KEEP).await;
+    assert_eq!(ring.waiting(ring.a()).await, 3);
+    ring.b().faults().unreachable(false);
+    ring.list().await;
+    guard.release().await;
+    let mut last = None;
+    for turn in turns {
+        let guard = timeout(20 * SECOND, turn).await.expect("its turn").unwrap();
+        assert!(Some(guard.token()) > last, "in order");
+        last = Some(guard.token());
+        guard.release().await;
     }
 }
 

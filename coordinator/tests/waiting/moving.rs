@@ -4,7 +4,7 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey},
-    shard::{Left, Listing, Mode, Op, Reply, Request, Scan, Step, StillHeld, Waits},
+    shard::{Left, Listing, Mode, Op, Proof, Reply, Request, Scan, Step, StillHeld, Waited, Waits},
 };
 
 use crate::{Desk, acquire, incarnation, key, nonce, release};
@@ -79,7 +79,8 @@ impl Desk {
 fn proving(key: &LockKey, sequence: u64) -> Request {
     let mut request = acquire(key, sequence);
     if let Op::Acquire { proof, ticket, .. } = &mut request.op {
-        (*proof, *ticket) = (Some(MOVE), None);
+        let (epoch, waited) = (MOVE, Waited::Nobody);
+        (*proof, *ticket) = (Some(Proof { epoch, waited }), None);
     }
     request
 }

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! What A holds is not B's to grant, and what A does not hold is not A's. So a request goes from one to the
-//! other, with its nonce and its ticket; whatever it leaves behind is released with it.
+//! other, with its nonce and its ticket; whatever it leaves behind is released with it. Who waited at A comes to B
+//! with the place it had: the proof says so.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +22,10 @@ use super::{
     Lines,
     ask::Verdict,
 };
-use crate::ids::Epoch;
+use crate::{
+    ids::Epoch,
+    shard::{Proof, Waited},
+};
 
 /// How often a request goes from one shard to the other before it pauses: the two may be of different minds
 /// for a moment.
@@ -67,7 +71,8 @@ impl Lines {
         let coming = routing.route(&hold.key).way;
         let mut flow = hold.flow.lock();
         // Sealed where it comes from, it is about to arrive.
-        if coming.is_some_and(|way| Arc::ptr_eq(&way.to, at) && flow.proof == Some(way.epoch)) {
+        let proven = flow.proof.map(|proof| proof.epoch);
+        if coming.is_some_and(|way| Arc::ptr_eq(&way.to, at) && proven == Some(way.epoch)) {
             flow.search.turns += 1;
             if flow.search.turns <= TURNS_MAX {
                 return Verdict::GoOn(at.clone());
@@ -84,16 +89,16 @@ impl Lines {
         hold: &Hold,
         at: &Arc<Keeper>,
         epoch: Epoch,
-        absent: bool,
+        absent: Option<Waited>,
     ) -> Verdict {
         let Some(way) = self.way(hold, epoch) else {
             return self.trouble(hold, AcquireError::Moved);
         };
         let mut flow = hold.flow.lock();
-        if absent {
-            flow.proof = Some(epoch);
+        match absent {
+            Some(waited) => flow.proves(Proof { epoch, waited }),
+            None => flow.search.held_there = true,
         }
-        flow.search.held_there |= !absent;
         self.turn_to(hold, at, &mut flow.search, (&way.to, &way))
     }
 

@@ -5,6 +5,7 @@
 //! checked both ways.
 
 mod adopting;
+mod along;
 mod arming;
 mod batches;
 mod burial;
@@ -32,6 +33,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 pub use adopting::*;
+pub use along::*;
 pub use arming::*;
 pub use batches::*;
 pub use burial::*;
@@ -212,6 +214,7 @@ macro_rules! shard_conformance {
             a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket,
             a_sealed_slots_proof_is_for_the_head_of_its_queue,
             a_sealed_slot_waits_for_no_ticket_that_has_ended,
+            who_asks_again_in_a_sealed_slot_keeps_its_place,
             a_sealed_slot_passes_nothing_on,
             a_renewal_in_a_sealed_slot_extends_and_says_so,
             what_leaves_can_be_given_back,
@@ -242,6 +245,14 @@ macro_rules! shard_conformance {
             a_complete_list_passes_on_what_it_frees,
             in_grace_a_list_is_taken_and_passes_nothing_on,
             an_unarmed_shard_takes_no_list,
+            who_waited_at_the_former_shard_goes_before_who_came_here,
+            while_others_wait_at_the_former_shard_a_proof_frees_nothing_for_who_came_here,
+            what_ends_is_passed_on_to_who_came_along,
+            a_complete_list_frees_what_others_waited_for,
+            who_was_first_goes_before_whom_the_list_carries,
+            a_place_comes_along_by_its_own_move_alone,
+            who_came_along_has_a_place_until_it_is_granted,
+            without_a_ticket_nobody_comes_along,
             a_scan_tells_what_is_held_and_who_waits_in_sealed_slots,
             a_scan_leaves_out_what_has_ended_and_nothing_else,
             in_grace_a_scan_lists_nothing_and_nothing_is_empty,

@@ -16,8 +16,8 @@ use crate::{
     limits::CLAIM_MAX,
     name::{Label, LockKey},
     shard::{
-        Grace, Lane, Left, Listing, Mode, Op, Scan, ScanPage, SlotState, SlotStates, Step, Stepped,
-        StillHeld, Ticket, Waits,
+        Grace, Lane, Left, Listing, Mode, Op, Proof, Scan, ScanPage, SlotState, SlotStates, Step,
+        Stepped, StillHeld, Ticket, Waited, Waits,
     },
 };
 
@@ -146,15 +146,25 @@ impl Desk {
     }
 }
 
-/// An acquire with a proof.
+/// An acquire with the proof that somebody new was given.
 pub(super) fn proving(nonce: Nonce, epoch: Epoch) -> Op {
     with_proof(acquire(nonce, LONG), epoch)
 }
 
+/// `op`, an acquire, with the proof that somebody new was given.
+pub(super) fn with_proof(op: Op, epoch: Epoch) -> Op {
+    proven(op, epoch, Waited::Nobody)
+}
+
+/// An acquire with a ticket, by who `waited` at the former shard and was given the proof of [`MOVE`].
+pub(super) fn came_along(nonce: Nonce, sent: u64, waited: Waited) -> Op {
+    proven(queue(nonce, sent), MOVE, waited)
+}
+
 /// `op`, an acquire, with a proof.
-pub(super) fn with_proof(mut op: Op, epoch: Epoch) -> Op {
+pub(super) fn proven(mut op: Op, epoch: Epoch, waited: Waited) -> Op {
     if let Op::Acquire { proof, .. } = &mut op {
-        *proof = Some(epoch);
+        *proof = Some(Proof { epoch, waited });
     }
     op
 }

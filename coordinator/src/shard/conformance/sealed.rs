@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce, nonce_of},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, acquire, nonce, nonce_of},
     line::{Ear, WAITER, queue},
     movers::{LATER, MOVE, armed_in, moving_desk},
 };
@@ -11,7 +11,7 @@ use crate::{
     ids::{Epoch, MapVersion, Nonce, Token},
     limits::TICKET_KEEP,
     name::LockKey,
-    shard::{Grace, Mode, Reply},
+    shard::{Grace, Mode, Reply, Waited},
 };
 
 /// What an acquire of `nonce` is answered, with a ticket and without one.
@@ -38,7 +38,7 @@ pub async fn a_sealed_slot_grants_nothing_and_says_where_to_ask(fixture: &dyn Fi
     let newcomer = nonce();
     let absent = Reply::Moving {
         epoch: MOVE,
-        absent: true,
+        absent: Some(Waited::Nobody),
     };
     for _ in 0..2 {
         assert_eq!(desk.acquire(&key, newcomer, LONG).await, absent);
@@ -70,7 +70,7 @@ pub async fn a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket(
     let (mut desk, key, grant) = sealed_with_queue(fixture, LONG, &[]).await;
     let moving = Reply::Moving {
         epoch: MOVE,
-        absent: false,
+        absent: None,
     };
     let other = nonce();
     assert_eq!(desk.one(&key, queue(other, 1)).await, moving);
@@ -92,11 +92,24 @@ pub async fn a_sealed_slots_proof_is_for_the_head_of_its_queue(fixture: &dyn Fix
         assert_eq!(words, ["moving"; 2], "{behind}");
     }
     assert_eq!(desk.waiting(&key).await, waiting);
-    assert_eq!(word(&desk.acquire(&key, first, LONG).await), "absent");
+    let absent = |waited| Reply::Moving {
+        epoch: MOVE,
+        absent: Some(waited),
+    };
+    let reply = desk.acquire(&key, first, LONG).await;
+    assert_eq!(reply, absent(Waited::First));
     assert_eq!(desk.waiting(&key).await, [second], "it asks elsewhere now");
-    assert_eq!(both_words(&mut desk, &key, newcomer).await, ["moving"; 2]);
-    assert_eq!(word(&desk.acquire(&key, second, LONG).await), "absent");
-    assert_eq!(both_words(&mut desk, &key, newcomer).await, ["absent"; 2]);
+    for gone_or_new in [first, newcomer] {
+        let words = both_words(&mut desk, &key, gone_or_new).await;
+        assert_eq!(words, ["moving"; 2], "{gone_or_new}");
+    }
+    assert_eq!(desk.waiting(&key).await, [second], "nobody comes back");
+    let reply = desk.one(&key, queue(second, 2)).await;
+    assert_eq!(reply, absent(Waited::Alone));
+    for gone_or_new in [second, newcomer] {
+        let reply = desk.acquire(&key, gone_or_new, LONG).await;
+        assert_eq!(reply, absent(Waited::Nobody), "{gone_or_new}");
+    }
 }
 
 /// A process that died waiting keeps nobody from moving on.
@@ -104,11 +117,30 @@ pub async fn a_sealed_slot_waits_for_no_ticket_that_has_ended(fixture: &dyn Fixt
     let waiting = [nonce(), nonce()];
     let (mut desk, key, (holder, _)) = sealed_with_queue(fixture, LONG, &waiting).await;
     desk.release(&key, holder).await;
-    // To ask again renews no ticket here.
-    fixture.elapse(TICKET_KEEP / 2).await;
-    assert_eq!(both_words(&mut desk, &key, waiting[1]).await, ["moving"; 2]);
-    fixture.elapse(TICKET_KEEP / 2 + PAST_SHORT).await;
+    fixture.elapse(TICKET_KEEP + PAST_SHORT).await;
     assert_eq!(both_words(&mut desk, &key, nonce()).await, ["absent"; 2]);
+}
+
+/// Its turn comes here, or the mover takes it along: until then it is not behind anybody at the next shard.
+pub async fn who_asks_again_in_a_sealed_slot_keeps_its_place(fixture: &dyn Fixture) {
+    let waiting = [(); 3].map(|()| nonce());
+    let [first, second, tries] = waiting;
+    let (mut desk, key, (holder, _)) = sealed_with_queue(fixture, LONG, &waiting).await;
+    // While another holds it,
+    fixture.elapse(TICKET_KEEP / 2).await;
+    for op in [queue(first, 2), queue(second, 2), acquire(tries, LONG)] {
+        assert_eq!(word(&desk.one(&key, op).await), "moving");
+    }
+    assert_eq!(desk.waiting(&key).await, waiting);
+    // and while another is before it.
+    desk.release(&key, holder).await;
+    fixture.elapse(TICKET_KEEP / 2 + PAST_SHORT).await;
+    assert_eq!(desk.waiting(&key).await, [first, second], "with a ticket");
+    assert_eq!(word(&desk.one(&key, queue(second, 3)).await), "moving");
+    fixture.elapse(TICKET_KEEP / 2).await;
+    assert_eq!(desk.waiting(&key).await, [second]);
+    assert_eq!(both_words(&mut desk, &key, nonce()).await, ["moving"; 2]);
+    assert_eq!(both_words(&mut desk, &key, second).await, ["absent"; 2]);
 }
 
 /// A queue is no way around a seal.

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use ringfence_ring::Slot;
 
-use crate::name::LockKey;
+use crate::{name::LockKey, shard::Waited};
 
 /// What is known of the keys of slots that come here, for as long as each one is coming.
 #[derive(Debug, Default)]
@@ -22,21 +22,27 @@ struct Import {
 enum Known {
     /// The former shard held it when it was scanned.
     Named,
-    /// The former shard has proved that it holds it no more.
+    /// It holds it no more; but others wait for it there, unless they are here by now.
+    Left,
+    /// It holds it no more, and nobody waits for it there who is not here.
     Proven,
 }
 
 impl Imports {
-    /// Whether the former shard surely does not hold `key`, nor made a token that is above those to come.
-    pub(super) fn is_free(&self, key: &LockKey) -> bool {
+    /// Whether the former shard surely does not hold `key`, nor made a token that is above those to come; and
+    /// whoever waits there still comes behind those who wait here, because the first of these `came_along`, or
+    /// because all are here.
+    pub(super) fn is_free(&self, key: &LockKey, came_along: bool) -> bool {
         let begun = self.0.get(&key.slot()).filter(|import| import.begun);
         let Some(import) = begun else {
             return false;
         };
-        import
-            .keys
-            .get(key)
-            .map_or(import.complete, |known| *known == Known::Proven)
+        match import.keys.get(key) {
+            Some(Known::Named) => false,
+            Some(Known::Left) => came_along || import.complete,
+            Some(Known::Proven) => true,
+            None => import.complete,
+        }
     }
 
     /// Tokens to come are above those that the former shard of `slot` made.
@@ -44,10 +50,14 @@ impl Imports {
         self.0.entry(slot).or_default().begun = true;
     }
 
-    /// The former shard has proved that it does not hold `key`.
-    pub(super) fn prove(&mut self, key: &LockKey) {
+    /// The former shard has proved that it does not hold `key`, and said who waits there.
+    pub(super) fn prove(&mut self, key: &LockKey, waited: Waited) {
         let keys = &mut self.0.entry(key.slot()).or_default().keys;
-        keys.insert(key.clone(), Known::Proven);
+        let known = keys.entry(key.clone()).or_insert(Known::Left);
+        *known = match waited {
+            Waited::First if *known != Known::Proven => Known::Left,
+            _ => Known::Proven,
+        };
     }
 
     /// The former shard's list names `key`. A proof may be of later.

@@ -1,14 +1,29 @@
 //! Who waits for one key, first come, first served.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
 use hashbrown::HashMap;
 
 use crate::{ids::Nonce, limits::WAITERS_MAX, name::Label, shard::Ticket};
 
-/// The place of the first that came with its slot; the others follow. All are below 0, where those who
-/// come by themselves begin.
-const CARRIED_FROM: i64 = i64::MIN / 2;
+/// How somebody came along with the slot. All places of one way are before those of the next, and all before
+/// those of who come by themselves, from 1 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Along {
+    /// By the proof of being first at the former shard: before those whom its list tells of.
+    Proof,
+    /// In the list of what the former shard has left.
+    List,
+}
+
+impl Along {
+    fn places(self) -> Range<i64> {
+        match self {
+            Self::Proof => i64::MIN..i64::MIN / 2,
+            Self::List => i64::MIN / 2..0,
+        }
+    }
+}
 
 /// An acquisition that waits, as its latest request had it.
 #[derive(Clone, Debug)]
@@ -87,22 +102,35 @@ impl Queue {
         Some(Stand { position, new })
     }
 
-    /// Puts `waiter`, which came along with its slot, before all who came here by themselves, and behind
-    /// those that came along before; with the later `sent` of the two, if it is known here. It is left out if
-    /// there is no room.
-    pub(super) fn carry(&mut self, waiter: Waiter, now_ms: u64) {
+    /// Puts `waiter`, which came `along` with its slot, before all who came here by themselves, and behind
+    /// those that came along before in the same way; with the later `sent` of the two, if it is known here. Who
+    /// came along before keeps its place. It is left out if there is no room.
+    pub(super) fn carry(&mut self, waiter: Waiter, along: Along, now_ms: u64) {
         let known = self.waiters.get(&waiter.nonce).map(|(place, _)| *place);
         if known.is_some() || self.make_room(now_ms).is_some() {
             let kept = known.filter(|place| *place < 0);
-            self.put(kept.unwrap_or_else(|| self.carried_next()), waiter);
+            self.put(kept.unwrap_or_else(|| self.behind_all(along)), waiter);
         }
     }
 
-    /// The place behind the last that came along.
-    fn carried_next(&self) -> i64 {
-        let carried = self.order.partition_point(|(place, _)| *place < 0);
-        let last = carried.checked_sub(1).map(|at| self.order[at].0);
-        last.map_or(CARRIED_FROM, |last| last + 1)
+    /// The place behind the last that came `along` in the same way.
+    fn behind_all(&self, along: Along) -> i64 {
+        let Range { start, end } = along.places();
+        let before = self.order.partition_point(|(place, _)| *place < end);
+        let last = before.checked_sub(1).map(|at| self.order[at].0);
+        let last = last.filter(|last| *last >= start);
+        last.map_or(start, |last| last + 1)
+    }
+
+    /// Whether `nonce` is in it.
+    pub(super) fn has(&self, nonce: Nonce) -> bool {
+        self.waiters.contains_key(&nonce)
+    }
+
+    /// Whether the first that has not ended came along with its slot; whoever was before it is dropped.
+    pub(super) fn first_came_along(&mut self, now_ms: u64) -> bool {
+        self.first(now_ms);
+        self.order.front().is_some_and(|(place, _)| *place < 0)
     }
 
     fn put(&mut self, place: i64, mut waiter: Waiter) {

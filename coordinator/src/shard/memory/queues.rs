@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use super::queue::{Queue, Stand, Waiter};
+use super::queue::{Along, Queue, Stand, Waiter};
 use crate::{ids::Nonce, name::LockKey};
 
 /// Fewer queues than this are never swept: they cost little.
@@ -56,8 +56,8 @@ impl Queues {
     }
 
     /// As [`Queue::carry`], in the queue of `key`.
-    pub(super) fn carry(&mut self, key: &LockKey, waiter: Waiter, now_ms: u64) {
-        self.open(key, now_ms).carry(waiter, now_ms);
+    pub(super) fn carry(&mut self, key: &LockKey, waiter: Waiter, along: Along, now_ms: u64) {
+        self.open(key, now_ms).carry(waiter, along, now_ms);
     }
 
     /// The queue of `key`, a new one if all have ended.
@@ -86,6 +86,12 @@ impl Queues {
     /// As [`Queue::first`], in the queue of `key`.
     pub(super) fn first(&mut self, key: &LockKey, now_ms: u64) -> Option<&Waiter> {
         self.live(key, now_ms)?.first(now_ms)
+    }
+
+    /// As [`Queue::first_came_along`], in the queue of `key`.
+    pub(super) fn first_came_along(&mut self, key: &LockKey, now_ms: u64) -> bool {
+        let queue = self.live(key, now_ms);
+        queue.is_some_and(|queue| queue.first_came_along(now_ms))
     }
 
     fn live(&mut self, key: &LockKey, now_ms: u64) -> Option<&mut Queue> {

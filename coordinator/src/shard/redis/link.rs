@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{
     Connection, Script,
-    answers::{Reading, integers, text, unexpected, unless_applied},
+    answers::{Reading, integers, number_of, text, unexpected, unless_applied},
     batch::{Call, Verb, plan},
     burial,
     connection::{Keys, evalsha},
@@ -120,10 +120,9 @@ impl RedisLink {
             push_digits(&mut self.scratch, sent, 20);
             push_digits(&mut self.scratch, claim, 10);
             // 0 is no move's.
-            push_digits(&mut self.scratch, proof.map_or(0, |epoch| epoch.0), 10);
+            push_digits(&mut self.scratch, proof.map_or(0, number_of), 11);
         }
-        let more = if any { &self.scratch[..] } else { b"" };
-        command.arg(more);
+        command.arg(if any { &self.scratch[..] } else { b"" });
     }
 
     /// Appends one operation's arguments; `offset` is that of its first token.

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use super::{super::queue::Waiter, Batch, Entry};
+use super::{
+    super::queue::{Along, Waiter},
+    Batch, Entry,
+};
 use crate::{
     ids::{Epoch, Nonce, Token},
     limits::{RECHECK_MAX, TICKET_KEEP},
     name::{Label, LockKey},
-    shard::{Mode, Record, Reply, SlotState, Ticket, Wake},
+    shard::{Mode, Proof, Record, Reply, SlotState, Ticket, Waited, Wake},
 };
 
 /// What an acquire asks for.
@@ -19,7 +22,7 @@ pub(super) struct Ask<'a> {
     pub(super) lease: Duration,
     pub(super) tokens: u32,
     pub(super) ticket: Option<Ticket>,
-    pub(super) proof: Option<Epoch>,
+    pub(super) proof: Option<Proof>,
 }
 
 impl Batch<'_> {
@@ -32,9 +35,9 @@ impl Batch<'_> {
             return refusal;
         }
         let SlotState { mode, epoch } = self.slot(ask.key);
-        match mode {
-            Mode::Sealed => return self.acquire_sealed(ask, epoch),
-            Mode::Import if ask.proof == Some(epoch) => self.armed.imports.prove(ask.key),
+        match (mode, ask.proof) {
+            (Mode::Sealed, _) => return self.acquire_sealed(ask, epoch),
+            (Mode::Import, Some(proof)) if proof.epoch == epoch => self.prove(ask, proof.waited),
             _ => {}
         }
         self.pass(ask.key, Some(ask.nonce));
@@ -55,14 +58,47 @@ impl Batch<'_> {
         if holder == Some(ask.nonce) {
             return self.grant_again(ask);
         }
-        // Who came before asks the next shard before.
-        let first = self.queues.first(ask.key, self.now_ms);
-        let is_next = first.is_none_or(|first| first.nonce == ask.nonce);
-        let absent = holder.is_none() && is_next;
-        if absent {
-            self.queues.remove(ask.key, ask.nonce);
+        let absent = match holder {
+            Some(_) => None,
+            None => self.goes_next(ask),
+        };
+        if absent.is_none() {
+            self.stay(ask);
         }
         Reply::Moving { epoch, absent }
+    }
+
+    /// Lets who asks for a key that nobody holds go to the slot's next shard; but who came before goes before.
+    fn goes_next(&mut self, ask: &Ask<'_>) -> Option<Waited> {
+        let Some(first) = self.queues.first(ask.key, self.now_ms) else {
+            return Some(Waited::Nobody);
+        };
+        if first.nonce != ask.nonce {
+            return None;
+        }
+        self.queues.remove(ask.key, ask.nonce);
+        Some(match self.wanted(ask.key) {
+            true => Waited::First,
+            false => Waited::Alone,
+        })
+    }
+
+    /// Keeps the place of who waits in a slot that leaves, until it is its turn, or it is taken along.
+    fn stay(&mut self, ask: &Ask<'_>) {
+        let queue = self.queues.get(ask.key, self.now_ms);
+        if queue.is_some_and(|queue| queue.has(ask.nonce)) {
+            self.queue_up(ask);
+        }
+    }
+
+    /// Takes the former shard's word; who waited there has its place here.
+    fn prove(&mut self, ask: &Ask<'_>, waited: Waited) {
+        self.armed.imports.prove(ask.key, waited);
+        if let Some(ticket) = ask.ticket.filter(|_| waited != Waited::Nobody) {
+            let waiter = self.waiter(ask, ticket);
+            self.queues
+                .carry(ask.key, waiter, Along::Proof, self.now_ms);
+        }
     }
 
     fn grant(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use ringfence_ring::Slot;
 
-use super::{super::queue::Waiter, Batch};
+use super::{
+    super::queue::{Along, Waiter},
+    Batch,
+};
 use crate::{
     limits::TICKET_KEEP,
     shard::{Left, Listing, Mode, SlotState},
@@ -56,7 +59,7 @@ impl Batch<'_> {
                 ticket: waits.ticket,
                 ends_ms: self.end_of(TICKET_KEEP),
             };
-            self.queues.carry(key, waiter, self.now_ms);
+            self.queues.carry(key, waiter, Along::List, self.now_ms);
         }
     }
 }

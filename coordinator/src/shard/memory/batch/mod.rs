@@ -143,7 +143,7 @@ impl Batch<'_> {
         if retry_after.is_zero() {
             return None;
         }
-        let absent = false;
+        let absent = None;
         Some(match mode {
             Mode::Sealed => Reply::Moving { epoch, absent },
             _ => Reply::Grace { retry_after },
@@ -151,10 +151,13 @@ impl Batch<'_> {
     }
 
     /// Whether `key`, if nobody holds it here, is held nowhere else and stays here.
-    fn is_free(&self, key: &LockKey) -> bool {
+    fn is_free(&mut self, key: &LockKey) -> bool {
         match self.slot(key).mode {
             Mode::Open => true,
-            Mode::Import => self.armed.imports.is_free(key),
+            Mode::Import => {
+                let came_along = self.queues.first_came_along(key, self.now_ms);
+                self.armed.imports.is_free(key, came_along)
+            }
             Mode::Sealed | Mode::Shut => false,
         }
     }

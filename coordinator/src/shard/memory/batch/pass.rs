@@ -13,8 +13,8 @@ impl Batch<'_> {
     /// Grants `key` to the first who waits for it, if nobody holds it and it may be granted now; and
     /// tells that nonce's client, unless it is the `asking` one, which is about to be answered.
     pub(super) fn pass(&mut self, key: &LockKey, asking: Option<Nonce>) {
-        let may_be_granted = self.refusal(key).is_none() && self.is_free(key);
-        if !self.wanted(key) || !may_be_granted || self.live(key).is_some() {
+        let may_be_granted = self.wanted(key) && self.refusal(key).is_none();
+        if !may_be_granted || self.live(key).is_some() || !self.is_free(key) {
             return;
         }
         let Some(first) = self.queues.first(key, self.now_ms).cloned() else {

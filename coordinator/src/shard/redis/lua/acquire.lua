@@ -14,8 +14,9 @@ ARGV[3]  top     the counter's upper end
 ARGV[4]  tokens  of all operations together
 ARGV[5]  keep_ms a ticket lasts that long after it was last sent
 ARGV[6]  waiters tickets in one key's queue, at most
-ARGV[7]  more    40 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
-         queue; and the epoch it brings a proof of 10, or 0; or empty, where none has either
+ARGV[7]  more    41 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
+         queue; and the epoch it brings a proof of 10, and who waited 1, as in the answer 8, or 0; or empty,
+         where none has either
 ARGV[8].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
          tokens of those before
 
@@ -24,7 +25,8 @@ Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr a
   {1, te, ctr, tokens, wanted 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
-  {8, epoch, absent 0|1} the slot moves away · {9, epoch} it comes here, and a proof is needed
+  {8, epoch, 0} the slot moves away; or, instead of 0, nobody holds the key, and there waited: 1 nobody, 2 the
+  asker alone, 3 the asker first, before others · {9, epoch} it comes here, and a proof is needed
 
 Without allow-oom: a full server refuses it whole, before its first write. A quiet shard costs one
 SET an operation, as long as nobody waits; nothing on that path can fail once something is written.
@@ -48,14 +50,14 @@ local function queues()
 end
 local waited = marks[2] and queues().waited_for({unpack(KEYS, 6)}) or {}
 
--- The ticket of operation i, nothing if it does not queue; and the epoch it brings a proof of.
+-- The ticket of operation i, nothing if it does not queue; the epoch it brings a proof of; and who waited.
 local function more_of(i, head)
-  local at = 40 * i
-  local claim, proof = tonumber(string.sub(ARGV[7], at - 19, at - 10)), tonumber(string.sub(ARGV[7], at - 9, at))
-  if not claim or claim == 0 then return nil, proof end
+  local more = string.sub(ARGV[7], 41 * i - 40, 41 * i)
+  local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 31, 40))
+  local who = string.sub(more, 41)
+  if not claim or claim == 0 then return nil, proof, who end
   local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
-  local sent = string.sub(ARGV[7], at - 39, at - 20)
-  return {label = label, sent = sent, tokens = tokens, claim = claim}, proof
+  return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim}, proof, who
 end
 
 -- Queues for a key, if `ticket` asks for that, and gives `answer`. If somebody has it, the nonce `holder`,
@@ -72,9 +74,26 @@ local function wait(answer, queue, key, nonce, ticket, holder, told)
   return answer
 end
 
+-- Answers that the slot of a key moves away. The ticket that `nonce` has stays until it is its turn, or it
+-- is taken along.
+local function moves(epoch, queue, nonce, ticket)
+  if queue and ticket and redis.call('ZSCORE', queue.places, nonce) then line.queue_up(queue, nonce, ticket) end
+  return {8, epoch, 0}
+end
+
+-- Gives `nonce` the place that it had where the slot comes from. Returns the queue.
+local function come_along(queue, key, nonce, ticket)
+  queue = queue or queues().queue_of(key, true)
+  if queue then
+    waited[key] = true
+    line.come_along(queue, nonce, ticket, line.by_proof)
+  end
+  return queue
+end
+
 -- Takes one lock the long way, looking at everything.
-local function acquire(queue, key, head, lease, ticket, proof)
-  local nonce, free, mode, epoch, import = string.match(head, '^[^|]*'), true, nil, nil, nil
+local function acquire(queue, key, head, lease, ticket, proof, who)
+  local nonce, mode, epoch, import = string.match(head, '^[^|]*'), 'O', nil, nil
   if not quiet then
     mode, epoch, import = slot_of(key, KEYS[4])
     if now < shut or mode == '-' then return {3, epoch} end
@@ -82,19 +101,23 @@ local function acquire(queue, key, head, lease, ticket, proof)
       if mode == 'S' then return {8, epoch, 0} end
       return wait({4, grace - now}, queue, key, nonce, ticket)
     end
-    if import and proof == epoch then import.note('p' .. key) end
-    free = mode == 'O' or (import and import.frees(key))
   end
   local record, starved = redis.pcall('GET', key), false
   local holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   if record and not holder then return 6 end
-  if queue and free and its_arm ~= arm then
+  if import and proof == epoch then
+    import.note((who == '3' and 'q' or 'p') .. key)
+    if ticket and who ~= '1' then queue = come_along(queue, key, nonce, ticket) end
+  end
+  local free = its_arm ~= arm
+    and (mode == 'O' or (import and import.frees(key, queue and line.first_came_along(queue))))
+  if queue and free then
     record, starved = line.pass(queue, key, nonce)
     holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   end
   if its_arm == arm then
     if holder ~= nonce then
-      if mode == 'S' then return {8, epoch, 0} end
+      if mode == 'S' then return moves(epoch, queue, nonce, ticket) end
       return wait({2, redis.call('PTTL', key), label, -1}, queue, key, nonce, ticket, holder, told)
     end
     redis.call('PEXPIRE', key, lease)
@@ -102,9 +125,12 @@ local function acquire(queue, key, head, lease, ticket, proof)
     return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.wanted(queue) or 0}
   end
   if mode == 'S' then
-    local next = queue and line.first(queue)
-    if next == nonce then line.drop(queue, nonce) end
-    return {8, epoch, (not next or next == nonce) and 1 or 0}
+    local next, _, others = nil, nil, nil
+    if queue then next, _, others = line.first(queue) end
+    if not next then return {8, epoch, 1} end
+    if next ~= nonce then return moves(epoch, queue, nonce, ticket) end
+    line.drop(queue, nonce)
+    return {8, epoch, 2 + others}
   end
   if not free then return wait({9, epoch}, queue, key, nonce, ticket) end
   if spent or starved then return 5 end

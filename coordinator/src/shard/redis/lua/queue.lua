@@ -1,6 +1,6 @@
 -- Who waits for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
---   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with, which is below 0 for
---                                those that came along with their slot
+--   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with; those that came along
+--                                with their slot have one above -2^40, or above -2^41 if they came by a proof
 --   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|ends_ms"; sent has a fixed
 --                                width, so that texts compare
 -- which end with the ticket that ends last.
@@ -11,7 +11,8 @@
 -- many there may be: waiters. Numbers that commands take are given as texts: printing one costs as much.
 local function queueing(shard)
   -- `counter` is the token counter, once a pass has changed it.
-  local line = {counter = nil}
+  -- The places of those who came along are above `by_proof`, or above `by_list`.
+  local line = {counter = nil, by_proof = -2 ^ 41, by_list = -2 ^ 40}
 
   -- The name of a key's sorted set; its prefix; the rest.
   local function places_of(key)
@@ -113,6 +114,20 @@ local function queueing(shard)
     return before, new
   end
 
+  -- Whether `nonce`, which is in the queue, came along with its slot.
+  local function came_along(queue, nonce)
+    return tonumber(redis.call('ZSCORE', queue.places, nonce)) < 0
+  end
+
+  -- As `queue_up`, but with a place before all who came by themselves, behind those who came along `by` the
+  -- same way. Whoever came along before keeps its place.
+  function line.come_along(queue, nonce, ticket, by)
+    if not line.queue_up(queue, nonce, ticket) or came_along(queue, nonce) then return end
+    local last = redis.call('ZREVRANGEBYSCORE', queue.places, string.format('%d', by + 2 ^ 40 - 1),
+      string.format('%d', by), 'WITHSCORES', 'LIMIT', '0', '1')[2]
+    redis.call('ZADD', queue.places, string.format('%d', (last or by) + 1), nonce)
+  end
+
   -- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes.
   function line.tell(queue, nonce, ...)
     local message = table.concat({...}, '|') .. '|' .. queue.text
@@ -130,6 +145,12 @@ local function queueing(shard)
       if ticket and shard.now <= ticket.ends then return nonce, ticket, nonces[2] and 1 or 0 end
       line.drop(queue, nonce)
     end
+  end
+
+  -- Whether the first ticket that has not ended came along with its slot.
+  function line.first_came_along(queue)
+    local nonce = line.first(queue)
+    return nonce and came_along(queue, nonce)
   end
 
   -- Grants `key`, which must be free to be granted, to its first ticket, for its claim, and tells that

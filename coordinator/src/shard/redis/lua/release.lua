@@ -40,7 +40,7 @@ local function release(queue, key, record, nonce)
   local open = free and now >= grace and now >= shut
   if open and not quiet then
     local mode, _, import = slot_of(key, KEYS[4])
-    open = mode == 'O' or (import and import.frees(key))
+    open = mode == 'O' or (import and import.frees(key, line.first_came_along(queue)))
   end
   if not (open and line.pass(queue, key)) and held then redis.call('DEL', key) end
   return held and 1 or 0

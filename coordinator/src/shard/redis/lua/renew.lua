@@ -45,7 +45,8 @@ local function renew(key, queue, nonce, label, te, ctr, lease)
   end
   if record and not holder then return 2 end
   if now >= grace then
-    local passes = queue and its_arm ~= arm and (mode == 'O' or (import and import.frees(key)))
+    local passes = queue and its_arm ~= arm
+      and (mode == 'O' or (import and import.frees(key, line.first_came_along(queue))))
     if passes then line.pass(queue, key) end
     return 2
   end

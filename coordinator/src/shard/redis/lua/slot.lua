@@ -6,7 +6,8 @@ end
 
 -- Where a life remembers what it knows of the keys of a slot that comes here: a set, which may be lost, as
 -- proofs are asked for then. In it are "*" where the list of what its former shard holds is complete; "k" with
--- the name of each record in the list; "p" with each that a proof was brought for.
+-- the name of each record in the list; "p" with each that a proof was brought for; "q" with each of which that
+-- said that others wait there still.
 local function import_name(slot, slots)
   return string.sub(slots, 1, -#'slots' - 1) .. 'import:' .. slot
 end
@@ -28,11 +29,13 @@ local function slot_of(text, slots)
     noted = true
   end
 
-  -- Whether the former shard surely does not hold `key`, nor ever will.
-  function import.frees(key)
+  -- Whether the former shard surely does not hold `key`, nor ever will; and whoever waits there still comes
+  -- behind those who wait here, because the first of these `came_along`, or because all are here.
+  function import.frees(key, came_along)
     if mode == 'I' then return false end
-    local found = redis.call('SMISMEMBER', name, '*', 'k' .. key, 'p' .. key)
-    return found[3] == 1 or (found[1] == 1 and found[2] == 0)
+    local found = redis.call('SMISMEMBER', name, '*', 'k' .. key, 'p' .. key, 'q' .. key)
+    local all, unnamed, proven, left = found[1] == 1, found[2] == 0, found[3] == 1, found[4] == 1
+    return proven or (left and came_along) or (all and (left or unnamed))
   end
 
   return 'I', epoch, import

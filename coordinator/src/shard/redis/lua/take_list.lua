@@ -46,16 +46,10 @@ end
 local function carry(key, at, count)
   local queue, holder = count > 0 and line.queue_of(key, true), count > 0 and holder_of(key)
   if not queue then return end
-  local last = redis.call('ZREVRANGEBYSCORE', queue.places, '-1', '-inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
-  local place = last or -2 ^ 40
   for i = at, at + 2 * (count - 1), 2 do
     local nonce, ticket = ARGV[i], {}
     ticket.label, ticket.sent, ticket.tokens, ticket.claim = string.match(ARGV[i + 1], '^([^|]*)|(%d+)|(%d+)|(%d+)$')
-    if nonce ~= holder and line.queue_up(queue, nonce, ticket)
-      and tonumber(redis.call('ZSCORE', queue.places, nonce)) > 0 then
-      place = place + 1
-      redis.call('ZADD', queue.places, string.format('%d', place), nonce)
-    end
+    if nonce ~= holder then line.come_along(queue, nonce, ticket, line.by_list) end
   end
 end
 
@@ -77,6 +71,8 @@ if now < grace or now < shut then return answer end
 for i = 1, #KEYS - 4 do
   local key = KEYS[4 + i]
   local queue = imports[i] and line.queue_of(key)
-  if queue and imports[i].frees(key) and not holder_of(key) then line.pass(queue, key) end
+  if queue and not holder_of(key) and imports[i].frees(key, line.first_came_along(queue)) then
+    line.pass(queue, key)
+  end
 end
 return answer
