@@ -31,12 +31,13 @@ pub(super) fn queued(hold: &Hold, position: u32, sent: Instant, judged: Instant)
     );
 }
 
-/// What place it had at that shard, it may not have there any more: the slot moves away.
-pub(super) fn moving(hold: &Hold, sent: Instant, judged: Instant) {
+/// The slot moves away. `left`: it goes on to the next shard, and has left the place it had at this one.
+pub(super) fn moving(hold: &Hold, left: bool, sent: Instant, judged: Instant) {
     tracing::debug!(
         target: TARGET,
         key = %hold.key,
         nonce = %hold.nonce,
+        left,
         sent = sent.as_nanos(),
         judged = judged.as_nanos(),
         "moving"

@@ -306,7 +306,7 @@ impl Lines {
             },
             Reply::Moved { .. } => self.moved(hold, at),
             Reply::Moving { epoch, absent } => {
-                told::moving(hold, sent, self.around.clock.now());
+                told::moving(hold, absent.is_some(), sent, self.around.clock.now());
                 self.sealed(hold, at, epoch, absent)
             }
             Reply::NeedProof { epoch } => self.unproven(hold, at, epoch),

@@ -1,9 +1,12 @@
 //! Who had a place in a key's queue, and from when until when that is certain.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use super::grant::{CLAIM_MAX_MS, believed_until};
-use crate::history::{Event, History, Kind, Phase};
+use crate::history::{Answer, Event, Fault, History, Kind, Phase};
 
 /// A ticket stays in the queue for this long after a request that carried it.
 const TICKET_KEEP_MS: u64 = 3000;
@@ -32,10 +35,12 @@ pub struct Ticket<'h> {
 /// And if its shard began another life, and the queue vanished or came back as it had been: a grace lasts no
 /// shorter than a lease, nobody is granted in it, and no answer in it tells of a place.
 ///
-/// Who comes along in the list of what is left at the slot's former shard keeps the place, and hears of
-/// nothing but the grant. Who asks there meanwhile is sent on, and has no place until it is told of one: it
-/// may have left the former queue and be behind newcomers in the next. That ends a stay when the request
-/// leaves that is answered so.
+/// Who waits at a slot's former shard keeps the place there until the list of what is left takes it along, and
+/// before all who come to the next shard by themselves. What it hears of its place after it was told that the slot
+/// moves is of the next shard, and begins another stay. Who is sent on, being first, has its place
+/// at the next shard from when it comes there: until it is told so nothing is certain, and the stay ends when the
+/// request leaves that is answered so. It ends so, too, for who keeps its place while a resize is turned
+/// back: then it is the newcomers whose list comes first.
 ///
 /// What the shard says afterwards begins another stay.
 #[derive(Debug)]
@@ -80,6 +85,7 @@ impl<'h> Tickets<'h> {
                 recorded.entry((key, nonce)).or_default().note(event);
             }
         }
+        let turned_back = turned_back(history);
         let mut of_key: BTreeMap<&str, Vec<Ticket<'_>>> = BTreeMap::new();
         for ((key, nonce), recorded) in recorded {
             let Some(began) = recorded.first else {
@@ -92,7 +98,7 @@ impl<'h> Tickets<'h> {
                 nonce,
                 began,
                 granted: recorded.granted,
-                stays: recorded.stays(keep_ms),
+                stays: recorded.stays(keep_ms, &turned_back),
             });
         }
         let all = of_key.values_mut();
@@ -109,7 +115,12 @@ impl<'h> Tickets<'h> {
     pub fn behind(&self, ticket: &Ticket<'_>) -> usize {
         let of_key = &self.of_key[ticket.key];
         let before = |t_ns| of_key.partition_point(|other| other.began.0 < t_ns);
-        let during = |stay: &Stay<'_>| before(stay.until_ns) - before(stay.known.t_ns + 1);
+        let mut counted_ns = 0;
+        let during = |stay: &Stay<'_>| {
+            let from_ns = counted_ns.max(stay.known.t_ns + 1);
+            counted_ns = from_ns.max(stay.until_ns);
+            before(counted_ns) - before(from_ns)
+        };
         ticket.stays().map(during).sum()
     }
 }
@@ -142,14 +153,19 @@ impl<'h> Recorded<'h> {
         }
     }
 
-    fn stays(&self, keep_ms: u64) -> Vec<Stay<'h>> {
+    fn stays(&self, keep_ms: u64, turned_back: &[Range<u64>]) -> Vec<Stay<'h>> {
         let granted = self.granted.map(|(t_ns, _)| t_ns);
         let over = [granted, self.gave_up_ns].into_iter().flatten().min();
         let mut stays: Vec<Stay<'h>> = Vec::new();
+        let mut moves = false;
         for event in &self.places {
             let sent_ns = event.deed.sent_ns.unwrap_or(event.t_ns);
             if event.deed.kind == Kind::Moving {
-                if let Some(last) = stays.last_mut() {
+                moves = true;
+                let keeps = event.deed.answer == Some(Answer::Held);
+                if let Some(last) = stays.last_mut()
+                    && !(keeps && last.is_clear_of(turned_back))
+                {
                     last.until_ns = last.until_ns.min(sent_ns);
                 }
                 continue;
@@ -160,13 +176,39 @@ impl<'h> Recorded<'h> {
                 continue;
             }
             match stays.last_mut() {
-                Some(last) if event.t_ns < last.until_ns => last.until_ns = until_ns,
+                Some(last) if !moves && event.t_ns < last.until_ns => last.until_ns = until_ns,
                 _ => stays.push(Stay {
                     known: event,
                     until_ns,
                 }),
             }
+            moves = false;
         }
         stays
     }
+}
+
+impl Stay<'_> {
+    /// Whether nothing was turned back meanwhile.
+    fn is_clear_of(&self, turned_back: &[Range<u64>]) -> bool {
+        let overlaps =
+            |time: &Range<u64>| time.start < self.until_ns && self.known.t_ns <= time.end;
+        !turned_back.iter().any(overlaps)
+    }
+}
+
+/// When a resize was being turned back.
+fn turned_back(history: &History) -> Vec<Range<u64>> {
+    let mut times: Vec<Range<u64>> = Vec::new();
+    for event in &history.events {
+        if event.deed.fault != Some(Fault::TurnBack) {
+            continue;
+        }
+        match (event.deed.phase, times.last_mut()) {
+            (Phase::Invoke, _) => times.push(event.t_ns..u64::MAX),
+            (_, Some(last)) => last.end = event.t_ns,
+            (_, None) => {}
+        }
+    }
+    times
 }

@@ -83,16 +83,29 @@ fn what_a_right_lock_does_passes() {
     );
 }
 
-#[test]
-fn who_is_sent_on_amid_a_move_has_no_place_meanwhile() {
+/// Applies `change` wherever it can be, and demands that nothing is found.
+fn passes(change: impl Fn(&History) -> Option<History>) {
     let histories = SEEDS.map(reference::history);
-    let sent_on =
-        histories.filter_map(|history| queueing::newcomer_granted_before_one_sent_on(&history));
-    let sent_on: Vec<_> = sent_on.collect();
-    assert!(sent_on.len() * 2 > SEEDS.end as usize);
-    for history in sent_on {
+    let changed: Vec<_> = histories.filter_map(|history| change(&history)).collect();
+    assert!(changed.len() * 2 > SEEDS.end as usize);
+    for history in changed {
         assert!(check(&history, &minima()).is_empty());
     }
+}
+
+#[test]
+fn who_is_sent_on_amid_a_move_has_no_place_meanwhile() {
+    passes(queueing::newcomer_granted_before_one_sent_on);
+}
+
+#[test]
+fn a_place_at_the_next_shard_is_from_when_it_is_known() {
+    passes(queueing::newcomer_granted_before_one_told_of_another_place);
+}
+
+#[test]
+fn whose_slot_turns_back_has_no_place_that_is_certain() {
+    passes(queueing::newcomer_granted_before_one_whose_slot_turns_back);
 }
 
 #[test]
@@ -145,6 +158,7 @@ each_fires_its_rule! { mutations:
 
 each_fires_its_rule! { queueing:
     newcomer_granted_before_a_waiter => Queue;
+    newcomer_granted_before_one_whose_slot_moves => Queue;
     ticket_overtaken_by_a_later_one => Queue;
     overtaken_in_its_own_process => Line;
     handed_on_though_another_waits => HandOff;

@@ -2,7 +2,7 @@
 
 use ringfence_chaos::{
     checker::{Grant, Grants, Stay, Ticket, Tickets},
-    history::{Answer, Deed, Event, History, Kind, Phase, Token},
+    history::{Answer, Deed, Event, Fault, History, Kind, Phase, Token},
 };
 
 use crate::mutations::{BELIEVED, MS, changed, has_writes, is_of, ran_out, with};
@@ -56,8 +56,8 @@ pub(crate) fn newcomer_granted_before_a_waiter(history: &History) -> Option<Hist
     ))
 }
 
-/// A newcomer is granted before the only one with a place, who was sent on just then: this is no wrong.
-pub(crate) fn newcomer_granted_before_one_sent_on(history: &History) -> Option<History> {
+/// A newcomer is granted before the only one with a place, who was just then told that the slot moves away.
+fn newcomer_granted_amid_a_move(history: &History, answer: Answer) -> Option<(History, u64)> {
     let tickets = Tickets::of(history);
     let alone = |stay: &&Stay<'_>, of_key: &[Ticket<'_>]| {
         let at = stay.known.t_ns;
@@ -72,10 +72,63 @@ pub(crate) fn newcomer_granted_before_one_sent_on(history: &History) -> Option<H
     })?;
     let at = known.t_ns;
     let granted = of_nobody(history, known, at + 2, Kind::Grant, at + 1);
-    Some(with(&granted, known, at + 3, |deed| {
-        (deed.kind, deed.answer) = (Kind::Moving, None);
+    let told = with(&granted, known, at + 3, |deed| {
+        (deed.kind, deed.answer) = (Kind::Moving, Some(answer));
         deed.sent_ns = Some(at + 1);
+    });
+    Some((told, at))
+}
+
+/// It was sent on: this is no wrong.
+pub(crate) fn newcomer_granted_before_one_sent_on(history: &History) -> Option<History> {
+    newcomer_granted_amid_a_move(history, Answer::Absent).map(|(history, _)| history)
+}
+
+pub(crate) fn newcomer_granted_before_one_whose_slot_moves(history: &History) -> Option<History> {
+    newcomer_granted_amid_a_move(history, Answer::Held).map(|(history, _)| history)
+}
+
+/// The slot was on its way back: this is no wrong.
+pub(crate) fn newcomer_granted_before_one_whose_slot_turns_back(
+    history: &History,
+) -> Option<History> {
+    let (history, at) = newcomer_granted_amid_a_move(history, Answer::Held)?;
+    let like = history.events.first()?.clone();
+    Some(with(&history, &like, at + 1, |deed| {
+        *deed = Deed {
+            fault: Some(Fault::TurnBack),
+            ..Deed::invoke(2_000_000, Kind::Nemesis)
+        };
     }))
+}
+
+/// A newcomer is granted before one who was told that its slot moves, and of a place after the newcomer came: that
+/// is of the next shard, where the newcomer may have come first. This is no wrong.
+pub(crate) fn newcomer_granted_before_one_told_of_another_place(
+    history: &History,
+) -> Option<History> {
+    let (like, held) = (history.events.first()?, Some(Answer::Held));
+    let add = |history: History, (at_ms, kind, answer, nonce): (u64, _, _, &str)| {
+        let t_ns = like.t_ns + at_ms * MS;
+        with(&history, like, t_ns, |deed| {
+            *deed = Deed {
+                key: Some("a key of its own".into()),
+                nonce: Some(nonce.into()),
+                sent_ns: Some(t_ns - MS),
+                answer,
+                ..Deed::ended(deed.op, kind, Phase::Ok)
+            };
+        })
+    };
+    let deeds = [
+        (1, Kind::Ask, None, "waiter's"),
+        (2, Kind::Queue, held, "waiter's"),
+        (3, Kind::Moving, held, "waiter's"),
+        (1000, Kind::Ask, None, "newcomer's"),
+        (2000, Kind::Queue, held, "waiter's"),
+        (4000, Kind::Grant, None, "newcomer's"),
+    ];
+    Some(deeds.into_iter().fold(history.clone(), add))
 }
 
 pub(crate) fn ticket_overtaken_by_a_later_one(history: &History) -> Option<History> {
