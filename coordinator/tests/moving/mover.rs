@@ -80,10 +80,15 @@ impl Ring {
 
     /// As [`arrive`](Self::arrive), whatever is left at `a`.
     pub(crate) async fn arrive_by_force(&self) {
+        self.move_over().await;
+        self.finish().await;
+    }
+
+    /// Opened at `b` and shut at `a`; the record does not say so yet.
+    pub(crate) async fn move_over(&self) {
         let above = Token::new(self.epoch().await, 0);
         self.step(self.b(), Mode::Open, above).await;
         self.step(self.a(), Mode::Shut, Token::default()).await;
-        self.finish().await;
     }
 
     /// The slot is `b`'s.

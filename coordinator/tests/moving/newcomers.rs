@@ -1,7 +1,7 @@
 //! Who asks for a lock while its slot is on its way.
 
 use ringfence_coordinator::engine::AcquireError;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{MILLISECOND, Ring, SOON};
 
@@ -48,6 +48,20 @@ async fn what_the_former_shard_holds_nobody_gets() {
     }
     guard.release().await;
     drop(two.try_acquire().await.unwrap());
+}
+
+/// A mover may be done with a slot before it says in the record that the list was told.
+#[tokio::test(start_paused = true)]
+async fn what_has_arrived_before_the_record_says_so_is_found_at_once() {
+    let ring = Ring::new().await;
+    let one = ring.process(1).await;
+    ring.set_out().await;
+    ring.move_over().await;
+    let asked = Instant::now();
+    let guard = one.acquire().await;
+    assert!(asked.elapsed() <= MILLISECOND, "{:?}", asked.elapsed());
+    assert!(ring.holder(ring.b()).await.is_some());
+    drop(guard);
 }
 
 /// A client with an old picture of the ring learns of the move from the shards.

@@ -304,7 +304,7 @@ impl Lines {
                 // Often enough to keep the place.
                 pause: retry_after.min(self.until_recheck(hold)),
             },
-            Reply::Moved { .. } => self.moved(hold, at),
+            Reply::Moved { epoch } => self.moved(hold, at, epoch),
             Reply::Moving { epoch, absent } => {
                 told::moving(hold, absent.is_some(), sent, self.around.clock.now());
                 self.sealed(hold, at, epoch, absent)

@@ -63,19 +63,24 @@ impl Lines {
         misled.holds.iter().for_each(|hold| self.recheck(hold));
     }
 
-    /// The slot is not there: perhaps not yet, or not any more.
-    pub(super) fn moved(&self, hold: &Hold, at: &Arc<Keeper>) -> Verdict {
+    /// The slot is not there since `epoch`: perhaps not yet, or not any more.
+    pub(super) fn moved(&self, hold: &Hold, at: &Arc<Keeper>, epoch: Epoch) -> Verdict {
         let Some(routing) = self.routing() else {
             return self.trouble(hold, AcquireError::Moved);
         };
         let coming = routing.route(&hold.key).way;
         let mut flow = hold.flow.lock();
-        // Sealed where it comes from, it is about to arrive.
         let proven = flow.proof.map(|proof| proof.epoch);
-        if coming.is_some_and(|way| Arc::ptr_eq(&way.to, at) && proven == Some(way.epoch)) {
+        let goes_on = |way: Way| {
+            // Sealed where it comes from, it is about to arrive; shut there, it has.
+            let arrives = Arc::ptr_eq(&way.to, at) && proven == Some(way.epoch);
+            let arrived = Arc::ptr_eq(&way.from, at) && epoch == way.epoch;
+            (arrives || arrived).then_some(way.to)
+        };
+        if let Some(to) = coming.and_then(goes_on) {
             flow.search.turns += 1;
             if flow.search.turns <= TURNS_MAX {
-                return Verdict::GoOn(at.clone());
+                return Verdict::GoOn(to);
             }
         }
         drop(flow);
