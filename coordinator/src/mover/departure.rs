@@ -24,7 +24,7 @@ use super::{
 use crate::{
     backoff::Backoff,
     failpoint::{Rule, is_off},
-    ids::{Epoch, Life, Token},
+    ids::{Epoch, Life, MapVersion, Token},
     limits::{SCAN_PAGE, STEP_SLOTS},
     name::LockKey,
     shard::{Left, Listing, Mode, Scan, Step, Stepped},
@@ -188,7 +188,14 @@ impl Departure {
 
     /// Seals at the former shard; answers its last token.
     async fn seal(&self, record: &Topology, slots: &[Slot]) -> Result<Token, Trouble> {
-        let step = step(record, self.epoch, Mode::Sealed, slots, Token::default());
+        let step = step(
+            record,
+            &self.from,
+            self.epoch,
+            Mode::Sealed,
+            slots,
+            Token::default(),
+        );
         // Refused are slots that another mover has shut already; `look` finds out.
         let Stepped { last_token, .. } = self.shards.step(record, &self.from.0, &step).await?;
         self.around.observer.tell(Phase::Sealed);
@@ -202,7 +209,7 @@ impl Departure {
         Imported { motion, above, .. }: &Imported<'_>,
         slots: &[Slot],
     ) -> Result<Vec<Slot>, Trouble> {
-        let step = step(record, self.epoch, Mode::Import, slots, *above);
+        let step = step(record, &motion.to, self.epoch, Mode::Import, slots, *above);
         let stepped = self.shards.step(record, &motion.to.0, &step).await?;
         self.around.observer.tell(Phase::Imported);
         Ok(stepped.refused)
@@ -344,9 +351,10 @@ impl Imported<'_> {
     }
 }
 
-/// A change of `slots` in the name of `record`.
+/// A change of `slots` at `shard` in the name of `record`, which has them in motion.
 pub(super) fn step(
     record: &Topology,
+    shard: &ShardName,
     epoch: Epoch,
     mode: Mode,
     slots: &[Slot],
@@ -355,6 +363,9 @@ pub(super) fn step(
     Step {
         incarnation: record.incarnation,
         copy: (record.version, record.encode()),
+        map: record
+            .shard(&shard.0)
+            .map_or(MapVersion::UNKNOWN, |entry| entry.changed),
         epoch,
         mode,
         slots: slots.to_vec(),

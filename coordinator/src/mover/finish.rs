@@ -62,7 +62,7 @@ impl Run<'_> {
     ) -> Result<(), Trouble> {
         let record = &*self.record;
         for slots in slots.chunks(STEP_SLOTS) {
-            let step = step(record, epoch, mode, slots, above);
+            let step = step(record, shard, epoch, mode, slots, above);
             all_taken(&self.shards.step(record, &shard.0, &step).await?)?;
             sleep(self.around.pause).await;
         }

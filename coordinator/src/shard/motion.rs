@@ -14,7 +14,7 @@ use ringfence_ring::Slot;
 
 use super::{Cursor, Mode, Ticket};
 use crate::{
-    ids::{Epoch, Incarnation, Nonce, Token},
+    ids::{Epoch, Incarnation, MapVersion, Nonce, Token},
     name::{Label, LockKey},
 };
 
@@ -26,6 +26,9 @@ pub struct Step {
     pub incarnation: Incarnation,
     /// The record's version, and the record itself: the shard keeps the newest it has seen.
     pub copy: (u64, String),
+    /// The version of the shard's map in the record, which has the slots in motion. A shard that is quiet at it
+    /// stays so: that says nothing of them.
+    pub map: MapVersion,
     /// Of the move.
     pub epoch: Epoch,
     /// What the slots become.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Goal, ShardName, Topology, TopologyError, Weights, resize::membership, slots};
 use crate::{
-    ids::{Epoch, Life, Token},
+    ids::{Epoch, Life, MapVersion, Token},
     shard::{ForceOpen, Grace, Mode, Step},
 };
 
@@ -155,6 +155,7 @@ impl Topology {
         Step {
             incarnation: self.incarnation,
             copy: (self.version, self.encode()),
+            map: MapVersion::UNKNOWN,
             epoch: dead.epoch,
             mode: Mode::Shut,
             slots: self.table.slots().iter().collect(),

@@ -2,7 +2,7 @@
 
 use ringfence_coordinator::{
     clock::Instant,
-    ids::{Epoch, Token},
+    ids::{Epoch, MapVersion, Token},
     name::Label,
     shard::{
         Left, Link, Listing, Mode, Scan, ScanPage, ShardError, Step, StillHeld, Ticket, Waits,
@@ -46,6 +46,7 @@ impl Pair<'_> {
         let above = above.map(|(epoch, counter)| Token::new(Epoch(epoch), counter));
         Step {
             incarnation: self.incarnation(incarnation),
+            map: MapVersion(1 + epoch.0 % 2),
             copy: (epoch.0, format!("record {epoch}")),
             epoch,
             mode,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_coordinator::{
-    ids::{Epoch, Token},
+    ids::{Epoch, MapVersion, Token},
     shard::{Lane, Left, Link, Listing, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
     topology::{Motion, Round, ShardName, Swap, Topology, TopologyStore, shard_id},
 };
@@ -110,6 +110,7 @@ impl Ring {
         let step = Step {
             incarnation: topology.incarnation,
             copy: (topology.version, topology.encode()),
+            map: MapVersion::UNKNOWN,
             epoch: self.epoch().await,
             mode,
             slots: vec![lock_key(self.key).slot()],

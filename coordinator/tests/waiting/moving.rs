@@ -18,6 +18,7 @@ impl Desk {
         let step = Step {
             incarnation: incarnation(),
             copy: (2, "record".into()),
+            map: MapVersion::UNKNOWN,
             epoch: MOVE,
             mode,
             slots: vec![key.slot()],

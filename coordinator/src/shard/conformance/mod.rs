@@ -206,6 +206,7 @@ macro_rules! shard_conformance {
             a_step_on_an_unarmed_shard_creates_nothing_but_fence_and_copy,
             steps_and_settles_leave_a_copy_of_the_newest_topology,
             a_step_ends_the_quiet_until_the_next_settle,
+            a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet,
             tokens_rise_above_those_of_the_shard_a_slot_comes_from,
             a_seal_tells_the_last_token_when_it_is_repeated_too,
             no_step_ends_a_grace,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    ids::{Epoch, Nonce, Token},
+    ids::{Epoch, MapVersion, Nonce, Token},
     limits::CLAIM_MAX,
     name::{Label, LockKey},
     shard::{
@@ -31,6 +31,7 @@ pub(super) const LATER: Epoch = Epoch(MOVE.0 + 1);
 pub(super) fn step(epoch: Epoch, mode: Mode, slots: &[Slot]) -> Step {
     Step {
         incarnation: incarnation(FIRST),
+        map: MapVersion::UNKNOWN,
         copy: (epoch.0, format!("record {epoch}")),
         epoch,
         mode,

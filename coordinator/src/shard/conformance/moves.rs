@@ -217,6 +217,40 @@ pub async fn a_step_ends_the_quiet_until_the_next_settle(fixture: &dyn Fixture) 
     assert!(all.expect("it is armed"));
 }
 
+/// Quiet at the map that has the slots in motion says nothing of them.
+pub async fn a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet(fixture: &dyn Fixture) {
+    let [mut full, mut desk] = Desk::both_ways(fixture).await;
+    let key = desk.key("key");
+    let mut rest = all_slots();
+    rest.retain(|slot| *slot != key.slot());
+    let other = MapVersion(QUIET.0 - 1);
+    for (epoch, mode) in [
+        (MOVE, Mode::Sealed),
+        (MOVE, Mode::Shut),
+        (LATER, Mode::Import),
+    ] {
+        let settle = settle(FIRST, QUIET, rest.clone());
+        for (map, stays) in [(other, false), (QUIET, true)] {
+            assert!(settled(fixture, &settle).await.expect("it is armed"));
+            let step = Step {
+                map,
+                ..step(epoch, mode, &[key.slot()])
+            };
+            assert_eq!(full.step(&step).await.refused, []);
+            assert_eq!(desk.is_quiet().await, stays, "{mode:?} at {map}");
+        }
+    }
+    let above = Step {
+        map: QUIET,
+        above: Token::new(LATER, 0),
+        ..step(LATER, Mode::Import, &[key.slot()])
+    };
+    full.step(&above).await;
+    assert!(desk.is_quiet().await);
+    let token = desk.granted(&elsewhere(&desk, &key), nonce(), LONG).await;
+    assert!(token > above.above, "{token}");
+}
+
 /// A key's next shard grants it with a greater token than its former one has.
 pub async fn tokens_rise_above_those_of_the_shard_a_slot_comes_from(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;

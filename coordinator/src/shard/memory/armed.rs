@@ -55,7 +55,6 @@ impl Armed {
 
     /// Makes `state` that of `slot`, if the guard rises. Answers whether the slot is in that state now.
     pub(super) fn change(&mut self, slot: Slot, state: SlotState) -> bool {
-        self.quiet = None;
         let present = self.slots.get(slot);
         let rises = state.guard() > present.guard();
         if rises {

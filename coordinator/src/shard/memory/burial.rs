@@ -26,6 +26,7 @@ impl Memory {
             armed.wait_for(force, now_ms);
             armed.raise(Token::new(force.epoch, 0));
         }
+        armed.quiet = None;
         let is_refused = |slot: &Slot| !armed.change(*slot, open);
         let forced = ForcedOpen {
             refused: force.slots.iter().copied().filter(is_refused).collect(),

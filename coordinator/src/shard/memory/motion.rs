@@ -24,7 +24,10 @@ impl Memory {
     pub(super) fn step(&mut self, step: &Step, now_ms: u64) -> Result<Stepped, ShardError> {
         self.hear_of(step.incarnation, &step.copy)?;
         let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
-        let Step { epoch, mode, .. } = *step;
+        let Step {
+            map, epoch, mode, ..
+        } = *step;
+        armed.quiet = armed.quiet.filter(|quiet| *quiet == map);
         let is_refused = |slot: &Slot| !armed.change(*slot, SlotState { mode, epoch });
         let refused = step.slots.iter().copied().filter(is_refused).collect();
         armed.raise(step.above);

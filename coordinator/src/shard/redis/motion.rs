@@ -89,7 +89,8 @@ pub(super) fn step(connection: &Connection, step: &Step) -> Cmd {
         .arg(&[step.mode.letter()])
         .arg(packed(&step.slots))
         .arg(step.above.epoch().0)
-        .arg(step.above.counter());
+        .arg(step.above.counter())
+        .arg(step.map.0);
     command
 }
 

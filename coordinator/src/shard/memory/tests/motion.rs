@@ -14,6 +14,7 @@ fn step(mode: Mode, above: Token) -> Step {
     Step {
         incarnation,
         copy,
+        map: MapVersion::UNKNOWN,
         epoch: MOVE,
         mode,
         slots: SlotCount::new(16).unwrap().iter().collect(),

@@ -2,7 +2,7 @@
 --[[
 step: change the mode of slots that move.
 
-KEYS[1]  quiet   "map|te|arm", deleted first
+KEYS[1]  quiet   "map|te|arm", deleted unless it is of the sender's map; then it gets the token epoch
 KEYS[2]  state   hash: te, arm, grace
 KEYS[3]  slots   5 bytes a slot
 KEYS[4]  open    a bit a slot
@@ -20,6 +20,7 @@ ARGV[7]  mode    the letter of what the slots become
 ARGV[8]  slots   which, 2 bytes each
 ARGV[9]  te      the next tokens are above this one, its epoch
 ARGV[10] ctr     and its counter
+ARGV[11] map     the version of this shard's slots in the record, which has these in motion
 
 Returns {-1} unarmed · {-2, fence} stale · {1, te, ctr, grace_left_ms, slots...}: the last token, and the slots
 left as they were, whose guard is higher, or as high in another mode
@@ -33,14 +34,22 @@ keep_copy(KEYS[7], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[8], ARGV[2])
 local state = redis.call('HMGET', KEYS[2], 'te', 'arm', 'grace')
 if not state[2] then return {-1} end
-redis.call('DEL', KEYS[1])
 
 local te, ctr = tonumber(state[1]), tonumber(redis.call('GET', KEYS[5]))
 local least_te, least_ctr = tonumber(ARGV[9]), tonumber(ARGV[10])
-if te < least_te or (te == least_te and ctr < least_ctr) then
+local raised = te < least_te or (te == least_te and ctr < least_ctr)
+if raised then
   te, ctr = least_te, least_ctr
   redis.call('HSET', KEYS[2], 'te', ARGV[9])
   redis.call('SET', KEYS[5], ARGV[10])
+end
+
+-- Quiet at the map that has these slots in motion says nothing of them.
+local its_map = string.match(redis.call('GET', KEYS[1]) or '', '^%d+')
+if its_map ~= ARGV[11] then
+  redis.call('DEL', KEYS[1])
+elseif raised then
+  redis.call('SET', KEYS[1], its_map .. '|' .. ARGV[9] .. '|' .. state[2])
 end
 
 -- Which step of a move leads to a mode.
