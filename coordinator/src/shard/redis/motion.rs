@@ -109,10 +109,11 @@ pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) ->
     let from = scan.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
     // A record's name goes on with its slot, a queue's with that word.
     let pattern = format!("{}:[{{q]*", literal(&keys.prefix));
-    let mut command = evalsha(&scripts::SCAN, 2);
+    let mut command = evalsha(&scripts::SCAN, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
+        .arg(&keys.open)
         .arg(&server.replid)
         .arg(scan.epoch.0);
     command

@@ -4,7 +4,8 @@ scan: what is left in slots that are sealed, a page of it.
 
 KEYS[1]  state   hash: arm, grace
 KEYS[2]  slots   5 bytes a slot
-ARGV[1]  replid  of the life that KEYS[1..2] are named by
+KEYS[3]  open    a bit a slot
+ARGV[1]  replid  of the life that KEYS[1..3] are named by
 ARGV[2]  epoch   of the move
 ARGV[3]  cursor  0, or what the page before returned
 ARGV[4]  prefix  of all names, with its colon
@@ -23,10 +24,11 @@ if not same_life(ARGV[1]) then return {-1} end
 local live, now, grace_left = live_records(KEYS[1])
 if not live then return {-1} end
 if grace_left > 0 then return {1, grace_left, '0'} end
-local line, most = queueing({}), tonumber(ARGV[7])
+local line, most = nil, tonumber(ARGV[7])
 
 -- The tickets of a record's key, in order.
 local function tickets_of(name)
+  line = line or queueing({})
   local queue, found, from = line.queue_of(name), {}, 0
   while queue and #found < 2 * most do
     local nonces = redis.call('ZRANGE', queue.places, from, from + most - 1)
@@ -46,9 +48,13 @@ end
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
 local answer = {1, 0, page[1]}
 local sealed, start = struct.pack('>c1I4', 'S', tonumber(ARGV[2])), #ARGV[4] + 1
--- Of a foreign name the slot may be none.
+local open = redis.call('GET', KEYS[3])
+-- Of a foreign name the slot may be none. Most are open: that costs no command.
 local function is_sealed(slot)
-  return #slot < 6 and redis.call('GETRANGE', KEYS[2], slot * 5, slot * 5 + 4) == sealed
+  if #slot > 5 then return false end
+  local bits = string.byte(open, math.floor(slot / 8) + 1) or 0
+  if bit.band(bits, bit.rshift(128, slot % 8)) ~= 0 then return false end
+  return redis.call('GETRANGE', KEYS[2], slot * 5, slot * 5 + 4) == sealed
 end
 for _, name in ipairs(page[2]) do
   local at, slot = start, string.match(name, '^{(%d+)}:', start)
