@@ -4,7 +4,7 @@ use ringfence_client::{Client, Guard, Namespace};
 use ringfence_test_support::{Servers, eventually};
 use serde_json::{Value, json};
 
-use crate::{each, founded, ring, told};
+use crate::{each, founded, founded_with, ring, told};
 
 /// The shard that goes, and its server.
 const C: (&str, usize) = ("c", 2);
@@ -26,6 +26,18 @@ async fn held_there(client: &Client) -> Vec<(String, Guard)> {
         }
     }
     guards
+}
+
+/// Each is held still, `other` cannot have it, and gets it with a greater token once it is given back.
+async fn pass_on(guards: Vec<(String, Guard)>, other: &Client) {
+    for (key, guard) in guards {
+        assert!(guard.is_held(), "{key} is put back");
+        assert!(other.lock(&key).try_acquire().await.is_err());
+        let token = guard.token();
+        guard.release().await;
+        let next = other.lock(&key).acquire().await.unwrap();
+        assert!(next.token() > token);
+    }
 }
 
 fn members(servers: &Servers) -> Vec<Value> {
@@ -72,14 +84,7 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
     let done = ring(&servers, &STEP_TWO);
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(members(&servers), ["a", "b"]);
-    for (key, guard) in guards {
-        assert!(guard.is_held(), "put back");
-        assert!(other.lock(&key).try_acquire().await.is_err());
-        let token = guard.token();
-        guard.release().await;
-        let next = other.lock(&key).acquire().await.unwrap();
-        assert!(next.token() > token);
-    }
+    pass_on(guards, &other).await;
     let again = ring(&servers, &STEP_ONE);
     assert_eq!(again.code, 1, "{again:?}");
     assert!(
@@ -99,6 +104,28 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
         0,
         "nobody uses it"
     );
+    holds.close().await;
+    other.close().await;
+}
+
+/// Where nobody need attest that it cannot be reached, its heirs wait for those who may still believe in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
+    let leased = ["--removal", "leased", "--view-lease", "400ms"];
+    let mut servers = founded_with(3, 0, &leased).await;
+    let (holds, other) = (client(&servers).await, client(&servers).await);
+    let guards = held_there(&holds).await;
+    assert!(guards.len() > 5);
+    servers.servers[C.1].kill();
+    let shown = told(&ring(&servers, &[&STEP_ONE[..], &["--json"]].concat()));
+    assert_eq!(shown["removal"], json!("leased"));
+    assert_eq!(
+        (&shown["shut_ms"], &shown["grace_ms"]),
+        (&json!(404), &json!(2_020))
+    );
+    let done = ring(&servers, &STEP_TWO);
+    assert_eq!(done.code, 0, "{done:?}");
+    pass_on(guards, &other).await;
     holds.close().await;
     other.close().await;
 }

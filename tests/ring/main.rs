@@ -15,11 +15,16 @@ use serde_json::Value;
 
 /// A topology of `members` servers, at the first of them; the others are spare.
 async fn founded(members: usize, spare: usize) -> Servers {
+    founded_with(members, spare, &[]).await
+}
+
+async fn founded_with(members: usize, spare: usize, more: &[&str]) -> Servers {
     let servers = Servers::spawn(members + spare).await;
     let urls = servers.urls();
     let mut args = vec!["ring", "init", "--servers-are-new", "--max-lease", "2s"];
     args.extend(["--topology-at", &urls[0], "--redis"]);
     args.extend(urls[..members].iter().map(String::as_str));
+    args.extend(more);
     let founded = ringfence(&args);
     assert_eq!(founded.code, 0, "{founded:?}");
     servers
