@@ -83,7 +83,15 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
 
     let done = ring(&servers, &STEP_TWO);
     assert_eq!(done.code, 0, "{done:?}");
-    assert_eq!(members(&servers), ["a", "b"]);
+    let shown = told(&ring(&servers, &["show", "--json"]));
+    assert_eq!(each(&shown["shards"], "id"), ["a", "b"]);
+    assert_eq!(each(&shown["dead"], "id"), ["c"]);
+    assert_eq!(each(&shown["dead"], "to_open"), [0]);
+    let for_people = ring(&servers, &["show"]).stdout;
+    assert!(
+        for_people.contains("given up for dead: c, redis://"),
+        "{for_people}"
+    );
     pass_on(guards, &other).await;
     let again = ring(&servers, &STEP_ONE);
     assert_eq!(again.code, 1, "{again:?}");

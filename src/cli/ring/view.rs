@@ -23,6 +23,8 @@ pub(crate) struct View {
     home: String,
     max_lease_ms: u64,
     shards: Vec<Shard>,
+    /// Shards that were given up for dead, for ever.
+    dead: Vec<Dead>,
     /// None is under way.
     resize: Option<Resize>,
     warnings: Vec<String>,
@@ -72,6 +74,46 @@ struct Shard {
     error: Option<String>,
 }
 
+/// One that was given up.
+#[derive(Debug, Serialize)]
+struct Dead {
+    id: String,
+    address: String,
+    /// Of its slots, those that the shards which have them now have yet to open.
+    to_open: usize,
+}
+
+impl Dead {
+    fn of(topology: &Topology) -> Vec<Self> {
+        let dead = topology.dead.iter().map(|dead| {
+            let its = topology
+                .openings
+                .iter()
+                .filter(|opening| opening.epoch == dead.epoch);
+            Self {
+                id: dead.shard.0.to_string(),
+                address: dead.address.clone(),
+                to_open: its.map(|opening| opening.slots.len()).sum(),
+            }
+        });
+        dead.collect()
+    }
+}
+
+impl fmt::Display for Dead {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "given up for dead: {}, {}", self.id, self.address)?;
+        match self.to_open {
+            0 => Ok(()),
+            slots => write!(
+                out,
+                "; {} of its slots are yet to be opened",
+                grouped(slots as u64)
+            ),
+        }
+    }
+}
+
 impl View {
     /// What `client` sees.
     pub(crate) async fn of(client: &Client, done: Done) -> Result<Self, TopologyError> {
@@ -90,6 +132,7 @@ impl View {
             home: topology.home.address.clone(),
             max_lease_ms: topology.constants.max_lease_ms,
             shards,
+            dead: Dead::of(&topology),
             resize: Resize::of(&topology)?,
             warnings: client.warnings().to_vec(),
             topology,
@@ -189,6 +232,9 @@ impl fmt::Display for View {
         writeln!(out, "home {}", self.home)?;
         writeln!(out, "leases of {max_lease} at most\n")?;
         write!(out, "{}", self.table())?;
+        for dead in &self.dead {
+            writeln!(out, "\n{dead}")?;
+        }
         if let Some(resize) = &self.resize {
             write!(out, "\n{resize}")?;
         }
