@@ -4,10 +4,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{
-            AtomicBool,
-            Ordering::{Acquire, Relaxed},
-        },
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
 
@@ -19,6 +16,7 @@ use tracing::{debug, warn};
 use super::{
     Answered, RECONNECT, Surroundings,
     queue::{Batch, PANICKED, Queue},
+    standing::Standing,
 };
 use crate::{
     backoff::Backoff,
@@ -75,7 +73,7 @@ pub(super) fn start(
     id: ShardId,
     shard: Arc<dyn Shard>,
     queue: Arc<Queue>,
-    (needs, dismissed): (Arc<Needs>, Arc<AtomicBool>),
+    (needs, standing): (Arc<Needs>, Arc<Standing>),
     around: &Surroundings,
 ) {
     let running = Running {
@@ -84,7 +82,7 @@ pub(super) fn start(
         shard,
         queue,
         needs,
-        dismissed,
+        standing,
         around: around.clone(),
     };
     around.tasks.spawn(running.run());
@@ -96,8 +94,7 @@ struct Running {
     shard: Arc<dyn Shard>,
     queue: Arc<Queue>,
     needs: Arc<Needs>,
-    /// The shard is a member no more.
-    dismissed: Arc<AtomicBool>,
+    standing: Arc<Standing>,
     around: Surroundings,
 }
 
@@ -185,8 +182,13 @@ impl Running {
                 batch.fail(&unconfirmed());
                 continue;
             };
+            if self.standing.is_replaced(link.life()) {
+                // As it would say itself, if it knew.
+                batch.fail(&ShardError::Unarmed);
+                return Some(ShardError::Unarmed);
+            }
             match link.call(&batch.requests).await {
-                Ok(_) if !self.counts(view) => batch.fail(&ShardError::NoReply {
+                Ok(_) if !self.counts(view, link.life()) => batch.fail(&ShardError::NoReply {
                     reason: "it came after the topology in use had ended".into(),
                 }),
                 Ok(answers) => {
@@ -209,9 +211,9 @@ impl Running {
     }
 
     /// Whether an answer to what was sent by `view` means anything now.
-    fn counts(&self, view: Believed) -> bool {
+    fn counts(&self, view: Believed, life: &Life) -> bool {
         let now = self.around.clock.now();
-        !self.dismissed.load(Acquire) && self.around.view.is_still(view, now)
+        self.standing.counts(life) && self.around.view.is_still(view, now)
     }
 
     fn note(&self, answers: &Answers, map: MapVersion) {

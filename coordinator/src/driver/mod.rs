@@ -10,16 +10,10 @@
 
 mod lane;
 mod queue;
+mod standing;
 mod wake;
 
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Release},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use ringfence_ring::ShardId;
 use tokio::sync::oneshot;
@@ -27,7 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     clock::{Clock, Instant},
-    ids::ClientId,
+    ids::{ClientId, Life},
     limits::WORK_LANES,
     random::Random,
     shard::{Lane, Reply, Request, Shard, ShardError, Wake},
@@ -35,6 +29,7 @@ use crate::{
 };
 pub use lane::Needs;
 use queue::Queue;
+use standing::Standing;
 
 /// First and longest pause between attempts to connect, or to listen.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -89,7 +84,7 @@ pub struct Driver {
     work: [Arc<Queue>; WORK_LANES],
     renew: Arc<Queue>,
     needs: Arc<Needs>,
-    dismissed: Arc<AtomicBool>,
+    standing: Arc<Standing>,
 }
 
 /// What every driver of an engine shares.
@@ -117,7 +112,7 @@ impl Driver {
         around: &Surroundings,
     ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
-        let dismissed = Arc::new(AtomicBool::new(false));
+        let standing = Arc::new(Standing::default());
         let start_lane = |lane: Lane| {
             let queue = Arc::new(Queue::default());
             lane::start(
@@ -125,7 +120,7 @@ impl Driver {
                 id.clone(),
                 shard.clone(),
                 queue.clone(),
-                (needs.clone(), dismissed.clone()),
+                (needs.clone(), standing.clone()),
                 around,
             );
             queue
@@ -139,13 +134,19 @@ impl Driver {
             work,
             renew,
             needs,
-            dismissed,
+            standing,
         })
     }
 
     /// The shard is a member no more: what it answers from now on means nothing, and its lanes end.
     pub fn dismiss(&self) {
-        self.dismissed.store(true, Release);
+        self.standing.dismiss();
+    }
+
+    /// The shard lives another life than `life` by now: connections to that one end, and what it answers means
+    /// nothing.
+    pub fn replaced(&self, life: Life) {
+        self.standing.replace(life);
     }
 
     /// The shard's id.

@@ -187,6 +187,10 @@ impl Routing {
             let map = Map::of(&topology, id);
             if let Some(keeper) = before.keeper_of(id, &entry.address) {
                 keeper.set_map(map);
+                let former = before.topology.shard(id).map(|former| &former.life);
+                if let Some(former) = former.filter(|former| **former != entry.life) {
+                    keeper.driver.replaced(former.clone());
+                }
                 return keeper;
             }
             let shard = self.dial.dial(id, entry).unwrap_or_else(|error| {

@@ -18,14 +18,14 @@ use ringfence_coordinator::{
     clock::TokioClock,
     engine::{Acquire, AcquireError, Dial, Engine, Guard, Handoff, Parts, Sharing, Wait},
     ids::{ClientId, Epoch, Life},
-    name::{Label, Namespace},
+    name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
         Holder, Lane, Shard, ShardError,
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Constants, Founder, Home, ShardEntry, Topology, TopologyStore,
+        Blueprint, Constants, Founder, Home, ShardEntry, Swap, Topology, TopologyStore,
         memory::MemoryTopology, shard_id,
     },
 };
@@ -145,6 +145,22 @@ impl Crew {
         }
     }
 
+    /// A server that is nobody's yet.
+    fn another_server(&self) -> Arc<MemoryShard> {
+        MemoryShard::new(Arc::new(self.clock), Arc::new(Random::seeded(2)))
+    }
+
+    /// The record says that the shard lives there.
+    async fn lives_at(&self, server: &MemoryShard) {
+        let link = server.connect(Lane::Control, None).await.unwrap();
+        let before = self.store.load().await.unwrap();
+        let unix = Duration::from_secs(1_800_000_000);
+        let next = before.reborn(&shard_id(0), link.life().clone(), unix);
+        let next = next.unwrap().expect("another life");
+        let swapped = self.store.swap(before.version(), &next).await.unwrap();
+        assert!(matches!(swapped, Swap::Done));
+    }
+
     fn faults(&self) -> Faults {
         self.shard.faults()
     }
@@ -198,6 +214,13 @@ async fn waiting(engine: &Engine) -> tokio::task::JoinHandle<Guard> {
     let waiter = tokio::spawn(async move { acquire(&engine).await });
     sleep(MILLISECOND).await;
     waiter
+}
+
+/// Who has the key at that server.
+async fn holder(server: &MemoryShard) -> Option<Holder> {
+    let mut link = server.connect(Lane::Control, None).await.unwrap();
+    let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default()).unwrap();
+    link.inspect(&key).await.unwrap().holder
 }
 
 /// Who has the key, by its record.

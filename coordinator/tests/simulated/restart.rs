@@ -3,7 +3,7 @@
 use ringfence_coordinator::engine::AcquireError;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{AT_ONCE, Crew, LEASE, MILLISECOND, SECOND, acquire, try_acquire, waiting};
+use crate::{AT_ONCE, Crew, LEASE, MILLISECOND, SECOND, acquire, holder, try_acquire, waiting};
 
 #[tokio::test(start_paused = true)]
 async fn nobody_in_a_queue_is_granted_in_grace_and_all_are_after_it() {
@@ -75,4 +75,27 @@ async fn who_waits_is_told_of_grace_and_who_asks_once_is_refused() {
         "{refused:?}"
     );
     sleep(MILLISECOND).await;
+}
+
+/// Another server has its place, and it can still be reached over connections that were there before.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_replaced_is_asked_nothing_more() {
+    let mut crew = Crew::new().await;
+    let one = crew.process().await;
+    let guard = acquire(&one).await;
+    let (former, present) = (crew.shard.clone(), crew.another_server());
+    one.wire.lead_to(present.clone());
+    crew.lives_at(&present).await;
+    sleep(2 * LEASE).await;
+    assert!(guard.is_held(), "put back at the other one");
+    assert_eq!(
+        holder(&present).await.map(|holder| holder.token),
+        Some(guard.token())
+    );
+    assert!(holder(&former).await.is_none(), "not renewed there");
+    let token = guard.token();
+    guard.release().await;
+    let next = acquire(&one).await;
+    assert!(next.token() > token);
+    assert!(holder(&present).await.is_some() && holder(&former).await.is_none());
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
@@ -24,7 +25,7 @@ use tokio::{sync::watch, time::sleep};
 /// A way to a shard.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    shard: Arc<MemoryShard>,
+    shard: Mutex<Arc<MemoryShard>>,
     cut: AtomicBool,
     mute: watch::Sender<bool>,
     late_ms: AtomicU64,
@@ -34,12 +35,21 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) fn to(shard: Arc<MemoryShard>) -> Arc<Self> {
         Arc::new(Self {
-            shard,
+            shard: Mutex::new(shard),
             cut: AtomicBool::new(false),
             mute: watch::Sender::new(false),
             late_ms: AtomicU64::new(0),
             acquires: AtomicUsize::new(0),
         })
+    }
+
+    /// Connections to come lead to `shard`; those that are there stay.
+    pub(crate) fn lead_to(&self, shard: Arc<MemoryShard>) {
+        *self.shard.lock() = shard;
+    }
+
+    fn shard(&self) -> Arc<MemoryShard> {
+        self.shard.lock().clone()
     }
 
     /// Nothing comes through any more, there or back: as if the process had died.
@@ -88,14 +98,14 @@ impl Shard for OverWire {
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Link>, ShardError> {
         self.0.through().await;
-        let end = self.0.shard.connect(lane, former).await?;
+        let end = self.0.shard().connect(lane, former).await?;
         let wire = self.0.clone();
         Ok(Box::new(Over { wire, end }))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
         self.0.through().await;
-        let end = self.0.shard.listen(client).await?;
+        let end = self.0.shard().listen(client).await?;
         let wire = self.0.clone();
         Ok(Box::new(Over { wire, end }))
     }

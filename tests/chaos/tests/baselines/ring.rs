@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use ringfence_chaos::mover::{join, mover};
 use ringfence_client::{BootClock, Clock as _, LockKey, Namespace, Weight};
 use ringfence_coordinator::{
-    ids::{Epoch, Token},
+    ids::{Epoch, MapVersion, Token},
     mover::{Observer, Phase},
     shard::{Lane, Link, Mode, Shard as _, Step, redis::RedisShard},
     topology::{
@@ -100,6 +100,7 @@ impl Ring {
         let step = Step {
             incarnation: record.incarnation,
             copy: (record.version, record.encode()),
+            map: MapVersion::UNKNOWN,
             epoch,
             mode,
             slots: vec![lock_key(&self.key, &record).slot()],
