@@ -210,7 +210,7 @@ fn a_run_goes_on_until_both_resizes_are_over_and_says_so() {
         shown.stdout.contains("s longer than asked for"),
         "{shown:?}"
     );
-    let long = demo(&["--resize", "--seed", "7", "--for", "12s", "--workers", "8"]);
+    let long = demo(&["--resize", "--seed", "7", "--for", "40s", "--workers", "8"]);
     assert!(!long.stdout.contains("s longer than asked for"), "{long:?}");
 }
 

@@ -89,7 +89,7 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             slots_in_flight: SLOTS_IN_FLIGHT,
-            pause: Duration::from_millis(5),
+            pause: Duration::from_millis(2),
         }
     }
 }
