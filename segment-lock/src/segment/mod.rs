@@ -2,7 +2,7 @@
 //!
 //! Each is atomic: it checks first, in the order that `checks.rs` says, and writes last; nothing can
 //! fail after its first write. Each may be repeated. A backend keeps the state and runs the
-//! function, or does the same in a language of its own.
+//! function, as [`crate::memory`] does, or does the same in a language of its own.
 //!
 //! In Redis a segment is one group of keys under one slot, so that one script sees all of it:
 //!

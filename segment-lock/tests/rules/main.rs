@@ -1,11 +1,14 @@
 //! The rules of one segment, one by one.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod crashed;
 mod layout;
 mod loans;
+mod memory;
 mod order;
 mod reservations;
 mod transfers;
+mod two_looks;
 
 use ringfence_segment_lock::{
     Account, Amount, Caller, Change, RequestId, Terms,
