@@ -1,0 +1,103 @@
+//! What a request asks for.
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::{Account, Amount, id::HASH_SEED};
+
+/// What is to happen to an account, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Money comes in.
+    Deposit {
+        /// How much.
+        amount: Amount,
+    },
+    /// Money goes out.
+    Deduct {
+        /// How much.
+        amount: Amount,
+    },
+    /// Money is set aside until it is confirmed or cancelled, or comes back at the deadline.
+    Reserve {
+        /// How much.
+        amount: Amount,
+        /// When it comes back by itself, in ms since 1970 on the segment's clock.
+        deadline_ms: u64,
+    },
+    /// Money is set aside until the other account has it, or has refused it. It never comes back
+    /// by itself.
+    Transfer {
+        /// How much.
+        amount: Amount,
+        /// Who gets it.
+        to: Account,
+    },
+}
+
+impl Change {
+    /// How much it is about.
+    pub fn amount(&self) -> Amount {
+        match self {
+            Self::Deposit { amount }
+            | Self::Deduct { amount }
+            | Self::Reserve { amount, .. }
+            | Self::Transfer { amount, .. } => *amount,
+        }
+    }
+
+    /// What tells the content of a request from another's: XXH3-64 over the kind (one byte, 1 to 4
+    /// in the order above), the amount and the deadline (0 if there is none; both 64 bits,
+    /// little-endian), and the name of the other account. A caller computes it, a segment only
+    /// compares it.
+    pub fn digest(&self) -> u64 {
+        let (kind, deadline_ms, to) = match self {
+            Self::Deposit { .. } => (1, 0, ""),
+            Self::Deduct { .. } => (2, 0, ""),
+            Self::Reserve { deadline_ms, .. } => (3, *deadline_ms, ""),
+            Self::Transfer { to, .. } => (4, 0, to.as_str()),
+        };
+        let mut hasher = Xxh3::with_seed(HASH_SEED);
+        hasher.update(&[kind]);
+        hasher.update(&self.amount().get().to_le_bytes());
+        hasher.update(&deadline_ms.to_le_bytes());
+        hasher.update(to.as_bytes());
+        hasher.digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_change_is_in_its_digest() {
+        let amount = |value: i64| Amount::new(value).unwrap();
+        let to = |name| Account::new(name).unwrap();
+        let changes = [
+            Change::Deposit { amount: amount(1) },
+            Change::Deposit { amount: amount(2) },
+            Change::Deduct { amount: amount(1) },
+            Change::Reserve {
+                amount: amount(1),
+                deadline_ms: 1,
+            },
+            Change::Reserve {
+                amount: amount(1),
+                deadline_ms: 2,
+            },
+            Change::Transfer {
+                amount: amount(1),
+                to: to("a"),
+            },
+            Change::Transfer {
+                amount: amount(1),
+                to: to("b"),
+            },
+        ];
+        for (at, one) in changes.iter().enumerate() {
+            for other in &changes[..at] {
+                assert_ne!(one.digest(), other.digest(), "{one:?} {other:?}");
+            }
+        }
+    }
+}

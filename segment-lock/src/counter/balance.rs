@@ -1,0 +1,75 @@
+//! How much there is.
+
+use super::{Counter, CounterError, looks::Looks};
+use crate::limits::ROUNDS_MAX;
+
+/// How much an account has. Sums of up to 1024 segments do not always fit an `i64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balance {
+    /// What can be spent, in flight included.
+    pub available: i128,
+    /// How much of it was on its way between segments.
+    pub in_flight: i128,
+    /// What is set aside beside it: reservations that are held, transfers that are sent.
+    pub held: i128,
+    /// Whether some money moved in between two looks so that it certainly counts twice. Never so in
+    /// an exact balance.
+    pub counts_twice: bool,
+}
+
+impl Balance {
+    fn of(looks: &Looks) -> Self {
+        Self {
+            available: looks.available(),
+            in_flight: looks.in_flight(),
+            held: looks.held(),
+            counts_twice: looks.counts_twice(),
+        }
+    }
+}
+
+impl Counter {
+    /// The balance by one look at each segment, which is fast, and not exact: changes between the
+    /// first look and the last may count or not, and money that moved meanwhile twice, or not at
+    /// all. Nothing is waited for.
+    pub async fn balance(&self) -> Result<Balance, CounterError> {
+        for _ in 0..ROUNDS_MAX {
+            let head = self.head().await?;
+            match self.look_at(0..head.segments(), &head).await {
+                Ok(looks) => return Ok(Balance::of(&looks)),
+                Err(error) => self.pass(error).await?,
+            }
+        }
+        Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+
+    /// The balance as it was at one instant of this call: two looks at every segment, and none had
+    /// changed. An account in heavy use is asked to wait for a moment.
+    pub async fn exact_balance(&self) -> Result<Balance, CounterError> {
+        let caller = self.storage.caller();
+        for round in 0..ROUNDS_MAX {
+            let head = self.head().await?;
+            let freeze = round > 0;
+            let first = match freeze {
+                true => self.freeze_all(&head, caller).await,
+                false => self.look_at(0..head.segments(), &head).await,
+            };
+            let looks = match first {
+                Ok(first) => {
+                    let second = self.look_at(0..head.segments(), &head).await;
+                    second.map(|second| first.unchanged(&second).then_some(first))
+                }
+                Err(error) => Err(error),
+            };
+            if freeze {
+                self.thaw(&head, caller).await;
+            }
+            match looks {
+                Ok(Some(looks)) => return Ok(Balance::of(&looks)),
+                Ok(None) => {}
+                Err(error) => self.pass(error).await?,
+            }
+        }
+        Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+}

@@ -1,0 +1,138 @@
+//! The home is short, and the whole is not: money comes from the others.
+
+use std::cmp::Reverse;
+
+use super::{
+    Counter, CounterError,
+    change::{Attempt, Round},
+    looks::Looks,
+};
+use crate::{
+    Amount,
+    segment::{Land, Lend, Loan, Refusal, Reply, Request},
+};
+
+/// What to do about a home that is short.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Borrow {
+    /// These loans have arrived: they are enough, or all there is for now.
+    Bring(Vec<Loan>),
+    /// These have arrived; and ask these segments, each for the loan of that number, and for as
+    /// much as that.
+    Lend(Vec<Loan>, Vec<(u32, u64, Amount)>),
+    /// All the money is in flight to other segments: land it there first.
+    LandElsewhere(Vec<(u32, Loan)>),
+}
+
+impl Borrow {
+    /// How `home` gets `amount`, of what `looks` saw.
+    pub(super) fn of(looks: &Looks, home: u32, amount: i64) -> Self {
+        let bring = looks.loans_to(home);
+        let arrived: i128 = bring.iter().map(|loan| i128::from(loan.amount.get())).sum();
+        let there = looks.0.get(&home).map_or(0, |look| i128::from(look.value));
+        let missing = i128::from(amount) - there - arrived;
+        if missing <= 0 {
+            return Self::Bring(bring);
+        }
+        let lends = lends(looks, home, missing);
+        if !lends.is_empty() {
+            return Self::Lend(bring, lends);
+        }
+        let elsewhere = looks.0.keys().filter(|&&to| to != home);
+        let elsewhere =
+            elsewhere.flat_map(|&to| looks.loans_to(to).into_iter().map(move |l| (to, l)));
+        let elsewhere: Vec<_> = elsewhere.collect();
+        match bring.is_empty() && !elsewhere.is_empty() {
+            true => Self::LandElsewhere(elsewhere),
+            false => Self::Bring(bring),
+        }
+    }
+}
+
+/// Whom to ask for how much: the richest first, and of each half of what it has if that is more, so
+/// that a home that is short once is not short again at once. A segment whose last loan has not
+/// landed is not asked: the next would overwrite it.
+fn lends(looks: &Looks, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
+    let inn = looks.0.get(&home).map(|look| &look.inn);
+    let landed = |from: u32| {
+        inn.and_then(|inn| inn.get(&from))
+            .copied()
+            .unwrap_or_default()
+    };
+    let others = looks.0.iter().filter(|&(&from, _)| from != home);
+    let mut lenders: Vec<_> = others
+        .filter(|&(&from, look)| {
+            let last = look.out.get(&home).map_or(0, |last| last.seq);
+            look.value > 0 && last == landed(from)
+        })
+        .collect();
+    lenders.sort_by_key(|(_, look)| Reverse(look.value));
+    let mut lends = Vec::new();
+    for (&from, look) in lenders {
+        if missing <= 0 {
+            break;
+        }
+        let want = missing.min(look.value.into()).max((look.value / 2).into());
+        missing -= want;
+        let want = Amount::new(want).expect("some of a positive value, and at most all");
+        lends.push((from, landed(from) + 1, want));
+    }
+    lends
+}
+
+impl Counter {
+    /// Brings money on its way to the home; the round after this lands it there, with the change.
+    pub(super) async fn borrow(
+        &self,
+        attempt: &Attempt<'_>,
+        looks: &Looks,
+    ) -> Result<Round, CounterError> {
+        let amount = attempt.change.amount().get();
+        match Borrow::of(looks, attempt.home, amount) {
+            Borrow::Bring(loans) => Ok(Round::Again(loans)),
+            Borrow::Lend(loans, lends) => self.lend(attempt, loans, lends).await,
+            Borrow::LandElsewhere(loans) => {
+                let caller = attempt.caller;
+                let land = |(to, loan)| (to, Request::Land(Land { loan, caller }));
+                let lands = loans.into_iter().map(land);
+                self.ask_all(lands).await.map_err(CounterError::aside)?;
+                Ok(Round::Again(Vec::new()))
+            }
+        }
+    }
+
+    async fn lend(
+        &self,
+        attempt: &Attempt<'_>,
+        mut loans: Vec<Loan>,
+        lends: Vec<(u32, u64, Amount)>,
+    ) -> Result<Round, CounterError> {
+        let lend = |&(from, seq, want): &(u32, u64, Amount)| {
+            let lend = Lend {
+                to: attempt.home,
+                seq,
+                want,
+                caller: attempt.caller,
+            };
+            (self.at(from), Request::Lend(lend))
+        };
+        let requests = lends.iter().map(lend).collect();
+        let answers = self.storage.segments.call_all(requests).await;
+        for (&(from, seq, _), answer) in lends.iter().zip(answers) {
+            match answer
+                .map_err(CounterError::from)
+                .map_err(CounterError::aside)?
+            {
+                Ok(Reply::Lent(lent)) => {
+                    let amount = Amount::new(lent.amount);
+                    loans.extend(amount.map(|amount| Loan { from, seq, amount }));
+                }
+                // Another was there first, or is looking: the next round sees what is left.
+                Ok(Reply::Nothing | Reply::Stale) | Err(Refusal::Busy { .. }) => {}
+                Ok(reply) => return Err(CounterError::unexpected("lend", &reply)),
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        Ok(Round::Again(loans))
+    }
+}

@@ -1,0 +1,137 @@
+//! Deposit and deduct, and what every change has in common: decide it at home; if the home is
+//! short, look at the others, then borrow or refuse.
+
+use std::sync::Arc;
+
+use super::{Counter, CounterError};
+use crate::{
+    Amount, Caller, Change, Head, RequestId,
+    limits::ROUNDS_MAX,
+    segment::{Loan, Op, Refusal, Reply, Request, State, Thaw},
+};
+
+/// A change under way.
+pub(super) struct Attempt<'a> {
+    pub(super) id: &'a RequestId,
+    pub(super) change: &'a Change,
+    pub(super) caller: Caller,
+    /// The layout this round goes by, and the home by it.
+    pub(super) head: Arc<Head>,
+    pub(super) home: u32,
+}
+
+/// How a round ended.
+pub(super) enum Round {
+    /// With the request's answer.
+    Decided(State),
+    /// Once more, bringing these loans home.
+    Again(Vec<Loan>),
+}
+
+impl Counter {
+    /// Adds `amount`, once.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::effect`] says of each whether it may have been added all the same.
+    pub async fn deposit(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+        self.done(id, Change::Deposit { amount }).await
+    }
+
+    /// Takes `amount`, once, wherever in the account it is.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::Insufficient`] if at some instant of the request there was less in the whole
+    /// account. [`CounterError::effect`] says of each whether it may have been taken all the same.
+    pub async fn deduct(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
+        self.done(id, Change::Deduct { amount }).await
+    }
+
+    async fn done(&self, id: &RequestId, change: Change) -> Result<(), CounterError> {
+        match self.change(id, &change).await? {
+            State::Done => Ok(()),
+            State::Insufficient => Err(CounterError::Insufficient),
+            State::Cancelled => Err(CounterError::Cancelled),
+            _ => Err(Refusal::Conflict.into()),
+        }
+    }
+
+    /// Has `change` decided.
+    pub(super) async fn change(
+        &self,
+        id: &RequestId,
+        change: &Change,
+    ) -> Result<State, CounterError> {
+        let caller = self.storage.caller();
+        let mut lands = Vec::new();
+        for round in 0..ROUNDS_MAX {
+            let head = self.head().await.map_err(CounterError::aside)?;
+            let home = self.home_of(id, &head)?;
+            let attempt = Attempt {
+                id,
+                change,
+                caller,
+                head,
+                home,
+            };
+            // Whoever was disturbed once asks the others to wait.
+            let freeze = round > 0;
+            match self.round(&attempt, lands, freeze).await {
+                Ok(Round::Decided(state)) => {
+                    if freeze {
+                        self.thaw(&attempt.head, caller).await;
+                    }
+                    return Ok(state);
+                }
+                Ok(Round::Again(loans)) => lands = loans,
+                Err(error) => {
+                    lands = Vec::new();
+                    self.pass(error).await?;
+                }
+            }
+        }
+        Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+
+    async fn round(
+        &self,
+        attempt: &Attempt<'_>,
+        lands: Vec<Loan>,
+        freeze: bool,
+    ) -> Result<Round, CounterError> {
+        let Attempt { head, home, .. } = attempt;
+        let op = Request::Op(Op {
+            id: attempt.id.clone(),
+            change: attempt.change.clone(),
+            generation: head.generation(),
+            lands,
+            caller: attempt.caller,
+        });
+        let short = match self.ask(*home, op).await? {
+            Reply::Recorded(state) => return Ok(Round::Decided(state)),
+            Reply::Short(look) => look,
+            reply => return Err(CounterError::unexpected("op", &reply)),
+        };
+        let looks = match freeze {
+            true => self.freeze_all(head, attempt.caller).await?,
+            false => {
+                let others = (0..head.segments()).filter(|index| index != home);
+                let mut looks = self.look_at(others, head).await?;
+                looks.0.insert(*home, short);
+                looks
+            }
+        };
+        match looks.available() < i128::from(attempt.change.amount().get()) {
+            true => self.refuse(attempt, &looks).await,
+            false => self.borrow(attempt, &looks).await,
+        }
+    }
+
+    /// Ends what freezes this call has made. They end by themselves as well.
+    pub(super) async fn thaw(&self, head: &Head, caller: Caller) {
+        let thaws = (0..head.segments()).map(|index| (index, Request::Thaw(Thaw { caller })));
+        // Nothing relies on it.
+        let _ = self.ask_all(thaws).await;
+    }
+}

@@ -1,0 +1,37 @@
+//! An account that is to have no more money.
+
+use super::{Counter, CounterError};
+use crate::{
+    VersionedHead,
+    limits::ROUNDS_MAX,
+    segment::{Close, Request},
+};
+
+impl Counter {
+    /// Closes the account, for good: deposits and transfers to it are refused from now on. What is
+    /// in it can still be taken out, and what is held can be spent or come back.
+    ///
+    /// # Errors
+    ///
+    /// A storage that gave no answer: some segments may be closed, and others not. Repeat it.
+    pub async fn close(&self) -> Result<(), CounterError> {
+        for _ in 0..ROUNDS_MAX {
+            let VersionedHead { version, head } = self.finished_head().await?;
+            let swapped = match head.is_closed() {
+                true => true,
+                false => {
+                    self.storage
+                        .heads
+                        .swap(&self.account, version, head.close()?)
+                        .await?
+                }
+            };
+            if swapped {
+                let close = |index| (index, Request::Close(Close));
+                self.ask_all((0..head.segments()).map(close)).await?;
+                return Ok(());
+            }
+        }
+        Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+}

@@ -1,0 +1,121 @@
+//! Why a call on a counter failed.
+
+use crate::{Account, Effect, HeadError, StorageError, segment::Refusal};
+
+/// Why a call on a counter failed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CounterError {
+    /// The whole was short at some instant of the request. Every repeat gets this answer.
+    #[error("the balance was insufficient")]
+    Insufficient,
+    /// The reservation of that id was cancelled, perhaps before it came.
+    #[error("the request was cancelled")]
+    Cancelled,
+    /// No reservation of that id is known. It may still come.
+    #[error("no such reservation is known")]
+    UnknownReservation,
+    /// The destination refused the transfer: it is closed, or full, or the request was too old to
+    /// arrive. The money is back.
+    #[error("account {to} refused the transfer, and the money is back")]
+    TransferRefused {
+        /// The destination.
+        to: Account,
+    },
+    /// The money is on its way, and neither here nor there. Repeat the transfer, or leave it to
+    /// whoever sweeps the account.
+    #[error("the transfer is under way, and was not finished: {because}")]
+    TransferUnfinished {
+        /// What came in between.
+        because: Box<CounterError>,
+    },
+    /// There is no such account.
+    #[error("account {account} does not exist")]
+    NoAccount {
+        /// The account.
+        account: Account,
+    },
+    /// There is an account of that name, with other terms.
+    #[error("account {account} exists already, with other terms")]
+    AccountExists {
+        /// The account.
+        account: Account,
+    },
+    /// Others changed the account again and again while it was looked at.
+    #[error("others changed the account {rounds} times while it was looked at")]
+    Contended {
+        /// How often it was tried.
+        rounds: u32,
+    },
+    /// A segment refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The head cannot be changed so.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// The storage gave no answer.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The storage answered something else than it was asked: it is not of this release.
+    #[error("the storage answered {reply}, which is no answer to {request}")]
+    Unexpected {
+        /// What was asked.
+        request: &'static str,
+        /// What it answered.
+        reply: String,
+    },
+}
+
+impl CounterError {
+    /// Whether the same call, with the same id, may succeed if made again.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::UnknownReservation | Self::TransferUnfinished { .. } | Self::Contended { .. } => {
+                true
+            }
+            Self::Insufficient
+            | Self::Cancelled
+            | Self::TransferRefused { .. }
+            | Self::NoAccount { .. }
+            | Self::AccountExists { .. }
+            | Self::Unexpected { .. } => false,
+            Self::Refused(refusal) => refusal.is_retryable(),
+            Self::Head(error) => error.is_retryable(),
+            Self::Storage(error) => error.is_retryable,
+        }
+    }
+
+    /// Whether what was asked for may have been applied all the same.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Storage(error) => error.effect,
+            Self::TransferUnfinished { .. }
+            | Self::Unexpected { .. }
+            | Self::Refused(Refusal::TooOld { .. }) => Effect::Unknown,
+            Self::Insufficient
+            | Self::Cancelled
+            | Self::UnknownReservation
+            | Self::TransferRefused { .. }
+            | Self::NoAccount { .. }
+            | Self::AccountExists { .. }
+            | Self::Contended { .. }
+            | Self::Refused(_)
+            | Self::Head(_) => Effect::None,
+        }
+    }
+
+    /// The same, where all that failed was beside what was asked for: a look, a loan.
+    pub(super) fn aside(self) -> Self {
+        match self {
+            Self::Storage(error) => Self::Storage(error.aside()),
+            error => error,
+        }
+    }
+
+    pub(super) fn unexpected(request: &'static str, reply: &impl std::fmt::Debug) -> Self {
+        Self::Unexpected {
+            request,
+            reply: format!("{reply:?}"),
+        }
+    }
+}

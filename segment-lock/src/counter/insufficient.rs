@@ -1,0 +1,43 @@
+//! The whole is short, or seemed so: a second look decides.
+
+use super::{
+    Counter, CounterError,
+    change::{Attempt, Round},
+    looks::Looks,
+};
+use crate::segment::{Refuse, Reply, Request};
+
+impl Counter {
+    /// Has `insufficient` recorded, if what the first looks saw was true at one instant: no other
+    /// segment had changed at a second look, sent after the last first look was answered; and the
+    /// home has not changed when it is recorded. Otherwise, once more.
+    pub(super) async fn refuse(
+        &self,
+        attempt: &Attempt<'_>,
+        first: &Looks,
+    ) -> Result<Round, CounterError> {
+        let Attempt { head, home, .. } = attempt;
+        let others = (0..head.segments()).filter(|index| index != home);
+        let second = self.look_at(others, head).await?;
+        if !first.unchanged(&second) {
+            return Ok(Round::Again(Vec::new()));
+        }
+        let version = first
+            .0
+            .get(home)
+            .map(|look| look.version)
+            .unwrap_or_default();
+        let refuse = Request::Refuse(Refuse {
+            id: attempt.id.clone(),
+            change: attempt.change.clone(),
+            generation: head.generation(),
+            version,
+            caller: attempt.caller,
+        });
+        match self.ask(*home, refuse).await.map_err(CounterError::aside)? {
+            Reply::Recorded(state) => Ok(Round::Decided(state)),
+            Reply::Changed => Ok(Round::Again(Vec::new())),
+            reply => Err(CounterError::unexpected("refuse", &reply)),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The caller's side of a counter.
+//!
+//! Nothing here is safe because a caller behaves: it may crash, or be dropped, at any await, and
+//! every request may be repeated. What a caller leaves behind is money in flight between segments,
+//! which counts and which the next one lands; a transfer that is sent, which anyone finishes; or a
+//! plan for a layout, likewise.
+
+mod balance;
+mod borrow;
+mod change;
+mod close;
+mod error;
+mod insufficient;
+mod looks;
+mod recover;
+mod resegment;
+mod reserve;
+mod sweep;
+mod transfer;
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+
+pub use balance::Balance;
+pub use error::CounterError;
+pub use reserve::{Ended, Reserved};
+pub use sweep::Swept;
+
+use crate::{
+    Account, Caller, Head, Heads, RequestId, Segments,
+    limits::ROUNDS_MAX,
+    segment::{Refusal, Reply, Request},
+    storage::At,
+};
+
+/// A frozen segment is asked again after this, in ms.
+const BUSY_WAIT_MS_MAX: u64 = 20;
+
+/// Where accounts are stored, and who this process is to it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    segments: Arc<dyn Segments>,
+    heads: Arc<dyn Heads>,
+    process: u128,
+    calls: Arc<AtomicU64>,
+}
+
+impl Storage {
+    /// Heads and segments in one place. `process`: a random number, that no other process has.
+    pub fn new(place: Arc<impl Segments + Heads>, process: u128) -> Self {
+        Self::of(Arc::clone(&place) as Arc<dyn Segments>, place, process)
+    }
+
+    /// Heads in another place than segments.
+    pub fn of(segments: Arc<dyn Segments>, heads: Arc<dyn Heads>, process: u128) -> Self {
+        Self {
+            segments,
+            heads,
+            process,
+            calls: Arc::default(),
+        }
+    }
+
+    /// Whoever makes one call, unlike all others.
+    fn caller(&self) -> Caller {
+        Caller {
+            process: self.process,
+            call: self.calls.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}
+
+/// One account.
+///
+/// # Cancel safety
+///
+/// A call whose future is dropped may have taken effect, or may be half way: nothing is lost. Repeat
+/// it under the same id to finish it.
+pub struct Counter {
+    storage: Storage,
+    account: Account,
+    /// The newest head read.
+    head: Mutex<Option<Arc<Head>>>,
+}
+
+impl Counter {
+    /// An account that exists, or will be found not to.
+    pub fn open(storage: Storage, account: Account) -> Self {
+        Self {
+            storage,
+            account,
+            head: Mutex::new(None),
+        }
+    }
+
+    /// Its name.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn at(&self, index: u32) -> At {
+        At {
+            account: self.account.clone(),
+            index,
+        }
+    }
+
+    async fn ask(&self, index: u32, request: Request) -> Result<Reply, CounterError> {
+        Ok(self
+            .storage
+            .segments
+            .call(&self.at(index), request)
+            .await??)
+    }
+
+    /// One request to each of some segments: the first error, or all replies in order.
+    async fn ask_all(
+        &self,
+        requests: impl IntoIterator<Item = (u32, Request)>,
+    ) -> Result<Vec<Reply>, CounterError> {
+        let requests = requests.into_iter();
+        let requests = requests
+            .map(|(index, request)| (self.at(index), request))
+            .collect();
+        let answers = self.storage.segments.call_all(requests).await;
+        let replies = answers.into_iter().map(|answer| Ok(answer??));
+        replies.collect()
+    }
+
+    /// The head, as far as it is known: who uses too old a one is told so.
+    async fn head(&self) -> Result<Arc<Head>, CounterError> {
+        let known = self.head.lock().clone();
+        match known {
+            Some(head) => Ok(head),
+            None => self.newest_head().await,
+        }
+    }
+
+    /// A request to the home of `id`, by the layout that turns out to be the newest.
+    async fn ask_home(
+        &self,
+        id: &RequestId,
+        request: impl Fn(&Head) -> Request,
+    ) -> Result<Reply, CounterError> {
+        for _ in 0..ROUNDS_MAX {
+            let head = self.head().await.map_err(CounterError::aside)?;
+            match self.ask(self.home_of(id, &head)?, request(&head)).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => self.pass(error).await?,
+            }
+        }
+        Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+
+    fn home_of(&self, id: &RequestId, head: &Head) -> Result<u32, CounterError> {
+        head.home_of(id).ok_or_else(|| self.absent())
+    }
+
+    fn absent(&self) -> CounterError {
+        CounterError::NoAccount {
+            account: self.account.clone(),
+        }
+    }
+
+    /// Makes of a refusal that passes a reason to try again; of the others, and of errors, the
+    /// error.
+    async fn pass(&self, error: CounterError) -> Result<(), CounterError> {
+        match error {
+            CounterError::Refused(Refusal::Layout { .. }) => {
+                self.newest_head().await.map_err(CounterError::aside)?;
+                Ok(())
+            }
+            CounterError::Refused(Refusal::Busy { retry_after_ms }) => {
+                // It may thaw before its time.
+                let wait_ms = retry_after_ms.min(BUSY_WAIT_MS_MAX);
+                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+}
+
+impl fmt::Debug for Counter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counter")
+            .field("account", &self.account)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! What others began and did not finish.
+
+use super::{Counter, CounterError, Swept};
+use crate::{
+    Account, Amount, Head, RequestId,
+    limits::PAGE_LEN_MAX,
+    segment::{CreditId, Find, Pinned, Refusal, Reply, Request, Sent, State},
+};
+
+impl Counter {
+    /// Finishes the transfers that segment `index` has sent.
+    pub(super) async fn recover_sent(
+        &self,
+        index: u32,
+        swept: &mut Swept,
+    ) -> Result<(), CounterError> {
+        let mut after = None;
+        loop {
+            let page = match self.ask(index, Request::Sent(Sent { after })).await? {
+                Reply::Sent(page) => page,
+                reply => return Err(CounterError::unexpected("sent", &reply)),
+            };
+            for (id, amount, to) in &page {
+                self.recover(id, *amount, to, swept).await;
+            }
+            match page.last() {
+                Some((last, ..)) if page.len() == PAGE_LEN_MAX => after = Some(last.clone()),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn recover(&self, id: &RequestId, amount: Amount, to: &Account, swept: &mut Swept) {
+        let to = Self::open(self.storage.clone(), to.clone());
+        match self.deliver(id, amount, &to).await {
+            Ok(()) => swept.delivered += 1,
+            Err(CounterError::TransferRefused { .. }) => swept.returned += 1,
+            Err(error) => swept.errors.push(error),
+        }
+    }
+
+    /// Unpins the credits of segment `index` whose sources are settled, and settles those that are
+    /// not.
+    pub(super) async fn recover_pinned(
+        &self,
+        index: u32,
+        swept: &mut Swept,
+    ) -> Result<(), CounterError> {
+        let mut after = None;
+        loop {
+            let page = match self.ask(index, Request::Pinned(Pinned { after })).await? {
+                Reply::Pinned(page) => page,
+                reply => return Err(CounterError::unexpected("pinned", &reply)),
+            };
+            for credit in &page {
+                if let Err(error) = self.recover_credit(credit, swept).await {
+                    swept.errors.push(error);
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE_LEN_MAX => after = Some(last.clone()),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    async fn recover_credit(
+        &self,
+        credit: &CreditId,
+        swept: &mut Swept,
+    ) -> Result<(), CounterError> {
+        let source = Self::open(self.storage.clone(), credit.from.clone());
+        let find = |head: &Head| {
+            Request::Find(Find {
+                id: credit.id.clone(),
+                generation: head.generation(),
+            })
+        };
+        match source.ask_home(&credit.id, find).await {
+            Ok(Reply::Recorded(State::Sent { amount, .. })) => {
+                source.deliver(&credit.id, amount, self).await?;
+                swept.delivered += 1;
+            }
+            // What is sent is never forgotten: it was settled, and then forgotten.
+            Ok(Reply::Recorded(State::Delivered))
+            | Err(CounterError::Refused(Refusal::TooOld { .. })) => {
+                source.unpin(&credit.id, self).await;
+                swept.unpinned += 1;
+            }
+            Ok(reply) => return Err(CounterError::unexpected("find", &reply)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}

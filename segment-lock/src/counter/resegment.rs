@@ -1,0 +1,153 @@
+//! Which segments there are: created, read, changed. Whoever finds a plan finishes it.
+
+use std::sync::Arc;
+
+use super::{Counter, CounterError, Storage};
+use crate::{
+    Account, Head, HeadError, Layout, Terms, VersionedHead,
+    limits::ROUNDS_MAX,
+    segment::{Create, Prepare, Reply, Request},
+};
+
+/// A plan begins this long after the time at which no request can have come from its future, in ms:
+/// the clocks of segments differ a little.
+const PLAN_MARGIN_MS: u64 = 1000;
+
+impl Counter {
+    /// Creates the account, with nothing in it. It may exist already, if its terms are the same.
+    ///
+    /// # Errors
+    ///
+    /// A number out of range; or an account of that name with other terms.
+    pub async fn create(
+        storage: Storage,
+        account: Account,
+        terms: Terms,
+        segments: u32,
+    ) -> Result<Self, CounterError> {
+        let created = Head::new(terms, segments)?;
+        let counter = Self::open(storage, account);
+        let heads = &counter.storage.heads;
+        if heads.read(&counter.account).await?.is_none() {
+            heads.swap(&counter.account, 0, created).await?;
+        }
+        let account = counter.account.clone();
+        match counter.newest_head().await?.terms() == terms {
+            true => Ok(counter),
+            false => Err(CounterError::AccountExists { account }),
+        }
+    }
+
+    /// Changes the number of segments that are homes, while all goes on. Those that were homes
+    /// before remain: old requests have their answers there, and their money is lent to the others.
+    ///
+    /// # Errors
+    ///
+    /// A number out of range, or an account that was resegmented too often.
+    pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
+        for _ in 0..ROUNDS_MAX {
+            let VersionedHead { version, head } = self.finished_head().await?;
+            if head
+                .layouts()
+                .last()
+                .is_some_and(|layout| layout.segments == segments)
+            {
+                return Ok(());
+            }
+            let now_ms = match self.look_at(0..head.segments(), &head).await {
+                Ok(looks) => looks.now_ms(),
+                Err(error) => {
+                    self.pass(error).await?;
+                    continue;
+                }
+            };
+            let planned = head.plan(segments, beginning(&head, now_ms))?;
+            self.storage
+                .heads
+                .swap(&self.account, version, planned)
+                .await?;
+        }
+        Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+
+    /// Reads the head, finishing its plan if there is one, and goes by it from now on.
+    pub(super) async fn newest_head(&self) -> Result<Arc<Head>, CounterError> {
+        let newest = Arc::new(self.finished_head().await?.head);
+        let mut known = self.head.lock();
+        match &*known {
+            // Two read at once, and this one was overtaken.
+            Some(newer) if newer.generation() > newest.generation() => Ok(Arc::clone(newer)),
+            _ => {
+                *known = Some(Arc::clone(&newest));
+                Ok(newest)
+            }
+        }
+    }
+
+    /// Reads the head, and finishes its plan if there is one.
+    pub(super) async fn finished_head(&self) -> Result<VersionedHead, CounterError> {
+        for _ in 0..ROUNDS_MAX {
+            let read = self.storage.heads.read(&self.account).await?;
+            let found = read.ok_or_else(|| self.absent())?;
+            match found.head.planned() {
+                None => return Ok(found),
+                Some(plan) => self.finish(&found, plan).await?,
+            }
+        }
+        Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+
+    /// Prepares every segment for the plan, and commits it; or replaces it, if a segment has decided
+    /// a request that the plan would home elsewhere. If others were faster, does nothing.
+    async fn finish(&self, found: &VersionedHead, plan: Layout) -> Result<(), CounterError> {
+        let VersionedHead { version, head } = found;
+        let prepare = Prepare {
+            generation: plan.generation,
+            base: head.generation(),
+            from_ms: plan.from_ms,
+            closed: head.is_closed(),
+        };
+        let terms = head.terms();
+        let request = |index| match index < head.segments() {
+            true => (index, Request::Prepare(prepare)),
+            false => (index, Request::Create(Create { prepare, terms })),
+        };
+        let indices = 0..plan.segments.max(head.segments());
+        let replies = self.ask_all(indices.map(request)).await?;
+        let next = match after(head, &plan, &replies)? {
+            Some(next) => next,
+            None => return Ok(()),
+        };
+        self.storage
+            .heads
+            .swap(&self.account, *version, next)
+            .await?;
+        Ok(())
+    }
+}
+
+/// The head after `replies` to the plan; none if there is a newer plan.
+fn after(head: &Head, plan: &Layout, replies: &[Reply]) -> Result<Option<Head>, CounterError> {
+    let mut later_ms = None;
+    for reply in replies {
+        match reply {
+            Reply::Prepared => {}
+            Reply::Stale => return Ok(None),
+            Reply::Later { after_ms, now_ms } => {
+                let from_ms = beginning(head, *now_ms).max(after_ms + 1);
+                later_ms = later_ms.max(Some(from_ms));
+            }
+            reply => return Err(CounterError::unexpected("prepare", reply)),
+        }
+    }
+    let next: Result<Head, HeadError> = match later_ms {
+        None => head.commit(plan.generation),
+        Some(from_ms) => head.plan_later(plan.generation, from_ms),
+    };
+    Ok(Some(next?))
+}
+
+/// When a plan made now may begin, in ms: no request can have come from there yet.
+fn beginning(head: &Head, now_ms: u64) -> u64 {
+    now_ms + head.terms().skew_ms + PLAN_MARGIN_MS
+}

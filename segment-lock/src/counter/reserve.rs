@@ -1,0 +1,108 @@
+//! Reservations: money set aside, then spent or given back.
+
+use super::{Counter, CounterError};
+use crate::{
+    Amount, Change, Head, RequestId,
+    segment::{Cancel, Confirm, Refusal, Reply, Request, State},
+};
+
+/// What became of a reservation in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was spent.
+    Confirmed,
+    /// It was given back.
+    Cancelled,
+    /// It came back at its deadline.
+    Expired,
+}
+
+/// What a reservation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reserved {
+    /// The money is set aside.
+    Held,
+    /// It was, and is no more; or it was cancelled before it came.
+    Ended(Ended),
+}
+
+impl Counter {
+    /// Sets `amount` aside, once, until it is confirmed or cancelled; at `deadline_ms` (since 1970,
+    /// by the segment's clock) it comes back by itself. A repeat carries the same deadline.
+    ///
+    /// # Errors
+    ///
+    /// As for [`deduct`](Self::deduct); and [`Refusal::DeadlineTooLate`] if the deadline is more
+    /// than `idempotency_for` after the id's time.
+    pub async fn reserve(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        deadline_ms: u64,
+    ) -> Result<Reserved, CounterError> {
+        let change = Change::Reserve {
+            amount,
+            deadline_ms,
+        };
+        match self.change(id, &change).await? {
+            State::Held { .. } => Ok(Reserved::Held),
+            state => ended(state).map(Reserved::Ended),
+        }
+    }
+
+    /// Spends what is reserved under `id`, or says what became of it.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::UnknownReservation`] if there is none;
+    /// [`CounterError::Insufficient`] if there never was the money for it.
+    pub async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
+        let confirm = |head: &Head| {
+            Request::Confirm(Confirm {
+                id: id.clone(),
+                generation: head.generation(),
+            })
+        };
+        self.end(id, confirm).await
+    }
+
+    /// Gives back what is reserved under `id`, or says what became of it. A reservation that has
+    /// not come yet gets nothing when it does.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::Insufficient`] if there never was the money for it.
+    pub async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
+        let caller = self.storage.caller();
+        let cancel = |head: &Head| {
+            Request::Cancel(Cancel {
+                id: id.clone(),
+                generation: head.generation(),
+                caller,
+            })
+        };
+        self.end(id, cancel).await
+    }
+
+    async fn end(
+        &self,
+        id: &RequestId,
+        request: impl Fn(&Head) -> Request,
+    ) -> Result<Ended, CounterError> {
+        match self.ask_home(id, request).await? {
+            Reply::Recorded(state) => ended(state),
+            Reply::Unknown => Err(CounterError::UnknownReservation),
+            reply => Err(CounterError::unexpected("confirm or cancel", &reply)),
+        }
+    }
+}
+
+fn ended(state: State) -> Result<Ended, CounterError> {
+    match state {
+        State::Confirmed => Ok(Ended::Confirmed),
+        State::Cancelled => Ok(Ended::Cancelled),
+        State::Expired => Ok(Ended::Expired),
+        State::Insufficient => Err(CounterError::Insufficient),
+        _ => Err(Refusal::Conflict.into()),
+    }
+}

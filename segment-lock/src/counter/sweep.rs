@@ -1,0 +1,76 @@
+//! What must be done now and then, by anyone: nothing comes back, is finished or is forgotten in a
+//! segment that nobody asks.
+
+use super::{Counter, CounterError};
+use crate::{
+    limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
+    segment::{Expire, Purge, Reply, Request},
+};
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default)]
+pub struct Swept {
+    /// How many reservations came back.
+    pub expired: usize,
+    /// How many transfers others had begun were finished.
+    pub delivered: usize,
+    /// How many of them were refused by their destinations, and the money is back.
+    pub returned: usize,
+    /// How many credits need no longer be kept.
+    pub unpinned: usize,
+    /// How many old answers were forgotten.
+    pub purged: usize,
+    /// What could not be done. The rest was.
+    pub errors: Vec<CounterError>,
+}
+
+impl Counter {
+    /// Gives back what is past its deadline, finishes transfers, forgets old answers. Any number of
+    /// processes may, at any time.
+    ///
+    /// # Errors
+    ///
+    /// The account's head cannot be read; what else went wrong is in the answer.
+    pub async fn sweep(&self) -> Result<Swept, CounterError> {
+        let head = self.newest_head().await?;
+        let mut swept = Swept::default();
+        for index in 0..head.segments() {
+            if let Err(error) = self.sweep_segment(index, &mut swept).await {
+                swept.errors.push(error);
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn sweep_segment(&self, index: u32, swept: &mut Swept) -> Result<(), CounterError> {
+        swept.expired += self
+            .repeat(index, Request::Expire(Expire), EXPIRED_PER_CALL_MAX)
+            .await?;
+        self.recover_sent(index, swept).await?;
+        self.recover_pinned(index, swept).await?;
+        swept.purged += self
+            .repeat(index, Request::Purge(Purge), PURGED_PER_CALL_MAX)
+            .await?;
+        Ok(())
+    }
+
+    /// Asks until less is done than one request may do. Answers how much was, in all.
+    async fn repeat(
+        &self,
+        index: u32,
+        request: Request,
+        per_call_max: usize,
+    ) -> Result<usize, CounterError> {
+        let mut total = 0;
+        loop {
+            let done = match self.ask(index, request.clone()).await? {
+                Reply::Expired(done) | Reply::Purged(done) => done,
+                reply => return Err(CounterError::unexpected("expire or purge", &reply)),
+            };
+            total += done;
+            if done < per_call_max {
+                return Ok(total);
+            }
+        }
+    }
+}

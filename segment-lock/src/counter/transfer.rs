@@ -1,0 +1,134 @@
+//! From one account to another: held at the source, credited at the destination, settled at the
+//! source, unpinned at the destination. Anyone may go on from anywhere.
+
+use super::{Counter, CounterError};
+use crate::{
+    Amount, Change, Head, RequestId,
+    segment::{CreditId, Forget, GiveCredit, Outcome, Refusal, Reply, Request, Settle, State},
+};
+
+impl Counter {
+    /// Moves `amount` to another account of the same storage, once.
+    ///
+    /// # Errors
+    ///
+    /// [`CounterError::Insufficient`] as for [`deduct`](Self::deduct);
+    /// [`CounterError::TransferRefused`] if the money is back;
+    /// [`CounterError::TransferUnfinished`] if it is neither here nor there yet: repeat the
+    /// transfer, or [`sweep`](Self::sweep), to finish it.
+    pub async fn transfer(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        to: &Counter,
+    ) -> Result<(), CounterError> {
+        let change = Change::Transfer {
+            amount,
+            to: to.account.clone(),
+        };
+        match self.change(id, &change).await? {
+            State::Sent { .. } => self.deliver(id, amount, to).await,
+            State::Delivered => {
+                self.unpin(id, to).await;
+                Ok(())
+            }
+            State::Returned => Err(self.refused_by(to)),
+            State::Insufficient => Err(CounterError::Insufficient),
+            State::Cancelled => Err(CounterError::Cancelled),
+            _ => Err(Refusal::Conflict.into()),
+        }
+    }
+
+    /// Finishes a transfer that is sent.
+    pub(super) async fn deliver(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        to: &Counter,
+    ) -> Result<(), CounterError> {
+        let unfinished = |because| CounterError::TransferUnfinished {
+            because: Box::new(because),
+        };
+        let outcome = self.credit(id, amount, to).await.map_err(unfinished)?;
+        match self.settle(id, outcome).await.map_err(unfinished)? {
+            Outcome::Credited => {
+                self.unpin(id, to).await;
+                Ok(())
+            }
+            Outcome::Refused => Err(self.refused_by(to)),
+        }
+    }
+
+    async fn credit(
+        &self,
+        id: &RequestId,
+        amount: Amount,
+        to: &Counter,
+    ) -> Result<Outcome, CounterError> {
+        let change = Change::Transfer {
+            amount,
+            to: to.account.clone(),
+        };
+        let caller = self.storage.caller();
+        let credit = |head: &Head| {
+            Request::Credit(GiveCredit {
+                id: self.credit_id(id),
+                content: change.digest(),
+                amount,
+                generation: head.generation(),
+                caller,
+            })
+        };
+        match to.ask_home(id, credit).await? {
+            Reply::Credited(outcome) => Ok(outcome),
+            reply => Err(CounterError::unexpected("credit", &reply)),
+        }
+    }
+
+    async fn settle(&self, id: &RequestId, outcome: Outcome) -> Result<Outcome, CounterError> {
+        let caller = self.storage.caller();
+        let settle = |head: &Head| {
+            Request::Settle(Settle {
+                id: id.clone(),
+                outcome,
+                generation: head.generation(),
+                caller,
+            })
+        };
+        match self.ask_home(id, settle).await {
+            Ok(Reply::Recorded(State::Delivered)) => Ok(Outcome::Credited),
+            Ok(Reply::Recorded(State::Returned)) => Ok(Outcome::Refused),
+            Ok(reply) => Err(CounterError::unexpected("settle", &reply)),
+            // Somebody settled it long ago; and a credit that is there was never refused.
+            Err(CounterError::Refused(Refusal::TooOld { .. })) if outcome == Outcome::Credited => {
+                Ok(outcome)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets the destination forget a transfer that is settled here.
+    pub(super) async fn unpin(&self, id: &RequestId, to: &Counter) {
+        let forget = |head: &Head| {
+            Request::Forget(Forget {
+                id: self.credit_id(id),
+                generation: head.generation(),
+            })
+        };
+        // If it fails, the credit stays pinned until the destination is swept.
+        let _ = to.ask_home(id, forget).await;
+    }
+
+    fn credit_id(&self, id: &RequestId) -> CreditId {
+        CreditId {
+            id: id.clone(),
+            from: self.account.clone(),
+        }
+    }
+
+    fn refused_by(&self, to: &Counter) -> CounterError {
+        CounterError::TransferRefused {
+            to: to.account.clone(),
+        }
+    }
+}

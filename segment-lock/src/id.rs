@@ -1,0 +1,148 @@
+//! Names: of requests, of accounts, of whoever calls.
+
+use std::{fmt, sync::Arc};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
+
+/// Seed of the hashes that decide homes and tell contents apart: `SEGMENTS` in ASCII. Never changes.
+pub const HASH_SEED: u64 = 0x5345_474d_454e_5453;
+
+/// A name that is empty or too long. Repeating the call cannot help; nothing was applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {len} bytes long, must be 1 to {max}")]
+pub struct NameError {
+    /// What the name is of.
+    pub field: &'static str,
+    /// The length refused, in bytes.
+    pub len: usize,
+    /// The greatest length, in bytes.
+    pub max: usize,
+}
+
+fn checked(field: &'static str, name: &str, max: usize) -> Result<Arc<str>, NameError> {
+    match (1..=max).contains(&name.len()) {
+        true => Ok(name.into()),
+        false => Err(NameError {
+            field,
+            len: name.len(),
+            max,
+        }),
+    }
+}
+
+/// What makes a change happen once: whoever repeats a request repeats its id.
+///
+/// The creation time is a part of the identity. It decides which layout's home the id has, and when
+/// its answer may be forgotten; so a repeat carries the time of the first attempt, never a new one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId {
+    // First: ids are ordered by time.
+    time_ms: u64,
+    name: Arc<str>,
+}
+
+impl RequestId {
+    /// `time_ms`: when the request was created, in ms since 1970. `name`: any text that no other
+    /// request of the account has at that time, a UUID for example.
+    ///
+    /// # Errors
+    ///
+    /// The name is empty, or longer than [`REQUEST_NAME_LEN_MAX`].
+    pub fn new(time_ms: u64, name: &str) -> Result<Self, NameError> {
+        let name = checked("request name", name, REQUEST_NAME_LEN_MAX)?;
+        Ok(Self { time_ms, name })
+    }
+
+    /// When the request was created, in ms since 1970.
+    pub fn time_ms(&self) -> u64 {
+        self.time_ms
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// XXH3-64 with [`HASH_SEED`] over `time_ms, u64 little-endian || name, UTF-8`: the home
+    /// segment is this modulo the number of segments in force at the id's time.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = Xxh3::with_seed(HASH_SEED);
+        hasher.update(&self.time_ms.to_le_bytes());
+        hasher.update(self.name.as_bytes());
+        hasher.digest()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.time_ms, self.name)
+    }
+}
+
+/// Name of an account: one counter, whatever the number of its segments. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Account(Arc<str>);
+
+impl Account {
+    /// Checks and copies `name`.
+    ///
+    /// # Errors
+    ///
+    /// The name is empty, or longer than [`ACCOUNT_NAME_LEN_MAX`].
+    pub fn new(name: &str) -> Result<Self, NameError> {
+        checked("account name", name, ACCOUNT_NAME_LEN_MAX).map(Self)
+    }
+
+    /// The name as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// One call of one process: what a freeze is owned by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Caller {
+    /// The process, by a random number.
+    pub process: u128,
+    /// The call, counted by the process.
+    pub call: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_part_of_the_identity() {
+        let [a, b] = [1, 2].map(|time| RequestId::new(time, "order/42").unwrap());
+        assert_ne!(a, b);
+        assert_ne!(a.hash(), b.hash());
+        assert!(a < b && RequestId::new(1, "z").unwrap() < b);
+    }
+
+    #[test]
+    fn homes_never_change() {
+        let id = RequestId::new(1_700_000_000_000, "order/42").unwrap();
+        assert_eq!(id.hash(), 1_844_481_328_209_064_511);
+    }
+
+    #[test]
+    fn a_name_has_a_length() {
+        let longest = "x".repeat(REQUEST_NAME_LEN_MAX);
+        assert_eq!(RequestId::new(1, &longest).unwrap().name(), longest);
+        let error = RequestId::new(1, &(longest + "x")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "request name is 129 bytes long, must be 1 to 128"
+        );
+        assert!(RequestId::new(1, "").is_err() && Account::new("").is_err());
+    }
+}

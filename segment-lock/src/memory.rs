@@ -1,0 +1,97 @@
+//! Accounts in this process's memory: for tests, and for embedded shards.
+
+use std::{collections::BTreeMap, fmt};
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+
+use crate::{
+    Account, Head,
+    segment::{Answer, Refusal, Request, Segment},
+    storage::{At, Heads, Segments, StorageError, VersionedHead},
+};
+
+/// Tells the time, in ms since 1970.
+pub type Now = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// Segments and heads in memory, by the rules and nothing else. What it acknowledges is as durable
+/// as the process.
+pub struct Memory {
+    now: Now,
+    segments: Mutex<BTreeMap<At, Segment>>,
+    heads: Mutex<BTreeMap<Account, VersionedHead>>,
+}
+
+impl Memory {
+    /// No accounts yet; all segments have the clock `now`.
+    pub fn new(now: Now) -> Self {
+        Self {
+            now,
+            segments: Mutex::default(),
+            heads: Mutex::default(),
+        }
+    }
+
+    /// Shows the segments to `look`, and takes what it makes of them: for audits, for whoever
+    /// settles a doubtful segment, for tests. No request is applied meanwhile.
+    pub fn with_segments<T>(&self, look: impl FnOnce(&mut BTreeMap<At, Segment>) -> T) -> T {
+        look(&mut self.segments.lock())
+    }
+
+    fn apply(&self, at: &At, request: &Request) -> Answer {
+        let mut segments = self.segments.lock();
+        let now_ms = (self.now)();
+        match (segments.get_mut(at), request) {
+            (Some(segment), _) => segment.apply(request, now_ms),
+            (None, Request::Create(create)) => {
+                let mut segment = Segment::new(create);
+                let answer = segment.apply(request, now_ms);
+                segments.insert(at.clone(), segment);
+                answer
+            }
+            (None, _) => Err(Refusal::Missing),
+        }
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Segments for Memory {
+    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
+        Ok(self.apply(at, &request))
+    }
+
+    async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>> {
+        let answers = requests
+            .iter()
+            .map(|(at, request)| Ok(self.apply(at, request)));
+        answers.collect()
+    }
+}
+
+#[async_trait]
+impl Heads for Memory {
+    async fn read(&self, account: &Account) -> Result<Option<VersionedHead>, StorageError> {
+        Ok(self.heads.lock().get(account).cloned())
+    }
+
+    async fn swap(
+        &self,
+        account: &Account,
+        expected: u64,
+        head: Head,
+    ) -> Result<bool, StorageError> {
+        let mut heads = self.heads.lock();
+        if heads.get(account).map_or(0, |found| found.version) != expected {
+            return Ok(false);
+        }
+        let version = expected + 1;
+        heads.insert(account.clone(), VersionedHead { version, head });
+        Ok(true)
+    }
+}

@@ -1,0 +1,161 @@
+//! What a segment answers.
+
+use std::collections::BTreeMap;
+
+use super::{Channel, CreditId, Outcome, State};
+use crate::{Account, Amount, RequestId, limits::AMOUNT_MAX};
+
+/// What a segment answers to a [`Request`](super::Request).
+pub type Answer = Result<Reply, Refusal>;
+
+/// A segment's money, at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Money that may be spent.
+    pub value: i64,
+    /// Money set aside.
+    pub held: i64,
+    /// Rises with every change of `value` or of a channel.
+    pub version: u64,
+    /// The last loan to each other segment.
+    pub out: BTreeMap<u32, Channel>,
+    /// The number of the last loan that landed from each other segment.
+    pub inn: BTreeMap<u32, u64>,
+    /// The segment's clock, in ms since 1970.
+    pub now_ms: u64,
+}
+
+/// What a request did or found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The request's first answer, now or earlier, and what became of it since.
+    Recorded(State),
+    /// There is too little here. Nothing was recorded.
+    Short(Look),
+    /// The segment's money.
+    Looked(Look),
+    /// This loan is on its way, now or since earlier.
+    Lent(Channel),
+    /// There is nothing to lend.
+    Nothing,
+    /// The loan landed.
+    Landed,
+    /// A loan of that number landed already, or must not be made yet. Nothing was done.
+    Stale,
+    /// The version is another: look again. Nothing was recorded.
+    Changed,
+    /// No such request is known, and it may still come.
+    Unknown,
+    /// A transfer's answer, now or earlier.
+    Credited(Outcome),
+    /// Transfers that are sent and not settled.
+    Sent(Vec<(RequestId, Amount, Account)>),
+    /// Credits that are pinned.
+    Pinned(Vec<CreditId>),
+    /// How many reservations came back.
+    Expired(usize),
+    /// How many entries were dropped; as many as fit one call, or fewer if that was all.
+    Purged(usize),
+    /// The segment is prepared for the plan, now or since earlier.
+    Prepared,
+    /// The segment has decided ids that the plan would home elsewhere: plan anew, to begin after
+    /// `after_ms`, and not before `now_ms` and the skew.
+    Later {
+        /// The greatest time of an id decided or perhaps forgotten, in ms.
+        after_ms: u64,
+        /// The segment's clock, in ms since 1970.
+        now_ms: u64,
+    },
+    /// Done, or there was nothing to do.
+    Done,
+}
+
+/// Why a segment did not do what it was asked. Nothing of it was done; at most loans that came with
+/// it were landed, and reservations were expired, as anyone may at any time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is no such segment.
+    #[error("the segment does not exist")]
+    Missing,
+    /// The segment may have lost its last changes.
+    #[error("the segment may have lost its last changes, and waits for a person to settle it")]
+    Doubtful,
+    /// The caller knows too old a layout: read the head, and finish its plan.
+    #[error("the segment is prepared for generation {generation}: read the account's head")]
+    Layout {
+        /// The segment's generation.
+        generation: u64,
+    },
+    /// The id was used for something else.
+    #[error("the request id was used before, for something else")]
+    Conflict,
+    /// The id may have been forgotten. Whether it took effect in its time is not known any more.
+    #[error("the request is too old: answers up to {mark_ms} ms since 1970 may be forgotten")]
+    TooOld {
+        /// Ids up to this time may be forgotten, in ms.
+        mark_ms: u64,
+    },
+    /// The id's time is ahead of the segment's clock.
+    #[error("the request was created {ahead_ms} ms in the future, must be at most {skew_ms}")]
+    IdInFuture {
+        /// How far ahead it is, in ms.
+        ahead_ms: u64,
+        /// How far it may be, in ms.
+        skew_ms: u64,
+    },
+    /// Another caller is looking at the whole.
+    #[error("the segment is frozen for {retry_after_ms} ms")]
+    Busy {
+        /// When it ends at the latest, in ms from now.
+        retry_after_ms: u64,
+    },
+    /// As many answers are remembered as may be.
+    #[error(
+        "the segment remembers {ids_max} requests, and can take no more for {retry_after_ms} ms"
+    )]
+    TooManyIds {
+        /// How many may be remembered.
+        ids_max: usize,
+        /// When the oldest may be forgotten, in ms from now.
+        retry_after_ms: u64,
+    },
+    /// The segment would have more than fits.
+    #[error("value is {owned} in the segment, which cannot take {amount}: at most {AMOUNT_MAX}")]
+    Full {
+        /// What it has, held money included.
+        owned: i64,
+        /// What was to come.
+        amount: i128,
+    },
+    /// A reservation would be held for longer than requests are remembered.
+    #[error("deadline_ms is {deadline_ms}, must be at most {max_ms} for a request of that time")]
+    DeadlineTooLate {
+        /// The deadline refused, in ms.
+        deadline_ms: u64,
+        /// The latest allowed, in ms.
+        max_ms: u64,
+    },
+    /// The account takes no new money.
+    #[error("the account is closed")]
+    Closed,
+}
+
+impl Refusal {
+    /// Whether the same request may succeed if sent again, to the right segment.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Layout { .. }
+            | Self::IdInFuture { .. }
+            | Self::Busy { .. }
+            | Self::TooManyIds { .. }
+            | Self::Full { .. } => true,
+            Self::Missing
+            | Self::Doubtful
+            | Self::Conflict
+            | Self::TooOld { .. }
+            | Self::DeadlineTooLate { .. }
+            | Self::Closed => false,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A reservation is given back.
+
+use super::{Answer, Cancel, Entry, Reply, Segment, State};
+
+impl Segment {
+    /// Gives back a reservation that is held; otherwise answers what became of it. One that is not
+    /// known is recorded as cancelled, so that it takes nothing should it come later.
+    pub fn cancel(&mut self, cancel: &Cancel, now_ms: u64) -> Answer {
+        self.certain()?;
+        self.known(cancel.generation, &cancel.id)?;
+        match self.reservation(&cancel.id)? {
+            None => {
+                self.timely(&cancel.id, now_ms)?;
+                self.not_frozen(cancel.caller, now_ms)?;
+                self.has_room(now_ms)?;
+                let entry = Entry {
+                    content: None,
+                    state: State::Cancelled,
+                };
+                self.record(&cancel.id, entry);
+                Ok(Reply::Recorded(State::Cancelled))
+            }
+            Some(State::Held { amount, .. }) => {
+                self.not_frozen(cancel.caller, now_ms)?;
+                Ok(self.return_reservation(&cancel.id, amount, State::Cancelled))
+            }
+            Some(ended) => Ok(Reply::Recorded(ended)),
+        }
+    }
+}

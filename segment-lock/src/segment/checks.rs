@@ -1,0 +1,144 @@
+//! What every request checks, in this order: is the segment's money certain, does the caller know
+//! the layout, is the id recorded, is it too old, is the segment frozen; only then the work.
+//!
+//! The order matters. A recorded answer goes before the mark and the freeze, so that a repeat gets
+//! it whenever it can; the layout goes before everything that says "not recorded", since the id may
+//! have its home elsewhere by now.
+
+use super::{Answer, Entry, Frozen, Look, Refusal, Reply, Segment};
+use crate::{Caller, RequestId, limits::AMOUNT_MAX};
+
+impl Entry {
+    /// The first answer, for a repeat of the same content.
+    pub(super) fn answer(&self, content: u64) -> Answer {
+        match self.content {
+            Some(first) if first != content => Err(Refusal::Conflict),
+            _ => Ok(Reply::Recorded(self.state.clone())),
+        }
+    }
+}
+
+impl Segment {
+    /// Nothing that counts on money goes on where some of it may be lost.
+    pub(super) fn certain(&self) -> Result<(), Refusal> {
+        match self.doubtful {
+            true => Err(Refusal::Doubtful),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether by the caller's layout `id` is at home here: by one as new as the segment's, or by
+    /// one that it was planned upon, and `id` is older than the plan.
+    pub(super) fn known(&self, generation: u64, id: &RequestId) -> Result<(), Refusal> {
+        let shared = generation >= self.base && id.time_ms() < self.cut_ms;
+        match shared {
+            true => Ok(()),
+            false => self.newest_known(generation),
+        }
+    }
+
+    /// Whether the caller knows of every segment that may have money.
+    pub(super) fn newest_known(&self, generation: u64) -> Result<(), Refusal> {
+        match generation >= self.generation {
+            true => Ok(()),
+            false => Err(Refusal::Layout {
+                generation: self.generation,
+            }),
+        }
+    }
+
+    /// Whether `id`, which is not recorded, never was: below the mark it may have been.
+    pub(super) fn remembered(&self, id: &RequestId) -> Result<(), Refusal> {
+        match id.time_ms() > self.mark_ms {
+            true => Ok(()),
+            false => Err(Refusal::TooOld {
+                mark_ms: self.mark_ms,
+            }),
+        }
+    }
+
+    /// Whether `id` may be recorded now, as far as its time goes.
+    pub(super) fn timely(&self, id: &RequestId, now_ms: u64) -> Result<(), Refusal> {
+        self.remembered(id)?;
+        let ahead_ms = id.time_ms().saturating_sub(now_ms);
+        let skew_ms = self.terms.skew_ms;
+        match ahead_ms <= skew_ms {
+            true => Ok(()),
+            false => Err(Refusal::IdInFuture { ahead_ms, skew_ms }),
+        }
+    }
+
+    /// Whether `caller` may move money here.
+    pub(super) fn not_frozen(&self, caller: Caller, now_ms: u64) -> Result<(), Refusal> {
+        match self.frozen {
+            Some(Frozen {
+                caller: by,
+                until_ms,
+            }) if by != caller && now_ms < until_ms => {
+                let retry_after_ms = until_ms - now_ms;
+                Err(Refusal::Busy { retry_after_ms })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether one more answer can be remembered.
+    pub(super) fn has_room(&self, now_ms: u64) -> Result<(), Refusal> {
+        let ids_max = self.terms.ids_max;
+        if self.ids.len() + self.credits.len() < ids_max {
+            return Ok(());
+        }
+        let oldest = [
+            self.ids.keys().next().map(RequestId::time_ms),
+            self.credits.keys().next().map(|credit| credit.id.time_ms()),
+        ];
+        let oldest_ms = oldest.into_iter().flatten().min().unwrap_or(now_ms);
+        let free_ms = oldest_ms.saturating_add(self.terms.idempotency_for_ms);
+        Err(Refusal::TooManyIds {
+            ids_max,
+            retry_after_ms: free_ms.saturating_sub(now_ms).max(1),
+        })
+    }
+
+    /// `amount` more than `value`, if with what is held it still fits: so that what is held can
+    /// always come back.
+    pub(super) fn sum(&self, amount: i128) -> Result<i64, Refusal> {
+        let owned = self.value + self.held;
+        match i128::from(owned) + amount <= i128::from(AMOUNT_MAX) {
+            true => Ok(i64::try_from(i128::from(self.value) + amount)
+                .expect("the sum is at most what is owned and comes, which fits")),
+            false => Err(Refusal::Full { owned, amount }),
+        }
+    }
+
+    /// Changes the value.
+    pub(super) fn set_value(&mut self, value: i64) {
+        debug_assert!(value >= 0);
+        self.value = value;
+        self.version += 1;
+    }
+
+    /// Held money comes back.
+    pub(super) fn take_back(&mut self, amount: i64) {
+        self.held -= amount;
+        self.set_value(self.value + amount);
+    }
+
+    /// Remembers a new answer.
+    pub(super) fn record(&mut self, id: &RequestId, entry: Entry) {
+        self.newest_ms = self.newest_ms.max(id.time_ms());
+        self.ids.insert(id.clone(), entry);
+    }
+
+    /// The segment's money, now.
+    pub(super) fn look(&self, now_ms: u64) -> Look {
+        Look {
+            value: self.value,
+            held: self.held,
+            version: self.version,
+            out: self.out.clone(),
+            inn: self.inn.clone(),
+            now_ms,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A look at the segment's money, with or without a freeze.
+
+use super::{Answer, Collect, Freeze, Frozen, Reply, Segment, Thaw};
+use crate::limits::FREEZE_MS_MAX;
+
+impl Segment {
+    /// Answers [`Reply::Looked`], to a caller that knows of every segment that may have money.
+    ///
+    /// With a freeze, for a moment only its caller moves money here: a courtesy, so that a caller
+    /// who was disturbed once is not disturbed again. Nothing may ever be concluded from it.
+    pub fn collect(&mut self, collect: &Collect, now_ms: u64) -> Answer {
+        self.certain()?;
+        self.newest_known(collect.generation)?;
+        if let Some(Freeze { caller, for_ms }) = collect.freeze {
+            self.not_frozen(caller, now_ms)?;
+            self.frozen = Some(Frozen {
+                caller,
+                until_ms: now_ms + for_ms.min(FREEZE_MS_MAX),
+            });
+        }
+        self.expire_due(now_ms);
+        Ok(Reply::Looked(self.look(now_ms)))
+    }
+
+    /// Ends the caller's freeze, if it is there.
+    pub fn thaw(&mut self, thaw: &Thaw) -> Answer {
+        if self
+            .frozen
+            .is_some_and(|frozen| frozen.caller == thaw.caller)
+        {
+            self.frozen = None;
+        }
+        Ok(Reply::Done)
+    }
+}

@@ -1,0 +1,58 @@
+//! A reservation is spent.
+
+use super::{Answer, Confirm, Refusal, Reply, Segment, State};
+use crate::{Amount, RequestId};
+
+impl Segment {
+    /// Spends a reservation that is held; otherwise answers what became of it. One that is not
+    /// known is [`Reply::Unknown`].
+    pub fn confirm(&mut self, confirm: &Confirm, now_ms: u64) -> Answer {
+        self.certain()?;
+        self.known(confirm.generation, &confirm.id)?;
+        self.expire_if_due(&confirm.id, now_ms);
+        match self.reservation(&confirm.id)? {
+            None => {
+                self.remembered(&confirm.id)?;
+                Ok(Reply::Unknown)
+            }
+            Some(State::Held { amount, .. }) => {
+                self.held -= amount.get();
+                Ok(self.end_reservation(&confirm.id, State::Confirmed))
+            }
+            Some(ended) => Ok(Reply::Recorded(ended)),
+        }
+    }
+
+    /// What became of a reservation, if it is recorded. An id that was used for something else is a
+    /// conflict.
+    pub(super) fn reservation(&self, id: &RequestId) -> Result<Option<State>, Refusal> {
+        match self.ids.get(id).map(|entry| &entry.state) {
+            Some(State::Done | State::Sent { .. } | State::Delivered | State::Returned) => {
+                Err(Refusal::Conflict)
+            }
+            recorded => Ok(recorded.cloned()),
+        }
+    }
+
+    /// Only what is held moves, once.
+    pub(super) fn end_reservation(&mut self, id: &RequestId, ended: State) -> Reply {
+        if let Some(entry) = self.ids.get_mut(id) {
+            if let State::Held { deadline_ms, .. } = entry.state {
+                self.due.remove(&(deadline_ms, id.clone()));
+            }
+            entry.state = ended.clone();
+        }
+        Reply::Recorded(ended)
+    }
+
+    /// A reservation comes back.
+    pub(super) fn return_reservation(
+        &mut self,
+        id: &RequestId,
+        amount: Amount,
+        as_: State,
+    ) -> Reply {
+        self.take_back(amount.get());
+        self.end_reservation(id, as_)
+    }
+}

@@ -1,0 +1,56 @@
+//! Another account's transfer arrives.
+
+use super::{Answer, Credit, CreditState, GiveCredit, Outcome, Refusal, Reply, Segment};
+
+impl Segment {
+    /// Decides a transfer at its destination, once, and pins the answer until the source is
+    /// settled.
+    ///
+    /// Refused if the account is closed, if the segment would have more than fits, or if the id is
+    /// so old that its answer may be forgotten: then it can only be one that came before and is
+    /// settled, or one that never came. Whatever is refused stays refused: the source takes its
+    /// money back.
+    pub fn credit(&mut self, credit: &GiveCredit, now_ms: u64) -> Answer {
+        self.certain()?;
+        self.known(credit.generation, &credit.id.id)?;
+        if let Some(known) = self.credits.get(&credit.id) {
+            return known.answer(credit.content);
+        }
+        match self.timely(&credit.id.id, now_ms) {
+            // Not recorded: the mark never falls, so it is refused for ever.
+            Err(Refusal::TooOld { .. }) => return Ok(Reply::Credited(Outcome::Refused)),
+            timely => timely?,
+        }
+        self.not_frozen(credit.caller, now_ms)?;
+        self.has_room(now_ms)?;
+
+        let value = self.sum(i128::from(credit.amount.get()));
+        let state = match value {
+            Ok(value) if !self.closed => {
+                self.set_value(value);
+                self.pinned.insert(credit.id.clone());
+                CreditState::Pinned
+            }
+            _ => CreditState::Refused,
+        };
+        let credited = Credit {
+            content: credit.content,
+            state,
+        };
+        self.newest_ms = self.newest_ms.max(credit.id.id.time_ms());
+        self.credits.insert(credit.id.clone(), credited);
+        credited.answer(credit.content)
+    }
+}
+
+impl Credit {
+    fn answer(&self, content: u64) -> Answer {
+        if self.content != content {
+            return Err(Refusal::Conflict);
+        }
+        Ok(Reply::Credited(match self.state {
+            CreditState::Pinned | CreditState::Forgettable => Outcome::Credited,
+            CreditState::Refused => Outcome::Refused,
+        }))
+    }
+}

@@ -1,0 +1,93 @@
+//! What a segment remembers of a request.
+
+use crate::{Account, Amount, RequestId};
+
+/// What was decided, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A deposit or a deduction took effect.
+    Done,
+    /// The whole was short at some instant of the request. Nothing was done, or ever will be.
+    Insufficient,
+    /// A reservation is held.
+    Held {
+        /// How much.
+        amount: Amount,
+        /// When it comes back by itself, in ms.
+        deadline_ms: u64,
+    },
+    /// A reservation was spent.
+    Confirmed,
+    /// A reservation was given back, or was cancelled before it came.
+    Cancelled,
+    /// A reservation came back at its deadline.
+    Expired,
+    /// A transfer is under way: the money is neither here nor there until it is settled.
+    Sent {
+        /// How much.
+        amount: Amount,
+        /// To whom.
+        to: Account,
+    },
+    /// A transfer arrived.
+    Delivered,
+    /// A transfer was refused by its destination, and the money is back.
+    Returned,
+}
+
+impl State {
+    /// Whether nothing can change it any more, so that it may be forgotten in time.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Held { .. } | Self::Sent { .. } => false,
+            Self::Done
+            | Self::Insufficient
+            | Self::Confirmed
+            | Self::Cancelled
+            | Self::Expired
+            | Self::Delivered
+            | Self::Returned => true,
+        }
+    }
+}
+
+/// A decided request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The digest of what it asked for. None for a reservation cancelled before it came: whatever
+    /// it asks for when it comes, it gets nothing.
+    pub content: Option<u64>,
+    /// What became of it.
+    pub state: State,
+}
+
+/// A transfer, as its destination knows it: two accounts may use the same request id.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CreditId {
+    // First: they are ordered by time.
+    /// The request.
+    pub id: RequestId,
+    /// The account it takes the money from.
+    pub from: Account,
+}
+
+/// What became of a credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreditState {
+    /// The money is here. Kept, however old, until the source is known to be settled: if it were
+    /// forgotten before, the source would be told that the transfer was refused.
+    Pinned,
+    /// The money is here, and the source is settled.
+    Forgettable,
+    /// The money never came, and never will.
+    Refused,
+}
+
+/// A decided credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// The digest of the transfer.
+    pub content: u64,
+    /// What became of it.
+    pub state: CreditState,
+}

@@ -1,0 +1,17 @@
+//! A credit whose source is settled may be forgotten in time.
+
+use super::{Answer, CreditState, Forget, Reply, Segment};
+
+impl Segment {
+    /// Unpins a credit. Only for a source that is settled.
+    pub fn forget(&mut self, forget: &Forget) -> Answer {
+        self.certain()?;
+        self.known(forget.generation, &forget.id.id)?;
+        if self.pinned.remove(&forget.id)
+            && let Some(credit) = self.credits.get_mut(&forget.id)
+        {
+            credit.state = CreditState::Forgettable;
+        }
+        Ok(Reply::Done)
+    }
+}

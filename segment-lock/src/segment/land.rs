@@ -1,0 +1,31 @@
+//! A loan arrives.
+
+use super::{Answer, Land, Loan, Reply, Segment};
+
+impl Segment {
+    /// Adds the loan iff it is the next from that segment, so that it counts once; otherwise
+    /// [`Reply::Stale`].
+    pub fn land(&mut self, land: &Land, now_ms: u64) -> Answer {
+        let Land { loan, caller } = *land;
+        self.certain()?;
+        if !self.is_next(&loan) {
+            return Ok(Reply::Stale);
+        }
+        self.not_frozen(caller, now_ms)?;
+        self.sum(i128::from(loan.amount.get()))?;
+        self.receive(&loan);
+        Ok(Reply::Landed)
+    }
+
+    /// Whether it is the loan after the last that landed from there.
+    pub(super) fn is_next(&self, loan: &Loan) -> bool {
+        let landed = self.inn.get(&loan.from).copied().unwrap_or_default();
+        loan.seq == landed + 1
+    }
+
+    /// Adds a loan that is the next, and fits.
+    pub(super) fn receive(&mut self, loan: &Loan) {
+        self.inn.insert(loan.from, loan.seq);
+        self.set_value(self.value + loan.amount.get());
+    }
+}

@@ -1,0 +1,33 @@
+//! A loan leaves for another segment.
+
+use super::{Answer, Channel, Lend, Reply, Segment};
+
+impl Segment {
+    /// Takes up to `want` for segment `to`, as the loan number `seq`.
+    ///
+    /// * The last number again: the same loan again, nothing is taken.
+    /// * The next number: [`Reply::Lent`], or [`Reply::Nothing`] if there is no money.
+    /// * Any other: [`Reply::Stale`].
+    pub fn lend(&mut self, lend: &Lend, now_ms: u64) -> Answer {
+        self.certain()?;
+        let last = self.out.get(&lend.to).copied().unwrap_or_default();
+        if lend.seq == last.seq {
+            return Ok(Reply::Lent(last));
+        }
+        if lend.seq != last.seq + 1 {
+            return Ok(Reply::Stale);
+        }
+        self.not_frozen(lend.caller, now_ms)?;
+        let amount = lend.want.get().min(self.value);
+        if amount == 0 {
+            return Ok(Reply::Nothing);
+        }
+        let loan = Channel {
+            seq: lend.seq,
+            amount,
+        };
+        self.out.insert(lend.to, loan);
+        self.set_value(self.value - amount);
+        Ok(Reply::Lent(loan))
+    }
+}

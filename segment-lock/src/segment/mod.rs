@@ -1,0 +1,169 @@
+//! One segment: its state, and one function for each request.
+//!
+//! Each is atomic: it checks first, in the order that `checks.rs` says, and writes last; nothing can
+//! fail after its first write. Each may be repeated. A backend keeps the state and runs the
+//! function, as [`crate::memory`] does, or does the same in a language of its own.
+//!
+//! In Redis a segment is one group of keys under one slot, so that one script sees all of it:
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `…:seg` | hash | `value`, `held`, `version`, `generation`, `base`, `cut`, `mark`, `newest`, the terms, `doubtful`, `closed`; a channel's `out:<k>` = `seq:amount` and `inn:<k>` = `seq` |
+//! | `…:ids` | hash | id → `content:state`, with what the state needs |
+//! | `…:credits` | hash | id and source → `content:state` |
+//! | `…:final` | sorted set | what a purge may drop, by the id's time |
+//! | `…:due` | sorted set | ids of held reservations, by deadline |
+//! | `…:sent`, `…:pinned` | sorted sets | ids of unfinished transfers, by the id's time |
+//! | `…:freeze` | string | the caller, expiring by itself |
+//!
+//! Amounts are 64 bits there: `HINCRBY`, or decimal text. Times, sequences and versions stay below
+//! 2^53.
+
+mod answer;
+mod cancel;
+mod checks;
+mod close;
+mod collect;
+mod confirm;
+mod credit;
+mod entry;
+mod expire;
+mod find;
+mod forget;
+mod land;
+mod lend;
+mod op;
+mod prepare;
+mod purge;
+mod refuse;
+mod request;
+mod settle;
+mod unfinished;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use answer::{Answer, Look, Refusal, Reply};
+pub use entry::{Credit, CreditId, CreditState, Entry, State};
+pub use request::{
+    Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit, Land, Lend,
+    Loan, Op, Outcome, Pinned, Prepare, Purge, Refuse, Request, Sent, Settle, Thaw,
+};
+
+use crate::{Caller, RequestId, Terms};
+
+/// What was last lent to another segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Channel {
+    /// How many loans there were: the number of the last.
+    pub seq: u64,
+    /// How much the last one was.
+    pub amount: i64,
+}
+
+/// A freeze: for a moment only one caller's requests move money here. Nothing relies on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frozen {
+    /// Whose requests.
+    pub caller: Caller,
+    /// Until when, in ms since 1970 on the segment's clock.
+    pub until_ms: u64,
+}
+
+/// All there is to one segment. Plain data, for whoever stores it; only the functions keep it right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// What is fixed for good.
+    pub terms: Terms,
+    /// Money that may be spent.
+    pub value: i64,
+    /// Money set aside: reservations that are held, transfers that are sent. `value + held` fits.
+    pub held: i64,
+    /// Rises with every change of `value` or of a channel.
+    pub version: u64,
+    /// The last loan to each other segment. *In flight* until it has landed.
+    pub out: BTreeMap<u32, Channel>,
+    /// The number of the last loan that landed from each other segment.
+    pub inn: BTreeMap<u32, u64>,
+    /// The greatest generation that was prepared here.
+    pub generation: u64,
+    /// The generation in force when that was planned.
+    pub base: u64,
+    /// From when on that generation decides homes, in ms: older ids are the same to both.
+    pub cut_ms: u64,
+    /// Ids of this time and before may have been forgotten, in ms. Never falls.
+    pub mark_ms: u64,
+    /// The greatest time of an id decided here, in ms.
+    pub newest_ms: u64,
+    /// Requests at home here that were decided.
+    pub ids: BTreeMap<RequestId, Entry>,
+    /// Other accounts' transfers that were decided here.
+    pub credits: BTreeMap<CreditId, Credit>,
+    /// Held reservations by deadline.
+    pub due: BTreeSet<(u64, RequestId)>,
+    /// Sent transfers.
+    pub sent: BTreeSet<RequestId>,
+    /// Pinned credits.
+    pub pinned: BTreeSet<CreditId>,
+    /// Who froze it.
+    pub frozen: Option<Frozen>,
+    /// It may have lost its last changes: it moves no money until a person has settled it.
+    pub doubtful: bool,
+    /// It takes no new money.
+    pub closed: bool,
+}
+
+impl Segment {
+    /// A segment that has nothing, created for a plan. It knows no id before the plan's beginning:
+    /// those have their homes elsewhere.
+    pub fn new(create: &Create) -> Self {
+        let Create { prepare, terms } = *create;
+        Self {
+            terms,
+            value: 0,
+            held: 0,
+            version: 0,
+            out: BTreeMap::new(),
+            inn: BTreeMap::new(),
+            generation: prepare.generation,
+            base: prepare.base,
+            cut_ms: prepare.from_ms,
+            mark_ms: prepare.from_ms.saturating_sub(1),
+            newest_ms: 0,
+            ids: BTreeMap::new(),
+            credits: BTreeMap::new(),
+            due: BTreeSet::new(),
+            sent: BTreeSet::new(),
+            pinned: BTreeSet::new(),
+            frozen: None,
+            doubtful: false,
+            closed: prepare.closed,
+        }
+    }
+
+    /// Does what `request` asks for. `now_ms`: ms since 1970 on this segment's clock.
+    ///
+    /// [`Request::Create`] finds the segment existing, and prepares it.
+    pub fn apply(&mut self, request: &Request, now_ms: u64) -> Answer {
+        match request {
+            Request::Op(op) => self.op(op, now_ms),
+            Request::Lend(lend) => self.lend(lend, now_ms),
+            Request::Land(land) => self.land(land, now_ms),
+            Request::Collect(collect) => self.collect(collect, now_ms),
+            Request::Thaw(thaw) => self.thaw(thaw),
+            Request::Refuse(refuse) => self.refuse(refuse, now_ms),
+            Request::Confirm(confirm) => self.confirm(confirm, now_ms),
+            Request::Cancel(cancel) => self.cancel(cancel, now_ms),
+            Request::Expire(Expire) => self.expire(now_ms),
+            Request::Credit(credit) => self.credit(credit, now_ms),
+            Request::Settle(settle) => self.settle(settle, now_ms),
+            Request::Forget(forget) => self.forget(forget),
+            Request::Find(find) => self.find(find),
+            Request::Sent(after) => self.sent_after(after),
+            Request::Pinned(after) => self.pinned_after(after),
+            Request::Purge(Purge) => self.purge(now_ms),
+            Request::Create(create) => self.prepare(&create.prepare, now_ms),
+            Request::Prepare(prepare) => self.prepare(prepare, now_ms),
+            Request::Close(Close) => self.close(),
+        }
+    }
+}

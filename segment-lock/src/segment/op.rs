@@ -1,0 +1,102 @@
+//! The work of a request, at its home: deposit, deduct, reserve, and the taking out of a transfer.
+
+use super::{Answer, Entry, Op, Refusal, Reply, Segment};
+use crate::{Change, RequestId};
+
+impl Segment {
+    /// Decides a request, once.
+    ///
+    /// * Deposit: the money is added. The others: it is taken, if there is enough, and a
+    ///   reservation's or transfer's is held. Answers [`Reply::Recorded`].
+    /// * Too little: nothing is recorded, [`Reply::Short`]; or [`Refusal::Layout`] if the caller
+    ///   does not know of every segment that may have the rest.
+    /// * Recorded before: [`Reply::Recorded`], or [`Refusal::Conflict`] if it was something else.
+    ///
+    /// The loans it brings are landed first, and stay so even if that was not enough: anyone may
+    /// land anything at any time.
+    pub fn op(&mut self, op: &Op, now_ms: u64) -> Answer {
+        self.certain()?;
+        self.known(op.generation, &op.id)?;
+        let content = op.change.digest();
+        if let Some(entry) = self.ids.get(&op.id) {
+            return entry.answer(content);
+        }
+        self.timely(&op.id, now_ms)?;
+        self.not_frozen(op.caller, now_ms)?;
+        self.acceptable(op)?;
+        self.has_room(now_ms)?;
+        self.fits(op)?;
+
+        self.expire_due(now_ms);
+        for loan in &op.lands {
+            if self.is_next(loan) {
+                self.receive(loan);
+            }
+        }
+        let amount = op.change.amount().get();
+        let value = match op.change {
+            Change::Deposit { .. } => self.value + amount,
+            _ if self.value < amount => {
+                self.newest_known(op.generation)?;
+                return Ok(Reply::Short(self.look(now_ms)));
+            }
+            _ => self.value - amount,
+        };
+        self.set_value(value);
+        self.hold(&op.id, &op.change);
+        let state = op.state();
+        let entry = Entry {
+            content: Some(content),
+            state: state.clone(),
+        };
+        self.record(&op.id, entry);
+        Ok(Reply::Recorded(state))
+    }
+
+    fn acceptable(&self, op: &Op) -> Result<(), Refusal> {
+        match op.change {
+            Change::Deposit { .. } if self.closed => Err(Refusal::Closed),
+            Change::Reserve { deadline_ms, .. } => {
+                let window_ms = self.terms.idempotency_for_ms;
+                let max_ms = op.id.time_ms().saturating_add(window_ms);
+                match deadline_ms <= max_ms {
+                    true => Ok(()),
+                    false => Err(Refusal::DeadlineTooLate {
+                        deadline_ms,
+                        max_ms,
+                    }),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether all that comes in will fit, so that nothing fails once something is written.
+    fn fits(&self, op: &Op) -> Result<(), Refusal> {
+        let next = op.lands.iter().filter(|loan| self.is_next(loan));
+        let landed: i128 = next.map(|loan| i128::from(loan.amount.get())).sum();
+        let deposited = match op.change {
+            Change::Deposit { amount } => i128::from(amount.get()),
+            _ => 0,
+        };
+        self.sum(landed + deposited).map(|_| ())
+    }
+
+    /// Keeps account of what a change that is not yet final has set aside.
+    fn hold(&mut self, id: &RequestId, change: &Change) {
+        match change {
+            Change::Deposit { .. } | Change::Deduct { .. } => {}
+            Change::Reserve {
+                amount,
+                deadline_ms,
+            } => {
+                self.held += amount.get();
+                self.due.insert((*deadline_ms, id.clone()));
+            }
+            Change::Transfer { amount, .. } => {
+                self.held += amount.get();
+                self.sent.insert(id.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A segment makes ready for a layout that is planned.
+
+use super::{Answer, Prepare, Reply, Segment};
+
+impl Segment {
+    /// Prepares for a plan, iff no id that the plan would home elsewhere can have been decided here:
+    /// the newest decided, and the newest that may be forgotten, are older than its beginning. Else
+    /// [`Reply::Later`].
+    ///
+    /// A plan older than what is prepared is [`Reply::Stale`]: it was replaced.
+    pub fn prepare(&mut self, prepare: &Prepare, now_ms: u64) -> Answer {
+        self.certain()?;
+        if prepare.generation == self.generation {
+            return Ok(Reply::Prepared);
+        }
+        if prepare.generation < self.generation {
+            return Ok(Reply::Stale);
+        }
+        let after_ms = self.newest_ms.max(self.mark_ms);
+        if after_ms >= prepare.from_ms {
+            return Ok(Reply::Later { after_ms, now_ms });
+        }
+        self.generation = prepare.generation;
+        self.base = prepare.base;
+        self.cut_ms = prepare.from_ms;
+        self.closed |= prepare.closed;
+        Ok(Reply::Prepared)
+    }
+}

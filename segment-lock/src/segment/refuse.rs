@@ -1,0 +1,34 @@
+//! The whole is short: recorded, so that every repeat gets that answer.
+
+use super::{Answer, Entry, Refuse, Reply, Segment, State};
+
+impl Segment {
+    /// Records [`State::Insufficient`], iff nothing changed here since the caller first looked:
+    /// else [`Reply::Changed`]. The caller has looked at all others twice, and they had not changed
+    /// either: so there was an instant at which the whole was short.
+    ///
+    /// An older layout gets [`Refusal::Layout`](super::Refusal::Layout) whatever the id's time: it
+    /// does not know of every segment that may have money.
+    pub fn refuse(&mut self, refuse: &Refuse, now_ms: u64) -> Answer {
+        self.certain()?;
+        self.newest_known(refuse.generation)?;
+        let content = refuse.change.digest();
+        if let Some(entry) = self.ids.get(&refuse.id) {
+            return entry.answer(content);
+        }
+        self.timely(&refuse.id, now_ms)?;
+        self.not_frozen(refuse.caller, now_ms)?;
+        self.has_room(now_ms)?;
+
+        self.expire_due(now_ms);
+        if self.version != refuse.version {
+            return Ok(Reply::Changed);
+        }
+        let entry = Entry {
+            content: Some(content),
+            state: State::Insufficient,
+        };
+        self.record(&refuse.id, entry);
+        Ok(Reply::Recorded(State::Insufficient))
+    }
+}

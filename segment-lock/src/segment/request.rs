@@ -1,0 +1,296 @@
+//! What a segment can be asked.
+
+use super::{CreditId, State};
+use crate::{Account, Amount, Caller, Change, RequestId, Terms};
+
+/// Decides a request at its home.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// The request.
+    pub id: RequestId,
+    /// What it asks for.
+    pub change: Change,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+    /// Loans to land first.
+    pub lands: Vec<Loan>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Sends money to another segment of the account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lend {
+    /// To which segment.
+    pub to: u32,
+    /// The number of the loan: one more than the last that landed, *as read at the receiver*. That
+    /// is the proof that the one before has landed, and may be overwritten.
+    pub seq: u64,
+    /// How much is wanted; less may be lent.
+    pub want: Amount,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A loan on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loan {
+    /// From which segment.
+    pub from: u32,
+    /// Its number, counted by lender and receiver.
+    pub seq: u64,
+    /// How much it is.
+    pub amount: Amount,
+}
+
+/// Receives a loan. Anyone may, at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Land {
+    /// Which.
+    pub loan: Loan,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Looks at the segment's money.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collect {
+    /// The newest layout the caller knows.
+    pub generation: u64,
+    /// Nobody else is to move money here for a moment.
+    pub freeze: Option<Freeze>,
+}
+
+/// Asks for a freeze.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freeze {
+    /// By whom.
+    pub caller: Caller,
+    /// For how long, in ms; at most [`FREEZE_MS_MAX`](crate::limits::FREEZE_MS_MAX).
+    pub for_ms: u64,
+}
+
+/// Ends the caller's freeze.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thaw {
+    /// Whose.
+    pub caller: Caller,
+}
+
+/// Records that the whole is short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refuse {
+    /// The request.
+    pub id: RequestId,
+    /// What it asks for.
+    pub change: Change,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+    /// The segment's version when the caller first looked.
+    pub version: u64,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Spends a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirm {
+    /// The reservation.
+    pub id: RequestId,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+}
+
+/// Gives a reservation's money back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancel {
+    /// The reservation.
+    pub id: RequestId,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Gives back what is past its deadline, a bounded number a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expire;
+
+/// Receives another account's transfer, at the id's home in this account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GiveCredit {
+    /// The request, and whose it is.
+    pub id: CreditId,
+    /// The digest of the transfer.
+    pub content: u64,
+    /// How much.
+    pub amount: Amount,
+    /// The newest layout of this account that the caller knows.
+    pub generation: u64,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// What the destination said to a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has the money.
+    Credited,
+    /// It never will.
+    Refused,
+}
+
+/// Tells a transfer's source what the destination said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settle {
+    /// The transfer.
+    pub id: RequestId,
+    /// What the destination said.
+    pub outcome: Outcome,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Unpins a credit, once its source is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forget {
+    /// Which.
+    pub id: CreditId,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+}
+
+/// Looks up what was decided, and decides nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Find {
+    /// The request.
+    pub id: RequestId,
+    /// The newest layout the caller knows.
+    pub generation: u64,
+}
+
+/// Lists transfers that are sent and not settled, oldest first, a bounded number a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Go on after this one.
+    pub after: Option<RequestId>,
+}
+
+/// Lists credits that are pinned, oldest first, a bounded number a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// Go on after this one.
+    pub after: Option<CreditId>,
+}
+
+/// Raises the mark to what may be forgotten by now, and drops a bounded number of final entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Purge;
+
+/// Prepares for a planned layout: from then on, callers of an older one get no new ids in here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepare {
+    /// The plan's generation.
+    pub generation: u64,
+    /// The generation in force.
+    pub base: u64,
+    /// When the plan begins, in ms.
+    pub from_ms: u64,
+    /// Whether the account is closed.
+    pub closed: bool,
+}
+
+/// Creates the segment for a planned layout; if it exists already, prepares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Create {
+    /// The plan.
+    pub prepare: Prepare,
+    /// The account's terms.
+    pub terms: Terms,
+}
+
+/// Lets no new money in, for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Close;
+
+/// A request to one segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "each is documented as the structure it carries"
+)]
+pub enum Request {
+    Op(Op),
+    Lend(Lend),
+    Land(Land),
+    Collect(Collect),
+    Thaw(Thaw),
+    Refuse(Refuse),
+    Confirm(Confirm),
+    Cancel(Cancel),
+    Expire(Expire),
+    Credit(GiveCredit),
+    Settle(Settle),
+    Forget(Forget),
+    Find(Find),
+    Sent(Sent),
+    Pinned(Pinned),
+    Purge(Purge),
+    Create(Create),
+    Prepare(Prepare),
+    Close(Close),
+}
+
+macro_rules! from {
+    ($($variant:ident: $structure:ident,)*) => { $(
+        impl From<$structure> for Request {
+            fn from(request: $structure) -> Self {
+                Self::$variant(request)
+            }
+        }
+    )* };
+}
+
+from! {
+    Op: Op,
+    Lend: Lend,
+    Land: Land,
+    Collect: Collect,
+    Thaw: Thaw,
+    Refuse: Refuse,
+    Confirm: Confirm,
+    Cancel: Cancel,
+    Expire: Expire,
+    Credit: GiveCredit,
+    Settle: Settle,
+    Forget: Forget,
+    Find: Find,
+    Sent: Sent,
+    Pinned: Pinned,
+    Purge: Purge,
+    Create: Create,
+    Prepare: Prepare,
+    Close: Close,
+}
+
+impl Op {
+    /// What is recorded if it is done.
+    pub(super) fn state(&self) -> State {
+        match &self.change {
+            Change::Deposit { .. } | Change::Deduct { .. } => State::Done,
+            Change::Reserve {
+                amount,
+                deadline_ms,
+            } => State::Held {
+                amount: *amount,
+                deadline_ms: *deadline_ms,
+            },
+            Change::Transfer { amount, to } => State::Sent {
+                amount: *amount,
+                to: Account::clone(to),
+            },
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a counter needs of whoever stores it.
+
+use std::{error::Error, fmt, sync::Arc};
+
+use async_trait::async_trait;
+
+use crate::{
+    Account, Head,
+    segment::{Answer, Request},
+};
+
+/// Whether a request that failed may have taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It did not, and will not.
+    None,
+    /// It may have, or may yet: repeat it under the same id to find out.
+    Unknown,
+}
+
+/// The storage gave no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct StorageError {
+    /// Whether the request may have taken effect all the same.
+    pub effect: Effect,
+    /// Whether the same call may succeed if made again.
+    pub is_retryable: bool,
+    /// What went wrong.
+    pub source: Arc<dyn Error + Send + Sync>,
+}
+
+impl StorageError {
+    /// The same, of a request that does nothing to what was asked for.
+    pub(crate) fn aside(self) -> Self {
+        Self {
+            effect: Effect::None,
+            ..self
+        }
+    }
+}
+
+/// A segment, by its account and number.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At {
+    /// Whose it is.
+    pub account: Account,
+    /// Which of its segments, from 0.
+    pub index: u32,
+}
+
+/// Where segments are.
+///
+/// # Contract
+///
+/// * A request is applied to its segment in one atomic step, by the rules of
+///   [`Segment::apply`](crate::segment::Segment::apply), and answered once that is as durable as the
+///   account asks for. A request to a segment that does not exist is
+///   [`Refusal::Missing`](crate::segment::Refusal::Missing); only
+///   [`Request::Create`] makes one.
+/// * A request that was answered is not applied again; one without an answer may have been, or may
+///   be later.
+/// * A segment that came back without what was acknowledged is marked doubtful before it answers.
+///
+/// There are no default methods: a wrapper that forgets one must not compile.
+#[async_trait]
+pub trait Segments: fmt::Debug + Send + Sync + 'static {
+    /// One request to one segment.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request whose future was dropped may be applied, or not.
+    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError>;
+
+    /// Requests that need not wait for one another, each with an answer of its own, in their order.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`call`](Self::call), each.
+    async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>>;
+}
+
+/// A head as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionedHead {
+    /// Rises with every change of the record; the first is 1.
+    pub version: u64,
+    /// What it says.
+    pub head: Head,
+}
+
+/// Where the accounts' heads are: linearizable.
+#[async_trait]
+pub trait Heads: fmt::Debug + Send + Sync + 'static {
+    /// The newest head of the account; none if there is no such account.
+    async fn read(&self, account: &Account) -> Result<Option<VersionedHead>, StorageError>;
+
+    /// Writes `head` iff the version is still `expected`, 0 for none. Whether it was.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be written, or not: read it again.
+    async fn swap(
+        &self,
+        account: &Account,
+        expected: u64,
+        head: Head,
+    ) -> Result<bool, StorageError>;
+}

@@ -1,0 +1,66 @@
+//! What is fixed when an account is created.
+
+use crate::limits::{IDEMPOTENCY_MS_MAX, IDS_MAX, SKEW_MS_MAX};
+
+/// A term outside its range. Repeating the call cannot help; nothing was applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {value}, must be 1 to {max}")]
+pub struct TermsError {
+    /// Which term.
+    pub field: &'static str,
+    /// The number refused.
+    pub value: u64,
+    /// The greatest allowed.
+    pub max: u64,
+}
+
+/// How long and how many answers are remembered, and how far clocks may differ. Every segment of an
+/// account has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long the first answer to a request is remembered at least, counted from the request's
+    /// creation, in ms. Later, a repeat gets `too_old`: it never takes effect again.
+    pub idempotency_for_ms: u64,
+    /// How far ahead of a segment's clock a request may have been created, in ms.
+    pub skew_ms: u64,
+    /// Most answers that one segment remembers, unfinished transfers included. Beyond it, new
+    /// requests wait until old ones are purged; none is forgotten early.
+    pub ids_max: usize,
+}
+
+impl Default for Terms {
+    /// 24 hours, 10 s, one million.
+    fn default() -> Self {
+        Self {
+            idempotency_for_ms: 24 * 60 * 60 * 1000,
+            skew_ms: 10_000,
+            ids_max: 1_000_000,
+        }
+    }
+}
+
+impl Terms {
+    /// Refuses terms outside their ranges.
+    ///
+    /// # Errors
+    ///
+    /// The first term that is, with its greatest value.
+    pub fn check(&self) -> Result<(), TermsError> {
+        let terms = [
+            (
+                "idempotency_for_ms",
+                self.idempotency_for_ms,
+                IDEMPOTENCY_MS_MAX,
+            ),
+            ("skew_ms", self.skew_ms, SKEW_MS_MAX),
+            ("ids_max", self.ids_max as u64, IDS_MAX as u64),
+        ];
+        match terms
+            .into_iter()
+            .find(|&(_, value, max)| value < 1 || value > max)
+        {
+            None => Ok(()),
+            Some((field, value, max)) => Err(TermsError { field, value, max }),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! What must be true after every request.
+
+use std::collections::BTreeMap;
+
+use ringfence_segment_lock::{
+    Account, At, Change, RequestId,
+    segment::{
+        Answer, CreditId, CreditState, Outcome, Refusal, Refuse, Reply, Request, Segment, State,
+    },
+};
+
+type Segments = BTreeMap<At, Segment>;
+
+/// A request of an account.
+type Key = (Account, RequestId);
+
+#[derive(Debug, Default)]
+pub(crate) struct Audit {
+    pub(crate) violation: Option<String>,
+    pub(crate) reached: BTreeMap<&'static str, usize>,
+    /// What was put in and not taken out, in all accounts.
+    books: i128,
+    /// What each account had that could be spent, after every request.
+    wholes: Vec<BTreeMap<Account, i128>>,
+    /// How many requests there had been before the first of a call.
+    begun: BTreeMap<u64, usize>,
+    /// How often a request took effect.
+    effects: BTreeMap<Key, usize>,
+    credited: BTreeMap<CreditId, usize>,
+    /// The first answer to each request.
+    answers: BTreeMap<Key, &'static str>,
+    /// What each transfer is, once it was sent.
+    transfers: BTreeMap<Key, i64>,
+}
+
+impl Audit {
+    pub(crate) fn reach(&mut self, what: &'static str) {
+        *self.reached.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn violated(&mut self, what: impl FnOnce() -> String) {
+        let count = self.wholes.len();
+        self.violation
+            .get_or_insert_with(|| format!("after {count} requests: {}", what()));
+    }
+
+    /// How many requests there have been.
+    pub(crate) fn now(&self) -> usize {
+        self.wholes.len()
+    }
+
+    /// Whether the request ever took effect.
+    pub(crate) fn took_effect(&self, account: &Account, id: &RequestId) -> bool {
+        self.effects.contains_key(&(account.clone(), id.clone()))
+    }
+
+    /// An exact balance was answered to a call that began when there had been `begun` requests.
+    pub(crate) fn exact(&mut self, account: &Account, begun: usize, available: i128) {
+        self.reach("exact");
+        if !self
+            .wholes_since(account, begun)
+            .any(|whole| whole == available)
+        {
+            self.violated(|| format!("{account} never had {available} during the call"));
+        }
+    }
+
+    /// What the account had at every instant since there had been `begun` requests.
+    fn wholes_since(&self, account: &Account, begun: usize) -> impl Iterator<Item = i128> {
+        let wholes = &self.wholes[begun.saturating_sub(1)..];
+        let wholes = wholes
+            .iter()
+            .map(|all| all.get(account).copied().unwrap_or_default());
+        let before = (begun == 0).then_some(0);
+        before.into_iter().chain(wholes)
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        at: &At,
+        before: Option<&Segment>,
+        segments: &Segments,
+        request: &Request,
+        answer: &Answer,
+    ) {
+        let after = &segments.get(at);
+        if let (Some(before), Some(after)) = (before, after) {
+            self.entries(at, before, after, request);
+            self.credits(before, after);
+            self.sound(at, after);
+        }
+        self.answered(at, request, answer);
+        if let Request::Op(op) = request {
+            let now = self.now();
+            self.begun.entry(op.caller.call).or_insert(now);
+        }
+        self.whole(segments);
+        if let (Request::Refuse(refuse), Ok(Reply::Recorded(State::Insufficient))) =
+            (request, answer)
+            && before.is_some_and(|before| !before.ids.contains_key(&refuse.id))
+        {
+            self.insufficient(&at.account, refuse);
+        }
+    }
+
+    /// What became of requests.
+    fn entries(&mut self, at: &At, before: &Segment, after: &Segment, request: &Request) {
+        for (id, entry) in &after.ids {
+            let former = before.ids.get(id).map(|entry| &entry.state);
+            if former == Some(&entry.state) {
+                continue;
+            }
+            match (former, &entry.state) {
+                (None, State::Done | State::Held { .. } | State::Sent { .. }) => {
+                    self.took(at, id, request);
+                }
+                (Some(State::Held { amount, .. }), State::Confirmed) => {
+                    self.books -= i128::from(amount.get());
+                    self.reach("confirmed");
+                }
+                (Some(State::Expired), State::Confirmed) => self.reach("confirmed late"),
+                (Some(State::Held { .. }), State::Cancelled) => self.reach("cancelled"),
+                (Some(State::Held { .. }), State::Expired) => self.reach("expired"),
+                (Some(State::Sent { .. }), State::Delivered) => {
+                    self.reach("delivered");
+                    let credit = credit_id(&at.account, id);
+                    if !self.credited.contains_key(&credit) {
+                        self.violated(|| format!("{id} was delivered, and never credited"));
+                    }
+                }
+                (Some(State::Sent { .. }), State::Returned) => self.reach("returned"),
+                (None, State::Insufficient | State::Cancelled) => {}
+                (former, now) => self.violated(|| format!("{id} went from {former:?} to {now:?}")),
+            }
+        }
+    }
+
+    fn took(&mut self, at: &At, id: &RequestId, request: &Request) {
+        let key = (at.account.clone(), id.clone());
+        let effects = self.effects.entry(key.clone()).or_default();
+        *effects += 1;
+        if *effects > 1 {
+            self.violated(|| format!("{id} took effect again"));
+        }
+        let Request::Op(op) = request else {
+            return self.violated(|| format!("{id} took effect by {request:?}"));
+        };
+        let amount = op.change.amount().get();
+        match op.change {
+            Change::Deposit { .. } => {
+                self.books += i128::from(amount);
+                self.reach("deposit");
+            }
+            Change::Deduct { .. } => {
+                self.books -= i128::from(amount);
+                self.reach("deduct");
+            }
+            Change::Reserve { .. } => self.reach("reserve"),
+            Change::Transfer { .. } => drop(self.transfers.insert(key, amount)),
+        }
+        if !op.lands.is_empty() {
+            self.reach("borrowed");
+        }
+    }
+
+    fn credits(&mut self, before: &Segment, after: &Segment) {
+        for (id, credit) in &after.credits {
+            if credit.state != CreditState::Pinned || before.credits.contains_key(id) {
+                continue;
+            }
+            let credited = self.credited.entry(id.clone()).or_default();
+            *credited += 1;
+            if *credited > 1 {
+                self.violated(|| format!("{id:?} was credited again"));
+            }
+        }
+    }
+
+    /// Whether a segment's numbers agree.
+    fn sound(&mut self, at: &At, segment: &Segment) {
+        let held = segment.ids.values().map(|entry| match &entry.state {
+            State::Held { amount, .. } | State::Sent { amount, .. } => amount.get(),
+            _ => 0,
+        });
+        let held: i64 = held.sum();
+        if segment.value < 0 || segment.held != held || segment.value.checked_add(held).is_none() {
+            self.violated(|| {
+                let Segment {
+                    value, held: says, ..
+                } = segment;
+                format!("{at:?} has {value}, and says {says} is held where {held} is")
+            });
+        }
+    }
+
+    /// The first answer to a request is the answer to every repeat.
+    fn answered(&mut self, at: &At, request: &Request, answer: &Answer) {
+        let id = match request {
+            Request::Op(op) => &op.id,
+            Request::Refuse(refuse) => &refuse.id,
+            Request::Prepare(_) if matches!(answer, Ok(Reply::Later { .. })) => {
+                return self.reach("planned later");
+            }
+            _ => return,
+        };
+        let now = match answer {
+            Ok(Reply::Recorded(State::Done)) => "done",
+            Ok(Reply::Recorded(State::Insufficient)) => "insufficient",
+            Ok(Reply::Recorded(State::Held { .. } | State::Confirmed | State::Expired)) => "held",
+            Ok(Reply::Recorded(State::Sent { .. } | State::Delivered | State::Returned)) => "sent",
+            Err(Refusal::TooOld { .. }) => return self.reach("too old"),
+            Err(Refusal::Busy { .. }) => return self.reach("frozen"),
+            // Of a reservation that was held, or was cancelled before it came.
+            _ => return,
+        };
+        let key = (at.account.clone(), id.clone());
+        let first = *self.answers.entry(key).or_insert(now);
+        if first != now {
+            self.violated(|| format!("{id} was answered {first}, and now {now}"));
+        }
+        if now == "insufficient" {
+            self.reach("insufficient");
+        }
+    }
+
+    /// Conservation: what is there, in flight, held, and sent and not yet credited, is what was put
+    /// in and not taken out.
+    fn whole(&mut self, segments: &Segments) {
+        let mut wholes: BTreeMap<Account, i128> = BTreeMap::new();
+        let mut all = 0;
+        for (at, segment) in segments {
+            let whole = i128::from(segment.value) + in_flight(segments, at, segment);
+            *wholes.entry(at.account.clone()).or_default() += whole;
+            all += whole + i128::from(segment.held);
+            let sent = segment.sent.iter();
+            let arrived = sent.filter(|id| self.credited.contains_key(&credit_id(&at.account, id)));
+            let arrived = arrived.map(|id| self.transfers[&(at.account.clone(), id.clone())]);
+            all -= i128::from(arrived.sum::<i64>());
+        }
+        self.wholes.push(wholes);
+        let books = self.books;
+        if all != books {
+            self.violated(|| format!("there is {all}, and should be {books}"));
+        }
+    }
+
+    /// An account was found short by a call: was it ever, during the call?
+    fn insufficient(&mut self, account: &Account, refuse: &Refuse) {
+        let begun = self
+            .begun
+            .get(&refuse.caller.call)
+            .copied()
+            .unwrap_or_default();
+        let amount = i128::from(refuse.change.amount().get());
+        if !self
+            .wholes_since(account, begun)
+            .any(|whole| whole < amount)
+        {
+            let id = &refuse.id;
+            self.violated(|| format!("{account} always had {amount}, and {id} was insufficient"));
+        }
+    }
+
+    /// Whatever was begun is finished, once everybody has swept.
+    pub(crate) fn finished(&mut self, segments: &Segments) {
+        for (at, segment) in segments {
+            let open = (segment.sent.len(), segment.pinned.len(), segment.due.len());
+            if open != (0, 0, 0) {
+                self.violated(|| format!("{at:?} has sent, pinned, held: {open:?}"));
+            }
+        }
+    }
+
+    /// What a destination said is what the source did.
+    pub(crate) fn outcome(&mut self, account: &Account, id: &RequestId, outcome: Outcome) {
+        let credited = self.credited.contains_key(&credit_id(account, id));
+        if credited != (outcome == Outcome::Credited) {
+            self.violated(|| format!("{id}: {outcome:?}, and credited: {credited}"));
+        }
+    }
+}
+
+fn credit_id(from: &Account, id: &RequestId) -> CreditId {
+    CreditId {
+        id: id.clone(),
+        from: from.clone(),
+    }
+}
+
+/// What is on its way from a segment.
+fn in_flight(segments: &Segments, at: &At, segment: &Segment) -> i128 {
+    let loans = segment.out.iter().filter(|(to, loan)| {
+        let to = At {
+            account: at.account.clone(),
+            index: **to,
+        };
+        let landed = segments.get(&to).and_then(|to| to.inn.get(&at.index));
+        loan.seq == landed.copied().unwrap_or_default() + 1
+    });
+    loans.map(|(_, loan)| i128::from(loan.amount)).sum()
+}

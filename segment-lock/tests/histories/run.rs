@@ -1,0 +1,330 @@
+//! A history, from its plan.
+
+use std::{
+    collections::BTreeMap,
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use ringfence_segment_lock::{
+    Account, Amount, Counter, CounterError, Effect, RequestId, Storage, Terms,
+    memory::Memory,
+    segment::{Outcome, Refusal},
+};
+use tokio::{
+    runtime::Builder,
+    time::{Duration, Instant, sleep},
+};
+
+use crate::{
+    bank::{Bank, Shortcut},
+    plan::{Kind, Plan, Step, Wish},
+};
+
+/// When histories begin, in ms since 1970.
+const BEGIN_MS: u64 = 1_800_000_000_000;
+
+const TERMS: Terms = Terms {
+    idempotency_for_ms: 1500,
+    skew_ms: 20,
+    ids_max: 10_000,
+};
+
+/// After this, every request is older than answers are remembered.
+const OLD: Duration = Duration::from_millis(2000);
+
+/// What was seen of a history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) violation: Option<String>,
+    pub(crate) reached: BTreeMap<&'static str, usize>,
+    pub(crate) requests: usize,
+}
+
+impl Seen {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        for (what, count) in &other.reached {
+            *self.reached.entry(what).or_default() += count;
+        }
+    }
+}
+
+/// Plays it out.
+pub(crate) fn history(plan: &Plan, shortcut: Option<Shortcut>) -> Seen {
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new(plan, shortcut).await;
+        world.play().await;
+        world.end().await;
+        let audit = world.bank.audit.lock();
+        Seen {
+            violation: audit.violation.clone(),
+            reached: audit.reached.clone(),
+            requests: audit.now(),
+        }
+    })
+}
+
+struct World<'a> {
+    plan: &'a Plan,
+    bank: Arc<Bank>,
+    storage: Storage,
+    accounts: [Account; 2],
+    begin: Instant,
+    /// Created at their first use.
+    ids: Mutex<BTreeMap<usize, RequestId>>,
+    /// Whether some attempt at a wish may have taken effect.
+    perhaps: Mutex<BTreeMap<usize, bool>>,
+}
+
+impl<'a> World<'a> {
+    async fn new(plan: &'a Plan, shortcut: Option<Shortcut>) -> Self {
+        let begin = Instant::now();
+        let now_ms = move || BEGIN_MS + begin.elapsed().as_millis() as u64;
+        let memory = Memory::new(Box::new(now_ms));
+        let bank = Arc::new(Bank::new(memory, plan.seed, plan.harm, shortcut));
+        let storage = Storage::new(Arc::clone(&bank), 1);
+        let accounts = ["a", "b"].map(|name| Account::new(name).unwrap());
+        Self {
+            plan,
+            bank,
+            storage,
+            accounts,
+            begin,
+            ids: Mutex::default(),
+            perhaps: Mutex::default(),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        BEGIN_MS + self.begin.elapsed().as_millis() as u64
+    }
+
+    fn id(&self, wish: usize) -> RequestId {
+        let mut ids = self.ids.lock();
+        let created = || RequestId::new(self.now_ms(), &format!("wish-{wish}")).unwrap();
+        ids.entry(wish).or_insert_with(created).clone()
+    }
+
+    fn counters(&self) -> [Counter; 2] {
+        let open = |account: &Account| Counter::open(self.storage.clone(), account.clone());
+        self.accounts.each_ref().map(open)
+    }
+
+    async fn play(&self) {
+        for account in &self.accounts {
+            while let Err(error) = self.create(account).await {
+                assert!(error.is_retryable(), "{error}");
+            }
+        }
+        let clients = self.plan.clients.iter().map(async |steps| {
+            let counters = self.counters();
+            for &(step, crash) in steps {
+                match crash {
+                    None => self.step(&counters, step).await,
+                    Some(polls) => {
+                        if dropped_after(polls, self.step(&counters, step))
+                            .await
+                            .is_none()
+                        {
+                            self.bank.audit.lock().reach("dropped");
+                            if let Step::Make(wish) = step {
+                                self.perhaps.lock().insert(wish, true);
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        join_all(clients).await;
+    }
+
+    async fn create(&self, account: &Account) -> Result<(), CounterError> {
+        let storage = self.storage.clone();
+        let counter = Counter::create(storage, account.clone(), TERMS, self.plan.segments).await?;
+        let Ok(funds) = Amount::new(self.plan.funds) else {
+            return Ok(());
+        };
+        counter
+            .deposit(&RequestId::new(BEGIN_MS, "funds").unwrap(), funds)
+            .await
+    }
+
+    async fn step(&self, counters: &[Counter; 2], step: Step) {
+        match step {
+            Step::Make(wish) => {
+                let _ = self.make(counters, wish).await;
+            }
+            Step::Confirm(wish) => drop(self.counter(counters, wish).confirm(&self.id(wish)).await),
+            Step::Cancel(wish) => drop(self.counter(counters, wish).cancel(&self.id(wish)).await),
+            Step::Exact(account) => self.exact(&counters[account]).await,
+            Step::Resegment(account, segments) => {
+                match counters[account].resegment(segments).await {
+                    Ok(()) => self.bank.audit.lock().reach("resegmented"),
+                    Err(error) => self.check(&error),
+                }
+            }
+            Step::Sweep(account) => drop(counters[account].sweep().await),
+            Step::Close(account) => drop(counters[account].close().await),
+            Step::Wait(ms) => sleep(Duration::from_millis(ms)).await,
+        }
+    }
+
+    fn counter<'c>(&self, counters: &'c [Counter; 2], wish: usize) -> &'c Counter {
+        &counters[self.plan.wishes[wish].account]
+    }
+
+    async fn make(&self, counters: &[Counter; 2], wish: usize) -> Result<(), CounterError> {
+        let Wish {
+            account,
+            kind,
+            amount,
+        } = self.plan.wishes[wish];
+        let (id, amount) = (self.id(wish), Amount::new(amount).unwrap());
+        let (counter, other) = (&counters[account], &counters[1 - account]);
+        let made = match kind {
+            Kind::Deposit => counter.deposit(&id, amount).await,
+            Kind::Deduct => counter.deduct(&id, amount).await,
+            Kind::Reserve(for_ms) => {
+                let reserved = counter.reserve(&id, amount, id.time_ms() + for_ms).await;
+                reserved.map(|_| ())
+            }
+            Kind::Transfer => {
+                let made = counter.transfer(&id, amount, other).await;
+                let outcome = match made {
+                    Ok(()) => Some(Outcome::Credited),
+                    Err(CounterError::TransferRefused { .. }) => Some(Outcome::Refused),
+                    _ => None,
+                };
+                if let Some(outcome) = outcome {
+                    self.bank
+                        .audit
+                        .lock()
+                        .outcome(counter.account(), &id, outcome);
+                }
+                made
+            }
+        };
+        let nothing = |error: &CounterError| match error {
+            // It was sent, and came back.
+            CounterError::TransferRefused { .. } => false,
+            error => error.effect() == Effect::None,
+        };
+        let unknown = !made.as_ref().is_err_and(nothing);
+        *self.perhaps.lock().entry(wish).or_default() |= unknown;
+        if let Err(error) = &made {
+            self.check(error);
+        }
+        made
+    }
+
+    async fn exact(&self, counter: &Counter) {
+        let begun = self.bank.audit.lock().now();
+        match counter.exact_balance().await {
+            Ok(balance) => {
+                let mut audit = self.bank.audit.lock();
+                audit.exact(counter.account(), begun, balance.available);
+            }
+            Err(error) => self.check(&error),
+        }
+    }
+
+    /// Only what can happen is answered.
+    fn check(&self, error: &CounterError) {
+        let expected = matches!(
+            error,
+            CounterError::Insufficient
+                | CounterError::Cancelled
+                | CounterError::UnknownReservation
+                | CounterError::TransferRefused { .. }
+                | CounterError::TransferUnfinished { .. }
+                | CounterError::Storage(_)
+                | CounterError::Contended { .. }
+                | CounterError::Head(_)
+                | CounterError::Refused(
+                    Refusal::TooOld { .. } | Refusal::Closed | Refusal::Conflict
+                )
+        );
+        if !expected {
+            self.bank.audit.lock().violated(|| format!("{error:?}"));
+        }
+    }
+
+    /// Once nothing disturbs it any more, everything begun can be finished, and is.
+    async fn end(&self) {
+        self.bank.heal();
+        if self.bank.audit.lock().violation.is_some() {
+            return;
+        }
+        let counters = self.counters();
+        if self.plan.ages {
+            sleep(OLD).await;
+            self.bank.purge().await;
+        }
+        let begun: Vec<usize> = self.ids.lock().keys().copied().collect();
+        for wish in begun {
+            let never = self.perhaps.lock().get(&wish) == Some(&false);
+            let account = &self.accounts[self.plan.wishes[wish].account];
+            let id = self.id(wish);
+            let took = self.bank.audit.lock().took_effect(account, &id);
+            if never && took && self.plan.harm.2 == 0 {
+                self.bank
+                    .audit
+                    .lock()
+                    .violated(|| format!("wish {wish} took effect after all"));
+            }
+            self.finish(&counters, wish).await;
+        }
+        sleep(OLD).await;
+        for counter in &counters {
+            let swept = counter.sweep().await.unwrap();
+            if let Some(error) = swept.errors.first() {
+                self.bank
+                    .audit
+                    .lock()
+                    .violated(|| format!("a sweep: {error:?}"));
+            }
+        }
+        for counter in &counters {
+            drop(counter.sweep().await);
+            self.exact(counter).await;
+        }
+        self.bank.finished();
+    }
+
+    async fn finish(&self, counters: &[Counter; 2], wish: usize) {
+        let answered = match self.make(counters, wish).await {
+            Ok(()) => true,
+            Err(error) => !error.is_retryable(),
+        };
+        if !answered {
+            self.bank
+                .audit
+                .lock()
+                .violated(|| format!("wish {wish} is never answered"));
+        }
+    }
+}
+
+async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if left == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}

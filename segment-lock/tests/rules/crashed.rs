@@ -1,0 +1,176 @@
+//! Callers that stop half way, just where it matters.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use ringfence_segment_lock::{
+    At, Counter, CounterError, Effect, Heads, Segments, Storage, StorageError,
+    memory::Memory,
+    segment::{Purge, Refusal},
+};
+
+use crate::*;
+
+/// Never applies one kind of request: whoever sends it is as good as crashed.
+struct CrashesAt {
+    memory: Arc<Memory>,
+    at: fn(&Request) -> bool,
+}
+
+impl fmt::Debug for CrashesAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CrashesAt").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Segments for CrashesAt {
+    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
+        match (self.at)(&request) {
+            true => Err(StorageError {
+                effect: Effect::Unknown,
+                is_retryable: true,
+                source: Arc::from(Box::<dyn std::error::Error + Send + Sync>::from("crashed")),
+            }),
+            false => self.memory.call(at, request).await,
+        }
+    }
+
+    async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>> {
+        let mut answers = Vec::new();
+        for (at, request) in requests {
+            answers.push(self.call(&at, request).await);
+        }
+        answers
+    }
+}
+
+/// A memory, its clock in ms, and a storage of it.
+fn memory() -> (Arc<Memory>, Arc<AtomicU64>, Storage) {
+    let clock = Arc::new(AtomicU64::new(NOW));
+    let told = Arc::clone(&clock);
+    let memory = Arc::new(Memory::new(Box::new(move || told.load(Ordering::Relaxed))));
+    let storage = Storage::new(Arc::clone(&memory), 1);
+    (memory, clock, storage)
+}
+
+async fn counter(storage: &Storage, name: &str) -> Counter {
+    Counter::create(storage.clone(), account(name), TERMS, 1)
+        .await
+        .unwrap()
+}
+
+async fn available(counter: &Counter) -> i128 {
+    counter.exact_balance().await.unwrap().available
+}
+
+async fn transfer_that_crashes_at(
+    memory: &Arc<Memory>,
+    at: fn(&Request) -> bool,
+    b: &Counter,
+) -> CounterError {
+    let segments = Arc::new(CrashesAt {
+        memory: Arc::clone(memory),
+        at,
+    });
+    let crashing = Storage::of(segments, Arc::clone(memory) as Arc<dyn Heads>, 2);
+    let [from, to] = [account("a"), b.account().clone()];
+    let [from, to] = [from, to].map(|account| Counter::open(crashing.clone(), account));
+    from.transfer(&id(NOW, "over"), amount(7), &to)
+        .await
+        .unwrap_err()
+}
+
+async fn purge(memory: &Memory, counter: &Counter) {
+    let at = At {
+        account: counter.account().clone(),
+        index: 0,
+    };
+    memory.call(&at, Purge.into()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_transfer_is_finished_by_whoever_finds_it_however_late() {
+    let crashes: [fn(&Request) -> bool; 3] = [
+        |request| matches!(request, Request::Credit(_)),
+        |request| matches!(request, Request::Settle(_)),
+        |request| matches!(request, Request::Forget(_) | Request::Settle(_)),
+    ];
+    for at in crashes {
+        let (memory, clock, storage) = memory();
+        let (a, b) = (counter(&storage, "a").await, counter(&storage, "b").await);
+        a.deposit(&id(NOW, "in"), amount(10)).await.unwrap();
+        let error = transfer_that_crashes_at(&memory, at, &b).await;
+        assert!(
+            matches!(error, CounterError::TransferUnfinished { .. }),
+            "{error}"
+        );
+        assert_eq!(
+            (error.effect(), error.is_retryable()),
+            (Effect::Unknown, true)
+        );
+
+        clock.fetch_add(5000, Ordering::Relaxed);
+        purge(&memory, &a).await;
+        purge(&memory, &b).await;
+        let swept = a.sweep().await.unwrap();
+        assert_eq!(swept.delivered + swept.returned, 1, "{swept:?}");
+        assert_eq!(available(&a).await + available(&b).await, 10);
+        b.sweep().await.unwrap();
+        a.sweep().await.unwrap();
+        let old = a
+            .transfer(&id(NOW, "over"), amount(7), &b)
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(old, CounterError::Refused(Refusal::TooOld { .. })),
+            "{old}"
+        );
+        assert_eq!(available(&a).await + available(&b).await, 10);
+    }
+}
+
+#[tokio::test]
+async fn a_destination_finishes_what_it_has_been_sent() {
+    let (memory, _, storage) = memory();
+    let (a, b) = (counter(&storage, "a").await, counter(&storage, "b").await);
+    a.deposit(&id(NOW, "in"), amount(10)).await.unwrap();
+    transfer_that_crashes_at(&memory, |request| matches!(request, Request::Settle(_)), &b).await;
+    assert_eq!(b.sweep().await.unwrap().delivered, 1);
+    assert_eq!((available(&a).await, available(&b).await), (3, 7));
+    assert_eq!(a.exact_balance().await.unwrap().held, 0);
+}
+
+#[tokio::test]
+async fn a_plan_that_is_found_too_late_begins_later() {
+    let (memory, _, storage) = memory();
+    let a = counter(&storage, "a").await;
+    let ids = (0..20)
+        .map(|name| id(NOW, &name.to_string()))
+        .filter(|id| id.hash() % 2 == 1);
+    let id = ids.into_iter().next().unwrap();
+    a.deposit(&id, amount(10)).await.unwrap();
+
+    // Who made the plan crashed, and what it homes elsewhere was decided since.
+    let found = memory.read(a.account()).await.unwrap().unwrap();
+    let planned = found.head.plan(2, NOW - 5).unwrap();
+    assert!(
+        memory
+            .swap(a.account(), found.version, planned)
+            .await
+            .unwrap()
+    );
+
+    let other = Counter::open(storage, account("a"));
+    other.deposit(&id, amount(10)).await.unwrap();
+    assert_eq!(available(&other).await, 10);
+    let head = memory.read(a.account()).await.unwrap().unwrap().head;
+    let newest = head.layouts().last().unwrap();
+    assert!(newest.segments == 2 && newest.from_ms > NOW, "{newest:?}");
+}

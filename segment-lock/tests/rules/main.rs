@@ -1,0 +1,130 @@
+//! The rules of one segment, one by one.
+#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
+
+mod crashed;
+mod layout;
+mod loans;
+mod memory;
+mod order;
+mod reservations;
+mod transfers;
+mod two_looks;
+
+use ringfence_segment_lock::{
+    Account, Amount, Caller, Change, RequestId, Terms,
+    segment::{Answer, Create, Loan, Op, Prepare, Reply, Request, Segment, State},
+};
+
+/// When everything happens, in ms.
+const NOW: u64 = 1_000_000;
+
+const TERMS: Terms = Terms {
+    idempotency_for_ms: 1000,
+    skew_ms: 50,
+    ids_max: 4,
+};
+
+const ME: Caller = Caller {
+    process: 1,
+    call: 1,
+};
+
+const OTHER: Caller = Caller {
+    process: 2,
+    call: 1,
+};
+
+/// A segment of the first layout, generation 1, with so much in it.
+fn segment(value: i64) -> Segment {
+    let prepare = Prepare {
+        generation: 1,
+        base: 0,
+        from_ms: 0,
+        closed: false,
+    };
+    let mut segment = Segment::new(&Create {
+        prepare,
+        terms: TERMS,
+    });
+    segment.value = value;
+    segment
+}
+
+fn amount(value: i64) -> Amount {
+    Amount::new(value).unwrap()
+}
+
+fn id(time_ms: u64, name: &str) -> RequestId {
+    RequestId::new(time_ms, name).unwrap()
+}
+
+fn account(name: &str) -> Account {
+    Account::new(name).unwrap()
+}
+
+fn deposit(value: i64) -> Change {
+    Change::Deposit {
+        amount: amount(value),
+    }
+}
+
+fn deduct(value: i64) -> Change {
+    Change::Deduct {
+        amount: amount(value),
+    }
+}
+
+fn reserve(value: i64, deadline_ms: u64) -> Change {
+    Change::Reserve {
+        amount: amount(value),
+        deadline_ms,
+    }
+}
+
+fn transfer(value: i64, to: &str) -> Change {
+    Change::Transfer {
+        amount: amount(value),
+        to: account(to),
+    }
+}
+
+/// A request of now, by the first layout.
+fn op(name: &str, change: Change) -> Op {
+    Op {
+        id: id(NOW, name),
+        change,
+        generation: 1,
+        lands: Vec::new(),
+        caller: ME,
+    }
+}
+
+fn loan(from: u32, seq: u64, value: i64) -> Loan {
+    Loan {
+        from,
+        seq,
+        amount: amount(value),
+    }
+}
+
+fn recorded(state: State) -> Answer {
+    Ok(Reply::Recorded(state))
+}
+
+/// That a request answers `answer` twice, and writes nothing the second time.
+#[track_caller]
+fn once(segment: &mut Segment, request: impl Into<Request>, answer: Answer) {
+    let request = request.into();
+    assert_eq!(segment.apply(&request, NOW), answer);
+    let before = segment.clone();
+    assert_eq!(segment.apply(&request, NOW), answer, "repeated");
+    assert_eq!(*segment, before, "repeated");
+}
+
+/// That a request answers `answer`, and writes nothing.
+#[track_caller]
+fn nothing(segment: &mut Segment, request: impl Into<Request>, answer: Answer) {
+    let before = segment.clone();
+    assert_eq!(segment.apply(&request.into(), NOW), answer);
+    assert_eq!(*segment, before);
+}

@@ -1,0 +1,187 @@
+//! The order of checks, and what each answers.
+
+use ringfence_segment_lock::segment::{Collect, Freeze, Op, Purge, Refusal, Refuse, Reply, State};
+
+use crate::*;
+
+fn freeze(segment: &mut Segment, caller: Caller) {
+    let collect = Collect {
+        generation: segment.generation,
+        freeze: Some(Freeze {
+            caller,
+            for_ms: 100,
+        }),
+    };
+    let looked = segment.collect(&collect, NOW);
+    assert!(matches!(looked, Ok(Reply::Looked(_))), "{looked:?}");
+}
+
+const BUSY: Answer = Err(Refusal::Busy {
+    retry_after_ms: 100,
+});
+
+#[test]
+fn an_id_has_one_effect_and_one_answer() {
+    let mut segment = segment(5);
+    once(&mut segment, op("a", deduct(3)), recorded(State::Done));
+    once(&mut segment, op("b", deposit(3)), recorded(State::Done));
+    assert_eq!((segment.value, segment.version), (5, 2));
+    nothing(&mut segment, op("a", deduct(2)), Err(Refusal::Conflict));
+}
+
+#[test]
+fn short_records_nothing() {
+    let mut segment = segment(2);
+    let before = segment.clone();
+    assert!(
+        matches!(segment.op(&op("a", deduct(3)), NOW), Ok(Reply::Short(look)) if look.value == 2)
+    );
+    assert_eq!(segment, before);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_written() {
+    let mut segment = segment(i64::MAX - 10);
+    once(
+        &mut segment,
+        op("held", reserve(10, NOW + 10)),
+        recorded(State::Held {
+            amount: amount(10),
+            deadline_ms: NOW + 10,
+        }),
+    );
+    let full = |amount| {
+        Err(Refusal::Full {
+            owned: i64::MAX - 10,
+            amount,
+        })
+    };
+    nothing(&mut segment, op("a", deposit(11)), full(11));
+    let lands = vec![loan(1, 1, 6)];
+    let with_loan = Op {
+        lands,
+        ..op("a", deposit(5))
+    };
+    nothing(&mut segment, with_loan, full(11));
+    once(&mut segment, op("a", deposit(10)), recorded(State::Done));
+}
+
+#[test]
+fn doubt_comes_first() {
+    let mut segment = segment(5);
+    once(&mut segment, op("a", deduct(1)), recorded(State::Done));
+    segment.doubtful = true;
+    nothing(&mut segment, op("a", deduct(1)), Err(Refusal::Doubtful));
+    nothing(&mut segment, Purge, Err(Refusal::Doubtful));
+}
+
+#[test]
+fn a_recorded_answer_goes_before_the_mark_and_the_freeze() {
+    let mut segment = segment(5);
+    once(&mut segment, op("a", deduct(1)), recorded(State::Done));
+    freeze(&mut segment, OTHER);
+    segment.mark_ms = NOW;
+    nothing(&mut segment, op("a", deduct(1)), recorded(State::Done));
+    let too_old = Err(Refusal::TooOld { mark_ms: NOW });
+    nothing(&mut segment, op("b", deduct(1)), too_old);
+    segment.mark_ms = 0;
+    nothing(&mut segment, op("b", deduct(1)), BUSY);
+}
+
+#[test]
+fn a_freeze_is_for_all_but_its_caller_and_ends_by_itself() {
+    let mut segment = segment(5);
+    freeze(&mut segment, ME);
+    once(&mut segment, op("a", deduct(1)), recorded(State::Done));
+    let other = Op {
+        caller: OTHER,
+        ..op("b", deduct(1))
+    };
+    assert_eq!(segment.op(&other, NOW), BUSY);
+    assert_eq!(segment.op(&other, NOW + 100), recorded(State::Done));
+}
+
+#[test]
+fn an_id_from_the_future_is_refused() {
+    let mut segment = segment(5);
+    let ahead = |ms| Op {
+        id: id(NOW + ms, "a"),
+        ..op("a", deduct(1))
+    };
+    let refused = Err(Refusal::IdInFuture {
+        ahead_ms: 51,
+        skew_ms: 50,
+    });
+    nothing(&mut segment, ahead(51), refused);
+    once(&mut segment, ahead(50), recorded(State::Done));
+}
+
+#[test]
+fn as_many_ids_are_remembered_as_may_be() {
+    let mut segment = segment(9);
+    for name in ["a", "b", "c", "d"] {
+        once(&mut segment, op(name, deduct(1)), recorded(State::Done));
+    }
+    let full = Err(Refusal::TooManyIds {
+        ids_max: 4,
+        retry_after_ms: 1000,
+    });
+    nothing(&mut segment, op("e", deduct(1)), full);
+    nothing(&mut segment, op("a", deduct(1)), recorded(State::Done));
+    assert_eq!(segment.purge(NOW + 999), Ok(Reply::Purged(0)));
+    assert_eq!(segment.purge(NOW + 1000), Ok(Reply::Purged(4)));
+    let old = segment.op(&op("a", deduct(1)), NOW + 1000);
+    assert_eq!(old, Err(Refusal::TooOld { mark_ms: NOW }));
+}
+
+#[test]
+fn the_mark_never_falls() {
+    let mut segment = segment(0);
+    segment.purge(NOW + 1000).unwrap();
+    segment.purge(NOW).unwrap();
+    assert_eq!(segment.mark_ms, NOW);
+}
+
+fn refuse(name: &str, change: Change, version: u64) -> Refuse {
+    Refuse {
+        id: id(NOW, name),
+        change,
+        generation: 1,
+        version,
+        caller: ME,
+    }
+}
+
+#[test]
+fn insufficient_is_recorded_unless_something_changed() {
+    let mut segment = segment(1);
+    nothing(&mut segment, refuse("a", deduct(2), 1), Ok(Reply::Changed));
+    let insufficient = recorded(State::Insufficient);
+    once(
+        &mut segment,
+        refuse("a", deduct(2), 0),
+        insufficient.clone(),
+    );
+    once(&mut segment, op("b", deposit(5)), recorded(State::Done));
+    nothing(&mut segment, op("a", deduct(2)), insufficient);
+    nothing(
+        &mut segment,
+        refuse("a", deduct(3), 1),
+        Err(Refusal::Conflict),
+    );
+    nothing(
+        &mut segment,
+        refuse("b", deposit(5), 1),
+        recorded(State::Done),
+    );
+}
+
+#[test]
+fn a_closed_segment_takes_no_new_money() {
+    let mut segment = segment(5);
+    once(&mut segment, op("a", deposit(1)), recorded(State::Done));
+    segment.close().unwrap();
+    nothing(&mut segment, op("a", deposit(1)), recorded(State::Done));
+    nothing(&mut segment, op("b", deposit(1)), Err(Refusal::Closed));
+    once(&mut segment, op("c", deduct(6)), recorded(State::Done));
+}

@@ -1,0 +1,174 @@
+//! Transfers: the source waits for the destination, which remembers until the source is settled.
+
+use ringfence_segment_lock::segment::{
+    CreditId, Forget, GiveCredit, Outcome, Pinned, Purge, Refusal, Reply, Sent, Settle, State,
+};
+
+use crate::*;
+
+fn sent() -> Segment {
+    let mut segment = segment(5);
+    let sent = State::Sent {
+        amount: amount(3),
+        to: account("b"),
+    };
+    once(&mut segment, op("a", transfer(3, "b")), recorded(sent));
+    assert_eq!((segment.value, segment.held), (2, 3));
+    segment
+}
+
+fn credit_id(from: &str) -> CreditId {
+    CreditId {
+        id: id(NOW, "a"),
+        from: account(from),
+    }
+}
+
+fn credit(from: &str) -> GiveCredit {
+    GiveCredit {
+        id: credit_id(from),
+        content: transfer(3, "b").digest(),
+        amount: amount(3),
+        generation: 1,
+        caller: ME,
+    }
+}
+
+fn settle(outcome: Outcome) -> Settle {
+    Settle {
+        id: id(NOW, "a"),
+        outcome,
+        generation: 1,
+        caller: ME,
+    }
+}
+
+fn credited(outcome: Outcome) -> Answer {
+    Ok(Reply::Credited(outcome))
+}
+
+#[test]
+fn a_source_settles_once() {
+    let mut segment = sent();
+    once(
+        &mut segment,
+        settle(Outcome::Credited),
+        recorded(State::Delivered),
+    );
+    nothing(
+        &mut segment,
+        settle(Outcome::Refused),
+        recorded(State::Delivered),
+    );
+    assert_eq!((segment.value, segment.held), (2, 0));
+    let mut segment = sent();
+    once(
+        &mut segment,
+        settle(Outcome::Refused),
+        recorded(State::Returned),
+    );
+    nothing(
+        &mut segment,
+        settle(Outcome::Credited),
+        recorded(State::Returned),
+    );
+    assert_eq!((segment.value, segment.held), (5, 0));
+}
+
+#[test]
+fn a_source_never_forgets_what_it_sent() {
+    let mut segment = sent();
+    assert_eq!(segment.purge(NOW + 9_000_000), Ok(Reply::Purged(0)));
+    assert_eq!((segment.value, segment.held), (2, 3));
+    let listed = segment.sent_after(&Sent { after: None });
+    assert_eq!(
+        listed,
+        Ok(Reply::Sent(vec![(id(NOW, "a"), amount(3), account("b"))]))
+    );
+    once(
+        &mut segment,
+        settle(Outcome::Credited),
+        recorded(State::Delivered),
+    );
+    let listed = segment.sent_after(&Sent { after: None });
+    assert_eq!(listed, Ok(Reply::Sent(vec![])));
+    assert_eq!(segment.purge(NOW + 9_000_000), Ok(Reply::Purged(1)));
+}
+
+#[test]
+fn a_credit_counts_once_and_is_kept_until_it_is_unpinned() {
+    let mut segment = segment(0);
+    once(&mut segment, credit("a"), credited(Outcome::Credited));
+    assert_eq!(segment.value, 3);
+    assert_eq!(segment.purge(NOW + 1000), Ok(Reply::Purged(0)));
+    assert_eq!(
+        segment.credit(&credit("a"), NOW + 1000),
+        credited(Outcome::Credited)
+    );
+    assert_eq!(
+        segment.pinned_after(&Pinned { after: None }),
+        Ok(Reply::Pinned(vec![credit_id("a")]))
+    );
+    let forget = Forget {
+        id: credit_id("a"),
+        generation: 1,
+    };
+    once(&mut segment, forget, Ok(Reply::Done));
+    nothing(&mut segment, credit("a"), credited(Outcome::Credited));
+    assert_eq!(segment.purge(NOW + 1000), Ok(Reply::Purged(1)));
+    // By now the source is settled, and this changes nothing there.
+    assert_eq!(
+        segment.credit(&credit("a"), NOW + 1000),
+        credited(Outcome::Refused)
+    );
+    assert_eq!(segment.value, 3);
+}
+
+#[test]
+fn two_accounts_may_use_one_id() {
+    let mut segment = segment(0);
+    once(&mut segment, credit("a"), credited(Outcome::Credited));
+    once(&mut segment, credit("c"), credited(Outcome::Credited));
+    assert_eq!(segment.value, 6);
+}
+
+#[test]
+fn what_is_refused_stays_refused() {
+    let mut segment = segment(i64::MAX - 2);
+    once(&mut segment, credit("a"), credited(Outcome::Refused));
+    segment.value = 0;
+    nothing(&mut segment, credit("a"), credited(Outcome::Refused));
+    segment.close().unwrap();
+    once(&mut segment, credit("c"), credited(Outcome::Refused));
+    segment.closed = false;
+    nothing(&mut segment, credit("c"), credited(Outcome::Refused));
+    segment.purge(NOW + 1000).unwrap();
+    nothing(&mut segment, credit("c"), credited(Outcome::Refused));
+    assert_eq!(segment.value, 0);
+}
+
+#[test]
+fn a_credit_from_the_future_waits() {
+    let mut segment = segment(0);
+    let future = Err(Refusal::IdInFuture {
+        ahead_ms: 51,
+        skew_ms: 50,
+    });
+    assert_eq!(segment.credit(&credit("a"), NOW - 51), future);
+    once(&mut segment, credit("a"), credited(Outcome::Credited));
+}
+
+#[test]
+fn only_a_transfer_is_settled() {
+    let mut segment = segment(5);
+    nothing(&mut segment, settle(Outcome::Refused), Ok(Reply::Unknown));
+    once(&mut segment, op("a", deduct(1)), recorded(State::Done));
+    nothing(
+        &mut segment,
+        settle(Outcome::Refused),
+        Err(Refusal::Conflict),
+    );
+    segment.apply(&Purge.into(), NOW + 1000).unwrap();
+    let old = Err(Refusal::TooOld { mark_ms: NOW });
+    nothing(&mut segment, settle(Outcome::Refused), old);
+}
