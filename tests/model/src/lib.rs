@@ -11,11 +11,14 @@
 //! * [`topology`] is the topology's record: how it outlives the shard that keeps it, and what late comers do
 //!   in the name of one that is not in force any more.
 //! * [`first_use`] is how it begins: of any number of foundings one comes into use.
+//! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
+//!   segments in all.
 
 mod check;
 pub mod first_use;
 pub mod queue;
 mod ruled;
+pub mod segments;
 pub mod slot;
 pub mod topology;
 mod words;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ringfence_model::{
-    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, slot, topology,
+    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, segments, slot, topology,
 };
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
@@ -67,7 +67,13 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         first_use::control,
     );
-    queue.chain(slot).chain(topology).chain(first_use)
+    let segments = runs(
+        "segments",
+        segments::clean(),
+        |config| config.name,
+        segments::control,
+    );
+    (queue.chain(slot).chain(topology).chain(first_use)).chain(segments)
 }
 
 /// The runs of one model.

@@ -1,0 +1,52 @@
+//! What can make no difference any more is forgotten, so that states that differ in nothing else
+//! are one.
+
+use super::{
+    Ask, Request, SegmentsModel, World,
+    state::{Credit, Entry, Outcome},
+};
+
+impl SegmentsModel {
+    /// Called after every action.
+    pub(super) fn forget(&self, world: &mut World) {
+        if world.left.losses == 0 {
+            world.earlier.fill(None);
+        }
+        let mut network = std::mem::take(&mut world.network);
+        network.retain(|request| self.awaits(world, request) || !self.is_spent(world, request));
+        world.network = network;
+    }
+
+    /// Whether it changes nothing, now or later. Without a rule, or with a tail lost, what is done may
+    /// be done again.
+    fn is_spent(&self, world: &World, request: &Request) -> bool {
+        if let Ask::Look { .. } = request.ask {
+            return self
+                .config
+                .freezes_from
+                .is_none_or(|from| request.round < from);
+        }
+        if self.broken.is_some() || self.config.losses > 0 {
+            return false;
+        }
+        let segment = world.segment(request.segment);
+        let operation = self.config.caller(request.task).operation;
+        let entry = segment.entry(operation);
+        let credit = segment.credits[usize::from(operation)];
+        let too_old = self.config.operation(request.task).time <= segment.mark;
+        let is_final = |entry: Entry| entry.outcome != Outcome::Held;
+        match &request.ask {
+            Ask::Lend { to, number, .. } => segment.money.lent[usize::from(*to)].number >= *number,
+            Ask::Land(land) => segment.money.landed[usize::from(land.from)] >= land.lent.number,
+            Ask::Operate(_) => entry.is_some() || too_old,
+            Ask::Refuse { version } => {
+                entry.is_some() || too_old || segment.money.version != *version
+            }
+            Ask::Credit => credit.is_some() || too_old,
+            Ask::Settle { .. } => entry.is_none_or(is_final),
+            Ask::Forget => credit != Some(Credit::Pinned),
+            Ask::Confirm | Ask::Cancel => entry.map_or(too_old, is_final),
+            Ask::Look { .. } => true,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use std::collections::BTreeSet;
+
+use stateright::{Model, Property};
+
+use super::{
+    Action, Configuration, Rule, World,
+    layout::Head,
+    ledger::{Fate, Ledger, Seen},
+    properties::{all, reached},
+    state::{Left, Segment, Task},
+};
+use crate::ruled::Ruled;
+
+/// A configuration, with all rules or without one.
+pub type SegmentsModel = Ruled<Configuration, Rule>;
+
+impl Model for SegmentsModel {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        let config = &self.config;
+        let segment = |(index, value): (u8, &i8)| {
+            let exists = config.accounts[usize::from(index)] > 0 || index < config.at_first;
+            Segment::new(exists, *value)
+        };
+        vec![World {
+            segments: (0..).zip(&config.values).map(segment).collect(),
+            earlier: vec![None; config.values.len()],
+            tasks: vec![Task::default(); config.callers.len()],
+            network: BTreeSet::new(),
+            head: Head::default(),
+            left: Left {
+                rounds: config.rounds,
+                crashes: config.crashes,
+                purges: config.purges,
+                losses: config.losses,
+            },
+            ledger: Ledger {
+                inside: config.values.iter().sum(),
+                fates: vec![Fate::default(); config.operations.len()],
+                seen: vec![Seen::default(); config.callers.len()],
+                untrue: false,
+                late: false,
+            },
+        }]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        self.enabled(world, actions);
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        self.after(world, action)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let events = self.config.reaches.iter().copied();
+        self.chosen(all(), events.map(reached))
+    }
+}

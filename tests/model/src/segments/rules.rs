@@ -1,0 +1,97 @@
+use clap::ValueEnum;
+
+/// A rule of segments, which a [control](super::control) switches off.
+///
+/// The words are those of docs/protocol.md, "Balances in segments"; after the dash, what is done without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rule {
+    /// An id's first answer is remembered — every request is carried out.
+    IdsAreRemembered,
+    /// … with its content, and another one is a conflict — it gets the answer of the first.
+    ContentIsCompared,
+    /// A purge raises the mark at and below which ids are too old — it only drops entries.
+    PurgeRaisesTheMark,
+
+    /// A number under which money was lent is answered with that money — it is debited again.
+    LendRepeatsItsAnswer,
+    /// The next number is that after the last landed, as read at the borrower — after the last lent, as read
+    /// at the lender, over what has not landed.
+    LendFollowsTheLanded,
+    /// Lending raises the version — it is not seen.
+    LendRaisesTheVersion,
+    /// What was lent lands once — as often as it is said to.
+    LandOnce,
+    /// Landing raises the version, too — it is not seen.
+    LandRaisesTheVersion,
+    /// What is in flight to a third segment is landed there — it is waited for.
+    StrandedIsLanded,
+
+    /// Insufficient takes a second look — one at each is enough, and nothing is compared.
+    InsufficientTakesTwoLooks,
+    /// … at the others, too — only home's version is compared.
+    OthersAreLookedAtAgain,
+    /// … sent after every first look was answered — each as soon as its own was.
+    SecondLooksFollowEveryFirst,
+    /// … and home's version compared as it is recorded — only the others'.
+    HomesVersionIsCompared,
+    /// Money in flight is part of the sum — only what is at a segment.
+    InFlightIsSummed,
+    /// Nothing is concluded from a freeze — what is frozen is not looked at again.
+    FreezeProvesNothing,
+    /// Insufficient is recorded — it is only answered.
+    InsufficientIsRecorded,
+    /// … where nothing is — over any answer.
+    RecordedStays,
+    /// An exact balance takes a second look at all — one is enough.
+    ExactTakesTwoLooks,
+
+    /// An id's home is that of the layout in force at its time — of the newest; a new segment takes
+    /// ids of any time.
+    HomeByTheIdsTime,
+    /// A layout is in force once every segment is prepared — at once.
+    PreparedBeforeCommit,
+    /// A prepared segment refuses ids that may have another home — it takes them.
+    PreparedRefusesNewIds,
+    /// It is prepared only if no id of the new layout was decided — without asking.
+    PrepareComparesDecided,
+    /// … a credit, too, or a cancellation ahead of its reservation — only what operations decided.
+    EveryDecisionCounts,
+    /// … nor is below its mark — without asking.
+    PrepareComparesTheMark,
+    /// It keeps which layouts it knew before the plan — every earlier one is as good.
+    BaseIsKept,
+    /// Who looks by an older layout is told so — it is answered.
+    LookByTheLayout,
+    /// Who is short, or refused, by an older layout is told so — it is answered.
+    ShortByTheLayout,
+
+    /// A transfer's source takes no money back by itself — after a while it does.
+    SourceTakesNothingBack,
+    /// A credit is kept while the source may not be settled — purged.
+    PinnedIsNotPurged,
+    /// … until it is — as soon as it was answered.
+    ForgottenAfterTheSettle,
+    /// A credit is given once — every time it is asked for.
+    CreditOnce,
+    /// … and never to an id at or below the mark — if it is not recorded.
+    CreditAboveTheMark,
+    /// A source that does not know a credited transfer any more was settled: the credit is unpinned — it
+    /// stays for ever.
+    PurgedSourceIsSettled,
+
+    /// Only a reservation is confirmed or cancelled — a transfer that is held, too.
+    OnlyReservationsEnd,
+    /// Only what is held is confirmed — what expired, too.
+    OnlyHeldIsConfirmed,
+    /// … cancelled — whatever it is.
+    OnlyHeldIsCancelled,
+    /// … and expires — again, too.
+    OnlyHeldExpires,
+    /// Expiry raises the version — it is not seen.
+    ExpiryRaisesTheVersion,
+    /// Cancelling what is not known is recorded — only answered.
+    CancelIsRecorded,
+
+    /// A segment that may have lost its tail moves no money — it goes on.
+    LostTailIsDoubtful,
+}

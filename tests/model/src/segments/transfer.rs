@@ -1,0 +1,117 @@
+//! Transfers, once the money is held at the source: credit, settle, forget. By anyone who finds it held.
+
+use super::{
+    Ask, Kind, Rule, SegmentsModel, World,
+    network::{Answer, Request},
+    state::{Credit, Outcome, Phase},
+};
+
+impl SegmentsModel {
+    pub(super) fn credit(&self, world: &mut World, task: u8) {
+        let to = self.destination(world, task);
+        self.send(world, task, Phase::Crediting, [(to, Ask::Credit)]);
+    }
+
+    pub(super) fn credit_at(&self, world: &mut World, request: &Request) -> Answer {
+        if let Some(answer) = self.unfit(world, request) {
+            return answer;
+        }
+        let number = self.config.caller(request.task).operation;
+        let operation = self.config.operation(request.task);
+        let segment = world.segment_mut(request.segment);
+        match segment.credits[usize::from(number)] {
+            Some(Credit::Refused) => return Answer::CreditRefused,
+            Some(_) if self.holds(Rule::CreditOnce) => return Answer::Credited,
+            _ => {}
+        }
+        if operation.time <= segment.mark && self.holds(Rule::CreditAboveTheMark) {
+            return Answer::CreditRefused;
+        }
+        let closed = self.config.closed == Some(request.segment);
+        if !closed && segment.is_frozen_to(request.task) {
+            return Answer::Busy;
+        }
+        if self.holds(Rule::EveryDecisionCounts) {
+            segment.decided = segment.decided.max(operation.time);
+        }
+        let credit = if closed {
+            Credit::Refused
+        } else {
+            Credit::Pinned
+        };
+        segment.credits[usize::from(number)] = Some(credit);
+        if closed {
+            return Answer::CreditRefused;
+        }
+        segment.money.add(operation.amount(0));
+        world.ledger.fate(number).ends += 1;
+        Answer::Credited
+    }
+
+    pub(super) fn credited(&self, world: &mut World, task: u8, credited: bool) {
+        let home = self.home(world, task);
+        if credited && self.breaks(Rule::ForgottenAfterTheSettle) {
+            self.forget_credit(world, task);
+        }
+        self.send(
+            world,
+            task,
+            Phase::Settling,
+            [(home, Ask::Settle { credited })],
+        );
+    }
+
+    pub(super) fn settle_at(&self, world: &mut World, request: &Request, credited: bool) -> Answer {
+        if let Some(answer) = self.unfit(world, request) {
+            return answer;
+        }
+        let operation = self.config.caller(request.task).operation;
+        let segment = world.segment_mut(request.segment);
+        let Some(entry) = segment.entry(operation) else {
+            return Answer::Unknown;
+        };
+        if entry.outcome != Outcome::Held {
+            return Answer::Recorded(entry.outcome);
+        }
+        let outcome = if credited {
+            Outcome::Confirmed
+        } else if segment.is_frozen_to(request.task) {
+            return Answer::Busy;
+        } else {
+            segment.money.add(self.amount_of(operation, entry));
+            Outcome::Cancelled
+        };
+        segment.turn(operation, outcome);
+        Answer::Recorded(outcome)
+    }
+
+    pub(super) fn forget_credit(&self, world: &mut World, task: u8) {
+        let segment = self.destination(world, task);
+        let layout = world.task(task).layout;
+        world.network.insert(Request {
+            task,
+            round: 0,
+            segment,
+            layout,
+            ask: Ask::Forget,
+        });
+    }
+
+    pub(super) fn forget_at(&self, world: &mut World, request: &Request) -> Answer {
+        let operation = self.config.caller(request.task).operation;
+        let credit = &mut world.segment_mut(request.segment).credits[usize::from(operation)];
+        if *credit == Some(Credit::Pinned) {
+            *credit = Some(Credit::Unpinned);
+        }
+        Answer::Nothing
+    }
+
+    /// Where a transfer goes, as far as the task knows.
+    fn destination(&self, world: &mut World, task: u8) -> u8 {
+        let operation = *self.config.operation(task);
+        let Kind::Transfer { to } = operation.kind else {
+            return operation.homes[0];
+        };
+        self.home_among(world, task, to)
+    }
+}

@@ -1,0 +1,121 @@
+//! Balances in segments: the clean configurations hold as far as fits into a test, and no rule may be
+//! left out.
+
+#[macro_use]
+mod common;
+
+use common::{assert_breaks, assert_holds};
+use ringfence_model::{
+    Named, check,
+    segments::{Rule, SegmentsModel, clean, control},
+};
+
+/// States to generate for a clean configuration: each is also asked whether all can be finished.
+const CLEAN_CAP: usize = 500_000;
+
+hold! {
+    two_segments: "borrow",
+    two_that_borrow_from_each_other: "borrow-both-ways",
+    an_id_sent_again: "borrow-again",
+    two_ids_sent_again: "borrow-both-again",
+    a_deposit_while_they_borrow: "borrow-and-deposit",
+    a_deposit_sent_again: "borrow-and-deposit-again",
+    an_id_with_other_content: "other-content",
+    a_freeze: "freeze",
+    a_freeze_at_once: "freeze-at-once",
+    a_freeze_and_an_id_sent_again: "freeze-again",
+    a_purge: "purge",
+    three_segments: "three",
+    three_segments_and_an_id_sent_again: "three-again",
+    three_segments_and_a_reservation_that_expires: "three-expiring",
+    an_exact_balance: "read",
+    an_exact_balance_while_two_borrow: "read-and-borrow",
+    a_new_layout: "grow",
+    a_new_layout_and_an_old_id_sent_again: "grow-old-again",
+    a_new_layout_with_too_little: "grow-short",
+    a_layout_with_fewer_homes: "shrink",
+    a_new_layout_and_a_purge: "grow-and-purge",
+    a_new_layout_while_they_borrow: "grow-borrow",
+    a_new_layout_of_three: "grow-three",
+    an_exact_balance_in_a_new_layout: "grow-and-read",
+    a_transfer: "transfer",
+    a_transfer_that_is_confirmed_and_cancelled: "transfer-ended",
+    a_transfer_that_borrows: "transfer-borrow",
+    a_transfer_to_a_closed_account: "transfer-closed",
+    transfers_there_and_back: "transfer-both-ways",
+    a_transfer_from_a_new_layout: "transfer-grow-source",
+    a_transfer_to_a_new_layout: "transfer-grow-destination",
+    a_reservation: "reserve",
+    a_reservation_that_borrows: "reserve-borrow",
+    a_reservation_and_a_purge: "reserve-purge",
+    a_reservation_in_a_new_layout: "reserve-grow",
+    a_lost_tail: "loss",
+    a_lost_tail_and_a_transfer: "loss-transfer",
+}
+
+break_without! {
+    ids_forgotten: IdsAreRemembered,
+    a_content_not_compared: ContentIsCompared,
+    a_purge_without_a_mark: PurgeRaisesTheMark,
+    a_lend_that_debits_again: LendRepeatsItsAnswer,
+    a_lend_over_what_has_not_landed: LendFollowsTheLanded,
+    a_lend_that_keeps_the_version: LendRaisesTheVersion,
+    a_land_that_credits_again: LandOnce,
+    a_land_that_keeps_the_version: LandRaisesTheVersion,
+    money_left_in_flight_to_a_third: StrandedIsLanded,
+    insufficient_after_one_look: InsufficientTakesTwoLooks,
+    insufficient_after_one_look_at_the_others: OthersAreLookedAtAgain,
+    a_second_look_before_the_last_first_one: SecondLooksFollowEveryFirst,
+    insufficient_with_homes_version_unchecked: HomesVersionIsCompared,
+    money_in_flight_not_summed: InFlightIsSummed,
+    a_freeze_trusted: FreezeProvesNothing,
+    insufficient_not_recorded: InsufficientIsRecorded,
+    insufficient_over_an_answer: RecordedStays,
+    an_exact_balance_of_one_look: ExactTakesTwoLooks,
+    a_home_by_the_newest_layout: HomeByTheIdsTime,
+    a_layout_in_force_before_all_are_prepared: PreparedBeforeCommit,
+    a_prepared_segment_that_takes_new_ids: PreparedRefusesNewIds,
+    a_segment_prepared_over_decided_ids: PrepareComparesDecided,
+    a_segment_prepared_over_credits: EveryDecisionCounts,
+    a_segment_prepared_below_its_mark: PrepareComparesTheMark,
+    a_segment_that_keeps_only_the_newest_cut: BaseIsKept,
+    a_look_by_an_older_layout: LookByTheLayout,
+    short_and_refused_by_an_older_layout: ShortByTheLayout,
+    a_source_that_takes_its_money_back: SourceTakesNothingBack,
+    a_pinned_credit_purged: PinnedIsNotPurged,
+    a_credit_unpinned_before_the_settle: ForgottenAfterTheSettle,
+    a_credit_given_again: CreditOnce,
+    a_credit_below_the_mark: CreditAboveTheMark,
+    a_credit_pinned_for_ever: PurgedSourceIsSettled,
+    a_transfer_ended_as_a_reservation: OnlyReservationsEnd,
+    a_confirmation_after_expiry: OnlyHeldIsConfirmed,
+    a_cancellation_that_returns_again: OnlyHeldIsCancelled,
+    an_expiry_that_returns_again: OnlyHeldExpires,
+    an_expiry_that_keeps_the_version: ExpiryRaisesTheVersion,
+    a_cancellation_forgotten: CancelIsRecorded,
+    a_lost_tail_ignored: LostTailIsDoubtful,
+}
+
+/// Everything, not only what the rule is for, and to the end.
+#[test]
+fn controls_hold_with_their_rule() {
+    for rule in Rule::every() {
+        let verdict = check(
+            SegmentsModel::with_every_rule(control(*rule).config),
+            CLEAN_CAP,
+        );
+        assert!(
+            verdict.holds() && verdict.exhausted,
+            "{rule:?}: {verdict:#?}"
+        );
+    }
+}
+
+fn must_hold(name: &str) {
+    let config = clean().into_iter().find(|config| config.name == name);
+    assert_holds::<_, Rule>(name, config, CLEAN_CAP);
+}
+
+fn must_break_without(rule: Rule) {
+    assert_breaks(&control(rule));
+}
