@@ -81,7 +81,11 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
         ..resize.clone()
     });
     let observer = args.halt.map_or_else(Observer::default, Halt::observer);
-    let resized = mover(store, SLOTS_IN_FLIGHT, observer)
+    let pace = Pace {
+        slots_in_flight: SLOTS_IN_FLIGHT,
+        ..Pace::default()
+    };
+    let resized = mover(store, pace, observer)
         .run()
         .await
         .map_err(io::Error::other)?;
@@ -98,16 +102,13 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
 }
 
 /// A mover of slots between the servers of `store`.
-pub fn mover(store: Arc<RedisTopology>, slots_in_flight: usize, observer: Observer) -> Mover {
+pub fn mover(store: Arc<RedisTopology>, pace: Pace, observer: Observer) -> Mover {
     Mover::new(Parts {
         dial: Arc::new(OnServers(store.clone())),
         store,
         clock: Arc::new(BootClock),
         random: Arc::new(Random::from_os()),
-        pace: Pace {
-            slots_in_flight,
-            ..Pace::default()
-        },
+        pace,
         servers_are_new: false,
         observer,
     })

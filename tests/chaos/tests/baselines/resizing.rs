@@ -18,8 +18,8 @@ const WAIT: Duration = Duration::from_secs(2);
 /// For a schedule that waits for a lease to run out.
 const SHORT_LEASE: Duration = Duration::from_secs(6);
 
-/// As many are loaded on a new connection, at least.
-const SCRIPTS: u64 = 15;
+/// A new connection has as many answers before it is used, at least.
+const ANSWERS: u64 = 4;
 
 async fn set(lease: Duration) -> (Stage, Ring, [Holder; 2]) {
     let stage = Stage::of(2, lease).await;
@@ -31,7 +31,7 @@ async fn set(lease: Duration) -> (Stage, Ring, [Holder; 2]) {
 /// A mover looks at what is left at the former shard; a client takes the lock; the mover goes on, and
 /// another client asks for it.
 pub(crate) async fn taken_once_it_was_listed() -> History {
-    let (stage, ring, [first, second]) = set(LEASE).await;
+    let (stage, ring, [first, second]) = set(2 * LEASE).await;
     ring.to_the_second().await;
     let mut mover = ring.held_up_at(Phase::Scanned);
     mover.is_there().await;
@@ -115,7 +115,7 @@ pub(crate) async fn brought_along_while_it_is_turned_back() -> History {
     eventually("it is brought along", async || ring.has_it(1).await).await;
     eventually("the way there is open again", async || {
         let counts = next.counts(&renew);
-        counts.connections > before.connections && counts.replies > before.replies + SCRIPTS
+        counts.connections > before.connections && counts.replies > before.replies + ANSWERS
     })
     .await;
     next.requests(&renew, Flow::Hold);

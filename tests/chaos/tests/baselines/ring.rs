@@ -3,6 +3,7 @@
 use std::{
     sync::{Arc, mpsc},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -10,7 +11,7 @@ use ringfence_chaos::mover::{join, mover};
 use ringfence_client::{BootClock, Clock as _, LockKey, Namespace, Weight};
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
-    mover::{Observer, Phase},
+    mover::{Observer, Pace, Phase},
     shard::{Lane, Link, Mode, Shard as _, Step, redis::RedisShard},
     topology::{
         Change, Motion, Round, Swap, Topology, TopologyStore as _, redis::RedisTopology, shard_id,
@@ -22,6 +23,12 @@ use crate::stage::Stage;
 
 /// More than ever move.
 const ALL_AT_ONCE: usize = 16_384;
+
+/// As fast as can be: before any lock is renewed.
+const AT_ONCE: Pace = Pace {
+    slots_in_flight: ALL_AT_ONCE,
+    pause: Duration::ZERO,
+};
 
 /// A ring of two shards.
 pub(crate) struct Ring {
@@ -36,7 +43,7 @@ impl Ring {
     pub(crate) async fn of(stage: &Stage) -> Self {
         let store = join(&stage.urls()).await.unwrap();
         let record = store.load().await.unwrap();
-        let there = planned(&record.begin(weigh(3), BootClock.unix()).unwrap());
+        let there = planned(&record.begin(weigh(2), BootClock.unix()).unwrap());
         let back = arrived(&there).begin(weigh(1), BootClock.unix());
         let back = planned(&back.unwrap());
         let goes = |key: &String| {
@@ -50,7 +57,7 @@ impl Ring {
 
     /// Begins a resize.
     pub(crate) async fn to_the_second(&self) {
-        self.change(|record| record.begin(weigh(3), BootClock.unix()).unwrap())
+        self.change(|record| record.begin(weigh(2), BootClock.unix()).unwrap())
             .await;
     }
 
@@ -136,7 +143,7 @@ impl Ring {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             runtime.block_on(async {
                 let store = join(&urls).await.unwrap();
-                mover(store, ALL_AT_ONCE, observer).run().await.unwrap();
+                mover(store, AT_ONCE, observer).run().await.unwrap();
             });
         });
         HeldUp {
