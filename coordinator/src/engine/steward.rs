@@ -13,6 +13,7 @@ use crate::{
     driver::Surroundings,
     ids::{Epoch, Life},
     shard::{Grace, Lane, Link, ShardError},
+    sync::Mutex,
     topology::{Swap, Topology, TopologyError, TopologyStore},
 };
 
@@ -78,8 +79,8 @@ struct Stewards {
 impl Stewards {
     /// Brings a shard up, if it can be, and starts the task that tends it for as long as it is a member.
     async fn start(&self, keeper: &Arc<Keeper>) {
-        let mut steward = Steward {
-            link: None,
+        let steward = Steward {
+            link: Mutex::default(),
             keeper: keeper.clone(),
             routing: self.routing.clone(),
             store: self.store.clone(),
@@ -212,8 +213,8 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
 
 /// Tends one shard.
 struct Steward {
-    /// Kept for a while after it was used.
-    link: Option<Box<dyn Link>>,
+    /// A connection, kept for a while after it was used.
+    link: Mutex<Option<Box<dyn Link>>>,
     keeper: Arc<Keeper>,
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
@@ -226,14 +227,12 @@ impl Steward {
     }
 
     /// Does what its lanes ask for, until stopped.
-    async fn tend(&mut self) {
-        let keeper = self.keeper.clone();
-        let needs = keeper.driver.needs();
+    async fn tend(&self) {
+        let needs = self.keeper.driver.needs();
         loop {
-            if self.link.is_some() && timeout(IDLE, needs.something()).await.is_err() {
-                self.link = None;
-            }
-            if self.link.is_none() {
+            let idle = timeout(IDLE, needs.something()).await.is_err();
+            if idle {
+                drop(self.link.lock().take());
                 needs.something().await;
             }
             let tended = async {
@@ -266,21 +265,22 @@ impl Steward {
         }
     }
 
-    async fn connect(&mut self) -> Result<Box<dyn Link>, ShardError> {
+    async fn connect(&self) -> Result<Box<dyn Link>, ShardError> {
         let shard = self.keeper.driver.shard();
         shard.connect(Lane::Control, None).await
     }
 
     /// The connection that was kept, or a new one. Whoever is done with it keeps it, unless it failed.
-    async fn link(&mut self) -> Result<Box<dyn Link>, ShardError> {
-        match self.link.take() {
+    async fn link(&self) -> Result<Box<dyn Link>, ShardError> {
+        let kept = self.link.lock().take();
+        match kept {
             Some(link) => Ok(link),
             None => self.connect().await,
         }
     }
 
     /// Arms the shard's present life, if it is not, and settles it if it can be.
-    async fn bring_up(&mut self) -> Result<(), TendError> {
+    async fn bring_up(&self) -> Result<(), TendError> {
         let mut link = self.connect().await?;
         let topology = self.of_life(&link.life().clone()).await?;
         if topology.shard(self.id()).is_none() {
@@ -296,12 +296,12 @@ impl Steward {
         if armed.grace_left.is_zero() {
             link.settle(&topology.settle(self.id())).await?;
         }
-        self.link = Some(link);
+        *self.link.lock() = Some(link);
         Ok(())
     }
 
     /// The topology, with `life` as the shard's: a new one gets a new epoch first.
-    async fn of_life(&mut self, life: &Life) -> Result<Arc<Topology>, TendError> {
+    async fn of_life(&self, life: &Life) -> Result<Arc<Topology>, TendError> {
         let mut topology = self.routing.topology();
         loop {
             let entry = topology.shard(self.id());
@@ -323,7 +323,7 @@ impl Steward {
 
     /// Moves the shard to a fresh token epoch. One that somebody else was allotted is not ours to
     /// use: then the next batch asks again.
-    async fn raise(&mut self) -> Result<(), TendError> {
+    async fn raise(&self) -> Result<(), TendError> {
         let loaded = self.store.load().await?;
         let mut next = Topology::clone(&loaded);
         next.version += 1;
@@ -334,17 +334,17 @@ impl Steward {
             self.routing.adopt(Arc::new(next));
             let mut link = self.link().await?;
             link.raise(raised.0, raised.1).await?;
-            self.link = Some(link);
+            *self.link.lock() = Some(link);
         }
         Ok(())
     }
 
-    async fn settle(&mut self) -> Result<(), TendError> {
+    async fn settle(&self) -> Result<(), TendError> {
         let topology = self.routing.topology();
         if topology.shard(self.id()).is_some() {
             let mut link = self.link().await?;
             link.settle(&topology.settle(self.id())).await?;
-            self.link = Some(link);
+            *self.link.lock() = Some(link);
         }
         Ok(())
     }
@@ -355,11 +355,7 @@ impl Steward {
     }
 
     /// Puts `next` in the place of `loaded`, and adopts whichever record is in force then.
-    async fn swap(
-        &mut self,
-        loaded: &Topology,
-        next: Topology,
-    ) -> Result<Arc<Topology>, TendError> {
+    async fn swap(&self, loaded: &Topology, next: Topology) -> Result<Arc<Topology>, TendError> {
         let in_force = match self.store.swap(loaded.version(), &next).await? {
             Swap::Done => Arc::new(next),
             Swap::Newer(newer) => newer,

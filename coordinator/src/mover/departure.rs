@@ -27,7 +27,7 @@ use crate::{
     ids::{Epoch, Life, MapVersion, Token},
     limits::{SCAN_PAGE, STEP_SLOTS},
     name::LockKey,
-    shard::{Left, Listing, Mode, Scan, Step, Stepped},
+    shard::{Left, Listing, Mode, Scan, Step},
     topology::{Motion, ShardName, Topology, Way},
 };
 
@@ -149,8 +149,8 @@ impl Departure {
         Ok(!delivered.is_empty())
     }
 
-    /// Seals at the former shard and has the next ones take in what was sealed, some slots at a time: in between
-    /// nobody grants them. Next shards that are away are left out.
+    /// Seals at the former shard and has the next ones take in what was sealed. Next shards that are away are
+    /// left out.
     async fn hand_over<'a>(
         &self,
         record: &Topology,
@@ -158,61 +158,45 @@ impl Departure {
     ) -> Result<Vec<Imported<'a>>, Trouble> {
         let mut imported = Vec::new();
         for motion in motions {
-            let mut taken = Imported {
-                motion,
-                above: Token::new(self.epoch, 0),
-                open: BTreeSet::new(),
-            };
-            let mut away = None;
-            for slots in motion.slots.chunks(STEP_SLOTS) {
-                let sealed = self.seal(record, slots).await?;
-                taken.above = taken.above.max(sealed);
-                match self.import(record, &taken, slots).await {
-                    Ok(open) => taken.open.extend(open),
-                    Err(trouble) => {
-                        away = Some(trouble);
-                        break;
-                    }
-                }
-                sleep(self.around.pause).await;
-            }
+            imported.extend(self.hand_over_to(record, motion).await?);
             self.shards.settle(record, &motion.to.0).await;
-            match away {
-                None => imported.push(taken),
-                Some(trouble) => self.report(trouble).await,
-            }
         }
         self.shards.settle(record, &self.from.0).await;
         Ok(imported)
     }
 
-    /// Seals at the former shard; answers its last token.
-    async fn seal(&self, record: &Topology, slots: &[Slot]) -> Result<Token, Trouble> {
-        let step = step(
-            record,
-            &self.from,
-            self.epoch,
-            Mode::Sealed,
-            slots,
-            Token::default(),
-        );
-        // Refused are slots that another mover has shut already; `look` finds out.
-        let Stepped { last_token, .. } = self.shards.step(record, &self.from.0, &step).await?;
-        self.around.observer.tell(Phase::Sealed);
-        Ok(last_token)
-    }
-
-    /// Has the next shard take slots in. Answers those that it refuses.
-    async fn import(
+    /// Some slots at a time: between the seal and the import nobody grants them.
+    async fn hand_over_to<'a>(
         &self,
         record: &Topology,
-        Imported { motion, above, .. }: &Imported<'_>,
-        slots: &[Slot],
-    ) -> Result<Vec<Slot>, Trouble> {
-        let step = step(record, &motion.to, self.epoch, Mode::Import, slots, *above);
-        let stepped = self.shards.step(record, &motion.to.0, &step).await?;
-        self.around.observer.tell(Phase::Imported);
-        Ok(stepped.refused)
+        motion: &'a Motion,
+    ) -> Result<Option<Imported<'a>>, Trouble> {
+        let change = |shard, mode, above| step(record, shard, self.epoch, mode, above);
+        let mut seal = change(&self.from, Mode::Sealed, Token::default());
+        let mut import = change(&motion.to, Mode::Import, Token::new(self.epoch, 0));
+        let mut open = BTreeSet::new();
+        for slots in motion.slots.chunks(STEP_SLOTS) {
+            seal.slots = slots.to_vec();
+            // Refused are slots that another mover has shut already; `look` finds out.
+            let sealed = self.shards.step(record, &self.from.0, &seal).await?;
+            self.around.observer.tell(Phase::Sealed);
+            import.slots = slots.to_vec();
+            import.above = import.above.max(sealed.last_token);
+            match self.shards.step(record, &motion.to.0, &import).await {
+                Ok(imported) => open.extend(imported.refused),
+                Err(trouble) => {
+                    self.report(trouble).await;
+                    return Ok(None);
+                }
+            }
+            self.around.observer.tell(Phase::Imported);
+            self.shards.pause().await;
+        }
+        Ok(Some(Imported {
+            motion,
+            above: import.above,
+            open,
+        }))
     }
 
     /// What is left in the slots that are sealed at this epoch. Begun after the seal was answered, and
@@ -234,7 +218,7 @@ impl Departure {
                 self.around.observer.tell(Phase::Scanned);
                 return Ok(left);
             }
-            sleep(self.around.pause).await;
+            self.shards.pause().await;
         }
     }
 
@@ -252,7 +236,7 @@ impl Departure {
                 if refused.iter().any(|slot| !imported.open.contains(slot)) {
                     return Err(Trouble::Outdated);
                 }
-                sleep(self.around.pause).await;
+                self.shards.pause().await;
             }
             self.around.observer.tell(Phase::Delivered);
             Ok(imported)
@@ -268,9 +252,7 @@ impl Departure {
             let Some(mut remains) = self.listed.remove(&motion.to) else {
                 continue;
             };
-            let looked = remains
-                .look(&self.around, &self.shards, record, motion)
-                .await;
+            let looked = remains.look(&self.shards, record, motion).await;
             let slots = remains.take_empty(motion);
             let (gone, above, lives) = (remains.take_gone(), remains.above, remains.lives.clone());
             self.listed.insert(motion.to.clone(), remains);
@@ -321,10 +303,9 @@ impl Imported<'_> {
     fn listings(&self, epoch: Epoch, left: &BTreeMap<LockKey, Left>) -> Vec<Listing> {
         let slots = self.motion.slots.iter().copied();
         let slots: Vec<_> = slots.filter(|slot| !self.open.contains(slot)).collect();
-        let mut keys: BTreeMap<Slot, Vec<Left>> = BTreeMap::new();
+        let mut keys: BTreeMap<Slot, Vec<&Left>> = BTreeMap::new();
         for left in left.values() {
-            let slot = left.key.slot();
-            keys.entry(slot).or_default().push(left.clone());
+            keys.entry(left.key.slot()).or_default().push(left);
         }
         let mut pieces = Vec::new();
         for complete in slots.chunks(STEP_SLOTS) {
@@ -332,9 +313,9 @@ impl Imported<'_> {
             let mut left: Vec<_> = keys.flatten().collect();
             // What nobody holds comes last: with the piece that completes the slot it is passed on.
             left.sort_by_key(|left| !left.held);
-            let piece = |left: &[Left]| Listing {
+            let piece = |left: &[&Left]| Listing {
                 epoch,
-                left: left.to_vec(),
+                left: left.iter().copied().cloned().collect(),
                 complete: Vec::new(),
             };
             let first = pieces.len();
@@ -351,13 +332,14 @@ impl Imported<'_> {
     }
 }
 
-/// A change of `slots` at `shard` in the name of `record`, which has them in motion.
+/// A change at `shard` in the name of `record`, of no slots yet: those to come are in motion by the record.
+///
+/// The record is encoded once for all pieces of a change.
 pub(super) fn step(
     record: &Topology,
     shard: &ShardName,
     epoch: Epoch,
     mode: Mode,
-    slots: &[Slot],
     above: Token,
 ) -> Step {
     Step {
@@ -368,7 +350,7 @@ pub(super) fn step(
             .map_or(MapVersion::UNKNOWN, |entry| entry.changed),
         epoch,
         mode,
-        slots: slots.to_vec(),
+        slots: Vec::new(),
         above,
     }
 }

@@ -2,7 +2,6 @@
 
 use futures_util::future::join_all;
 use ringfence_ring::Slot;
-use tokio::time::sleep;
 
 use super::{
     Phase,
@@ -61,10 +60,11 @@ impl Run<'_> {
         above: Token,
     ) -> Result<(), Trouble> {
         let record = &*self.record;
+        let mut step = step(record, shard, epoch, mode, above);
         for slots in slots.chunks(STEP_SLOTS) {
-            let step = step(record, shard, epoch, mode, slots, above);
+            step.slots = slots.to_vec();
             all_taken(&self.shards.step(record, &shard.0, &step).await?)?;
-            sleep(self.around.pause).await;
+            self.shards.pause().await;
         }
         self.shards.settle(record, &shard.0).await;
         Ok(())

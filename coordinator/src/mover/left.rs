@@ -3,12 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_ring::Slot;
-use tokio::time::sleep;
 
-use super::{
-    Surroundings,
-    shards::{Shards, Trouble},
-};
+use super::shards::{Shards, Trouble};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Life, Token},
@@ -60,7 +56,6 @@ impl Remains {
     /// Asks what is held still.
     pub(super) async fn look(
         &mut self,
-        around: &Surroundings,
         shards: &Shards,
         record: &Topology,
         motion: &Motion,
@@ -85,7 +80,7 @@ impl Remains {
             for key in answer.keys {
                 now.entry(key.slot()).or_default().insert(key);
             }
-            sleep(around.pause).await;
+            shards.pause().await;
         }
         if is_off(Rule::OpenWhenEmpty) {
             now.values_mut().for_each(BTreeSet::clear);

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use ringfence_ring::{ShardId, Slot};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::Surroundings;
@@ -128,6 +128,11 @@ impl Shards {
     pub(super) async fn ready(&self, record: &Topology, id: &ShardId) -> Result<(), Trouble> {
         let link = self.link(record, id).await?;
         self.back(link, Ok(()))
+    }
+
+    /// Lets a shard serve others, between two pieces of what it is asked.
+    pub(super) async fn pause(&self) {
+        sleep(self.around.pause).await;
     }
 
     /// Changes slots.

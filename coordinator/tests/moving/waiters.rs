@@ -1,7 +1,12 @@
 //! Who waits while the slot goes on its way keeps its place.
 
-use ringfence_coordinator::limits::TICKET_KEEP;
-use tokio::time::{sleep, timeout};
+use std::time::Duration;
+
+use ringfence_coordinator::{engine::Guard, limits::TICKET_KEEP};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 use crate::{MILLISECOND, Process, Ring, SECOND, SOON};
 
@@ -12,6 +17,18 @@ async fn crowd(ring: &Ring) -> (Process, Vec<Process>) {
         waiters.push(ring.process(number).await);
     }
     (holder, waiters)
+}
+
+/// Each gets its turn within `patience` of the one before, and does `held` while it has the lock.
+async fn come_in_order(turns: Vec<JoinHandle<Guard>>, patience: Duration, held: impl AsyncFn()) {
+    let mut last = None;
+    for turn in turns {
+        let guard = timeout(patience, turn).await.expect("its turn").unwrap();
+        assert!(Some(guard.token()) > last, "in order");
+        last = Some(guard.token());
+        held().await;
+        guard.release().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -37,14 +54,7 @@ async fn waiters_come_in_their_order_and_before_who_came_to_the_new_shard() {
         };
         ring.list().await;
         drop(guard);
-        let mut last = None;
-        for turn in turns {
-            let guard = timeout(2 * SECOND, turn).await.expect("its turn").unwrap();
-            assert!(Some(guard.token()) > last, "in order");
-            last = Some(guard.token());
-            sleep(10 * MILLISECOND).await;
-            guard.release().await;
-        }
+        come_in_order(turns, 2 * SECOND, async || sleep(10 * MILLISECOND).await).await;
     }
 }
 
@@ -64,15 +74,11 @@ async fn without_a_list_waiters_come_in_their_order_and_before_who_came_to_the_n
     }
     assert_eq!(ring.waiting(ring.b()).await, 2, "they came there first");
     guard.release().await;
-    let mut last = None;
-    for turn in turns {
-        let guard = timeout(5 * SECOND, turn).await.expect("its turn").unwrap();
-        assert!(Some(guard.token()) > last, "in order");
+    let held = async || {
         assert!(ring.holder(ring.a()).await.is_none());
-        last = Some(guard.token());
         sleep(10 * MILLISECOND).await;
-        guard.release().await;
-    }
+    };
+    come_in_order(turns, 5 * SECOND, held).await;
 }
 
 /// The mover may be slow: nobody loses the place that it asks for again.
@@ -97,13 +103,7 @@ async fn who_waits_in_a_sealed_slot_keeps_its_place_until_the_list_comes() {
     ring.b().faults().unreachable(false);
     ring.list().await;
     guard.release().await;
-    let mut last = None;
-    for turn in turns {
-        let guard = timeout(20 * SECOND, turn).await.expect("its turn").unwrap();
-        assert!(Some(guard.token()) > last, "in order");
-        last = Some(guard.token());
-        guard.release().await;
-    }
+    come_in_order(turns, 20 * SECOND, async || {}).await;
 }
 
 #[tokio::test(start_paused = true)]
