@@ -6,6 +6,7 @@ use ringfence_coordinator::{
     clock::{BootClock, Clock},
     engine::{Engine, Handoff, Parts, Sharing},
     ids::ClientId,
+    limits::BATCH_MAX,
     name::{Label, NameError, Namespace},
     random::Random,
     shard::redis::AddressError,
@@ -30,6 +31,7 @@ pub struct Builder {
     pub(crate) existing_topology: bool,
     pub(crate) connect_within: Option<Duration>,
     pub(crate) sharing: Sharing,
+    pub(crate) counter_batch_max: usize,
 }
 
 /// Where the shards are.
@@ -88,6 +90,7 @@ impl Default for Builder {
             existing_topology: false,
             connect_within: None,
             sharing: Sharing::default(),
+            counter_batch_max: BATCH_MAX,
         }
     }
 }
@@ -212,6 +215,13 @@ impl Builder {
         self
     }
 
+    /// How many requests about counters travel to a shard together, at most: 128 if not said. With 1 each goes
+    /// alone, which is good for nothing but a comparison.
+    pub fn counter_batch_max(mut self, requests: usize) -> Self {
+        self.counter_batch_max = requests;
+        self
+    }
+
     /// Finds or founds the topology, connects to its shards, and starts a client.
     ///
     /// A shard that cannot be reached is no error here: its own keys answer so, until it can.
@@ -262,6 +272,7 @@ impl Builder {
             topology,
             dial,
             sharing: self.sharing.clone(),
+            counter_batch_max: self.counter_batch_max,
             servers_are_new,
         });
         Client {

@@ -23,10 +23,10 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, Grace, HeldStill, Inspection,
-        Lane, Link, List, Listing, LockPage, Mode, Op, Reply, Request, Scan, ScanPage, Settle,
-        Shard, ShardError, SlotState, SlotStates, Step, Stepped, StillHeld, Wakes,
-        conformance::Fixture,
+        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
+        ForcedOpen, Grace, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op,
+        Reply, Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates, Step,
+        Stepped, StillHeld, Wakes, conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, Slot, SlotCount};
@@ -102,6 +102,7 @@ impl Desk {
             tasks: Default::default(),
             stop: Default::default(),
             view: Arc::new(ViewLease::new(None)),
+            counter_batch_max: ringfence_coordinator::limits::BATCH_MAX,
         };
         Self {
             driver: started(fixture.shard(), &around),
@@ -186,6 +187,13 @@ impl Link for PanickingLink {
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
         assert!(!self.next.swap(false, Relaxed), "as the test wants it");
         self.link.call(batch).await
+    }
+
+    async fn call_counters(
+        &mut self,
+        batch: &[CounterRequest],
+    ) -> Result<CounterAnswers, ShardError> {
+        self.link.call_counters(batch).await
     }
 
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {

@@ -4,13 +4,16 @@
 //! answer with the record to swap in. A layout is never changed or dropped, so the home of a request
 //! is the same for ever.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     RequestId, Terms,
     limits::{LAYOUTS_MAX, SEGMENTS_MAX},
 };
 
 /// From when on how many segments are homes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Rises with every plan, and is never used twice.
     pub generation: u64,
@@ -21,10 +24,13 @@ pub struct Layout {
 }
 
 /// An account's head.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Head {
     terms: Terms,
     layouts: Vec<Layout>,
+    /// Of every segment that there is, or that was planned: where it is, in the storage's own terms.
+    places: Vec<u32>,
     plan: Option<Layout>,
     /// The greatest generation ever planned, abandoned plans included.
     last: u64,
@@ -56,6 +62,12 @@ pub enum HeadError {
         /// The generation that was meant.
         generation: u64,
     },
+    /// A stored head is not one that [`Head::encode`] wrote.
+    #[error("the account's head is malformed: {reason}")]
+    Malformed {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The terms are out of range.
     #[error(transparent)]
     Terms(#[from] crate::TermsError),
@@ -66,28 +78,52 @@ impl HeadError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Planned { .. } | Self::NotPlanned { .. } => true,
-            Self::Segments { .. } | Self::TooManyLayouts | Self::Terms(_) => false,
+            Self::Segments { .. }
+            | Self::TooManyLayouts
+            | Self::Malformed { .. }
+            | Self::Terms(_) => false,
         }
     }
 }
 
 impl Head {
     /// A new account's head: no layout yet, and a plan for the first. Whoever finds it creates the
-    /// segments and commits.
+    /// segments and commits. `place`: as for [`plan`](Self::plan).
     ///
     /// # Errors
     ///
     /// A number or a term is out of range.
-    pub fn new(terms: Terms, segments: u32) -> Result<Self, HeadError> {
+    pub fn new(
+        terms: Terms,
+        segments: u32,
+        place: impl FnOnce(&[u32], u32) -> Vec<u32>,
+    ) -> Result<Self, HeadError> {
         terms.check()?;
         let empty = Self {
             terms,
             layouts: Vec::new(),
+            places: Vec::new(),
             plan: None,
             last: 0,
             closed: false,
         };
-        empty.plan(segments, 0)
+        empty.plan(segments, 0, place)
+    }
+
+    /// The head as text, for whoever stores it.
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("numbers, and structures of them")
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`HeadError::Malformed`].
+    pub fn decode(text: &str) -> Result<Self, HeadError> {
+        serde_json::from_str(text).map_err(|error| HeadError::Malformed {
+            reason: error.to_string(),
+        })
     }
 
     /// What is fixed for good.
@@ -121,6 +157,11 @@ impl Head {
         counts.max().unwrap_or(0)
     }
 
+    /// Where segment `index` is, in the storage's own terms. 0 for one that never was planned.
+    pub fn place_of(&self, index: u32) -> u32 {
+        self.places.get(index as usize).copied().unwrap_or_default()
+    }
+
     /// The segment where `id` is decided and remembered: its hash modulo the number of segments in
     /// force at its time. `None` only while the account is being created.
     pub fn home_of(&self, id: &RequestId) -> Option<u32> {
@@ -131,12 +172,18 @@ impl Head {
     }
 
     /// With a plan for `segments` homes from `from_ms` on, or from just after the newest layout's
-    /// beginning if that is later.
+    /// beginning if that is later. `place` says where new segments are to be, given the places of those that
+    /// there are, and how many come.
     ///
     /// # Errors
     ///
     /// There is a plan already, the number is out of range, or there were too many layouts.
-    pub fn plan(&self, segments: u32, from_ms: u64) -> Result<Self, HeadError> {
+    pub fn plan(
+        &self,
+        segments: u32,
+        from_ms: u64,
+        place: impl FnOnce(&[u32], u32) -> Vec<u32>,
+    ) -> Result<Self, HeadError> {
         self.unplanned()?;
         if !(1..=SEGMENTS_MAX).contains(&segments) {
             return Err(HeadError::Segments { value: segments });
@@ -145,7 +192,12 @@ impl Head {
             return Err(HeadError::TooManyLayouts);
         }
         let least_ms = self.layouts.last().map_or(0, |layout| layout.from_ms + 1);
-        Ok(self.with_plan(segments, from_ms.max(least_ms)))
+        let mut planned = self.with_plan(segments, from_ms.max(least_ms));
+        let placed = u32::try_from(self.places.len()).expect("no more than there may be segments");
+        if let Some(more) = segments.checked_sub(placed) {
+            planned.places.extend(place(&self.places, more));
+        }
+        Ok(planned)
     }
 
     /// With the plan of `generation` replaced by one that begins later, since a segment has decided
@@ -221,16 +273,20 @@ mod tests {
         RequestId::new(time_ms, &name.to_string()).unwrap()
     }
 
+    fn nowhere(_: &[u32], more: u32) -> Vec<u32> {
+        vec![0; more as usize]
+    }
+
     fn created(segments: u32) -> Head {
-        let head = Head::new(Terms::default(), segments).unwrap();
+        let head = Head::new(Terms::default(), segments, nowhere).unwrap();
         head.commit(1).unwrap()
     }
 
     #[test]
     fn a_request_keeps_its_home_whatever_comes_later() {
         let one = created(1);
-        let three = one.plan(3, 100).unwrap().commit(2).unwrap();
-        let two = three.plan(2, 200).unwrap().commit(3).unwrap();
+        let three = one.plan(3, 100, nowhere).unwrap().commit(2).unwrap();
+        let two = three.plan(2, 200, nowhere).unwrap().commit(3).unwrap();
         for name in 0..100 {
             assert_eq!(two.home_of(&id(99, name)), Some(0));
             assert_eq!(
@@ -247,13 +303,13 @@ mod tests {
 
     #[test]
     fn what_exists_never_shrinks() {
-        let shrunk = created(3).plan(1, 100).unwrap().commit(2).unwrap();
+        let shrunk = created(3).plan(1, 100, nowhere).unwrap().commit(2).unwrap();
         assert_eq!((shrunk.segments(), shrunk.generation()), (3, 2));
     }
 
     #[test]
     fn a_generation_is_never_used_twice() {
-        let planned = created(1).plan(2, 100).unwrap();
+        let planned = created(1).plan(2, 100, nowhere).unwrap();
         let later = planned.plan_later(2, 50).unwrap();
         assert_eq!(
             later.planned().map(|plan| (plan.generation, plan.from_ms)),
@@ -263,14 +319,17 @@ mod tests {
             later.commit(2),
             Err(HeadError::NotPlanned { generation: 2 })
         );
-        assert_eq!(later.plan(2, 0), Err(HeadError::Planned { generation: 3 }));
+        assert_eq!(
+            later.plan(2, 0, nowhere),
+            Err(HeadError::Planned { generation: 3 })
+        );
         assert_eq!(later.commit(3).unwrap().generation(), 3);
     }
 
     #[test]
     fn a_layout_begins_after_the_one_before() {
-        let head = created(1).plan(2, 100).unwrap().commit(2).unwrap();
-        let next = head.plan(3, 7).unwrap().planned().unwrap();
+        let head = created(1).plan(2, 100, nowhere).unwrap().commit(2).unwrap();
+        let next = head.plan(3, 7, nowhere).unwrap().planned().unwrap();
         assert_eq!(next.from_ms, 101);
     }
 
@@ -278,17 +337,17 @@ mod tests {
     fn numbers_out_of_range_are_refused() {
         for value in [0, SEGMENTS_MAX + 1] {
             assert_eq!(
-                created(1).plan(value, 1),
+                created(1).plan(value, 1, nowhere),
                 Err(HeadError::Segments { value })
             );
         }
         let mut head = created(1);
         while head.layouts().len() < LAYOUTS_MAX {
-            let planned = head.plan(1, 0).unwrap();
+            let planned = head.plan(1, 0, nowhere).unwrap();
             head = planned
                 .commit(planned.planned().unwrap().generation)
                 .unwrap();
         }
-        assert_eq!(head.plan(1, 0), Err(HeadError::TooManyLayouts));
+        assert_eq!(head.plan(1, 0, nowhere), Err(HeadError::TooManyLayouts));
     }
 }

@@ -60,4 +60,4 @@ pub use counter::{Balance, Counter, CounterError, Ended, Reserved, Storage, Swep
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};
 pub use layout::{Head, HeadError, Layout};
 pub use storage::{At, Effect, Heads, Segments, StorageError, VersionedHead};
-pub use terms::{Terms, TermsError};
+pub use terms::{Durability, Terms, TermsError};

@@ -32,6 +32,9 @@ pub const PAGE_LEN_MAX: usize = 100;
 /// Longest time an answer is remembered, in ms: 30 days.
 pub const IDEMPOTENCY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1000;
 
+/// Most replicas that an account may ask for.
+pub const REPLICAS_MAX: u8 = 8;
+
 /// Furthest a request may come from a segment's future, in ms: one hour.
 pub const SKEW_MS_MAX: u64 = 60 * 60 * 1000;
 

@@ -47,6 +47,8 @@ pub struct At {
     pub account: Account,
     /// Which of its segments, from 0.
     pub index: u32,
+    /// Where it is, by the account's head: a number that [`Segments::place`] has chosen.
+    pub place: u32,
 }
 
 /// Where segments are.
@@ -60,11 +62,16 @@ pub struct At {
 ///   [`Request::Create`] makes one.
 /// * A request that was answered is not applied again; one without an answer may have been, or may
 ///   be later.
-/// * A segment that came back without what was acknowledged is marked doubtful before it answers.
+/// * A segment that came back, and may lack what was acknowledged, [is told so](crate::segment::Segment::came_back)
+///   before it answers.
 ///
 /// There are no default methods: a wrapper that forgets one must not compile.
 #[async_trait]
 pub trait Segments: fmt::Debug + Send + Sync + 'static {
+    /// Where `more` segments of an account are to be, beside those at `taken`: spread, so that no shard has many
+    /// more than its part.
+    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32>;
+
     /// One request to one segment.
     ///
     /// # Cancel safety

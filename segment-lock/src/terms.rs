@@ -1,6 +1,8 @@
 //! What is fixed when an account is created.
 
-use crate::limits::{IDEMPOTENCY_MS_MAX, IDS_MAX, SKEW_MS_MAX};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{IDEMPOTENCY_MS_MAX, IDS_MAX, REPLICAS_MAX, SKEW_MS_MAX};
 
 /// A term outside its range. Repeating the call cannot help; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,9 +16,23 @@ pub struct TermsError {
     pub max: u64,
 }
 
+/// What a change has survived once it is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Nothing: a shard that restarts may have forgotten it. Then the account is marked, and goes on.
+    #[default]
+    Memory,
+    /// It is on the disk of its shard. A server that does not sync every write is refused.
+    Disk,
+    /// So many replicas of its shard have it too, 1 to [`REPLICAS_MAX`].
+    Replicas(u8),
+}
+
 /// How long and how many answers are remembered, and how far clocks may differ. Every segment of an
 /// account has the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Terms {
     /// How long the first answer to a request is remembered at least, counted from the request's
     /// creation, in ms. Later, a repeat gets `too_old`: it never takes effect again.
@@ -26,15 +42,18 @@ pub struct Terms {
     /// Most answers that one segment remembers, unfinished transfers included. Beyond it, new
     /// requests wait until old ones are purged; none is forgotten early.
     pub ids_max: usize,
+    /// What acknowledged changes have survived.
+    pub durability: Durability,
 }
 
 impl Default for Terms {
-    /// 24 hours, 10 s, one million.
+    /// 24 hours, 10 s, one million, memory.
     fn default() -> Self {
         Self {
             idempotency_for_ms: 24 * 60 * 60 * 1000,
             skew_ms: 10_000,
             ids_max: 1_000_000,
+            durability: Durability::Memory,
         }
     }
 }
@@ -46,6 +65,10 @@ impl Terms {
     ///
     /// The first term that is, with its greatest value.
     pub fn check(&self) -> Result<(), TermsError> {
+        let replicas = match self.durability {
+            Durability::Replicas(count) => u64::from(count),
+            Durability::Memory | Durability::Disk => 1,
+        };
         let terms = [
             (
                 "idempotency_for_ms",
@@ -54,6 +77,7 @@ impl Terms {
             ),
             ("skew_ms", self.skew_ms, SKEW_MS_MAX),
             ("ids_max", self.ids_max as u64, IDS_MAX as u64),
+            ("replicas", replicas, u64::from(REPLICAS_MAX)),
         ];
         match terms
             .into_iter()

@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 
 use super::{
     Answered, RECONNECT, Surroundings,
+    load::{Load, Sent},
     queue::{Batch, PANICKED, Queue},
     standing::Standing,
 };
@@ -22,7 +23,7 @@ use crate::{
     backoff::Backoff,
     ids::{Life, MapVersion},
     limits::COUNTER_RAISE,
-    shard::{Answers, ConnectionId, Lane, Link, Shard, ShardError},
+    shard::{ConnectionId, Lane, Link, Shard, ShardError},
     view::Believed,
 };
 
@@ -68,11 +69,11 @@ impl Needs {
 }
 
 /// Starts the lane's task.
-pub(super) fn start(
+pub(super) fn start<L: Load>(
     lane: Lane,
     id: ShardId,
     shard: Arc<dyn Shard>,
-    queue: Arc<Queue>,
+    queue: Arc<Queue<L>>,
     (needs, standing): (Arc<Needs>, Arc<Standing>),
     around: &Surroundings,
 ) {
@@ -88,21 +89,28 @@ pub(super) fn start(
     around.tasks.spawn(running.run());
 }
 
-struct Running {
+struct Running<L: Load> {
     lane: Lane,
     id: ShardId,
     shard: Arc<dyn Shard>,
-    queue: Arc<Queue>,
+    queue: Arc<Queue<L>>,
     needs: Arc<Needs>,
     standing: Arc<Standing>,
     around: Surroundings,
 }
 
-impl Running {
+impl<L: Load> Running<L> {
     /// Connects, serves, connects again, until told to stop.
     async fn run(self) {
         let mut former: Option<(Life, ConnectionId)> = None;
         let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
+        if self.lane == Lane::Counters {
+            // Not everybody has counters.
+            self.around
+                .stop
+                .run_until_cancelled(self.queue.asked())
+                .await;
+        }
         while !self.around.stop.is_cancelled() {
             let connection = AssertUnwindSafe(self.connection(&mut former, &mut backoff));
             // A backend that panics costs a connection, not the lane.
@@ -158,7 +166,7 @@ impl Running {
 
     /// Sends batches until the connection ends; `None` if told to stop, with the queue empty.
     async fn serve(&self, link: &mut dyn Link, backoff: &mut Backoff) -> Option<ShardError> {
-        let mut batch = Batch::default();
+        let mut batch = Batch::<L>::default();
         let mut crowded = false;
         loop {
             if crowded {
@@ -187,13 +195,13 @@ impl Running {
                 batch.fail(&ShardError::Unarmed);
                 return Some(ShardError::Unarmed);
             }
-            match link.call(&batch.requests).await {
+            match L::send(link, &batch.requests).await {
                 Ok(_) if !self.counts(view, link.life()) => batch.fail(&ShardError::NoReply {
                     reason: "it came after the topology in use had ended".into(),
                 }),
                 Ok(answers) => {
                     backoff.reset();
-                    self.note(&answers, batch.requests[0].map);
+                    self.note(&answers, batch.requests[0].map());
                     batch.requests.clear();
                     for (respond, reply) in batch.responds.drain(..).zip(answers.replies) {
                         respond.respond(Ok(Answered { reply, sent }));
@@ -216,8 +224,8 @@ impl Running {
         self.standing.counts(life) && self.around.view.is_still(view, now)
     }
 
-    fn note(&self, answers: &Answers, map: MapVersion) {
-        if !answers.quiet && map != MapVersion::UNKNOWN {
+    fn note(&self, answers: &Sent<L::Reply>, map: MapVersion) {
+        if answers.looked && map != MapVersion::UNKNOWN {
             self.needs.note(&self.needs.settle);
         }
         if answers.counter >= COUNTER_RAISE {

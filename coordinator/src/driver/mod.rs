@@ -9,6 +9,7 @@
 //! for later while the shard is away: it is refused at once, and whoever asked decides.
 
 mod lane;
+mod load;
 mod queue;
 mod standing;
 mod wake;
@@ -22,12 +23,13 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     clock::{Clock, Instant},
     ids::{ClientId, Life},
-    limits::WORK_LANES,
+    limits::{BATCH_MAX, WORK_LANES},
     random::Random,
-    shard::{Lane, Reply, Request, Shard, ShardError, Wake},
+    shard::{CounterReply, CounterRequest, Lane, Reply, Request, Shard, ShardError, Wake},
     view::ViewLease,
 };
 pub use lane::Needs;
+use load::Load;
 use queue::Queue;
 use standing::Standing;
 
@@ -36,25 +38,25 @@ const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::fr
 
 /// An operation's answer, and when the batch that was answered had been sent.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct Answered<R = Reply> {
     /// The answer.
-    pub reply: Reply,
+    pub reply: R,
     /// A moment before the request left: deadlines count from here.
     pub sent: Instant,
 }
 
 /// What a request comes back as.
-pub type Answer = Result<Answered, ShardError>;
+pub type Answer<R = Reply> = Result<Answered<R>, ShardError>;
 
 /// Who is told the answer.
-pub enum Respond {
-    /// A waiting caller. An acquire whose caller is gone before it was sent is not sent.
-    Caller(oneshot::Sender<Answer>),
+pub enum Respond<R = Reply> {
+    /// A waiting caller. What is new is not sent if its caller is gone before.
+    Caller(oneshot::Sender<Answer<R>>),
     /// The engine itself.
-    Engine(Box<dyn FnOnce(Answer) + Send>),
+    Engine(Box<dyn FnOnce(Answer<R>) + Send>),
 }
 
-impl fmt::Debug for Respond {
+impl<R> fmt::Debug for Respond<R> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Caller(_) => "Caller",
@@ -63,8 +65,8 @@ impl fmt::Debug for Respond {
     }
 }
 
-impl Respond {
-    pub(crate) fn respond(self, answer: Answer) {
+impl<R> Respond<R> {
+    pub(crate) fn respond(self, answer: Answer<R>) {
         match self {
             // A caller that left has an attempt or a release of its own to clean up with.
             Self::Caller(caller) => drop(caller.send(answer)),
@@ -81,8 +83,9 @@ pub type Woken = Arc<dyn Fn(Wake) + Send + Sync>;
 pub struct Driver {
     id: ShardId,
     shard: Arc<dyn Shard>,
-    work: [Arc<Queue>; WORK_LANES],
-    renew: Arc<Queue>,
+    work: [Arc<Queue<Request>>; WORK_LANES],
+    renew: Arc<Queue<Request>>,
+    counters: Arc<Queue<CounterRequest>>,
     needs: Arc<Needs>,
     standing: Arc<Standing>,
 }
@@ -100,6 +103,8 @@ pub struct Surroundings {
     pub stop: CancellationToken,
     /// How long the topology in use may be believed.
     pub view: Arc<ViewLease>,
+    /// Requests about counters in one script call, at most.
+    pub counter_batch_max: usize,
 }
 
 impl Driver {
@@ -113,26 +118,22 @@ impl Driver {
     ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
         let standing = Arc::new(Standing::default());
-        let start_lane = |lane: Lane| {
-            let queue = Arc::new(Queue::default());
-            lane::start(
-                lane,
-                id.clone(),
-                shard.clone(),
-                queue.clone(),
-                (needs.clone(), standing.clone()),
-                around,
-            );
-            queue
+        let lanes = Lanes {
+            id: &id,
+            shard: &shard,
+            shared: (&needs, &standing),
+            around,
         };
-        let work = std::array::from_fn(|_| start_lane(Lane::Work));
-        let renew = start_lane(Lane::Renew);
+        let work = std::array::from_fn(|_| lanes.start(Lane::Work, BATCH_MAX));
+        let renew = lanes.start(Lane::Renew, BATCH_MAX);
+        let counters = lanes.start(Lane::Counters, around.counter_batch_max);
         wake::start(id.clone(), shard.clone(), client, woken, around);
         Arc::new(Self {
             id,
             shard,
             work,
             renew,
+            counters,
             needs,
             standing,
         })
@@ -186,12 +187,32 @@ impl Driver {
         }
     }
 
+    /// Queues a request about a counter and answers its caller's side.
+    ///
+    /// # Errors
+    ///
+    /// As for [`submit`](Self::submit).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the receiver withdraws a request that was not sent yet.
+    pub fn submit_counter(
+        &self,
+        request: CounterRequest,
+    ) -> oneshot::Receiver<Answer<CounterReply>> {
+        let (caller, answer) = oneshot::channel();
+        if let Err((respond, error)) = self.counters.push(request, Respond::Caller(caller)) {
+            respond.respond(Err(error));
+        }
+        answer
+    }
+
     /// What `lane` sends next, for a test that stands in for it.
     #[cfg(test)]
     pub(crate) fn take(&self, lane: Lane) -> Vec<(Request, Respond)> {
         let queues = match lane {
             Lane::Work => &self.work[..],
-            Lane::Renew | Lane::Control => std::slice::from_ref(&self.renew),
+            Lane::Renew | Lane::Counters | Lane::Control => std::slice::from_ref(&self.renew),
         };
         let mut batch = queue::Batch::default();
         queues.iter().any(|queue| queue.take(&mut batch));
@@ -212,7 +233,30 @@ impl Driver {
                 let of_its_slot = request.key.slot().index() % WORK_LANES;
                 self.work[of_its_slot].push(request, respond)
             }
-            Lane::Renew | Lane::Control => self.renew.push(request, respond),
+            Lane::Renew | Lane::Counters | Lane::Control => self.renew.push(request, respond),
         }
+    }
+}
+
+/// What lanes to one shard have in common.
+struct Lanes<'a> {
+    id: &'a ShardId,
+    shard: &'a Arc<dyn Shard>,
+    shared: (&'a Arc<Needs>, &'a Arc<Standing>),
+    around: &'a Surroundings,
+}
+
+impl Lanes<'_> {
+    fn start<L: Load>(&self, lane: Lane, batch_max: usize) -> Arc<Queue<L>> {
+        let queue = Arc::new(Queue::new(batch_max));
+        lane::start(
+            lane,
+            self.id.clone(),
+            self.shard.clone(),
+            queue.clone(),
+            (self.shared.0.clone(), self.shared.1.clone()),
+            self.around,
+        );
+        queue
     }
 }

@@ -4,29 +4,30 @@ use std::collections::VecDeque;
 
 use tokio::sync::Notify;
 
-use super::Respond;
+use super::{Respond, load::Load};
 use crate::{
     ids::MapVersion,
     limits::{BATCH_MAX, QUEUE_MAX},
     name::LockKey,
-    shard::{Op, Request, ShardError},
+    shard::ShardError,
     sync::Mutex,
 };
 
 /// Requests that one batch leaves for the next, at most.
 const ASIDE_MAX: usize = 32;
 
-/// Requests in the order they came. Acquires are refused beyond [`QUEUE_MAX`]; renewals and
+/// Requests in the order they came. What is new is refused beyond [`QUEUE_MAX`]; renewals and
 /// releases, of which there is at most one a held lock, are not.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    state: Mutex<State>,
+#[derive(Debug)]
+pub(super) struct Queue<L: Load> {
+    batch_max: usize,
+    state: Mutex<State<L>>,
     ready: Notify,
 }
 
-#[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<(Request, Respond)>,
+#[derive(Debug)]
+struct State<L: Load> {
+    waiting: VecDeque<(L, Respond<L::Reply>)>,
     /// Why nothing can be sent, while nothing can be.
     down: Option<ShardError>,
 }
@@ -35,13 +36,31 @@ struct State {
 pub(super) const PANICKED: &str = "the backend panicked";
 
 /// What one batch is made of, side by side.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) requests: Vec<Request>,
-    pub(super) responds: Vec<Respond>,
+#[derive(Debug)]
+pub(super) struct Batch<L: Load> {
+    pub(super) requests: Vec<L>,
+    pub(super) responds: Vec<Respond<L::Reply>>,
 }
 
-impl Batch {
+impl<L: Load> Default for State<L> {
+    fn default() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            down: None,
+        }
+    }
+}
+
+impl<L: Load> Default for Batch<L> {
+    fn default() -> Self {
+        Self {
+            requests: Vec::new(),
+            responds: Vec::new(),
+        }
+    }
+}
+
+impl<L: Load> Batch<L> {
     /// Tells everybody `error`.
     pub(super) fn fail(&mut self, error: &ShardError) {
         self.requests.clear();
@@ -51,7 +70,7 @@ impl Batch {
     }
 }
 
-impl Drop for Batch {
+impl<L: Load> Drop for Batch<L> {
     /// Whoever is in a batch that nobody answers was sent, perhaps, and is told so.
     fn drop(&mut self) {
         self.fail(&ShardError::NoReply {
@@ -60,17 +79,34 @@ impl Drop for Batch {
     }
 }
 
-impl Queue {
+impl<L: Load> Queue<L> {
+    /// Its batches are of `batch_max` requests, at most.
+    pub(super) fn new(batch_max: usize) -> Self {
+        Self {
+            batch_max: batch_max.clamp(1, BATCH_MAX),
+            state: Mutex::default(),
+            ready: Notify::new(),
+        }
+    }
+
+    /// Waits until something was added.
+    pub(super) async fn asked(&self) {
+        while self.state.lock().waiting.is_empty() {
+            self.ready.notified().await;
+        }
+        self.ready.notify_one();
+    }
+
     /// Adds a request, or hands `respond` back with the reason.
     pub(super) fn push(
         &self,
-        request: Request,
-        respond: Respond,
-    ) -> Result<(), (Respond, ShardError)> {
+        request: L,
+        respond: Respond<L::Reply>,
+    ) -> Result<(), (Respond<L::Reply>, ShardError)> {
         let mut state = self.state.lock();
         let refusal = match &state.down {
             Some(error) => Some(error.clone()),
-            None => full(&state, &request.op),
+            None => full(&state, &request),
         };
         if let Some(error) = refusal {
             return Err((respond, error));
@@ -101,34 +137,31 @@ impl Queue {
         self.state.lock().down = None;
     }
 
-    /// Waits for requests and moves up to [`BATCH_MAX`] of one map version into `batch`.
+    /// Waits for requests and moves as many of one map version as may be into `batch`.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future takes nothing.
-    pub(super) async fn gather(&self, batch: &mut Batch) {
+    pub(super) async fn gather(&self, batch: &mut Batch<L>) {
         while !self.take(batch) {
             self.ready.notified().await;
         }
     }
 
     /// Moves what waits into `batch`; whether there was anything.
-    pub(super) fn take(&self, batch: &mut Batch) -> bool {
+    pub(super) fn take(&self, batch: &mut Batch<L>) -> bool {
         let mut state = self.state.lock();
         let mut map: Option<MapVersion> = None;
-        let mut aside = Aside::default();
-        while batch.requests.len() < BATCH_MAX && !aside.is_full() {
+        let mut aside = Aside(Vec::new());
+        while batch.requests.len() < self.batch_max && !aside.is_full() {
             let Some((request, respond)) = state.waiting.pop_front() else {
                 break;
             };
-            let withdrawn = matches!(
-                (&request.op, &respond),
-                (Op::Acquire { .. }, Respond::Caller(caller)) if caller.is_closed()
-            );
-            if withdrawn {
+            let nobody_waits = matches!(&respond, Respond::Caller(caller) if caller.is_closed());
+            if nobody_waits && request.is_new() {
                 continue;
             }
-            if *map.get_or_insert(request.map) != request.map || aside.has(&request.key) {
+            if *map.get_or_insert(request.map()) != request.map() || aside.has(request.key()) {
                 aside.put((request, respond));
                 continue;
             }
@@ -145,32 +178,31 @@ impl Queue {
 
 /// Requests of another map version than the batch's: they wait for the next one, in their order, with all that
 /// come after them for the same keys.
-#[derive(Default)]
-struct Aside(Vec<(Request, Respond)>);
+struct Aside<L: Load>(Vec<(L, Respond<L::Reply>)>);
 
-impl Aside {
+impl<L: Load> Aside<L> {
     fn is_full(&self) -> bool {
         self.0.len() >= ASIDE_MAX
     }
 
     fn has(&self, key: &LockKey) -> bool {
-        self.0.iter().any(|(request, _)| request.key == *key)
+        self.0.iter().any(|(request, _)| request.key() == key)
     }
 
-    fn put(&mut self, request: (Request, Respond)) {
+    fn put(&mut self, request: (L, Respond<L::Reply>)) {
         self.0.push(request);
     }
 
-    fn back_to(self, waiting: &mut VecDeque<(Request, Respond)>) {
+    fn back_to(self, waiting: &mut VecDeque<(L, Respond<L::Reply>)>) {
         for request in self.0.into_iter().rev() {
             waiting.push_front(request);
         }
     }
 }
 
-fn full(state: &State, op: &Op) -> Option<ShardError> {
+fn full<L: Load>(state: &State<L>, request: &L) -> Option<ShardError> {
     let waiting = state.waiting.len();
-    let refused = waiting >= QUEUE_MAX && matches!(op, Op::Acquire { .. });
+    let refused = waiting >= QUEUE_MAX && request.is_new();
     refused.then_some(ShardError::Overloaded {
         waiting,
         max: QUEUE_MAX,

@@ -5,6 +5,7 @@
 
 mod burial;
 mod control;
+mod counters;
 mod error;
 mod inspect;
 mod motion;
@@ -24,6 +25,7 @@ use ringfence_ring::Slot;
 
 pub use burial::{ForceOpen, ForcedOpen};
 pub use control::{Arm, ArmAnswer, Grace, Settle};
+pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
 pub use error::{Effect, ShardError};
 pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
 pub use motion::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
@@ -41,6 +43,8 @@ pub enum Lane {
     Work,
     /// Renewals, and releases that must not overtake one.
     Renew,
+    /// What is asked of counters.
+    Counters,
     /// Everything rare: arming, settling, looking.
     Control,
 }
@@ -51,6 +55,7 @@ impl Lane {
         match self {
             Self::Work => "work",
             Self::Renew => "renew",
+            Self::Counters => "counters",
             Self::Control => "control",
         }
     }
@@ -141,6 +146,19 @@ pub trait Link: fmt::Debug + Send {
     /// Of a dropped batch some, all or nothing was applied, or is yet to be: drop the link too, and
     /// connect anew in its place. After that nothing more of it is.
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError>;
+
+    /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests that all carry
+    /// the same map version, each in one atomic step and in their order, and answers each once its change is
+    /// as durable as its account asks for. Only where a key's slot is open, or comes here and its counters
+    /// have; timers do not matter, but for slots that were opened by force.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`call`](Self::call).
+    async fn call_counters(
+        &mut self,
+        batch: &[CounterRequest],
+    ) -> Result<CounterAnswers, ShardError>;
 
     /// Gives this life its slots, epoch and timers, once: an armed life stays as it is.
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError>;

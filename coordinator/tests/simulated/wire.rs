@@ -14,9 +14,10 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, HeldStill, Inspection, Lane,
-        Link, List, Listing, LockPage, Op, Request, Scan, ScanPage, Settle, Shard, ShardError,
-        Step, Stepped, StillHeld, Wake, Wakes, memory::MemoryShard,
+        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
+        ForcedOpen, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Request, Scan,
+        ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
+        memory::MemoryShard,
     },
 };
 use ringfence_ring::Slot;
@@ -144,6 +145,14 @@ impl Link for Over<Box<dyn Link>> {
             .filter(|request| matches!(request.op, Op::Acquire { .. }));
         self.wire.acquires.fetch_add(acquires.count(), Relaxed);
         self.end.call(batch).await
+    }
+
+    async fn call_counters(
+        &mut self,
+        batch: &[CounterRequest],
+    ) -> Result<CounterAnswers, ShardError> {
+        self.wire.through().await;
+        self.end.call_counters(batch).await
     }
 
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {

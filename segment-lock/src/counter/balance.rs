@@ -12,6 +12,8 @@ pub struct Balance {
     pub in_flight: i128,
     /// What is set aside beside it: reservations that are held, transfers that are sent.
     pub held: i128,
+    /// How often some of it may have been lost with a shard's last changes, and the account went on.
+    pub losses: u64,
     /// Whether some money moved in between two looks so that it certainly counts twice. Never so in
     /// an exact balance.
     pub counts_twice: bool,
@@ -23,6 +25,7 @@ impl Balance {
             available: looks.available(),
             in_flight: looks.in_flight(),
             held: looks.held(),
+            losses: looks.losses(),
             counts_twice: looks.counts_twice(),
         }
     }

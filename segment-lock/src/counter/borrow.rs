@@ -95,7 +95,9 @@ impl Counter {
                 let caller = attempt.caller;
                 let land = |(to, loan)| (to, Request::Land(Land { loan, caller }));
                 let lands = loans.into_iter().map(land);
-                self.ask_all(lands).await.map_err(CounterError::aside)?;
+                self.ask_all(&attempt.head, lands)
+                    .await
+                    .map_err(CounterError::aside)?;
                 Ok(Round::Again(Vec::new()))
             }
         }
@@ -114,7 +116,7 @@ impl Counter {
                 want,
                 caller: attempt.caller,
             };
-            (self.at(from), Request::Lend(lend))
+            (self.at(&attempt.head, from), Request::Lend(lend))
         };
         let requests = lends.iter().map(lend).collect();
         let answers = self.storage.segments.call_all(requests).await;

@@ -108,7 +108,7 @@ impl Counter {
             lands,
             caller: attempt.caller,
         });
-        let short = match self.ask(*home, op).await? {
+        let short = match self.ask(head, *home, op).await? {
             Reply::Recorded(state) => return Ok(Round::Decided(state)),
             Reply::Short(look) => look,
             reply => return Err(CounterError::unexpected("op", &reply)),
@@ -132,6 +132,6 @@ impl Counter {
     pub(super) async fn thaw(&self, head: &Head, caller: Caller) {
         let thaws = (0..head.segments()).map(|index| (index, Request::Thaw(Thaw { caller })));
         // Nothing relies on it.
-        let _ = self.ask_all(thaws).await;
+        let _ = self.ask_all(head, thaws).await;
     }
 }

@@ -28,7 +28,7 @@ impl Counter {
             };
             if swapped {
                 let close = |index| (index, Request::Close(Close));
-                self.ask_all((0..head.segments()).map(close)).await?;
+                self.ask_all(&head, (0..head.segments()).map(close)).await?;
                 return Ok(());
             }
         }

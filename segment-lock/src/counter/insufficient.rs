@@ -34,7 +34,11 @@ impl Counter {
             version,
             caller: attempt.caller,
         });
-        match self.ask(*home, refuse).await.map_err(CounterError::aside)? {
+        match self
+            .ask(head, *home, refuse)
+            .await
+            .map_err(CounterError::aside)?
+        {
             Reply::Recorded(state) => Ok(Round::Decided(state)),
             Reply::Changed => Ok(Round::Again(Vec::new())),
             reply => Err(CounterError::unexpected("refuse", &reply)),

@@ -45,6 +45,10 @@ impl Looks {
         self.0.iter().filter_map(loan).collect()
     }
 
+    pub(super) fn losses(&self) -> u64 {
+        self.0.values().map(|look| look.losses).sum()
+    }
+
     /// Whether some loan landed that its lender, looked at before, had not yet made: its money
     /// counts twice.
     pub(super) fn counts_twice(&self) -> bool {
@@ -86,7 +90,10 @@ impl Counter {
     ) -> Result<Looks, CounterError> {
         let indices: Vec<u32> = indices.collect();
         let requests = indices.iter().map(|&index| (index, collect(head, None)));
-        let replies = self.ask_all(requests).await.map_err(CounterError::aside)?;
+        let replies = self
+            .ask_all(head, requests)
+            .await
+            .map_err(CounterError::aside)?;
         let looks = indices.iter().copied().zip(replies);
         looks
             .map(|(index, reply)| Ok((index, looked(reply)?)))
@@ -103,7 +110,7 @@ impl Counter {
     ) -> Result<Looks, CounterError> {
         let mut looks = Looks::default();
         for index in 0..head.segments() {
-            let reply = self.ask(index, collect(head, Some(caller))).await;
+            let reply = self.ask(head, index, collect(head, Some(caller))).await;
             looks
                 .0
                 .insert(index, looked(reply.map_err(CounterError::aside)?)?);

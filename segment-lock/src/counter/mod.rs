@@ -9,6 +9,7 @@ mod balance;
 mod borrow;
 mod change;
 mod close;
+mod doubt;
 mod error;
 mod insufficient;
 mod looks;
@@ -106,29 +107,28 @@ impl Counter {
         &self.account
     }
 
-    fn at(&self, index: u32) -> At {
+    fn at(&self, head: &Head, index: u32) -> At {
         At {
             account: self.account.clone(),
             index,
+            place: head.place_of(index),
         }
     }
 
-    async fn ask(&self, index: u32, request: Request) -> Result<Reply, CounterError> {
-        Ok(self
-            .storage
-            .segments
-            .call(&self.at(index), request)
-            .await??)
+    async fn ask(&self, head: &Head, index: u32, request: Request) -> Result<Reply, CounterError> {
+        let at = self.at(head, index);
+        Ok(self.storage.segments.call(&at, request).await??)
     }
 
     /// One request to each of some segments: the first error, or all replies in order.
     async fn ask_all(
         &self,
+        head: &Head,
         requests: impl IntoIterator<Item = (u32, Request)>,
     ) -> Result<Vec<Reply>, CounterError> {
         let requests = requests.into_iter();
         let requests = requests
-            .map(|(index, request)| (self.at(index), request))
+            .map(|(index, request)| (self.at(head, index), request))
             .collect();
         let answers = self.storage.segments.call_all(requests).await;
         let replies = answers.into_iter().map(|answer| Ok(answer??));
@@ -152,7 +152,8 @@ impl Counter {
     ) -> Result<Reply, CounterError> {
         for _ in 0..ROUNDS_MAX {
             let head = self.head().await.map_err(CounterError::aside)?;
-            match self.ask(self.home_of(id, &head)?, request(&head)).await {
+            let home = self.home_of(id, &head)?;
+            match self.ask(&head, home, request(&head)).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => self.pass(error).await?,
             }

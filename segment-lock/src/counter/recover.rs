@@ -11,12 +11,13 @@ impl Counter {
     /// Finishes the transfers that segment `index` has sent.
     pub(super) async fn recover_sent(
         &self,
+        head: &Head,
         index: u32,
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         let mut after = None;
         loop {
-            let page = match self.ask(index, Request::Sent(Sent { after })).await? {
+            let page = match self.ask(head, index, Request::Sent(Sent { after })).await? {
                 Reply::Sent(page) => page,
                 reply => return Err(CounterError::unexpected("sent", &reply)),
             };
@@ -43,12 +44,16 @@ impl Counter {
     /// not.
     pub(super) async fn recover_pinned(
         &self,
+        head: &Head,
         index: u32,
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         let mut after = None;
         loop {
-            let page = match self.ask(index, Request::Pinned(Pinned { after })).await? {
+            let page = match self
+                .ask(head, index, Request::Pinned(Pinned { after }))
+                .await?
+            {
                 Reply::Pinned(page) => page,
                 reply => return Err(CounterError::unexpected("pinned", &reply)),
             };

@@ -25,8 +25,8 @@ impl Counter {
         terms: Terms,
         segments: u32,
     ) -> Result<Self, CounterError> {
-        let created = Head::new(terms, segments)?;
         let counter = Self::open(storage, account);
+        let created = Head::new(terms, segments, counter.place())?;
         let heads = &counter.storage.heads;
         if heads.read(&counter.account).await?.is_none() {
             heads.swap(&counter.account, 0, created).await?;
@@ -61,13 +61,18 @@ impl Counter {
                     continue;
                 }
             };
-            let planned = head.plan(segments, beginning(&head, now_ms))?;
+            let planned = head.plan(segments, beginning(&head, now_ms), self.place())?;
             self.storage
                 .heads
                 .swap(&self.account, version, planned)
                 .await?;
         }
         Err(CounterError::Contended { rounds: ROUNDS_MAX })
+    }
+
+    /// Where the storage wants more segments.
+    fn place(&self) -> impl FnOnce(&[u32], u32) -> Vec<u32> {
+        |taken, more| self.storage.segments.place(&self.account, taken, more)
     }
 
     /// Reads the head, finishing its plan if there is one, and goes by it from now on.
@@ -113,7 +118,7 @@ impl Counter {
             false => (index, Request::Create(Create { prepare, terms })),
         };
         let indices = 0..plan.segments.max(head.segments());
-        let replies = self.ask_all(indices.map(request)).await?;
+        let replies = self.ask_all(head, indices.map(request)).await?;
         let next = match after(head, &plan, &replies)? {
             Some(next) => next,
             None => return Ok(()),

@@ -3,6 +3,7 @@
 
 use super::{Counter, CounterError};
 use crate::{
+    Head,
     limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
     segment::{Expire, Purge, Reply, Request},
 };
@@ -35,21 +36,26 @@ impl Counter {
         let head = self.newest_head().await?;
         let mut swept = Swept::default();
         for index in 0..head.segments() {
-            if let Err(error) = self.sweep_segment(index, &mut swept).await {
+            if let Err(error) = self.sweep_segment(&head, index, &mut swept).await {
                 swept.errors.push(error);
             }
         }
         Ok(swept)
     }
 
-    async fn sweep_segment(&self, index: u32, swept: &mut Swept) -> Result<(), CounterError> {
+    async fn sweep_segment(
+        &self,
+        head: &Head,
+        index: u32,
+        swept: &mut Swept,
+    ) -> Result<(), CounterError> {
         swept.expired += self
-            .repeat(index, Request::Expire(Expire), EXPIRED_PER_CALL_MAX)
+            .repeat(head, index, Request::Expire(Expire), EXPIRED_PER_CALL_MAX)
             .await?;
-        self.recover_sent(index, swept).await?;
-        self.recover_pinned(index, swept).await?;
+        self.recover_sent(head, index, swept).await?;
+        self.recover_pinned(head, index, swept).await?;
         swept.purged += self
-            .repeat(index, Request::Purge(Purge), PURGED_PER_CALL_MAX)
+            .repeat(head, index, Request::Purge(Purge), PURGED_PER_CALL_MAX)
             .await?;
         Ok(())
     }
@@ -57,13 +63,14 @@ impl Counter {
     /// Asks until less is done than one request may do. Answers how much was, in all.
     async fn repeat(
         &self,
+        head: &Head,
         index: u32,
         request: Request,
         per_call_max: usize,
     ) -> Result<usize, CounterError> {
         let mut total = 0;
         loop {
-            let done = match self.ask(index, request.clone()).await? {
+            let done = match self.ask(head, index, request.clone()).await? {
                 Reply::Expired(done) | Reply::Purged(done) => done,
                 reply => return Err(CounterError::unexpected("expire or purge", &reply)),
             };

@@ -21,6 +21,10 @@ pub struct Look {
     pub out: BTreeMap<u32, Channel>,
     /// The number of the last loan that landed from each other segment.
     pub inn: BTreeMap<u32, u64>,
+    /// It moves no money until a person has accepted what is left.
+    pub doubtful: bool,
+    /// How often it may have lost its last changes, and went on.
+    pub losses: u64,
     /// The segment's clock, in ms since 1970.
     pub now_ms: u64,
 }
@@ -79,7 +83,9 @@ pub enum Refusal {
     #[error("the segment does not exist")]
     Missing,
     /// The segment may have lost its last changes.
-    #[error("the segment may have lost its last changes, and waits for a person to settle it")]
+    #[error(
+        "the segment may have lost its last changes, and waits for a person to accept what is left"
+    )]
     Doubtful,
     /// The caller knows too old a layout: read the head, and finish its plan.
     #[error("the segment is prepared for generation {generation}: read the account's head")]

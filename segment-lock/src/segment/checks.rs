@@ -138,6 +138,8 @@ impl Segment {
             version: self.version,
             out: self.out.clone(),
             inn: self.inn.clone(),
+            doubtful: self.doubtful,
+            losses: self.losses,
             now_ms,
         }
     }

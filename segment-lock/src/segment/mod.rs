@@ -8,7 +8,7 @@
 //!
 //! | key | type | holds |
 //! |---|---|---|
-//! | `…:seg` | hash | `value`, `held`, `version`, `generation`, `base`, `cut`, `mark`, `newest`, the terms, `doubtful`, `closed`; a channel's `out:<k>` = `seq:amount` and `inn:<k>` = `seq` |
+//! | `…:seg` | hash | `value`, `held`, `version`, `generation`, `base`, `cut`, `mark`, `newest`, the terms, `doubtful`, `losses`, `closed`; a channel's `out:<k>` = `seq:amount` and `inn:<k>` = `seq` |
 //! | `…:ids` | hash | id → `content:state`, with what the state needs |
 //! | `…:credits` | hash | id and source → `content:state` |
 //! | `…:final` | sorted set | what a purge may drop, by the id's time |
@@ -26,6 +26,7 @@ mod close;
 mod collect;
 mod confirm;
 mod credit;
+mod doubt;
 mod entry;
 mod expire;
 mod find;
@@ -45,8 +46,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use answer::{Answer, Look, Refusal, Reply};
 pub use entry::{Credit, CreditId, CreditState, Entry, State};
 pub use request::{
-    Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit, Land, Lend,
-    Loan, Op, Outcome, Pinned, Prepare, Purge, Refuse, Request, Sent, Settle, Thaw,
+    Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit,
+    Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, Refuse, Request, Sent, Settle,
+    Thaw,
 };
 
 use crate::{Caller, RequestId, Terms};
@@ -106,8 +108,10 @@ pub struct Segment {
     pub pinned: BTreeSet<CreditId>,
     /// Who froze it.
     pub frozen: Option<Frozen>,
-    /// It may have lost its last changes: it moves no money until a person has settled it.
+    /// It may have lost its last changes: it moves no money until a person has accepted what is left.
     pub doubtful: bool,
+    /// How often it may have lost its last changes, and went on.
+    pub losses: u64,
     /// It takes no new money.
     pub closed: bool,
 }
@@ -136,6 +140,7 @@ impl Segment {
             pinned: BTreeSet::new(),
             frozen: None,
             doubtful: false,
+            losses: 0,
             closed: prepare.closed,
         }
     }
@@ -164,6 +169,8 @@ impl Segment {
             Request::Create(create) => self.prepare(&create.prepare, now_ms),
             Request::Prepare(prepare) => self.prepare(prepare, now_ms),
             Request::Close(Close) => self.close(),
+            Request::Inspect(Inspect) => self.inspect(now_ms),
+            Request::Accept(Accept) => self.accept(now_ms),
         }
     }
 }

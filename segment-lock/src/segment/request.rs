@@ -215,6 +215,14 @@ pub struct Create {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Close;
 
+/// Looks at the segment's money even if that is doubtful: for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inspect;
+
+/// A person takes a doubtful segment for what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accept;
+
 /// A request to one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -241,6 +249,8 @@ pub enum Request {
     Create(Create),
     Prepare(Prepare),
     Close(Close),
+    Inspect(Inspect),
+    Accept(Accept),
 }
 
 macro_rules! from {
@@ -273,6 +283,8 @@ from! {
     Create: Create,
     Prepare: Prepare,
     Close: Close,
+    Inspect: Inspect,
+    Accept: Accept,
 }
 
 impl Op {

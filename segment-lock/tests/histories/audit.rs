@@ -293,6 +293,7 @@ fn in_flight(segments: &Segments, at: &At, segment: &Segment) -> i128 {
         let to = At {
             account: at.account.clone(),
             index: **to,
+            place: at.place,
         };
         let landed = segments.get(&to).and_then(|to| to.inn.get(&at.index));
         loan.seq == landed.copied().unwrap_or_default() + 1

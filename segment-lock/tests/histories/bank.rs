@@ -157,6 +157,10 @@ impl Bank {
 
 #[async_trait]
 impl Segments for Bank {
+    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more)
+    }
+
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         self.turns().await;
         let (drop_request, drop_answer) = {

@@ -11,7 +11,7 @@ use std::{
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use ringfence_segment_lock::{
-    Account, Amount, Counter, CounterError, Effect, RequestId, Storage, Terms,
+    Account, Amount, Counter, CounterError, Durability, Effect, RequestId, Storage, Terms,
     memory::Memory,
     segment::{Outcome, Refusal},
 };
@@ -32,6 +32,7 @@ const TERMS: Terms = Terms {
     idempotency_for_ms: 1500,
     skew_ms: 20,
     ids_max: 10_000,
+    durability: Durability::Memory,
 };
 
 /// After this, every request is older than answers are remembered.

@@ -31,6 +31,10 @@ impl fmt::Debug for CrashesAt {
 
 #[async_trait]
 impl Segments for CrashesAt {
+    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more)
+    }
+
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         match (self.at)(&request) {
             true => Err(StorageError {
@@ -91,6 +95,7 @@ async fn purge(memory: &Memory, counter: &Counter) {
     let at = At {
         account: counter.account().clone(),
         index: 0,
+        place: 0,
     };
     memory.call(&at, Purge.into()).await.unwrap().unwrap();
 }
@@ -159,7 +164,10 @@ async fn a_plan_that_is_found_too_late_begins_later() {
 
     // Who made the plan crashed, and what it homes elsewhere was decided since.
     let found = memory.read(a.account()).await.unwrap().unwrap();
-    let planned = found.head.plan(2, NOW - 5).unwrap();
+    let planned = found
+        .head
+        .plan(2, NOW - 5, |_, more| vec![0; more as usize])
+        .unwrap();
     assert!(
         memory
             .swap(a.account(), found.version, planned)

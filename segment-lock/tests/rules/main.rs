@@ -11,7 +11,7 @@ mod transfers;
 mod two_looks;
 
 use ringfence_segment_lock::{
-    Account, Amount, Caller, Change, RequestId, Terms,
+    Account, Amount, Caller, Change, Durability, RequestId, Terms,
     segment::{Answer, Create, Loan, Op, Prepare, Reply, Request, Segment, State},
 };
 
@@ -22,6 +22,7 @@ const TERMS: Terms = Terms {
     idempotency_for_ms: 1000,
     skew_ms: 50,
     ids_max: 4,
+    durability: Durability::Memory,
 };
 
 const ME: Caller = Caller {

@@ -27,6 +27,10 @@ impl<F> fmt::Debug for Meddler<F> {
 
 #[async_trait]
 impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
+    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more)
+    }
+
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         if let Request::Collect(Collect { .. }) = request {
             let mut looks = self.looks.lock();
@@ -55,6 +59,7 @@ fn change(memory: &Memory, index: u32, change: Change) {
     let at = At {
         account: account("a"),
         index,
+        place: 0,
     };
     memory.with_segments(|segments| {
         let segment = segments.get_mut(&at).unwrap();

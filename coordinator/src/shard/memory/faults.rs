@@ -80,7 +80,7 @@ impl Faults {
         self.0.state().memory.forget();
     }
 
-    /// Begins another life, without state; with the records and queues of the former one if
+    /// Begins another life, without state; with the records, queues and counters of the former one if
     /// `keep_records`, as a server that saves them. Links of the former life are answered
     /// [`Unarmed`](crate::shard::ShardError::Unarmed); those on which clients listen end.
     pub fn restart(&self, keep_records: bool) {

@@ -10,9 +10,9 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, HeldStill, Inspection, Lane,
-        Link, List, Listing, LockPage, Request, Scan, ScanPage, Settle, ShardError, Step, Stepped,
-        StillHeld,
+        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
+        ForcedOpen, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Request, Scan,
+        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -113,6 +113,15 @@ impl Link for MemoryLink {
         }
         let batch = batch.to_vec();
         self.exchange(move |memory, now| memory.call(&batch, now))
+            .await
+    }
+
+    async fn call_counters(
+        &mut self,
+        batch: &[CounterRequest],
+    ) -> Result<CounterAnswers, ShardError> {
+        let (batch, shared) = (batch.to_vec(), self.shared.clone());
+        self.exchange(move |memory, now| memory.call_counters(&batch, now, shared.unix_ms()))
             .await
     }
 

@@ -13,6 +13,7 @@
 mod armed;
 mod batch;
 mod burial;
+mod counters;
 mod faults;
 mod imports;
 mod inspect;

@@ -172,6 +172,11 @@ impl Shared {
         time_ms(&*self.clock)
     }
 
+    /// What counters go by.
+    pub(super) fn unix_ms(&self) -> u64 {
+        millis(self.clock.unix())
+    }
+
     pub(super) fn new_life(&self) -> Life {
         new_life(&self.random)
     }

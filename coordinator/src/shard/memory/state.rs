@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::{
-    armed::Armed, batch::Batch, imports::Imports, millis, queues::Queues, records::Records,
+    armed::Armed, batch::Batch, counters::Counters, imports::Imports, millis, queues::Queues,
+    records::Records,
 };
 use crate::{
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Token},
@@ -38,6 +39,7 @@ pub(super) struct Memory {
     pub(super) armed: Option<Armed>,
     pub(super) records: Records,
     pub(super) queues: Queues,
+    pub(super) counters: Counters,
     /// What was said and not sent yet, to whom.
     pub(super) wakes: Vec<(ClientId, Wake)>,
     /// There is no room for new locks.
@@ -61,6 +63,7 @@ impl Memory {
             armed: None,
             records: Records::new(),
             queues: Queues::new(),
+            counters: Counters::default(),
             wakes: Vec::new(),
             full: false,
         }
@@ -176,13 +179,14 @@ impl Memory {
         };
     }
 
-    /// Begins the life called `life`, with the former records and queues or with none.
+    /// Begins the life called `life`, with the former records, queues and counters, or with none.
     pub(super) fn restart(&mut self, life: Life, keep_records: bool, now_ms: u64) {
         let former = std::mem::replace(self, Self::new(life, now_ms));
         self.full = former.full;
         if keep_records {
             self.records = former.records;
             self.queues = former.queues;
+            self.counters = former.counters;
         }
     }
 

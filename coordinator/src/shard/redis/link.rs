@@ -21,9 +21,9 @@ use crate::{
     limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
     name::{LockKey, push_decimal, push_digits},
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, ForceOpen, ForcedOpen, Grace, HeldStill, Inspection,
-        Link, List, Listing, LockPage, Op, Request, Scan, ScanPage, Settle, ShardError, Step,
-        Stepped, StillHeld,
+        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
+        ForcedOpen, Grace, HeldStill, Inspection, Link, List, Listing, LockPage, Op, Request, Scan,
+        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -261,6 +261,15 @@ impl Link for RedisLink {
             Some(error) => Err(unless_applied(error, applied)),
             None => answers.finish(),
         }
+    }
+
+    async fn call_counters(
+        &mut self,
+        _batch: &[CounterRequest],
+    ) -> Result<CounterAnswers, ShardError> {
+        Err(ShardError::Unusable {
+            reason: "counters are not kept here yet".into(),
+        })
     }
 
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {

@@ -1,0 +1,91 @@
+//! What travels in batches: requests about locks, and requests about counters.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::{
+    ids::MapVersion,
+    name::LockKey,
+    shard::{CounterReply, CounterRequest, Link, Op, Reply, Request, ShardError},
+};
+
+/// A request that a lane carries.
+#[async_trait]
+pub(crate) trait Load: fmt::Debug + Sized + Send + Sync + 'static {
+    /// What it is answered with.
+    type Reply: fmt::Debug + Send + 'static;
+
+    fn key(&self) -> &LockKey;
+
+    fn map(&self) -> MapVersion;
+
+    /// Whether it begins something: then it is refused where too much waits, and not sent once nobody waits for its
+    /// answer.
+    fn is_new(&self) -> bool;
+
+    /// Has `link` apply `batch`.
+    async fn send(link: &mut dyn Link, batch: &[Self]) -> Result<Sent<Self::Reply>, ShardError>;
+}
+
+/// The answers to a batch.
+#[derive(Debug)]
+pub(crate) struct Sent<R> {
+    /// Whether the shard looked at its slots, although the map may be at rest.
+    pub(super) looked: bool,
+    /// The token counter, if tokens could be used up.
+    pub(super) counter: u64,
+    pub(super) replies: Vec<R>,
+}
+
+#[async_trait]
+impl Load for Request {
+    type Reply = Reply;
+
+    fn key(&self) -> &LockKey {
+        &self.key
+    }
+
+    fn map(&self) -> MapVersion {
+        self.map
+    }
+
+    fn is_new(&self) -> bool {
+        matches!(self.op, Op::Acquire { .. })
+    }
+
+    async fn send(link: &mut dyn Link, batch: &[Self]) -> Result<Sent<Reply>, ShardError> {
+        let answers = link.call(batch).await?;
+        Ok(Sent {
+            looked: !answers.quiet,
+            counter: answers.counter,
+            replies: answers.replies,
+        })
+    }
+}
+
+#[async_trait]
+impl Load for CounterRequest {
+    type Reply = CounterReply;
+
+    fn key(&self) -> &LockKey {
+        &self.key
+    }
+
+    fn map(&self) -> MapVersion {
+        self.map
+    }
+
+    fn is_new(&self) -> bool {
+        true
+    }
+
+    async fn send(link: &mut dyn Link, batch: &[Self]) -> Result<Sent<CounterReply>, ShardError> {
+        let answers = link.call_counters(batch).await?;
+        Ok(Sent {
+            looked: !answers.quiet,
+            counter: 0,
+            replies: answers.replies,
+        })
+    }
+}

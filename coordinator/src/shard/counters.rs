@@ -1,0 +1,92 @@
+//! What a shard does for counters: it keeps their segments, and the heads of their accounts.
+//!
+//! Balances are data, not leases. Nothing of them ends with time, and no grace concerns them: what was acknowledged is
+//! there when the shard is, or the segment [says](ringfence_segment_lock::segment::Segment::came_back) that it may not
+//! be.
+
+use ringfence_segment_lock::{
+    Durability,
+    segment::{Answer, Request as SegmentRequest},
+};
+
+use crate::{
+    ids::{Epoch, MapVersion},
+    name::LockKey,
+};
+
+/// One request about a counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterRequest {
+    /// Of the segment, or of the head: a name of its own, whatever locks of that key there are.
+    pub key: LockKey,
+    /// When the shard's slots last changed, by the sender's map, as in a [`Request`](super::Request).
+    pub map: MapVersion,
+    /// What to do.
+    pub op: CounterOp,
+}
+
+/// What to do with a segment, or with a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CounterOp {
+    /// Applied to the segment of that key, in one atomic step.
+    Segment(SegmentRequest),
+    /// Reads the head of that key.
+    ReadHead,
+    /// Writes the head of that key, iff its version is still `expected`, 0 for none; the next version is one more.
+    SwapHead {
+        /// The version it must have.
+        expected: u64,
+        /// What it is to say.
+        head: String,
+        /// What that must have survived before it is acknowledged.
+        durability: Durability,
+    },
+}
+
+/// The answer to a [`CounterRequest`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CounterReply {
+    /// The segment's answer.
+    Segment(Answer),
+    /// The head and its version, if there is one.
+    Head(Option<(u64, String)>),
+    /// Whether the head was written.
+    Swapped(bool),
+    /// The slot is not here: refresh the map. Nothing was written.
+    Moved {
+        /// When it left.
+        epoch: Epoch,
+    },
+    /// The slot goes elsewhere, and what it has is frozen here. Nothing was written.
+    Moving {
+        /// Of the move.
+        epoch: Epoch,
+    },
+    /// The slot comes from elsewhere, and its counters are not here yet. Nothing was written.
+    Coming {
+        /// Of the move.
+        epoch: Epoch,
+    },
+    /// The account asks for every change to be on the disk, and the server does not sync each. Nothing was written.
+    NotOnDisk,
+    /// The change was made, and too few replicas have it: whoever repeats the request, when they do, is answered.
+    TooFewReplicas {
+        /// How many have it for certain.
+        replicas: u64,
+        /// How many must.
+        wanted: u64,
+    },
+    /// The shard has no memory for it. Nothing was written.
+    OutOfMemory,
+    /// Something that is not of a counter lies under its name. Nothing was written.
+    Foreign,
+}
+
+/// The answers to a batch of [`CounterRequest`]s.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterAnswers {
+    /// Whether the slots needed no look: the shard is quiet at the batch's map version.
+    pub quiet: bool,
+    /// One for each request, in their order.
+    pub replies: Vec<CounterReply>,
+}

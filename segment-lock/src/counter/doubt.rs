@@ -1,0 +1,40 @@
+//! Segments that may have lost their last changes, and the person who decides about them.
+
+use super::{Counter, CounterError};
+use crate::segment::{Accept, Inspect, Look, Reply, Request};
+
+impl Counter {
+    /// What every segment has, in order, doubtful or not. Not at one instant.
+    ///
+    /// # Errors
+    ///
+    /// A storage that gave no answer.
+    pub async fn inspect(&self) -> Result<Vec<Look>, CounterError> {
+        let head = self.newest_head().await?;
+        let requests = (0..head.segments()).map(|index| (index, Request::Inspect(Inspect)));
+        let replies = self.ask_all(&head, requests).await?;
+        replies.into_iter().map(looked).collect()
+    }
+
+    /// Takes every doubtful segment for what it is: a person has compared it with books of their own, or can live
+    /// with the difference. The account is marked, and goes on.
+    ///
+    /// # Errors
+    ///
+    /// A storage that gave no answer: some segments may be accepted, and others not. Repeat it.
+    pub async fn accept(&self) -> Result<(), CounterError> {
+        let head = self.newest_head().await?;
+        let requests = (0..head.segments()).map(|index| (index, Request::Accept(Accept)));
+        let replies = self.ask_all(&head, requests).await?;
+        replies
+            .into_iter()
+            .try_for_each(|reply| looked(reply).map(drop))
+    }
+}
+
+fn looked(reply: Reply) -> Result<Look, CounterError> {
+    match reply {
+        Reply::Looked(look) => Ok(look),
+        reply => Err(CounterError::unexpected("inspect or accept", &reply)),
+    }
+}

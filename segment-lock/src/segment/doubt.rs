@@ -1,0 +1,35 @@
+//! A storage that came back may have lost the last changes.
+
+use super::{Answer, Reply, Segment};
+use crate::Durability;
+
+/// What a version rises by where some may have been lost: no version of before is ever seen again.
+const VERSIONS_APART: u64 = 1 << 32;
+
+impl Segment {
+    /// The storage came back, without some last changes for all it knows.
+    ///
+    /// An account that asked for durability moves no money in here from now on, until a person has
+    /// [accepted](Self::accept) what is left. One that asked for none is marked, and goes on.
+    pub fn came_back(&mut self) {
+        self.version += VERSIONS_APART;
+        match self.terms.durability {
+            Durability::Memory => self.losses += 1,
+            Durability::Disk | Durability::Replicas(_) => self.doubtful = true,
+        }
+    }
+
+    /// A person takes the segment for what it is: it is marked, and goes on. Answers what it has.
+    pub fn accept(&mut self, now_ms: u64) -> Answer {
+        if self.doubtful {
+            self.doubtful = false;
+            self.losses += 1;
+        }
+        Ok(Reply::Looked(self.look(now_ms)))
+    }
+
+    /// What it has, doubtful or not: for people.
+    pub fn inspect(&self, now_ms: u64) -> Answer {
+        Ok(Reply::Looked(self.look(now_ms)))
+    }
+}
