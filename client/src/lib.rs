@@ -16,6 +16,7 @@
 
 mod builder;
 mod client;
+mod counters;
 mod embedded;
 mod lock;
 mod redis;
@@ -23,13 +24,14 @@ mod ring;
 
 pub use builder::{BuildError, Builder};
 pub use client::Client;
+pub use counters::Counters;
 pub use lock::Lock;
 pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
-        AcquireError, Danger, Guard, LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ShardStatus,
-        Waiting,
+        AcquireError, CounterFault, Danger, Guard, LockLost, Locks, LocksPage, Owner,
+        ReleaseAnswer, ShardStatus, Waiting,
     },
     ids::{Epoch, Nonce, Token},
     limits,
@@ -39,3 +41,4 @@ pub use ringfence_coordinator::{
     topology::{Constants, Removal, ResizeError, Topology, TopologyError},
 };
 pub use ringfence_ring::{ShardId, Weight};
+pub use ringfence_segment_lock as counter;

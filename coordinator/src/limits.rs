@@ -87,6 +87,9 @@ pub const STEP_SLOTS: usize = 16;
 /// Slots that a resize has in motion at a time, unless it is told another number.
 pub const SLOTS_IN_FLIGHT: usize = 1_024;
 
+/// How long a request about a counter is asked again while its shard cannot answer.
+pub const COUNTER_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Guards of one owner on one lock.
 pub const REENTRY_MAX: usize = 65_536;
 

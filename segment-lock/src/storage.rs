@@ -102,7 +102,8 @@ pub trait Heads: fmt::Debug + Send + Sync + 'static {
     /// The newest head of the account; none if there is no such account.
     async fn read(&self, account: &Account) -> Result<Option<VersionedHead>, StorageError>;
 
-    /// Writes `head` iff the version is still `expected`, 0 for none. Whether it was.
+    /// Writes `head` iff the version is still `expected`, 0 for none. Whether it was; after an attempt without an
+    /// answer it may be said that it was not, though it was.
     ///
     /// # Cancel safety
     ///

@@ -15,6 +15,7 @@
 //! | `inspect.rs` | who has what, and taking it away by force |
 //! | `waiting.rs` | why an acquisition waits, for who wants to know |
 //! | `owner.rs` | re-entry |
+//! | `counters/` | where counters are stored |
 //! | `reshape.rs` | changing the ring |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
@@ -22,6 +23,7 @@
 //! | `told.rs` | what is asked of shards about grants, and what they say, as debug events |
 
 mod acquire;
+mod counters;
 mod error;
 mod flow;
 mod grant;
@@ -57,6 +59,7 @@ use crate::{
     view::ViewLease,
 };
 pub use acquire::{Acquire, Wait};
+pub use counters::CounterFault;
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use guard::Guard;
 pub use inspect::{Locks, LocksPage};

@@ -1,6 +1,6 @@
 //! Why a call on a counter failed.
 
-use crate::{Account, Effect, HeadError, StorageError, segment::Refusal};
+use crate::{Account, Effect, HeadError, NameError, StorageError, segment::Refusal};
 
 /// Why a call on a counter failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -47,6 +47,9 @@ pub enum CounterError {
         /// How often it was tried.
         rounds: u32,
     },
+    /// A name is not one.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// A segment refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -78,6 +81,7 @@ impl CounterError {
             | Self::TransferRefused { .. }
             | Self::NoAccount { .. }
             | Self::AccountExists { .. }
+            | Self::Name(_)
             | Self::Unexpected { .. } => false,
             Self::Refused(refusal) => refusal.is_retryable(),
             Self::Head(error) => error.is_retryable(),
@@ -99,6 +103,7 @@ impl CounterError {
             | Self::NoAccount { .. }
             | Self::AccountExists { .. }
             | Self::Contended { .. }
+            | Self::Name(_)
             | Self::Refused(_)
             | Self::Head(_) => Effect::None,
         }

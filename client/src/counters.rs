@@ -1,0 +1,112 @@
+//! The counters of a namespace: accounts of money, coins or stock.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_coordinator::{
+    clock::Clock,
+    name::{NameError, Namespace},
+};
+use ringfence_segment_lock::{Account, Counter, CounterError, RequestId, Storage, Terms};
+
+use crate::Client;
+
+/// The counters of a namespace. Made by [`Client::counters`]. Cheap to clone.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use ringfence_client::{Client, counter::{Amount, Terms}};
+///
+/// let client = Client::builder().embedded(3).build().await?;
+/// let counters = client.counters();
+/// let coins = counters.create("coins/42", Terms::default(), 4).await?;
+///
+/// coins.deposit(&counters.request("gift-1")?, Amount::new(100)?).await?;
+/// let order = counters.request("order-7")?;
+/// coins.deduct(&order, Amount::new(30)?).await?;
+/// coins.deduct(&order, Amount::new(30)?).await?; // a repeat takes effect once
+/// assert_eq!(coins.exact_balance().await?.available, 70);
+/// # client.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Counters {
+    storage: Storage,
+    clock: Arc<dyn Clock>,
+}
+
+impl Client {
+    /// The counters of the namespace `default`.
+    pub fn counters(&self) -> Counters {
+        self.counters_in(&Namespace::default())
+    }
+
+    /// The counters of `namespace`.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Namespace`].
+    pub fn counters_of(&self, namespace: &str) -> Result<Counters, NameError> {
+        Ok(self.counters_in(&Namespace::new(namespace)?))
+    }
+
+    fn counters_in(&self, namespace: &Namespace) -> Counters {
+        Counters {
+            storage: self.engine.counters(namespace),
+            clock: self.engine.clock().clone(),
+        }
+    }
+}
+
+impl Counters {
+    /// Creates an account of so many segments, with nothing in it; or finds it, if its terms are the same. More
+    /// segments take more changes a second, from more shards; each look at the whole asks all of them.
+    ///
+    /// # Errors
+    ///
+    /// A number out of range; an account of that name with other terms; or a shard that gave no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// An account half created is finished by whoever opens it.
+    pub async fn create(
+        &self,
+        account: &str,
+        terms: Terms,
+        segments: u32,
+    ) -> Result<Counter, CounterError> {
+        let account = Account::new(account)?;
+        Counter::create(self.storage.clone(), account, terms, segments).await
+    }
+
+    /// An account that exists, or will be found not to.
+    ///
+    /// # Errors
+    ///
+    /// The name is empty, or too long.
+    pub fn open(&self, account: &str) -> Result<Counter, CounterError> {
+        Ok(Counter::open(self.storage.clone(), Account::new(account)?))
+    }
+
+    /// A request that is created now. Whoever repeats it, keeps it: its time is part of what it is.
+    ///
+    /// # Errors
+    ///
+    /// The name is empty, or too long.
+    pub fn request(&self, name: &str) -> Result<RequestId, CounterError> {
+        Ok(RequestId::new(self.now_ms(), name)?)
+    }
+
+    /// A deadline for a reservation, that long from now, in ms since 1970.
+    pub fn deadline_in(&self, length: Duration) -> u64 {
+        let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        self.now_ms().saturating_add(length_ms)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.clock.unix().as_millis()).unwrap_or(u64::MAX)
+    }
+}

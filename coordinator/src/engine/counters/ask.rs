@@ -1,0 +1,119 @@
+//! One request, until it is answered.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_segment_lock::{Effect, StorageError};
+use tokio::time::sleep;
+
+use super::{
+    super::{Inner, keeper::Keeper, routing::Route},
+    error::CounterFault,
+};
+use crate::{
+    backoff::Backoff,
+    driver::Answered,
+    limits::COUNTER_PATIENCE,
+    name::LockKey,
+    shard::{CounterOp, CounterReply, CounterRequest},
+};
+
+/// First and longest pause before shards are asked again.
+const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(200));
+
+impl Inner {
+    /// Asks for `op` where `key` is, again and again for [`COUNTER_PATIENCE`]: whatever is asked of counters takes
+    /// effect once.
+    ///
+    /// # Errors
+    ///
+    /// What the last attempt met. Its effect is unknown if any attempt's was.
+    pub(super) async fn ask_counter(
+        &self,
+        key: &LockKey,
+        op: &CounterOp,
+    ) -> Result<CounterReply, StorageError> {
+        let until = self.now() + COUNTER_PATIENCE;
+        let mut backoff = Backoff::new(RETRY.0, RETRY.1);
+        let mut unknown = false;
+        loop {
+            let fault = match self.ask_ends(key, op).await {
+                Ok(reply) => return Ok(reply),
+                Err(fault) => fault,
+            };
+            unknown |= fault.effect() == Effect::Unknown;
+            let pause = backoff.next(&self.around.random);
+            if !fault.is_retryable() || self.now() + pause >= until {
+                let mut error = StorageError::from(fault);
+                if unknown {
+                    error.effect = Effect::Unknown;
+                }
+                return Err(error);
+            }
+            sleep(pause).await;
+        }
+    }
+
+    /// Asks where `key` is; of a slot on its way both ends, if need be.
+    async fn ask_ends(&self, key: &LockKey, op: &CounterOp) -> Result<CounterReply, CounterFault> {
+        let mut moves = None;
+        for keeper in ends(self.routing.route(key)) {
+            let shard = keeper.driver.id().clone();
+            match self.ask_at(&keeper, key, op).await? {
+                CounterReply::Moved { .. } => {
+                    self.routing.refresh();
+                    moves = Some(shard);
+                }
+                CounterReply::Moving { epoch } | CounterReply::Coming { epoch } => {
+                    // Has the view refreshed if it knows of no such move.
+                    self.routing.way(key, epoch);
+                    moves = Some(shard);
+                }
+                CounterReply::NotOnDisk => return Err(CounterFault::NotOnDisk { shard }),
+                CounterReply::TooFewReplicas { replicas, wanted } => {
+                    return Err(CounterFault::TooFewReplicas {
+                        shard,
+                        replicas,
+                        wanted,
+                    });
+                }
+                CounterReply::OutOfMemory => return Err(CounterFault::OutOfMemory { shard }),
+                CounterReply::Foreign => return Err(CounterFault::Foreign { shard }),
+                reply => return Ok(reply),
+            }
+        }
+        let shard = moves.expect("a route has a shard, which said that it moves");
+        Err(CounterFault::Moves { shard })
+    }
+
+    async fn ask_at(
+        &self,
+        keeper: &Keeper,
+        key: &LockKey,
+        op: &CounterOp,
+    ) -> Result<CounterReply, CounterFault> {
+        let request = CounterRequest {
+            key: key.clone(),
+            map: keeper.map(key.slot()),
+            op: op.clone(),
+        };
+        match keeper.driver.submit_counter(request).await {
+            Ok(Ok(Answered { reply, .. })) => Ok(reply),
+            Ok(Err(error)) => Err(CounterFault::Shard {
+                shard: keeper.driver.id().clone(),
+                error,
+            }),
+            Err(_) => Err(CounterFault::Closed),
+        }
+    }
+}
+
+/// Where to ask, in order.
+fn ends(Route { keeper, way }: Route) -> Vec<Arc<Keeper>> {
+    let mut ends = vec![keeper];
+    if let Some(way) = way {
+        let others = [way.to, way.from].into_iter();
+        let others = others.filter(|end| !Arc::ptr_eq(end, &ends[0]));
+        ends.extend(others.collect::<Vec<_>>());
+    }
+    ends
+}

@@ -1,0 +1,130 @@
+//! Why a request about a counter got no answer.
+
+use std::sync::Arc;
+
+use ringfence_ring::ShardId;
+use ringfence_segment_lock::{Effect, HeadError, StorageError};
+
+use crate::{
+    name::NameError,
+    shard::{self, CounterReply, ShardError},
+};
+
+/// Why a request about a counter got no answer: the source of a
+/// [`StorageError`](ringfence_segment_lock::StorageError).
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CounterFault {
+    /// The account's name makes no key.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The shard that has it gave no answer.
+    #[error("shard {shard}: {error}")]
+    Shard {
+        /// The shard.
+        shard: ShardId,
+        /// What the last request met.
+        error: ShardError,
+    },
+    /// Its slot is on the way from shard to shard, or the picture of the ring is out of date.
+    #[error("shard {shard} does not have it now: its slot moves")]
+    Moves {
+        /// The last shard asked.
+        shard: ShardId,
+    },
+    /// The account asks for every change to be on the disk.
+    #[error(
+        "the account's durability is disk, and the server of shard {shard} does not sync every write; run there: \
+         redis-cli CONFIG SET appendonly yes and CONFIG SET appendfsync always"
+    )]
+    NotOnDisk {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Too few replicas have acknowledged the change.
+    #[error("{replicas} replicas of shard {shard} have the change, must be {wanted}")]
+    TooFewReplicas {
+        /// The shard.
+        shard: ShardId,
+        /// How many have it for certain.
+        replicas: u64,
+        /// How many must.
+        wanted: u64,
+    },
+    /// The shard has no memory for it.
+    #[error("shard {shard} has no memory left for counters")]
+    OutOfMemory {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// Something else lies there.
+    #[error("on shard {shard} something that is not of a counter lies under its name")]
+    Foreign {
+        /// The shard.
+        shard: ShardId,
+    },
+    /// The account's head is not one.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// The engine was closed.
+    #[error("the engine is closed")]
+    Closed,
+    /// The shard is not of this release.
+    #[error("the shard answered {reply}, which is no answer to {request}")]
+    Unexpected {
+        /// What was asked.
+        request: &'static str,
+        /// What it answered.
+        reply: String,
+    },
+}
+
+impl CounterFault {
+    pub(super) fn unexpected(request: &'static str, reply: &CounterReply) -> Self {
+        Self::Unexpected {
+            request,
+            reply: format!("{reply:?}"),
+        }
+    }
+
+    /// Whether the same request may be answered if it is sent again.
+    pub(super) fn is_retryable(&self) -> bool {
+        match self {
+            Self::Shard { error, .. } => error.is_retryable(),
+            Self::Moves { .. } | Self::TooFewReplicas { .. } | Self::OutOfMemory { .. } => true,
+            Self::Name(_)
+            | Self::NotOnDisk { .. }
+            | Self::Foreign { .. }
+            | Self::Head(_)
+            | Self::Closed
+            | Self::Unexpected { .. } => false,
+        }
+    }
+
+    /// Whether the request may have taken effect.
+    pub(super) fn effect(&self) -> Effect {
+        match self {
+            Self::Shard { error, .. } => match error.effect() {
+                shard::Effect::None => Effect::None,
+                shard::Effect::Unknown => Effect::Unknown,
+            },
+            Self::TooFewReplicas { .. } | Self::Closed | Self::Unexpected { .. } => Effect::Unknown,
+            Self::Name(_)
+            | Self::Moves { .. }
+            | Self::NotOnDisk { .. }
+            | Self::OutOfMemory { .. }
+            | Self::Foreign { .. }
+            | Self::Head(_) => Effect::None,
+        }
+    }
+}
+
+impl From<CounterFault> for StorageError {
+    fn from(fault: CounterFault) -> Self {
+        Self {
+            effect: fault.effect(),
+            is_retryable: fault.is_retryable(),
+            source: Arc::new(fault),
+        }
+    }
+}
