@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use ringfence_coordinator::{
     clock::Clock,
     name::{NameError, Namespace},
+    random::Random,
 };
 use ringfence_segment_lock::{Account, Counter, CounterError, RequestId, Storage, Terms};
 
@@ -36,6 +37,7 @@ use crate::Client;
 pub struct Counters {
     storage: Storage,
     clock: Arc<dyn Clock>,
+    random: Arc<Random>,
 }
 
 impl Client {
@@ -57,6 +59,7 @@ impl Client {
         Counters {
             storage: self.engine.counters(namespace),
             clock: self.engine.clock().clone(),
+            random: self.engine.random().clone(),
         }
     }
 }
@@ -98,6 +101,12 @@ impl Counters {
     /// The name is empty, or too long.
     pub fn request(&self, name: &str) -> Result<RequestId, CounterError> {
         Ok(RequestId::new(self.now_ms(), name)?)
+    }
+
+    /// A request that is created now, of a name that no other has.
+    pub fn new_request(&self) -> RequestId {
+        let name = format!("{:032x}", self.random.id());
+        RequestId::new(self.now_ms(), &name).expect("32 digits are a name")
     }
 
     /// A deadline for a reservation, that long from now, in ms since 1970.

@@ -1,5 +1,6 @@
 //! The commands.
 
+mod counter;
 mod demo;
 mod lock;
 mod locks;
@@ -42,6 +43,9 @@ enum Command {
     /// The locks: who has them, and who waits for them
     #[command(subcommand)]
     Locks(locks::Command),
+    /// Accounts of money, coins or stock: what is put in, taken out, set aside, moved
+    #[command(subcommand)]
+    Counter(counter::Command),
     Demo(Box<demo::Args>),
     /// Ends the process group it leads when its stdin closes: for `lock` alone
     #[command(name = lock::GUARDIAN, hide = true)]
@@ -84,6 +88,9 @@ impl Command {
             Self::Locks(command) => {
                 locks::run(command).map_err(|error| Failure::new(error.code(), error))
             }
+            Self::Counter(command) => {
+                counter::run(command).map_err(|error| Failure::new(error.code(), error))
+            }
             Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
             Self::Guardian => Ok(lock::guardian()),
         }
@@ -92,7 +99,7 @@ impl Command {
     /// What is logged where `RUST_LOG` does not say. `lock` and `locks` tell their stories themselves.
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Lock(_) | Self::Locks(_) | Self::Guardian => "error",
+            Self::Lock(_) | Self::Locks(_) | Self::Counter(_) | Self::Guardian => "error",
             Self::Ring(_) | Self::Demo(_) => "warn",
         }
     }

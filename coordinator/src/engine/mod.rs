@@ -194,6 +194,11 @@ impl Engine {
         &self.0.around.clock
     }
 
+    /// Where its randomness comes from.
+    pub fn random(&self) -> &Arc<Random> {
+        &self.0.around.random
+    }
+
     /// The topology in use.
     pub fn topology(&self) -> Arc<Topology> {
         self.0.routing.topology()

@@ -1,0 +1,52 @@
+//! `ringfence counter sweep`, `accept`: what somebody must do now and then.
+
+use super::{CliError, EXIT_CODES, account::One, said::Said};
+
+/// Give back what is past its deadline, finish transfers that were interrupted, forget old answers
+///
+/// Anybody may, at any time, any number at once: from a timer, for example.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    one: One,
+}
+
+/// Take segments that are in doubt for what they are
+///
+/// A server came back, and may have lost its last changes: its segments move no money until a person has
+/// compared them with books of their own (ringfence counter show), and accepts them.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Accept {
+    #[command(flatten)]
+    one: One,
+}
+
+impl Sweep {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        let mut swept = counter.sweep().await?;
+        if !swept.errors.is_empty() {
+            return Err(swept.errors.swap_remove(0).into());
+        }
+        let sentence = format!(
+            "{} reservations came back, {} transfers arrived, {} were returned, {} answers were forgotten",
+            swept.expired, swept.delivered, swept.returned, swept.purged
+        );
+        opened
+            .tell(Said::new(&self.one.account, "swept", sentence))
+            .await
+    }
+}
+
+impl Accept {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        counter.accept().await?;
+        let sentence = format!("{} is taken for what it is", self.one.account);
+        opened
+            .tell(Said::new(&self.one.account, "accepted", sentence))
+            .await
+    }
+}

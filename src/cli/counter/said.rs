@@ -1,0 +1,58 @@
+//! What a command tells, to people and to programs.
+
+use std::fmt;
+
+use ringfence_client::counter::RequestId;
+use serde::Serialize;
+
+use super::CliError;
+use crate::cli::{ring::RingError, show};
+
+/// What was done, or found.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Said {
+    account: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+    outcome: String,
+    #[serde(skip)]
+    sentence: String,
+}
+
+impl Said {
+    /// `outcome` is one word for programs, `sentence` says the same to people.
+    pub(super) fn new(account: &str, outcome: &str, sentence: String) -> Self {
+        Self {
+            account: account.into(),
+            request: None,
+            outcome: outcome.into(),
+            sentence,
+        }
+    }
+
+    /// By that request.
+    pub(super) fn by(mut self, id: &RequestId) -> Self {
+        self.request = Some(id.to_string());
+        self
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.request {
+            Some(id) => writeln!(out, "{} (request {id})", self.sentence),
+            None => writeln!(out, "{}", self.sentence),
+        }
+    }
+}
+
+/// Prints `what`, as one JSON object or for people.
+pub(super) fn print(what: &(impl Serialize + fmt::Display), json: bool) -> Result<(), CliError> {
+    let shown = if json {
+        let object = serde_json::to_string_pretty(what);
+        show(object.expect("numbers, texts and lists") + "\n")
+    } else {
+        show(what)
+    };
+    Ok(shown.map_err(RingError::Unshown)?)
+}

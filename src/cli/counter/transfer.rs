@@ -1,0 +1,49 @@
+//! `ringfence counter transfer`: from one account to another.
+
+use ringfence_client::counter::Amount;
+
+use super::{
+    CliError, EXIT_CODES,
+    account::{Place, Under},
+    error::of,
+    said::Said,
+};
+
+/// Move money to another account of the same namespace, whichever shards they are on
+///
+/// If it is interrupted, the money is neither here nor there until somebody repeats the request, or
+/// sweeps one of the accounts; it is never lost.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Transfer {
+    /// From which account
+    from: String,
+    /// To which account
+    to: String,
+    /// How much, in the smallest unit
+    amount: String,
+    #[command(flatten)]
+    under: Under,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Transfer {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let Self { from, to, .. } = self;
+        let amount: Amount = self.amount.parse()?;
+        if from == to {
+            return Err(CliError::Usage(format!(
+                "FROM and TO are both {from}: must be two accounts"
+            )));
+        }
+        let opened = self.place.open().await?;
+        let (source, destination) = (opened.counters.open(from)?, opened.counters.open(to)?);
+        let id = self.under.request(&opened.counters);
+        let moved = source.transfer(&id, amount, &destination).await;
+        moved.map_err(of(&id))?;
+        let sentence = format!("{amount} moved from {from} to {to}");
+        let said = Said::new(from, "transferred", sentence);
+        opened.tell(said.by(&id)).await
+    }
+}
