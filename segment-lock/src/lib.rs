@@ -51,6 +51,7 @@ mod layout;
 pub mod limits;
 pub mod memory;
 pub mod segment;
+mod spread;
 mod storage;
 mod terms;
 
@@ -59,5 +60,6 @@ pub use change::Change;
 pub use counter::{Balance, Counter, CounterError, Ended, Reserved, Storage, Swept};
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};
 pub use layout::{Head, HeadError, Layout};
+pub use spread::spread;
 pub use storage::{At, Effect, Heads, Segments, StorageError, VersionedHead};
 pub use terms::{Durability, Terms, TermsError};

@@ -13,6 +13,10 @@ pub const ACCOUNT_NAME_LEN_MAX: usize = 255;
 /// Most segments of one account: every look at the whole asks all of them.
 pub const SEGMENTS_MAX: u32 = 1024;
 
+/// Most places tried for one segment. Where a shard has a ten-thousandth of the slots, one in ten
+/// thousand will do.
+pub const PLACES_MAX: u32 = 1 << 20;
+
 /// Most layouts an account has had: how often it may be resegmented. None is ever forgotten, since
 /// an old request's home is where it was.
 pub const LAYOUTS_MAX: usize = 256;
