@@ -16,6 +16,7 @@ use futures_util::future::join_all;
 use ringfence_segment_lock::{
     Account, At, Head, Heads, Segments, Storage, StorageError, VersionedHead,
     segment::{Answer, Request},
+    spread,
 };
 
 use super::Engine;
@@ -70,8 +71,20 @@ impl Stored {
 
 #[async_trait]
 impl Segments for Stored {
-    fn place(&self, _account: &Account, _taken: &[u32], more: u32) -> Vec<u32> {
-        vec![0; more as usize]
+    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        let table = &self.engine.topology().table;
+        let owner = |index, place| {
+            let at = At {
+                account: account.clone(),
+                index,
+                place,
+            };
+            let key = self
+                .segment_key(&at)
+                .expect("an account's name is short enough");
+            table.owner_index(key.slot())
+        };
+        spread(&table.quotas(), taken, more, owner)
     }
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
