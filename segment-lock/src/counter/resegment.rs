@@ -75,6 +75,15 @@ impl Counter {
         |taken, more| self.storage.segments.place(&self.account, taken, more)
     }
 
+    /// The account's head, read now: which segments there are, and where. A plan that is found is finished first.
+    ///
+    /// # Errors
+    ///
+    /// There is no such account, or a storage gave no answer.
+    pub async fn read_head(&self) -> Result<Arc<Head>, CounterError> {
+        self.newest_head().await
+    }
+
     /// Reads the head, finishing its plan if there is one, and goes by it from now on.
     pub(super) async fn newest_head(&self) -> Result<Arc<Head>, CounterError> {
         let newest = Arc::new(self.finished_head().await?.head);
