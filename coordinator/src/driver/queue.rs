@@ -1,5 +1,8 @@
 //! What waits for a lane.
 
+#[cfg(test)]
+mod interleavings;
+
 use std::collections::VecDeque;
 
 use tokio::sync::Notify;

@@ -1,0 +1,153 @@
+//! Whoever submits, the lane that sends, and a connection that ends, in whatever order their steps come.
+//!
+//! Everybody is answered once. Requests for one key are sent in their order; a batch has one map version, and is no
+//! longer than it may be.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use ringfence_ring::SlotCount;
+use shuttle::{
+    future::block_on,
+    rand::{Rng, thread_rng},
+    scheduler::RandomScheduler,
+    thread,
+};
+use tokio::sync::oneshot;
+
+use super::{Batch, Queue};
+use crate::{
+    clock::Instant,
+    driver::{Answer, Answered, Respond},
+    ids::MapVersion,
+    name::{LockKey, Namespace},
+    shard::{CounterOp, CounterReply, CounterRequest, Effect, ShardError},
+    sync::{Mutex, explore},
+};
+
+const ORDERS: usize = 300;
+const BATCH_MAX: usize = 3;
+const TASKS: u64 = 3;
+const EACH: u64 = 4;
+
+type Requests = Queue<CounterRequest>;
+
+/// The `number`th request of `task`. The number is what it asks a head to have for a version.
+fn request(task: u64, number: u64) -> CounterRequest {
+    let name = format!("{}", task % 2);
+    let key = LockKey::new(&Namespace::default(), name.as_bytes(), SlotCount::default());
+    CounterRequest {
+        key: key.unwrap(),
+        map: MapVersion(thread_rng().gen_range(1..3)),
+        op: CounterOp::SwapHead {
+            expected: task * EACH + number,
+            head: String::new(),
+            durability: Default::default(),
+        },
+    }
+}
+
+fn number(request: &CounterRequest) -> u64 {
+    match request.op {
+        CounterOp::SwapHead { expected, .. } => expected,
+        _ => unreachable!("only these are sent"),
+    }
+}
+
+/// Submits; does not wait for one answer before the next request. Answers which were applied.
+fn submit(queue: &Requests, task: u64) -> Vec<u64> {
+    let mut waiting = Vec::new();
+    for number in 0..EACH {
+        let (caller, answer) = oneshot::channel::<Answer<CounterReply>>();
+        let request = request(task, number);
+        match queue.push(request, Respond::Caller(caller)) {
+            Ok(()) => waiting.push((task * EACH + number, answer)),
+            Err((_, error)) => assert_eq!(error.effect(), Effect::None),
+        }
+        thread::yield_now();
+    }
+    let applied = waiting.into_iter().filter_map(|(number, answer)| {
+        match block_on(answer).expect("everybody is answered") {
+            Ok(Answered { reply, .. }) => {
+                assert_eq!(
+                    reply,
+                    CounterReply::Head(Some((number, String::new()))),
+                    "its own"
+                );
+                Some(number)
+            }
+            Err(_) => None,
+        }
+    });
+    applied.collect()
+}
+
+/// Sends batch after batch, until everything is closed; now and then the connection ends.
+fn send(queue: &Requests, sent: &Mutex<Vec<CounterRequest>>, ended: &Mutex<bool>) {
+    loop {
+        let mut batch = Batch::default();
+        if !queue.take(&mut batch) {
+            if *ended.lock() {
+                return;
+            }
+            thread::yield_now();
+            continue;
+        }
+        assert!(batch.requests.len() <= BATCH_MAX, "too long");
+        let map = batch.requests[0].map;
+        assert!(
+            batch.requests.iter().all(|request| request.map == map),
+            "two maps"
+        );
+        thread::yield_now();
+        if thread_rng().gen_bool(0.2) {
+            let error = ShardError::NoReply {
+                reason: "it ended".into(),
+            };
+            batch.fail(&error);
+            queue.close(&ShardError::Unarmed);
+            thread::yield_now();
+            queue.open();
+            continue;
+        }
+        let requests = std::mem::take(&mut batch.requests);
+        for (request, respond) in requests.iter().zip(batch.responds.drain(..)) {
+            let reply = CounterReply::Head(Some((number(request), String::new())));
+            let sent = Instant::default();
+            respond.respond(Ok(Answered { reply, sent }));
+        }
+        sent.lock().extend(requests);
+    }
+}
+
+#[test]
+fn everybody_is_answered_once_and_in_the_order_of_each_key() {
+    explore(RandomScheduler::new(ORDERS), || {
+        let queue = Arc::new(Requests::new(BATCH_MAX));
+        let (sent, ended) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
+        let lane = {
+            let (queue, sent, ended) = (queue.clone(), sent.clone(), ended.clone());
+            thread::spawn(move || send(&queue, &sent, &ended))
+        };
+        let submit = |task| {
+            let queue = queue.clone();
+            thread::spawn(move || submit(&queue, task))
+        };
+        let tasks: Vec<_> = (0..TASKS).map(submit).collect();
+        let applied = tasks.into_iter().flat_map(|task| task.join().unwrap());
+        let mut applied: Vec<u64> = applied.collect();
+        *ended.lock() = true;
+        lane.join().unwrap();
+
+        let sent = sent.lock();
+        let mut numbers: Vec<u64> = sent.iter().map(number).collect();
+        let mut last = BTreeMap::new();
+        for request in sent.iter() {
+            // Of each task, whose requests are all for one key.
+            let before = last.insert(number(request) / EACH, number(request));
+            assert!(before < Some(number(request)), "out of order");
+        }
+        numbers.sort_unstable();
+        applied.sort_unstable();
+        assert_eq!(numbers, applied, "each once");
+    });
+}
