@@ -1,0 +1,64 @@
+//! Under locks: take one, read its row, write it, give it back.
+
+use async_trait::async_trait;
+use redis::{AsyncCommands, aio::MultiplexedConnection};
+use ringfence_benches::Failure;
+use ringfence_client::Client;
+
+use super::{Account, PUT_IN};
+use crate::{servers::Servers, setup::Setup};
+
+/// Rows on a server of plain Redis, each under a lock of its own.
+pub(crate) struct Rows {
+    client: Client,
+    store: MultiplexedConnection,
+    /// Their names, there and as locks.
+    names: Vec<String>,
+}
+
+impl Rows {
+    pub(crate) async fn new(setup: &Setup, servers: &Servers) -> Result<Self, Failure> {
+        let urls = servers.urls(setup);
+        let prefix = format!("{}-{}", setup.how.name(), setup.shards);
+        let mut store = redis::Client::open(urls[0].as_str())?
+            .get_multiplexed_async_connection()
+            .await?;
+        let names = (0..setup.segments).map(|row| format!("{prefix} row {row}"));
+        let names: Vec<String> = names.collect();
+        for name in &names {
+            let () = store.set(name, PUT_IN / i64::from(setup.segments)).await?;
+        }
+        let client = Client::builder().redis(urls).prefix(&prefix);
+        Ok(Self {
+            client: client.servers_are_new(true).build().await?,
+            store,
+            names,
+        })
+    }
+}
+
+#[async_trait]
+impl Account for Rows {
+    async fn deduct(&self, task: usize) -> Result<(), Failure> {
+        let name = &self.names[task % self.names.len()];
+        let guard = self.client.lock(name).acquire().await?;
+        let mut store = self.store.clone();
+        let value: i64 = store.get(name).await?;
+        let () = store.set(name, value - 1).await?;
+        guard.release().await;
+        Ok(())
+    }
+
+    async fn keep(&self) {
+        std::future::pending().await
+    }
+
+    async fn left(&self) -> Result<i128, Failure> {
+        let mut left = 0;
+        for name in &self.names {
+            let value: i64 = self.store.clone().get(name).await?;
+            left += i128::from(value);
+        }
+        Ok(left)
+    }
+}

@@ -1,0 +1,82 @@
+//! Who takes coins, and how.
+
+mod counter;
+mod locked;
+
+use async_trait::async_trait;
+use ringfence_benches::Failure;
+
+use crate::{
+    servers::Servers,
+    setup::{How, Setup},
+};
+
+/// What everybody has to begin with.
+const PUT_IN: i64 = 1_000_000_000_000;
+
+/// Something that coins are taken from.
+#[async_trait]
+pub(crate) trait Account: Send + Sync {
+    /// Takes one, in the name of `task`.
+    async fn deduct(&self, task: usize) -> Result<(), Failure>;
+
+    /// What is done all the time beside, by one task.
+    async fn keep(&self);
+
+    /// How much is left, when nobody takes any more.
+    async fn left(&self) -> Result<i128, Failure>;
+}
+
+/// An account, and what became of it.
+pub(crate) struct Contender {
+    pub(crate) setup: Setup,
+    pub(crate) account: std::sync::Arc<dyn Account>,
+    pub(crate) taken: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+/// One for each set-up.
+pub(crate) async fn all(setups: &[Setup], servers: &Servers) -> Result<Vec<Contender>, Failure> {
+    let mut contenders = Vec::new();
+    for setup in setups {
+        let account = open(setup, servers).await;
+        let account = account.map_err(|error| format!("{setup}: {error}"))?;
+        contenders.push(Contender {
+            setup: *setup,
+            account,
+            taken: Default::default(),
+        });
+    }
+    Ok(contenders)
+}
+
+async fn open(setup: &Setup, servers: &Servers) -> Result<std::sync::Arc<dyn Account>, Failure> {
+    Ok(match setup.how {
+        How::Lock | How::Segments => std::sync::Arc::new(locked::Rows::new(setup, servers).await?),
+        How::Alone | How::Counter | How::CounterAgain => {
+            std::sync::Arc::new(counter::Coins::new(setup, servers).await?)
+        }
+        How::PostgreSql | How::MariaDb => return Err("no such server".into()),
+    })
+}
+
+/// Compares what is left with what was taken.
+///
+/// # Errors
+///
+/// A coin was lost, or made.
+pub(crate) async fn audit(contenders: &[Contender]) -> Result<(), Failure> {
+    for Contender {
+        setup,
+        account,
+        taken,
+    } in contenders
+    {
+        let taken = i128::from(taken.load(std::sync::atomic::Ordering::Relaxed));
+        let (left, expected) = (account.left().await?, i128::from(PUT_IN) - taken);
+        if left != expected {
+            return Err(format!("{setup}: {left} are left, must be {expected}").into());
+        }
+    }
+    println!("audit: every coin of every account is accounted for\n");
+    Ok(())
+}

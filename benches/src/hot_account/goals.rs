@@ -1,0 +1,54 @@
+//! What counters, and segmented locks, have to reach.
+
+use How::{Alone, Counter, CounterAgain, Lock, PostgreSql, Segments};
+use Log::{Always, Off};
+use ringfence_benches::{Bound, Limit, Spread};
+
+use crate::{
+    measure::Row,
+    setup::{How, Log, Setup},
+};
+
+const LOCK: Setup = Setup::new(Lock, 1, 1, Off);
+const LOCKS: Setup = Setup::new(Segments, 16, 4, Off);
+const ALONE: Setup = Setup::new(Alone, 4, 1, Off);
+const COUNTER: Setup = Setup::new(Counter, 4, 1, Off);
+const COUNTER_AGAIN: Setup = Setup::new(CounterAgain, 4, 1, Off);
+const COUNTER_OVER_2: Setup = Setup::new(Counter, 4, 2, Off);
+const SYNCED: Setup = Setup::new(Counter, 4, 1, Always);
+const ROW: Setup = Setup::new(PostgreSql, 1, 1, Always);
+
+/// The deductions a second of one, divided by those of another, at so many tasks.
+const GOALS: &[(Setup, Setup, usize, f64)] = &[
+    (LOCKS, LOCK, 64, 8.0),
+    (COUNTER, ALONE, 64, 1.3),
+    (COUNTER, ALONE, 1024, 1.5),
+    (COUNTER, LOCK, 64, 40.0),
+    (COUNTER_OVER_2, COUNTER, 1024, 1.6),
+    (SYNCED, ROW, 64, 20.0),
+    (SYNCED, ROW, 256, 20.0),
+    (SYNCED, ROW, 1024, 20.0),
+];
+
+/// The goals whose set-ups were measured, and whether they were reached.
+pub(crate) fn bounds(rows: &[Row]) -> Vec<Bound> {
+    let bound = |(one, other, tasks, least): &(Setup, Setup, usize, f64)| {
+        let measured = ratio(rows, one, other, *tasks)?;
+        let same = ratio(rows, &COUNTER_AGAIN, &COUNTER, *tasks);
+        let name = format!("{one} / {other}, {tasks} tasks");
+        Some(Bound::new(name, Limit::AtLeast(*least), measured, same))
+    };
+    GOALS.iter().filter_map(bound).collect()
+}
+
+fn ratio(rows: &[Row], one: &Setup, other: &Setup, tasks: usize) -> Option<Spread> {
+    let find = |setup: &Setup| {
+        let mut rows = rows.iter();
+        rows.find(|row| row.setup == *setup && row.tasks == tasks)
+    };
+    let (one, other) = (find(one)?, find(other)?);
+    Some(Spread::of_ratios(
+        &one.deductions_per_s,
+        &other.deductions_per_s,
+    ))
+}

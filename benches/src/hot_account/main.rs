@@ -1,0 +1,108 @@
+//! One hot account: everybody takes from it, one unit at a time.
+//!
+//! So many tasks of one process deduct, with nothing in between, for as long as a slice lasts: under one lock
+//! (take it, read, write, give it back), under any of 16 locks, from a counter, and from a row of a database.
+//! In each round every contender has its turn, in another order each time; a bound counts on the median of the
+//! rounds, and the counter takes part twice, so that its ratio against itself shows what the machine does to a
+//! ratio.
+//!
+//! After the last round every contender's books are audited: what is left is what was put in, less one for every
+//! deduction that was answered. Counters remember each deduction for two seconds, and forget it while they are
+//! measured.
+//!
+//! *Not* measured: more than one process, networks, replicas, TLS, accounts that are short. The process and all
+//! servers share the machine.
+//!
+//! Run: `scripts/bench hot-account [--quick]`.
+
+mod contenders;
+mod curve;
+mod goals;
+mod measure;
+mod report;
+mod servers;
+mod setup;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use measure::Plan;
+use ringfence_benches::{Failure, Machine, Place, Timing};
+use servers::Servers;
+use setup::Setup;
+
+/// One hot account: everybody takes from it, one unit at a time.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Short slices and few rounds: some minutes, and less exact.
+    #[arg(long)]
+    quick: bool,
+    /// How many tasks.
+    #[arg(long, value_delimiter = ',', default_value = "64,256,1024")]
+    tasks: Vec<usize>,
+    /// Rounds; bounds want 5 or more. 11 if not said, 5 with --quick.
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Only set-ups whose names start with one of these.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Which processors the servers and the client may run on.
+    #[arg(long, value_enum, default_value = "free")]
+    place: Place,
+    /// Where the report goes.
+    #[arg(long, default_value = "target/bench/hot-account.json")]
+    json: PathBuf,
+    /// Draw deductions a second against segments into FILE, as an SVG image.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+impl Options {
+    fn plan(&self) -> Plan {
+        let (rounds, timing) = if self.quick {
+            (5, Timing::of_ms(150, 400))
+        } else {
+            (11, Timing::of_ms(250, 1000))
+        };
+        Plan {
+            setups: Setup::all()
+                .into_iter()
+                .filter(|setup| self.wants(setup))
+                .collect(),
+            tasks: self.tasks.clone(),
+            rounds: self.rounds.unwrap_or(rounds).max(1),
+            timing,
+            place: self.place,
+        }
+    }
+
+    fn wants(&self, setup: &Setup) -> bool {
+        let name = setup.to_string();
+        let starts = |start: &String| name.starts_with(start.as_str());
+        self.only.is_empty() || self.only.iter().any(starts)
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    let options = Options::parse();
+    let machine = Machine::here();
+    options.place.client(machine.cores)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(&options, machine))
+}
+
+async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
+    let plan = options.plan();
+    let servers = Servers::start(&plan.setups, plan.place).await?;
+    let contenders = contenders::all(&plan.setups, &servers).await?;
+    let rows = measure::run(&contenders, &plan, &servers).await?;
+    contenders::audit(&contenders).await?;
+    let report = report::Report::new(machine, &plan, &rows);
+    if let Some(file) = &options.svg {
+        std::fs::write(file, curve::svg(&rows))?;
+        println!("drawn to {}", file.display());
+    }
+    report.publish(&options.json)
+}

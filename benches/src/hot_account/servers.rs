@@ -1,0 +1,57 @@
+//! The servers that take part.
+
+use std::collections::BTreeMap;
+
+use ringfence_benches::{Failure, Place};
+use ringfence_coordinator::spawn::RedisServer;
+
+use crate::setup::{How, Log, Setup};
+
+/// Redis servers, by what they have written when they answer.
+pub(crate) struct Servers {
+    redis: BTreeMap<Log, Vec<RedisServer>>,
+}
+
+impl Servers {
+    /// Starts what `setups` need.
+    pub(crate) async fn start(setups: &[Setup], place: Place) -> Result<Self, Failure> {
+        let mut redis: BTreeMap<Log, Vec<RedisServer>> = BTreeMap::new();
+        let on_redis = setups
+            .iter()
+            .filter(|setup| !matches!(setup.how, How::PostgreSql | How::MariaDb));
+        for setup in on_redis {
+            let started = redis.entry(setup.log).or_default();
+            while started.len() < setup.shards {
+                let server = builder(setup.log).spawn().await?;
+                place.server(server.pid().ok_or("a server is gone")?)?;
+                started.push(server);
+            }
+        }
+        Ok(Self { redis })
+    }
+
+    /// Where the shards of `setup` are.
+    pub(crate) fn urls(&self, setup: &Setup) -> Vec<String> {
+        let servers = self.redis[&setup.log].iter().take(setup.shards);
+        servers.map(RedisServer::url).collect()
+    }
+
+    /// All of their processes.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let servers = self.redis.values().flatten();
+        servers.filter_map(RedisServer::pid).collect()
+    }
+}
+
+fn builder(log: Log) -> ringfence_coordinator::spawn::RedisServerBuilder {
+    let builder = RedisServer::builder();
+    match log {
+        Log::Off => builder,
+        Log::EverySecond => builder
+            .set("appendonly", "yes")
+            .set("appendfsync", "everysec"),
+        Log::Always => builder
+            .set("appendonly", "yes")
+            .set("appendfsync", "always"),
+    }
+}

@@ -1,0 +1,119 @@
+//! What takes part.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// How coins are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum How {
+    /// Under a lock: read, write.
+    Lock,
+    /// Under any of so many locks: read, write the row of that one.
+    Segments,
+    /// From a counter, each request alone.
+    Alone,
+    /// From a counter, requests together.
+    Counter,
+    /// The same again.
+    CounterAgain,
+    /// UPDATE of a row, or of any of so many.
+    PostgreSql,
+    /// The same.
+    MariaDb,
+}
+
+/// What a server has written when it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Log {
+    /// Nothing.
+    Off,
+    /// To a file that it syncs every second.
+    EverySecond,
+    /// To a file that it syncs before it answers; databases too.
+    Always,
+}
+
+/// One contender's set-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Setup {
+    pub(crate) how: How,
+    /// Locks, segments or rows.
+    pub(crate) segments: u32,
+    /// Servers.
+    pub(crate) shards: usize,
+    pub(crate) log: Log,
+}
+
+impl Setup {
+    pub(crate) const fn new(how: How, segments: u32, shards: usize, log: Log) -> Self {
+        Self {
+            how,
+            segments,
+            shards,
+            log,
+        }
+    }
+
+    /// Everything that is compared.
+    pub(crate) fn all() -> Vec<Self> {
+        use How::{Alone, Counter, CounterAgain, Lock, MariaDb, PostgreSql, Segments};
+        use Log::{Always, EverySecond, Off};
+        let mut all = vec![Self::new(Lock, 1, 1, Off)];
+        all.extend([1, 2, 4].map(|shards| Self::new(Segments, 16, shards, Off)));
+        for log in [Off, EverySecond, Always] {
+            for how in [Alone, Counter] {
+                let sizes = [(1, 1), (4, 1), (4, 2)];
+                all.extend(sizes.map(|(segments, shards)| Self::new(how, segments, shards, log)));
+            }
+        }
+        all.push(Self::new(CounterAgain, 4, 1, Off));
+        for how in [PostgreSql, MariaDb] {
+            all.extend([1, 16].map(|rows| Self::new(how, rows, 1, Always)));
+        }
+        all
+    }
+}
+
+impl How {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Segments => "locks",
+            Self::Alone => "counter, unbatched",
+            Self::Counter => "counter",
+            Self::CounterAgain => "counter again",
+            Self::PostgreSql => "PostgreSQL",
+            Self::MariaDb => "MariaDB",
+        }
+    }
+}
+
+impl Log {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Off => "no log",
+            Self::EverySecond => "log, a sync a second",
+            Self::Always => "every write synced",
+        }
+    }
+}
+
+impl fmt::Display for Setup {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            how,
+            segments,
+            shards,
+            log,
+        } = self;
+        let (how, log) = (how.name(), log.name());
+        write!(out, "{how}, {segments} over {shards}, {log}")
+    }
+}
+
+impl Serialize for Setup {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
