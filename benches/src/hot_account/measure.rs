@@ -106,7 +106,8 @@ impl Row {
             });
         }
         let account = contender.account.clone();
-        let keeping = tokio::spawn(async move { account.keep().await });
+        let mut keeping = JoinSet::new();
+        keeping.spawn(async move { account.keep().await });
         sleep(timing.warm_up).await;
         seen.lock().expect("nobody panics with it").reset();
         let (from, before) = (clocks.read()?, contender.taken.load(Relaxed));
@@ -116,7 +117,7 @@ impl Row {
         while let Some(ended) = running.join_next().await {
             ended??;
         }
-        keeping.abort();
+        keeping.shutdown().await;
         let seconds = (to.at - from.at).as_secs_f64();
         self.deductions_per_s
             .push((after - before) as f64 / seconds);

@@ -14,7 +14,7 @@ const SKEW: RangeInclusive<f64> = 0.0..=5.0;
 /// lock, reads the balance, subtracts, writes the result with the lock's fencing token, and gives
 /// the lock back. At the end every balance is recomputed from the bank's journal. Exit code 1 if
 /// one coin is missing.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Shards in this process
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = shards)]
@@ -52,6 +52,14 @@ pub(crate) struct Args {
     /// need, or if one of 1,000 more locks, held throughout, is lost or granted twice
     #[arg(long, conflicts_with = "redis")]
     pub(super) resize: bool,
+    /// Take from one account alone, under a lock, then from counters of more and more segments: shows
+    /// what that is good for. --for is shared out among them
+    #[arg(long, conflicts_with_all = ["redis", "resize", "unsafe_no_lock", "accounts", "skew"])]
+    pub(super) hot: bool,
+    /// How many segments
+    #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',', default_values_t = [1, 4, 16])]
+    #[arg(requires = "hot", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(super) segments: Vec<u32>,
     /// Simulate: with shards in this process, network and time too follow from the seed, and the
     /// same seed reports the same to the byte. With Redis it only seeds which accounts are drawn,
     /// and nothing repeats itself

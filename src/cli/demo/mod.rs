@@ -7,6 +7,7 @@
 //! | `zipf.rs` | from which account |
 //! | `locks.rs` | each account's lock |
 //! | `resize.rs` | a shard joins meanwhile, and leaves again |
+//! | `hot/` | one account, from one lock to a counter of many segments |
 //! | `held.rs` | locks that are held through that |
 //! | `tally.rs`, `phases.rs` | what is counted: before, during and after that |
 //! | `bank.rs` | the resource's side: balances, tokens, journal |
@@ -17,6 +18,7 @@ mod args;
 mod audit;
 mod bank;
 mod held;
+mod hot;
 mod locks;
 mod phases;
 mod progress;
@@ -28,14 +30,17 @@ mod worker;
 mod zipf;
 
 use std::{
-    io,
+    fmt, io,
     process::ExitCode,
     sync::{Arc, atomic::AtomicU64},
 };
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use ringfence_client::{AcquireError, BuildError, Client, ReshapeError, ShardError};
+use ringfence_client::{
+    AcquireError, BuildError, Client, ReshapeError, ShardError, counter::CounterError,
+};
 use ringfence_coordinator::spawn::SpawnError;
+use serde::Serialize;
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
@@ -69,6 +74,8 @@ pub(crate) enum DemoError {
     Bank(#[from] BankError),
     #[error(transparent)]
     Work(#[from] WorkError),
+    #[error(transparent)]
+    Counter(#[from] CounterError),
     /// The first lock of all.
     #[error("no lock is granted")]
     Lock(#[from] AcquireError),
@@ -96,16 +103,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, DemoError> {
     // Short enough to be typed again.
     let drawn = || u64::from(rand::make_rng::<StdRng>().random::<u32>());
     let seed = args.seed.unwrap_or_else(drawn);
-    let report = runtime(time)?.block_on(demonstrate(args, time, seed))?;
-    let failed = u8::from(!report.ok());
+    runtime(time)?.block_on(async {
+        if args.hot {
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let report = hot::demonstrate(args, time, seed, &mut interrupt).await?;
+            tell(args, &report, report.ok())
+        } else {
+            let report = demonstrate(args, time, seed).await?;
+            tell(args, &report, report.ok())
+        }
+    })
+}
+
+fn tell(
+    args: &Args,
+    report: &(impl Serialize + fmt::Display),
+    ok: bool,
+) -> Result<ExitCode, DemoError> {
     let shown = if args.json {
-        let object = serde_json::to_string_pretty(&report);
+        let object = serde_json::to_string_pretty(report);
         show(object.expect("numbers, texts and lists") + "\n")
     } else {
         show(report)
     };
     shown.map_err(DemoError::Unshown)?;
-    Ok(ExitCode::from(failed))
+    Ok(ExitCode::from(u8::from(!ok)))
 }
 
 fn runtime(time: Time) -> io::Result<Runtime> {

@@ -23,6 +23,8 @@ pub(super) struct Tally {
     pub(super) wait_us: Histogram<u64>,
     /// From its grant until it was given back, in µs.
     pub(super) hold_us: Histogram<u64>,
+    /// From asking for it until it was given back, in µs; from a counter, until it answered.
+    pub(super) whole_us: Histogram<u64>,
 }
 
 impl Tally {
@@ -36,6 +38,7 @@ impl Tally {
             by_shard: BTreeMap::new(),
             wait_us: histogram(),
             hold_us: histogram(),
+            whole_us: histogram(),
         }
     }
 
@@ -60,6 +63,7 @@ impl Tally {
         }
         self.wait_us += &other.wait_us;
         self.hold_us += &other.hold_us;
+        self.whole_us += &other.whole_us;
     }
 }
 

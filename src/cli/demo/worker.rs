@@ -140,7 +140,9 @@ impl Worker {
             self.tally.locks_lost += 1;
         }
         record(&mut self.tally.wait_us, asked, granted);
-        record(&mut self.tally.hold_us, granted, clock.now());
+        let given_back = clock.now();
+        record(&mut self.tally.hold_us, granted, given_back);
+        record(&mut self.tally.whole_us, asked, given_back);
         Ok(())
     }
 
