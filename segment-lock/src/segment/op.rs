@@ -1,6 +1,6 @@
 //! The work of a request, at its home: deposit, deduct, reserve, and the taking out of a transfer.
 
-use super::{Answer, Entry, Op, Refusal, Reply, Segment};
+use super::{Answer, Entry, Loan, Op, Refusal, Reply, Segment};
 use crate::{Change, RequestId};
 
 impl Segment {
@@ -25,12 +25,13 @@ impl Segment {
         self.not_frozen(op.caller, now_ms)?;
         self.acceptable(op)?;
         self.has_room(now_ms)?;
-        self.fits(op)?;
+        let landing = self.that_fit(op)?;
 
         self.expire_due(now_ms);
-        for loan in &op.lands {
-            if self.is_next(loan) {
-                self.receive(loan);
+        for loan in landing {
+            // It may have come twice.
+            if self.is_next(&loan) {
+                self.receive(&loan);
             }
         }
         let amount = op.change.amount().get();
@@ -71,15 +72,20 @@ impl Segment {
         }
     }
 
-    /// Whether all that comes in will fit, so that nothing fails once something is written.
-    fn fits(&self, op: &Op) -> Result<(), Refusal> {
+    /// The loans that are the next ones now, if all that comes in will fit: so that nothing fails once something is
+    /// written. One behind another that comes with it has to come again.
+    fn that_fit(&self, op: &Op) -> Result<Vec<Loan>, Refusal> {
         let next = op.lands.iter().filter(|loan| self.is_next(loan));
-        let landed: i128 = next.map(|loan| i128::from(loan.amount.get())).sum();
+        let landing: Vec<Loan> = next.copied().collect();
+        let landed: i128 = landing
+            .iter()
+            .map(|loan| i128::from(loan.amount.get()))
+            .sum();
         let deposited = match op.change {
             Change::Deposit { amount } => i128::from(amount.get()),
             _ => 0,
         };
-        self.sum(landed + deposited).map(|_| ())
+        self.sum(landed + deposited).map(|_| landing)
     }
 
     /// Keeps account of what a change that is not yet final has set aside.

@@ -75,3 +75,20 @@ fn an_op_lands_what_it_brings_once() {
     assert!(matches!(segment.op(&bring("b"), NOW), Ok(Reply::Short(_))));
     assert_eq!(segment.value, 1);
 }
+
+#[test]
+fn loans_that_come_together_are_counted_together_before_any_lands() {
+    let mut segment = segment(i64::MAX - 5);
+    let mut brought = op("a", deduct(i64::MAX));
+    brought.lands = vec![loan(1, 1, 5), loan(1, 2, 5), loan(1, 1, 5)];
+    let full = Err(Refusal::Full {
+        owned: i64::MAX - 5,
+        amount: 10,
+    });
+    nothing(&mut segment, brought.clone(), full);
+
+    // The second is the next only once the first has landed.
+    brought.lands.pop();
+    assert_eq!(segment.op(&brought, NOW), recorded(State::Done));
+    assert_eq!((segment.value, segment.inn[&1]), (0, 1));
+}

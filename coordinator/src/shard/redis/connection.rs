@@ -18,6 +18,8 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) server: Server,
     pub(crate) keys: Keys,
+    /// What the server was reached by, without credentials.
+    pub(super) address: String,
 }
 
 /// What INFO says of a server.
@@ -161,6 +163,7 @@ impl Connection {
             id: ConnectionId(id),
             server,
             keys,
+            address: options.address.to_string(),
         })
     }
 

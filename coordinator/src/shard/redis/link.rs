@@ -13,7 +13,7 @@ use super::{
     batch::{Call, Verb, plan},
     burial,
     connection::{Keys, evalsha},
-    inspect, motion, scripts,
+    counters, inspect, motion, scripts,
 };
 use crate::{
     failpoint::{Rule, is_off},
@@ -37,13 +37,19 @@ const CLAIM_MS_MAX: u128 = 9_999_999_999;
 #[derive(Debug)]
 pub(super) struct RedisLink {
     connection: Connection,
+    /// How long replicas are waited for.
+    replicas_within: Duration,
+    /// Whether the server syncs every write, once that was asked.
+    is_synced: Option<bool>,
     scratch: Vec<u8>,
 }
 
 impl RedisLink {
-    pub(super) fn new(connection: Connection) -> Self {
+    pub(super) fn new(connection: Connection, response_timeout: Duration) -> Self {
         Self {
             connection,
+            replicas_within: response_timeout / 3,
+            is_synced: None,
             scratch: Vec::with_capacity(256),
         }
     }
@@ -265,11 +271,25 @@ impl Link for RedisLink {
 
     async fn call_counters(
         &mut self,
-        _batch: &[CounterRequest],
+        batch: &[CounterRequest],
     ) -> Result<CounterAnswers, ShardError> {
-        Err(ShardError::Unusable {
-            reason: "counters are not kept here yet".into(),
-        })
+        if batch.is_empty() {
+            let (quiet, replies) = (true, Vec::new());
+            return Ok(CounterAnswers { quiet, replies });
+        }
+        let is_synced = match self.is_synced {
+            Some(is_synced) => is_synced,
+            None => counters::is_synced(&mut self.connection).await?,
+        };
+        self.is_synced = Some(is_synced);
+        let mut pipeline = Pipeline::with_capacity(1);
+        pipeline.add_command(counters::command(&self.connection, is_synced, batch));
+        let values = self.connection.run(&pipeline).await?;
+        let (mut answers, wanted) = counters::read(batch, values)?;
+        let replies = &mut answers.replies;
+        let within = self.replicas_within;
+        counters::await_replicas(&mut self.connection, replies, &wanted, within).await?;
+        Ok(answers)
     }
 
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {

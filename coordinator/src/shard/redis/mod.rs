@@ -5,6 +5,7 @@ mod answers;
 mod batch;
 mod burial;
 mod connection;
+mod counters;
 mod error;
 mod inspect;
 mod link;
@@ -83,7 +84,10 @@ impl Shard for RedisShard {
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Link>, ShardError> {
         let connection = Connection::open(&self.options, lane.as_str(), former).await?;
-        Ok(Box::new(link::RedisLink::new(connection)))
+        Ok(Box::new(link::RedisLink::new(
+            connection,
+            self.options.response_timeout,
+        )))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {

@@ -1,0 +1,221 @@
+//! What the script answers, as values. `lua/counters.lua` and the rules' files say what there is.
+
+use std::collections::BTreeMap;
+
+use redis::Value;
+use ringfence_segment_lock::{
+    segment::{Answer, Channel, Look, Outcome, Refusal, Reply, Request, State},
+    {Change, RequestId},
+};
+
+use super::texts::{SPLIT, credit_of, id_of, number_of, pair, state_of};
+use crate::{
+    ids::Epoch,
+    shard::{CounterOp, CounterReply},
+};
+
+/// The answer to `op`; `None` if it is none.
+pub(super) fn reply(op: &CounterOp, value: &Value) -> Option<CounterReply> {
+    let parts = match value {
+        Value::BulkString(state) => {
+            let recorded = Reply::Recorded(state_of(state)?);
+            return Some(CounterReply::Segment(Ok(recorded)));
+        }
+        Value::Array(parts) => parts,
+        _ => return None,
+    };
+    let (word, rest) = parts.split_first()?;
+    let word = text(word)?;
+    Some(match (word, rest) {
+        (b"moved", [epoch]) => CounterReply::Moved {
+            epoch: Epoch(number(epoch)?),
+        },
+        (b"moving", [epoch]) => CounterReply::Moving {
+            epoch: Epoch(number(epoch)?),
+        },
+        (b"coming", [epoch]) => CounterReply::Coming {
+            epoch: Epoch(number(epoch)?),
+        },
+        (b"not_on_disk", []) => CounterReply::NotOnDisk,
+        (b"foreign", []) => CounterReply::Foreign,
+        (b"head", []) => CounterReply::Head(None),
+        (b"head", [version, head]) => {
+            let head = std::str::from_utf8(text(head)?).ok()?;
+            CounterReply::Head(Some((number(version)?, head.to_owned())))
+        }
+        (b"swapped", [swapped]) => CounterReply::Swapped(number::<u8>(swapped)? == 1),
+        _ => match op {
+            CounterOp::Segment(request) => CounterReply::Segment(answer(request, word, rest)?),
+            CounterOp::ReadHead | CounterOp::SwapHead { .. } => return None,
+        },
+    })
+}
+
+fn answer(request: &Request, word: &[u8], rest: &[Value]) -> Option<Answer> {
+    match refusal(request, word, rest) {
+        Some(refusal) => Some(Err(refusal)),
+        None => done(word, rest).map(Ok),
+    }
+}
+
+fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
+    Some(match (word, rest) {
+        (b"short", look) => Reply::Short(look_of(look)?),
+        (b"looked", look) => Reply::Looked(look_of(look)?),
+        (b"lent", [seq, amount]) => Reply::Lent(Channel {
+            seq: number(seq)?,
+            amount: amount_of(amount)?,
+        }),
+        (b"nothing", []) => Reply::Nothing,
+        (b"landed", []) => Reply::Landed,
+        (b"stale", []) => Reply::Stale,
+        (b"changed", []) => Reply::Changed,
+        (b"unknown", []) => Reply::Unknown,
+        (b"credited", [Value::Int(1)]) => Reply::Credited(Outcome::Credited),
+        (b"credited", [Value::Int(0)]) => Reply::Credited(Outcome::Refused),
+        (b"sent", pairs) => {
+            let pairs = pairs.chunks_exact(2);
+            let transfers = pairs.map(|pair| match state_of(text(&pair[1])?)? {
+                State::Sent { amount, to } => Some((id_of(text(&pair[0])?)?, amount, to)),
+                _ => None,
+            });
+            Reply::Sent(transfers.collect::<Option<_>>()?)
+        }
+        (b"pinned", credits) => {
+            let credits = credits.iter().map(|credit| credit_of(text(credit)?));
+            Reply::Pinned(credits.collect::<Option<_>>()?)
+        }
+        (b"expired", [count]) => Reply::Expired(number(count)?),
+        (b"purged", [count]) => Reply::Purged(number(count)?),
+        (b"prepared", []) => Reply::Prepared,
+        (b"later", [after_ms, now_ms]) => Reply::Later {
+            after_ms: number(after_ms)?,
+            now_ms: number(now_ms)?,
+        },
+        (b"done", []) => Reply::Done,
+        _ => return None,
+    })
+}
+
+fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
+    Some(match (word, rest) {
+        (b"missing", []) => Refusal::Missing,
+        (b"doubtful", []) => Refusal::Doubtful,
+        (b"layout", [generation]) => Refusal::Layout {
+            generation: number(generation)?,
+        },
+        (b"conflict", []) => Refusal::Conflict,
+        (b"too_old", [mark_ms]) => Refusal::TooOld {
+            mark_ms: number(mark_ms)?,
+        },
+        (b"in_future", [now_ms, skew_ms]) => Refusal::IdInFuture {
+            // The script's numbers are not exact to the end.
+            ahead_ms: id_in(request)?.time_ms().checked_sub(number(now_ms)?)?,
+            skew_ms: number(skew_ms)?,
+        },
+        (b"busy", [after_ms]) => Refusal::Busy {
+            retry_after_ms: number(after_ms)?,
+        },
+        (b"too_many_ids", [ids_max, after_ms]) => Refusal::TooManyIds {
+            ids_max: number(ids_max)?,
+            retry_after_ms: number(after_ms)?,
+        },
+        (b"full", [owned, amount]) => Refusal::Full {
+            owned: amount_of(owned)?,
+            amount: wide(amount)?,
+        },
+        (b"deadline", [max_ms]) => Refusal::DeadlineTooLate {
+            deadline_ms: deadline_in(request)?,
+            max_ms: number(max_ms)?,
+        },
+        (b"closed", []) => Refusal::Closed,
+        _ => return None,
+    })
+}
+
+fn id_in(request: &Request) -> Option<&RequestId> {
+    match request {
+        Request::Op(op) => Some(&op.id),
+        Request::Refuse(refuse) => Some(&refuse.id),
+        Request::Cancel(cancel) => Some(&cancel.id),
+        Request::Credit(credit) => Some(&credit.id.id),
+        _ => None,
+    }
+}
+
+fn deadline_in(request: &Request) -> Option<u64> {
+    match request {
+        Request::Op(op) => match op.change {
+            Change::Reserve { deadline_ms, .. } => Some(deadline_ms),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn look_of(parts: &[Value]) -> Option<Look> {
+    let [value, held, version, doubtful, losses, now_ms, out, inn] = parts else {
+        return None;
+    };
+    Some(Look {
+        value: amount_of(value)?,
+        held: amount_of(held)?,
+        version: number(version)?,
+        out: channels(out, channel_of)?,
+        inn: channels(inn, number_of)?,
+        doubtful: number::<u8>(doubtful)? == 1,
+        losses: number(losses)?,
+        now_ms: number(now_ms)?,
+    })
+}
+
+/// `seq:amount`, as a channel is stored.
+pub(super) fn channel_of(text: &[u8]) -> Option<Channel> {
+    let (seq, amount) = pair(text)?;
+    Some(Channel {
+        seq: number_of(seq)?,
+        amount: number_of(amount)?,
+    })
+}
+
+/// A hash from segments to channels.
+fn channels<T>(value: &Value, read: impl Fn(&[u8]) -> Option<T>) -> Option<BTreeMap<u32, T>> {
+    let Value::Array(parts) = value else {
+        return None;
+    };
+    let pairs = parts.chunks_exact(2);
+    let channel = |pair: &[Value]| Some((number_of(text(&pair[0])?)?, read(text(&pair[1])?)?));
+    pairs.map(channel).collect()
+}
+
+pub(super) fn text(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::BulkString(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn number<T: TryFrom<i64>>(value: &Value) -> Option<T> {
+    match value {
+        Value::Int(number) => T::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+fn amount_of(value: &Value) -> Option<i64> {
+    i64::try_from(wide(value)?).ok()
+}
+
+/// An amount, which may be a sum of some.
+fn wide(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(small) => Some(i128::from(*small)),
+        Value::Array(parts) => match &parts[..] {
+            [Value::Int(high), Value::Int(low)] => {
+                Some(i128::from(*high) * i128::from(SPLIT) + i128::from(*low))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,172 @@
+//! Segments of accounts and the accounts' heads: one script call a batch.
+
+mod answers;
+mod pack;
+mod requests;
+mod texts;
+
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use redis::{Cmd, Value};
+
+use super::{
+    Connection,
+    answers::{integers, unexpected},
+    classify,
+    connection::evalsha,
+    error::is_out_of_memory,
+    scripts,
+};
+use crate::{
+    name::LockKey,
+    shard::{CounterAnswers, CounterReply, CounterRequest, ShardError},
+};
+use pack::Pack;
+
+/// About what one request is packed in, in bytes.
+const PACKED: usize = 128;
+
+/// What stands between the prefix and a group's key: no record of a lock has it there.
+const GROUP: &[u8] = b":#";
+
+/// Whether the server puts every write on its disk before it answers.
+///
+/// Asked once a connection: whoever changes it while connections are open is told of by nobody.
+pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, ShardError> {
+    if !connection.server.appendonly {
+        return Ok(false);
+    }
+    let command = redis::cmd("CONFIG")
+        .arg("GET")
+        .arg("appendfsync")
+        .to_owned();
+    match connection.query("appendfsync", &command).await {
+        Ok(Value::Array(parts)) => Ok(parts.get(1) == Some(&Value::BulkString(b"always".into()))),
+        Ok(_) => Ok(false),
+        // Who may not ask does not know.
+        Err(ShardError::Unusable { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The script call for `batch`.
+pub(super) fn command(connection: &Connection, is_synced: bool, batch: &[CounterRequest]) -> Cmd {
+    let Connection {
+        keys,
+        server,
+        address,
+        ..
+    } = connection;
+    let mut groups: HashMap<&LockKey, usize> = HashMap::new();
+    let mut names = Vec::new();
+    let mut requests = Pack::with_capacity(PACKED * batch.len());
+    requests.array(batch.len());
+    for CounterRequest { key, op, .. } in batch {
+        let group = *groups.entry(key).or_insert_with(|| {
+            names.push([keys.prefix.as_bytes(), GROUP, key.text()].concat());
+            names.len()
+        });
+        requests::push(&mut requests, group, op);
+    }
+    let mut command = evalsha(&scripts::COUNTERS, 3 + names.len());
+    command.arg(&keys.quiet).arg(&keys.state).arg(&keys.slots);
+    for name in &names {
+        command.arg(name);
+    }
+    let (synced, life) = (u8::from(is_synced), server.life.as_str());
+    command
+        .arg(&server.replid)
+        .arg(batch[0].map.0)
+        .arg(&keys.prefix)
+        .arg(format!("{synced} {life} {address}"))
+        .arg(requests.into_bytes());
+    command
+}
+
+/// What the script answered, each with the number of replicas that must have it.
+pub(super) fn read(
+    batch: &[CounterRequest],
+    mut values: Vec<Value>,
+) -> Result<(CounterAnswers, Vec<u64>), ShardError> {
+    let value = values.pop().unwrap_or(Value::Nil);
+    let parts = match value.extract_error() {
+        Ok(Value::Array(parts)) => parts,
+        Ok(other) => return Err(unexpected(WHAT, &other)),
+        Err(error) if is_out_of_memory(&error) => {
+            let full = CounterAnswers {
+                quiet: false,
+                replies: vec![CounterReply::OutOfMemory; batch.len()],
+            };
+            return Ok((full, vec![0; batch.len()]));
+        }
+        Err(error) => return Err(classify(WHAT, &error)),
+    };
+    if let Some(Value::Int(-1)) = parts.first() {
+        return Err(ShardError::Unarmed);
+    }
+    let [_, quiet] = integers(WHAT, &parts)?;
+    let mut replies = Vec::with_capacity(batch.len());
+    let mut wanted = Vec::with_capacity(batch.len());
+    for (request, part) in batch.iter().zip(&parts[2..]) {
+        let (replicas, answer) = awaited(part);
+        let reply = answers::reply(&request.op, answer);
+        replies.push(reply.ok_or_else(|| unexpected(WHAT, part))?);
+        wanted.push(replicas);
+    }
+    if replies.len() < batch.len() {
+        return Err(ShardError::Refused {
+            what: WHAT,
+            reason: "fewer answers than requests".into(),
+        });
+    }
+    let quiet = quiet == 1;
+    Ok((CounterAnswers { quiet, replies }, wanted))
+}
+
+/// What errors call a batch.
+const WHAT: &str = "a batch of counters";
+
+/// How many replicas must have what is answered, and the answer.
+fn awaited(part: &Value) -> (u64, &Value) {
+    if let Value::Array(parts) = part
+        && let [Value::BulkString(word), Value::Int(replicas), answer] = &parts[..]
+        && word == b"replicas"
+    {
+        return (replicas.unsigned_abs(), answer);
+    }
+    (0, part)
+}
+
+/// Waits until as many replicas as any of the answers needs have all that was written, and takes back those that
+/// too few have.
+///
+/// Other requests wait meanwhile: a batch leaves when the one before is answered.
+pub(super) async fn await_replicas(
+    connection: &mut Connection,
+    replies: &mut [CounterReply],
+    wanted: &[u64],
+    at_most: Duration,
+) -> Result<(), ShardError> {
+    let most = wanted.iter().copied().max().unwrap_or(0);
+    if most == 0 {
+        return Ok(());
+    }
+    let mut command = redis::cmd("WAIT");
+    command.arg(most).arg(at_most.as_millis() as u64);
+    let replicas = match connection.query("wait", &command).await {
+        Ok(Value::Int(replicas)) => replicas.unsigned_abs(),
+        Ok(other) => return Err(unexpected("wait", &other)),
+        Err(error) => {
+            // The changes were made.
+            let reason = error.to_string();
+            return Err(ShardError::NoReply { reason });
+        }
+    };
+    for (reply, &wanted) in replies.iter_mut().zip(wanted) {
+        if wanted > replicas {
+            *reply = CounterReply::TooFewReplicas { replicas, wanted };
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Requests as `lua/segment` takes them: a verb, and what its function takes behind the segment.
+
+use ringfence_segment_lock::{
+    Change, RequestId,
+    segment::{
+        Cancel, Collect, Create, CreditId, Forget, GiveCredit, Lend, Loan, Op, Prepare, Refuse,
+        Request, Settle, State,
+    },
+};
+
+use super::{
+    pack::Pack,
+    texts::{SPLIT, caller_text, content_text, credit_text, durability_text, id_text, state_text},
+};
+use crate::shard::CounterOp;
+
+/// Packs what is asked of the group with that number.
+pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
+    match op {
+        CounterOp::Segment(request) => push_request(pack, group, request),
+        CounterOp::ReadHead => _ = verb(pack, group, "read_head", 0),
+        CounterOp::SwapHead {
+            expected,
+            head,
+            durability,
+        } => {
+            let pack = verb(pack, group, "swap_head", 3);
+            pack.number(*expected).text(head.as_bytes());
+            pack.text(durability_text(*durability).as_bytes());
+        }
+    }
+}
+
+fn push_request(pack: &mut Pack, group: usize, request: &Request) {
+    match request {
+        Request::Op(op) => push_op(verb(pack, group, "op", 10), op),
+        Request::Lend(Lend {
+            to,
+            seq,
+            want,
+            caller,
+        }) => {
+            let pack = verb(pack, group, "lend", 4)
+                .number(u64::from(*to))
+                .number(*seq);
+            push_amount(pack, want.get()).text(caller_text(*caller).as_bytes());
+        }
+        Request::Land(land) => {
+            push_loan(verb(pack, group, "land", 2), &land.loan)
+                .text(caller_text(land.caller).as_bytes());
+        }
+        Request::Collect(collect) => push_collect(verb(pack, group, "collect", 3), collect),
+        Request::Thaw(thaw) => {
+            _ = verb(pack, group, "thaw", 1).text(caller_text(thaw.caller).as_bytes())
+        }
+        Request::Refuse(refuse) => push_refuse(verb(pack, group, "refuse", 6), refuse),
+        Request::Confirm(confirm) => {
+            push_id(verb(pack, group, "confirm", 3), &confirm.id).number(confirm.generation);
+        }
+        Request::Cancel(Cancel {
+            id,
+            generation,
+            caller,
+        }) => {
+            let pack = push_id(verb(pack, group, "cancel", 4), id).number(*generation);
+            pack.text(caller_text(*caller).as_bytes());
+        }
+        Request::Expire(_) => _ = verb(pack, group, "expire", 0),
+        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 6), credit),
+        Request::Settle(settle) => push_settle(verb(pack, group, "settle", 5), settle),
+        Request::Forget(Forget { id, generation }) => {
+            push_credit_id(verb(pack, group, "forget", 3), id).number(*generation);
+        }
+        Request::Find(find) => {
+            _ = push_id(verb(pack, group, "find", 3), &find.id).number(find.generation)
+        }
+        Request::Sent(sent) => push_after(
+            verb(pack, group, "sent", 1),
+            sent.after.as_ref().map(id_text),
+        ),
+        Request::Pinned(pinned) => {
+            push_after(
+                verb(pack, group, "pinned", 1),
+                pinned.after.as_ref().map(credit_text),
+            );
+        }
+        Request::Purge(_) => _ = verb(pack, group, "purge", 0),
+        Request::Create(create) => push_create(verb(pack, group, "create", 8), create),
+        Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 4), prepare),
+        Request::Close(_) => _ = verb(pack, group, "close", 0),
+        Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
+        Request::Accept(_) => _ = verb(pack, group, "accept", 0),
+    }
+}
+
+/// Begins a request, of which `more` parts follow.
+fn verb<'a>(pack: &'a mut Pack, group: usize, word: &str, more: usize) -> &'a mut Pack {
+    pack.array(2 + more)
+        .number(group as u64)
+        .text(word.as_bytes())
+}
+
+fn push_op(pack: &mut Pack, op: &Op) {
+    let (kind, deadline_ms, state) = match &op.change {
+        Change::Deposit { .. } => ("deposit", 0, State::Done),
+        Change::Deduct { .. } => ("deduct", 0, State::Done),
+        &Change::Reserve {
+            amount,
+            deadline_ms,
+        } => {
+            let held = State::Held {
+                amount,
+                deadline_ms,
+            };
+            ("reserve", deadline_ms, held)
+        }
+        Change::Transfer { amount, to } => {
+            let (amount, to) = (*amount, to.clone());
+            ("transfer", 0, State::Sent { amount, to })
+        }
+    };
+    push_id(pack, &op.id).number(op.generation);
+    pack.text(&content_text(op.change.digest()));
+    push_amount(pack.text(kind.as_bytes()), op.change.amount().get());
+    pack.text(&state_text(&state));
+    pack.text(caller_text(op.caller).as_bytes());
+    pack.array(op.lands.len());
+    for loan in &op.lands {
+        push_loan(pack, loan);
+    }
+    pack.number(deadline_ms);
+}
+
+fn push_collect(pack: &mut Pack, collect: &Collect) {
+    pack.number(collect.generation);
+    match collect.freeze {
+        None => pack.truth(false).number(0),
+        Some(freeze) => {
+            let caller = caller_text(freeze.caller);
+            pack.text(caller.as_bytes()).number(freeze.for_ms)
+        }
+    };
+}
+
+fn push_refuse(pack: &mut Pack, refuse: &Refuse) {
+    push_id(pack, &refuse.id).number(refuse.generation);
+    pack.text(&content_text(refuse.change.digest()));
+    pack.number(refuse.version);
+    pack.text(caller_text(refuse.caller).as_bytes());
+}
+
+fn push_credit(pack: &mut Pack, credit: &GiveCredit) {
+    push_credit_id(pack, &credit.id).number(credit.generation);
+    pack.text(&content_text(credit.content));
+    push_amount(pack, credit.amount.get());
+    pack.text(caller_text(credit.caller).as_bytes());
+}
+
+fn push_settle(pack: &mut Pack, settle: &Settle) {
+    use ringfence_segment_lock::segment::Outcome;
+    push_id(pack, &settle.id).number(settle.generation);
+    pack.truth(settle.outcome == Outcome::Credited);
+    pack.text(caller_text(settle.caller).as_bytes());
+}
+
+fn push_create(pack: &mut Pack, create: &Create) {
+    let terms = create.terms;
+    push_prepare(pack, &create.prepare)
+        .number(terms.idempotency_for_ms)
+        .number(terms.skew_ms)
+        .number(terms.ids_max as u64)
+        .text(durability_text(terms.durability).as_bytes());
+}
+
+fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {
+    pack.number(prepare.generation)
+        .number(prepare.base)
+        .number(prepare.from_ms)
+        .truth(prepare.closed)
+}
+
+/// An id, and its time.
+fn push_id<'a>(pack: &'a mut Pack, id: &RequestId) -> &'a mut Pack {
+    pack.text(&id_text(id)).number(id.time_ms())
+}
+
+/// A credit's id, and its time.
+fn push_credit_id<'a>(pack: &'a mut Pack, credit: &CreditId) -> &'a mut Pack {
+    pack.text(&credit_text(credit)).number(credit.id.time_ms())
+}
+
+fn push_after(pack: &mut Pack, after: Option<Vec<u8>>) {
+    match after {
+        None => pack.truth(false),
+        Some(after) => pack.text(&after),
+    };
+}
+
+fn push_loan<'a>(pack: &'a mut Pack, loan: &Loan) -> &'a mut Pack {
+    pack.array(3).number(u64::from(loan.from)).number(loan.seq);
+    push_amount(pack, loan.amount.get())
+}
+
+/// A number; or two, where one says it not exactly.
+fn push_amount(pack: &mut Pack, amount: i64) -> &mut Pack {
+    match amount.unsigned_abs() {
+        small @ 0..SPLIT => pack.number(small),
+        large => pack.array(2).number(large / SPLIT).number(large % SPLIT),
+    }
+}

@@ -1,0 +1,245 @@
+//! Ids, states and amounts as the scripts keep them, and as they say them.
+//!
+//! Ids as texts have the order that they have as values, so that sorted sets of them do.
+
+use ringfence_segment_lock::{
+    Account, Caller, Durability, RequestId,
+    segment::{CreditId, State},
+};
+
+use super::pack::EXACT_MAX;
+use crate::name::{push_decimal, push_digits};
+
+/// Digits of a time in an id.
+const TIME_DIGITS: usize = 16;
+/// Ends a name. A zero byte of the name is followed by one that no text has.
+const END: u8 = 0;
+const NOT_THE_END: u8 = 0xff;
+
+/// Below this an amount is one number to the scripts; from this on it is two, high * 10^15 + low.
+pub(super) const SPLIT: u64 = 1_000_000_000_000_000;
+
+/// `time:name`.
+pub(super) fn id_text(id: &RequestId) -> Vec<u8> {
+    let mut text = Vec::with_capacity(TIME_DIGITS + 1 + id.name().len());
+    push_time(&mut text, id);
+    text.extend_from_slice(id.name().as_bytes());
+    text
+}
+
+fn push_time(text: &mut Vec<u8>, id: &RequestId) {
+    push_digits(text, id.time_ms().min(EXACT_MAX), TIME_DIGITS);
+    text.push(b':');
+}
+
+/// What [`id_text`] wrote.
+pub(super) fn id_of(text: &[u8]) -> Option<RequestId> {
+    let (time, name) = text.split_at_checked(TIME_DIGITS)?;
+    let name = name.strip_prefix(b":")?;
+    RequestId::new(number_of::<u64>(time)?, std::str::from_utf8(name).ok()?).ok()
+}
+
+/// `time:name`, the name's end, and whose it is.
+pub(super) fn credit_text(credit: &CreditId) -> Vec<u8> {
+    let (id, from) = (&credit.id, credit.from.as_str());
+    let mut text = Vec::with_capacity(TIME_DIGITS + 2 + id.name().len() + from.len());
+    push_time(&mut text, id);
+    for byte in id.name().bytes() {
+        text.push(byte);
+        if byte == END {
+            text.push(NOT_THE_END);
+        }
+    }
+    text.push(END);
+    text.extend_from_slice(from.as_bytes());
+    text
+}
+
+/// What [`credit_text`] wrote.
+pub(super) fn credit_of(text: &[u8]) -> Option<CreditId> {
+    let (mut id, mut rest) = (Vec::with_capacity(text.len()), text);
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        let escaped = behind.first() == Some(&NOT_THE_END);
+        if byte == END && !escaped {
+            let from = Account::new(std::str::from_utf8(behind).ok()?).ok()?;
+            let id = id_of(&id)?;
+            return Some(CreditId { id, from });
+        }
+        id.push(byte);
+        rest = if byte == END { &behind[1..] } else { behind };
+    }
+}
+
+/// A letter, and what the state needs.
+pub(super) fn state_text(state: &State) -> Vec<u8> {
+    let mut text = Vec::new();
+    match state {
+        State::Done => text.push(b'D'),
+        State::Insufficient => text.push(b'I'),
+        State::Confirmed => text.push(b'C'),
+        State::Cancelled => text.push(b'X'),
+        State::Expired => text.push(b'E'),
+        State::Delivered => text.push(b'V'),
+        State::Returned => text.push(b'R'),
+        State::Held {
+            amount,
+            deadline_ms,
+        } => {
+            text.push(b'H');
+            push_decimal(&mut text, amount.get().unsigned_abs());
+            text.push(b':');
+            push_decimal(&mut text, *deadline_ms);
+        }
+        State::Sent { amount, to } => {
+            text.push(b'S');
+            push_decimal(&mut text, amount.get().unsigned_abs());
+            text.push(b':');
+            text.extend_from_slice(to.as_str().as_bytes());
+        }
+    }
+    text
+}
+
+/// What [`state_text`] wrote.
+pub(super) fn state_of(text: &[u8]) -> Option<State> {
+    let (letter, needs) = text.split_first()?;
+    let plain = match letter {
+        b'D' => State::Done,
+        b'I' => State::Insufficient,
+        b'C' => State::Confirmed,
+        b'X' => State::Cancelled,
+        b'E' => State::Expired,
+        b'V' => State::Delivered,
+        b'R' => State::Returned,
+        b'H' => {
+            let (amount, deadline) = pair(needs)?;
+            return Some(State::Held {
+                amount: number_of(amount)?,
+                deadline_ms: number_of(deadline)?,
+            });
+        }
+        b'S' => {
+            let (amount, to) = pair(needs)?;
+            return Some(State::Sent {
+                amount: number_of(amount)?,
+                to: Account::new(std::str::from_utf8(to).ok()?).ok()?,
+            });
+        }
+        _ => return None,
+    };
+    needs.is_empty().then_some(plain)
+}
+
+/// The parts of `text` before its first colon, and behind it.
+pub(super) fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = text.iter().position(|byte| *byte == b':')?;
+    Some((&text[..colon], &text[colon + 1..]))
+}
+
+/// Decimal digits, and nothing else.
+pub(super) fn number_of<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// 16 digits of base 16.
+pub(super) fn content_text(content: u64) -> [u8; 16] {
+    let digit = |at: usize| b"0123456789abcdef"[(content >> (60 - 4 * at) & 0xf) as usize];
+    std::array::from_fn(digit)
+}
+
+/// `process:call`.
+pub(super) fn caller_text(caller: Caller) -> String {
+    format!("{:032x}:{}", caller.process, caller.call)
+}
+
+/// A word, or a number of replicas.
+pub(super) fn durability_text(durability: Durability) -> String {
+    match durability {
+        Durability::Memory => "memory".into(),
+        Durability::Disk => "disk".into(),
+        Durability::Replicas(count) => count.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_segment_lock::Amount;
+
+    use super::*;
+
+    fn id(time_ms: u64, name: &str) -> RequestId {
+        RequestId::new(time_ms, name).unwrap()
+    }
+
+    fn credit(time_ms: u64, name: &str, from: &str) -> CreditId {
+        let from = Account::new(from).unwrap();
+        CreditId {
+            id: id(time_ms, name),
+            from,
+        }
+    }
+
+    #[test]
+    fn ids_are_told_apart_and_in_their_order() {
+        let ids = [
+            id(1, "z"),
+            id(9, "a"),
+            id(10, "a"),
+            id(10, "a\0"),
+            id(10, "b:c"),
+        ];
+        for (one, next) in ids.iter().zip(&ids[1..]) {
+            assert!(one < next && id_text(one) < id_text(next), "{one} {next}");
+        }
+        for id in ids {
+            assert_eq!(id_of(&id_text(&id)), Some(id));
+        }
+    }
+
+    #[test]
+    fn credits_are_told_apart_and_in_their_order() {
+        let credits = [
+            credit(1, "a", "b\0c"),
+            credit(1, "a", "\u{10ffff}"),
+            credit(1, "a\0", "c"),
+            credit(1, "a\0\0", "c"),
+            credit(1, "a\0b", "c"),
+            credit(1, "ab", "a"),
+        ];
+        for (one, next) in credits.iter().zip(&credits[1..]) {
+            assert!(one < next, "{one:?} {next:?}");
+            assert!(credit_text(one) < credit_text(next), "{one:?} {next:?}");
+        }
+        for credit in credits {
+            assert_eq!(credit_of(&credit_text(&credit)), Some(credit));
+        }
+    }
+
+    #[test]
+    fn a_state_is_read_as_it_was_written() {
+        let amount = Amount::new(i64::MAX).unwrap();
+        let states = [
+            State::Done,
+            State::Insufficient,
+            State::Confirmed,
+            State::Cancelled,
+            State::Expired,
+            State::Delivered,
+            State::Returned,
+            State::Held {
+                amount,
+                deadline_ms: 7,
+            },
+            State::Sent {
+                amount,
+                to: Account::new("a:b").unwrap(),
+            },
+        ];
+        for state in states {
+            assert_eq!(state_of(&state_text(&state)), Some(state));
+        }
+        assert_eq!(state_of(b"Dx"), None);
+        assert_eq!(content_text(0xfedc_ba98_7654_3210), *b"fedcba9876543210");
+    }
+}

@@ -1,0 +1,100 @@
+#!lua
+--[[
+counters: requests to segments of accounts, and to the accounts' heads.
+
+KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
+KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[3]  slots   5 bytes a slot
+KEYS[4]..        groups "prefix:#{slot}:namespace:key": what is kept lies under these names and ":part" each
+ARGV[1]  replid  of the life that KEYS[1..3] are named by
+ARGV[2]  map     version of the sender's map
+ARGV[3]  prefix  of all names
+ARGV[4]  origin  "synced 0|1, run id : replication id, place": whether every write is synced, the life, and the
+                 address that the server is reached at
+ARGV[5]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}
+
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answer is a recorded state, as its entry
+  says it after the content; or {word, numbers...}; amounts of 10^15 and more are {high, low}. {'replicas', n, answer}
+  where so many replicas must have what was answered: something was written then, so that WAIT waits for all before.
+
+The index `prefix:#{slot}` names every group of the slot: a hash of "{slot}:namespace:key", and the epoch of the move
+that the group came here by, 0 for one that was created here.
+
+Without allow-oom: a full server refuses it whole, before its first write. Nothing can fail after that: see parts.lua.
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local quiet, _, arm, _, shut = armed(redis.call('GET', KEYS[1]), ARGV[2], KEYS[2])
+if not arm then return {-1} end
+now, prefix, origin = time_ms(), ARGV[3], ARGV[4]
+local requests = cmsgpack.unpack(ARGV[5])
+
+-- Why a group is not asked here, if so.
+local function elsewhere(name)
+  if quiet then return nil end
+  local mode, epoch = stored(string.match(name, '{(%d+)}'), KEYS[3])
+  if now < shut or mode == '-' then return {'moved', epoch} end
+  if mode == 'S' then return {'moving', epoch} end
+  if mode ~= 'O' then return {'coming', epoch} end
+end
+
+-- Requests that look an id up.
+local HAS_ID = {op = true, refuse = true, confirm = true, cancel = true, settle = true, find = true}
+
+local groups = {}
+for at, request in ipairs(requests) do
+  local i = request[1]
+  local group = groups[i]
+  if not group then
+    local name = KEYS[3 + i]
+    group = {name = name, elsewhere = elsewhere(name), ids = {}}
+    groups[i] = group
+  end
+  if HAS_ID[request[2]] then group.ids[#group.ids + 1] = request[3] end
+end
+
+local function segment_at(group, verb, ...)
+  if group.segment then return group.segment end
+  local segment = load(group)
+  if segment then
+    look_up(segment, group.ids)
+  elseif verb == 'create' then
+    segment = create(group, ...)
+  else
+    refuse('missing')
+  end
+  group.segment = segment
+  return segment
+end
+
+-- The answer to a request; and how many replicas must have what it says.
+local function answer(group, _, verb, ...)
+  local given, durability
+  if heads[verb] then
+    given, durability = heads[verb](group, ...)
+  else
+    local segment = segment_at(group, verb, ...)
+    must_be_safe(segment.durability)
+    given, durability = rules[verb](segment, ...), segment.durability
+  end
+  return given, verb ~= 'inspect' and tonumber(durability)
+end
+
+local answers = {now, quiet and 1 or 0}
+for at, request in ipairs(requests) do
+  local group = groups[request[1]]
+  local given, replicas = group.elsewhere, nil
+  if not given then
+    local done
+    done, given, replicas = pcall(answer, group, unpack(request))
+    if not done and (type(given) ~= 'table' or given.err) then error(given) end
+  end
+  if replicas then
+    given = {'replicas', replicas, given}
+    group.awaited = true
+  end
+  answers[2 + at] = given
+end
+for _, group in pairs(groups) do
+  if group.segment then save(group.segment, group.awaited) end
+end
+return answers

@@ -1,0 +1,104 @@
+-- What every request checks, in this order: is the segment's money certain, does the caller know the layout, is the
+-- id recorded, is it too old, is the segment frozen; only then the work. `segment/checks.rs` says why.
+
+local function set(segment, field, value)
+  segment[field], segment.changed[field], segment.is_changed = value, value, true
+end
+
+-- What became of a request, of an entry: "content state", of 16 digits and a letter with what that needs.
+local function state_of(entry)
+  return string.sub(entry, 17)
+end
+
+-- The first answer, for a repeat of the same content. One that was cancelled before it came has none.
+local NO_CONTENT = string.rep('-', 16)
+local function first_answer(entry, content)
+  local first = string.sub(entry, 1, 16)
+  if first ~= content and first ~= NO_CONTENT then refuse('conflict') end
+  return state_of(entry)
+end
+
+local function certain(segment)
+  if segment.doubtful then refuse('doubtful') end
+end
+
+local function newest_known(segment, generation)
+  if generation < segment.generation then refuse('layout', segment.generation) end
+end
+
+local function known(segment, generation, time)
+  local shared = generation >= segment.base and time < segment.cut
+  if not shared then newest_known(segment, generation) end
+end
+
+local function remembered(segment, time)
+  if time <= segment.mark then refuse('too_old', segment.mark) end
+end
+
+local function timely(segment, time)
+  remembered(segment, time)
+  if time - now > segment.skew then refuse('in_future', now, segment.skew) end
+end
+
+local function not_frozen(segment, caller)
+  if segment.frozen_by and segment.frozen_by ~= caller and now < segment.frozen_until then
+    refuse('busy', segment.frozen_until - now)
+  end
+end
+
+-- The time of the oldest id in `order`; nothing if there is none.
+local function oldest(order)
+  local first = read('ZRANGE', whole(order), 0, 0)[1]
+  return first and tonumber(string.sub(first, 1, 16))
+end
+
+local function has_room(segment)
+  local order, credit_order = part(segment, 'order'), part(segment, 'credit_order')
+  if not segment.count then
+    segment.count = read('ZCARD', whole(order)) + read('ZCARD', whole(credit_order))
+  end
+  if segment.count < segment.ids_max then return end
+  local oldest_ms = math.min(oldest(order) or now, oldest(credit_order) or now)
+  refuse('too_many_ids', segment.ids_max, math.max(1, oldest_ms + segment.window - now))
+end
+
+-- What the segment has, held money included.
+local function owned(segment)
+  return add(segment.value, segment.held)
+end
+
+local function fits(segment, amount)
+  return not less(AMOUNT_MAX, add(owned(segment), amount))
+end
+
+local function must_fit(segment, amount)
+  if not fits(segment, amount) then refuse('full', owned(segment), amount) end
+end
+
+local function set_value(segment, value)
+  set(segment, 'value', value)
+  set(segment, 'version', segment.version + 1)
+end
+
+local function take_back(segment, amount)
+  set(segment, 'held', subtract(segment.held, amount))
+  set_value(segment, add(segment.value, amount))
+end
+
+-- Remembers an answer under an id of that time: in `ids` and `order`, or in those of credits.
+local function remember(segment, answers, order, id, time, entry)
+  if time > segment.newest then set(segment, 'newest', time) end
+  put(part(segment, answers), id, entry)
+  put(part(segment, order), id, 0)
+  segment.count = segment.count + 1
+end
+
+local function record(segment, id, time, entry)
+  remember(segment, 'ids', 'order', id, time, entry)
+end
+
+local function look(segment)
+  local out = read('HGETALL', whole(part(segment, 'out')))
+  local inn = read('HGETALL', whole(part(segment, 'inn')))
+  return segment.value, segment.held, segment.version, segment.doubtful and 1 or 0, segment.losses, now, out, inn
+end

@@ -1,0 +1,22 @@
+-- A look at the segment's money, with or without a freeze.
+local FREEZE_MS_MAX = 1000
+
+function rules.collect(segment, generation, caller, for_ms)
+  certain(segment)
+  newest_known(segment, generation)
+  if caller then
+    not_frozen(segment, caller)
+    set(segment, 'frozen_by', caller)
+    set(segment, 'frozen_until', now + math.min(for_ms, FREEZE_MS_MAX))
+  end
+  expire_due(segment)
+  return {'looked', look(segment)}
+end
+
+function rules.thaw(segment, caller)
+  if segment.frozen_by == caller then
+    set(segment, 'frozen_by', false)
+    set(segment, 'frozen_until', false)
+  end
+  return {'done'}
+end

@@ -1,0 +1,43 @@
+-- Reservations come back at their deadlines, by the server's clock.
+local EXPIRED_PER_CALL_MAX = 16
+
+-- The amount and the deadline of a reservation that is held, if it is.
+local function held(segment, id)
+  local entry = get(part(segment, 'ids'), id)
+  local amount, deadline = string.match(entry or '', '^H(%d+):(%d+)$', 17)
+  if not amount then return nil end
+  meet(part(segment, 'due'))
+  return amount_of(amount), tonumber(deadline)
+end
+
+-- Only what is held moves, once.
+local function end_reservation(segment, id, state)
+  local ids = part(segment, 'ids')
+  put(part(segment, 'due'), id, false)
+  put(ids, id, string.sub(get(ids, id), 1, 16) .. state)
+  return state
+end
+
+local function return_reservation(segment, id, amount, state)
+  take_back(segment, amount)
+  return end_reservation(segment, id, state)
+end
+
+local function expire_if_due(segment, id)
+  local amount, deadline = held(segment, id)
+  if amount and deadline <= now then return_reservation(segment, id, amount, 'E') end
+end
+
+-- Gives back what is past its deadline, the oldest first; how many. `none_due` once there is nothing more.
+local function expire_due(segment)
+  if segment.none_due then return 0 end
+  local due = read('ZRANGEBYSCORE', whole(part(segment, 'due')), '-inf', now, 'LIMIT', 0, EXPIRED_PER_CALL_MAX)
+  for _, id in ipairs(due) do expire_if_due(segment, id) end
+  segment.none_due = #due < EXPIRED_PER_CALL_MAX
+  return #due
+end
+
+function rules.expire(segment)
+  certain(segment)
+  return {'expired', expire_due(segment)}
+end

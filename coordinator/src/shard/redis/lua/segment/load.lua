@@ -1,0 +1,76 @@
+-- A segment is read once a batch, and what changed of it is written at the end.
+local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'skew',
+  'ids_max', 'durability', 'origin', 'losses', 'doubtful', 'closed', 'frozen_by', 'frozen_until'}
+
+-- The segment under a group's name, if there is one. One that was written in another life may lack its last changes.
+local function load(group)
+  local found = read('HMGET', group.name .. ':seg', unpack(FIELDS))
+  if not found[1] then return nil end
+  local segment = {
+    name = group.name, parts = {}, changed = {},
+    value = amount_of(found[1]), held = amount_of(found[2]), durability = found[12], origin = found[13],
+    losses = tonumber(found[14]), doubtful = found[15] == '1', closed = found[16] == '1',
+    frozen_by = found[17], frozen_until = tonumber(found[18]),
+  }
+  for i = 3, 11 do segment[FIELDS[i]] = tonumber(found[i]) end
+  if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
+    if not nothing_lost(segment.origin, origin) then came_back(segment) end
+    set(segment, 'origin', origin)
+  end
+  return segment
+end
+
+-- Reads the entries of several ids in one command.
+local function look_up(segment, ids)
+  if not ids[2] then return end
+  local entries = part(segment, 'ids')
+  local found = read('HMGET', entries.name, unpack(ids))
+  for i, id in ipairs(ids) do entries.known[id] = found[i] end
+  entries.met = true
+end
+
+-- Writes a new group into its slot's index.
+local function register(group)
+  local text = string.sub(group.name, #prefix + 3)
+  local index = string.sub(group.name, 1, #prefix + 2) .. string.match(text, '^{%d+}')
+  if read('HEXISTS', index, text) == 0 then redis.call('HSET', index, text, 0) end
+end
+
+-- Nothing is done for an account that asks for every change to be on the disk, by a server that does not see to that.
+local function must_be_safe(durability)
+  if durability == 'disk' and string.sub(origin, 1, 1) == '0' then refuse('not_on_disk') end
+end
+
+-- A segment that has nothing, created for a plan. It knows no id before the plan's beginning.
+local function create(group, generation, base, from, closed, window, skew, ids_max, durability)
+  must_be_safe(durability)
+  if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
+  register(group)
+  local segment = {name = group.name, parts = {}, changed = {}}
+  local fields = {
+    value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(0, from - 1),
+    newest = 0, window = window, skew = skew, ids_max = ids_max, durability = durability, origin = origin, losses = 0,
+    doubtful = false, closed = closed,
+  }
+  for field, value in pairs(fields) do set(segment, field, value) end
+  return segment
+end
+
+local function text_of(value)
+  if type(value) == 'string' then return value end
+  if type(value) == 'boolean' then return value and '1' or '0' end
+  return decimal(value)
+end
+
+-- Writes what changed; something, if its durability is to be waited for.
+local function save(segment, is_awaited)
+  for _, found in pairs(segment.parts) do write(found) end
+  if not (segment.is_changed or is_awaited) then return end
+  if is_awaited or segment.origin ~= origin then set(segment, 'origin', origin) end
+  local arguments = {}
+  for field, value in pairs(segment.changed) do
+    arguments[#arguments + 1] = field
+    arguments[#arguments + 1] = text_of(value)
+  end
+  redis.call('HSET', segment.name .. ':seg', unpack(arguments))
+end

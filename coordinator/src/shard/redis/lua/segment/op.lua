@@ -1,0 +1,63 @@
+-- The work of a request, at its home: deposit, deduct, reserve, and the taking out of a transfer.
+
+local function acceptable(segment, time, kind, deadline)
+  if kind == 'deposit' and segment.closed then refuse('closed') end
+  if kind == 'reserve' and deadline > time + segment.window then refuse('deadline', time + segment.window) end
+end
+
+-- The loans among those that come with a request that are the next, if all that comes in will fit.
+local function that_fit(segment, lands, kind, amount)
+  local coming, landing = kind == 'deposit' and amount or 0, {}
+  for _, loan in ipairs(lands) do
+    if is_next(segment, loan) then
+      landing[#landing + 1] = loan
+      coming = add(coming, loan[3])
+    end
+  end
+  if coming ~= 0 then must_fit(segment, coming) end
+  return landing
+end
+
+-- Keeps account of what a change that is not yet final has set aside.
+local function hold(segment, id, kind, amount, deadline)
+  if kind == 'reserve' then
+    put(part(segment, 'due'), id, deadline)
+    if deadline <= now then segment.none_due = false end
+  elseif kind == 'transfer' then
+    put(part(segment, 'sent'), id, 0)
+  else
+    return
+  end
+  set(segment, 'held', add(segment.held, amount))
+end
+
+-- `state`: what is recorded if it is done.
+function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline)
+  certain(segment)
+  known(segment, generation, time)
+  local entry = get(part(segment, 'ids'), id)
+  if entry then return first_answer(entry, content) end
+  timely(segment, time)
+  not_frozen(segment, caller)
+  acceptable(segment, time, kind, deadline)
+  has_room(segment)
+  local landing = that_fit(segment, lands, kind, amount)
+  if kind == 'transfer' then meet(part(segment, 'sent')) end
+
+  expire_due(segment)
+  for _, loan in ipairs(landing) do
+    if is_next(segment, loan) then receive(segment, loan) end
+  end
+  if kind == 'deposit' then
+    set_value(segment, add(segment.value, amount))
+  else
+    if less(segment.value, amount) then
+      newest_known(segment, generation)
+      return {'short', look(segment)}
+    end
+    set_value(segment, subtract(segment.value, amount))
+  end
+  hold(segment, id, kind, amount, deadline)
+  record(segment, id, time, content .. state)
+  return state
+end

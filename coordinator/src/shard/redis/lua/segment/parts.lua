@@ -1,0 +1,97 @@
+-- The parts of a segment beside its numbers: hashes and sorted sets, each under a name of its own. What is to
+-- change is kept back, and written before a part is read as a whole, and at the end of the batch: so that a batch
+-- costs few commands, however many requests it has.
+--
+-- A part is read, or met, before the first change of whatever goes with it: nothing fails once something is
+-- written, since nothing is written to what may be of another type.
+
+-- Of the whole batch: the instant, in ms since 1970 on the server's clock; the prefix of all names; and by whom
+-- segments are written, "synced 0|1, life, place".
+local now, prefix, origin
+-- A function a request: of the segment, and of what the request says.
+local rules = {}
+
+local IS_SORTED = {order = true, credit_order = true, due = true, sent = true, pinned = true}
+
+-- Ends the present request with an answer that did nothing of it.
+local function refuse(...)
+  error({...})
+end
+
+-- Reads something that may not be what its name says: then the request ends there.
+local function read(...)
+  local found = redis.pcall(...)
+  if type(found) == 'table' and found.err then
+    if string.find(found.err, 'WRONGTYPE', 1, true) then refuse('foreign') end
+    error(found)
+  end
+  return found
+end
+
+local function part(segment, which)
+  local found = segment.parts[which]
+  if not found then
+    found = {name = segment.name .. ':' .. which, is_sorted = IS_SORTED[which], known = {}, changed = {}}
+    segment.parts[which] = found
+  end
+  return found
+end
+
+-- What a hash has under `field`; false if nothing.
+local function get(hash, field)
+  local value = hash.known[field]
+  if value == nil then
+    value = read('HGET', hash.name, field)
+    hash.known[field], hash.met = value, true
+  end
+  return value
+end
+
+-- Makes sure that a part can be written.
+local function meet(found)
+  if not found.met then
+    read(found.is_sorted and 'ZCARD' or 'HLEN', found.name)
+    found.met = true
+  end
+  return found
+end
+
+-- A hash has `value` under `field` from now on; a sorted set the member `field` with that score. False: nothing.
+local function put(found, field, value)
+  found.known[field], found.changed[field], found.is_changed = value, value, true
+end
+
+-- A command may have so many arguments.
+local ARGUMENTS_MAX = 2000
+
+local function send(command, name, arguments)
+  for from = 1, #arguments, ARGUMENTS_MAX do
+    redis.call(command, name, unpack(arguments, from, math.min(from + ARGUMENTS_MAX - 1, #arguments)))
+  end
+end
+
+-- Writes what was kept back of a part.
+local function write(found)
+  if not found.is_changed then return end
+  local added, dropped, score_first = {}, {}, found.is_sorted
+  for field, value in pairs(found.changed) do
+    local at = #added
+    if not value then
+      dropped[#dropped + 1] = field
+    elseif score_first then
+      added[at + 1], added[at + 2] = value, field
+    else
+      added[at + 1], added[at + 2] = field, value
+    end
+  end
+  send(score_first and 'ZADD' or 'HSET', found.name, added)
+  send(score_first and 'ZREM' or 'HDEL', found.name, dropped)
+  found.changed, found.is_changed = {}, false
+end
+
+-- The name of a part that is to be read as a whole.
+local function whole(found)
+  if found.is_changed then write(meet(found)) end
+  found.met = true
+  return found.name
+end

@@ -1,0 +1,15 @@
+-- The whole is short: recorded, so that every repeat gets that answer.
+function rules.refuse(segment, id, time, generation, content, version, caller)
+  certain(segment)
+  newest_known(segment, generation)
+  local entry = get(part(segment, 'ids'), id)
+  if entry then return first_answer(entry, content) end
+  timely(segment, time)
+  not_frozen(segment, caller)
+  has_room(segment)
+
+  expire_due(segment)
+  if segment.version ~= version then return {'changed'} end
+  record(segment, id, time, content .. 'I')
+  return 'I'
+end

@@ -1,0 +1,22 @@
+-- Which transfers somebody began and did not finish.
+local PAGE_LEN_MAX = 100
+
+-- Those of a part that come after `after`; false: from the first on.
+local function page_of(sorted, after)
+  return read('ZRANGEBYLEX', whole(sorted), after and '(' .. after or '-', '+', 'LIMIT', 0, PAGE_LEN_MAX)
+end
+
+function rules.sent(segment, after)
+  certain(segment)
+  local answer = {'sent'}
+  for _, id in ipairs(page_of(part(segment, 'sent'), after)) do
+    local at, entry = #answer, get(part(segment, 'ids'), id)
+    answer[at + 1], answer[at + 2] = id, state_of(entry)
+  end
+  return answer
+end
+
+function rules.pinned(segment, after)
+  certain(segment)
+  return {'pinned', unpack(page_of(part(segment, 'pinned'), after))}
+end

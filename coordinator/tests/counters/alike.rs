@@ -1,0 +1,134 @@
+//! The script answers as the rules do: random batches to both, every answer compared, and in the end all that is
+//! stored.
+//!
+//! A batch has one instant, which it is asked for: the rules are given the same.
+
+use std::{cell::RefCell, collections::BTreeMap};
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+use ringfence_coordinator::{
+    name::LockKey,
+    shard::{CounterOp, CounterReply, conformance::Fixture},
+};
+use ringfence_segment_lock::{
+    Terms,
+    segment::{Answer, Inspect, Refusal, Reply, Request, Segment},
+};
+
+use crate::{
+    desk::{Desk, create, key},
+    redis_fixture::Redis,
+    requests::{SEGMENTS, Step, batches},
+};
+
+/// How many runs, each of some hundred requests.
+const CASES: u32 = 200;
+
+/// What the rules make of a request to a segment that may not be there.
+fn apply(
+    segments: &mut BTreeMap<LockKey, Segment>,
+    at: &LockKey,
+    request: &Request,
+    now_ms: u64,
+) -> Answer {
+    match (segments.get_mut(at), request) {
+        (Some(segment), _) => segment.apply(request, now_ms),
+        (None, Request::Create(create)) => {
+            let mut segment = Segment::new(create);
+            let answer = segment.apply(request, now_ms);
+            segments.insert(at.clone(), segment);
+            answer
+        }
+        (None, _) => Err(Refusal::Missing),
+    }
+}
+
+/// The words of answers, counted: a run in which nothing happens shows nothing.
+type Words = BTreeMap<String, u64>;
+
+fn word(answer: &Answer) -> String {
+    let all = format!("{answer:?}");
+    let ends = all
+        .match_indices(['(', ' ', ')'])
+        .nth(2)
+        .map_or(all.len(), |(at, _)| at);
+    all[..ends].trim_end_matches(')').to_owned()
+}
+
+async fn run(
+    desk: &mut Desk,
+    number: u64,
+    batches: &[Vec<(usize, Step)>],
+    words: &RefCell<Words>,
+) -> Result<(), TestCaseError> {
+    let clock = key(&format!("clock {number}"));
+    desk.ask(&clock, create(Terms::default())).await.unwrap();
+    let keys: Vec<_> = (0..SEGMENTS)
+        .map(|at| key(&format!("{number} {at}")))
+        .collect();
+    let began_ms = desk.look(&clock).await.now_ms;
+    let mut segments = BTreeMap::new();
+    let first = (0..SEGMENTS - 1)
+        .map(|at| (at, Step::Create(0, 1)))
+        .collect();
+    for steps in [first].iter().chain(batches) {
+        let mut batch = vec![(clock.clone(), CounterOp::Segment(Inspect.into()))];
+        let requests = steps
+            .iter()
+            .map(|(at, step)| (keys[*at].clone(), step.request(began_ms)));
+        let requests: Vec<_> = requests.collect();
+        batch.extend(
+            requests
+                .iter()
+                .map(|(key, request)| (key.clone(), CounterOp::Segment(request.clone()))),
+        );
+        let mut replies = desk.batch(&batch).await.into_iter();
+        let Some(CounterReply::Segment(Ok(Reply::Looked(look)))) = replies.next() else {
+            panic!("the clock answers");
+        };
+        for ((key, request), reply) in requests.iter().zip(replies) {
+            let expected = apply(&mut segments, key, request, look.now_ms);
+            *words.borrow_mut().entry(word(&expected)).or_default() += 1;
+            prop_assert_eq!(
+                reply,
+                CounterReply::Segment(expected),
+                "{:?} to {:?}",
+                request,
+                key
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_script_answers_as_the_rules_do() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (_redis, desk) = runtime.block_on(async {
+        let redis = Redis::new().await;
+        let desk = Desk::open(&*redis.shard(), 1).await;
+        (redis, RefCell::new(desk))
+    });
+    let (words, number) = (RefCell::new(Words::new()), RefCell::new(0));
+    let config = Config {
+        cases: CASES,
+        failure_persistence: None,
+        max_shrink_iters: 2_000,
+        ..Config::default()
+    };
+    let outcome = TestRunner::new(config).run(&batches(), |batches| {
+        *number.borrow_mut() += 1;
+        let number = *number.borrow();
+        runtime.block_on(run(&mut desk.borrow_mut(), number, &batches, &words))
+    });
+    println!("{:#?}", words.borrow());
+    if let Err(difference) = outcome {
+        panic!("{difference}");
+    }
+}

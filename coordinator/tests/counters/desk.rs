@@ -1,0 +1,134 @@
+//! One link to an armed shard, and what is asked of segments over it.
+
+use std::time::Duration;
+
+use ringfence_coordinator::{
+    ids::{ClientId, Epoch, Incarnation, MapVersion},
+    name::{LockKey, Namespace},
+    shard::{
+        Arm, CounterOp, CounterReply, CounterRequest, Grace, Lane, Link, Mode, Shard, SlotState,
+        SlotStates,
+    },
+};
+use ringfence_ring::SlotCount;
+use ringfence_segment_lock::{
+    Amount, Caller, Change, RequestId, Terms,
+    segment::{Answer, Create, Inspect, Look, Op, Prepare, Reply, Request},
+};
+
+/// Id of the topology that a fixture's server belongs to.
+const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
+
+/// A link, and short words for what it is asked.
+pub(crate) struct Desk {
+    pub(crate) link: Box<dyn Link>,
+}
+
+impl Desk {
+    /// At a shard that is armed with `epoch`, if it was not armed before.
+    pub(crate) async fn open(shard: &dyn Shard, epoch: u64) -> Self {
+        let slots = SlotCount::new(16).unwrap();
+        let epoch = Epoch(epoch);
+        let arm = Arm {
+            topology: TOPOLOGY.into(),
+            incarnation: Incarnation {
+                number: epoch.0,
+                engine: ClientId(1),
+            },
+            epoch,
+            token_epoch: epoch,
+            slots: SlotStates::new(slots, |_| SlotState {
+                mode: Mode::Open,
+                epoch,
+            }),
+            grace: Grace::None,
+            copy: (epoch.0, "record".into()),
+        };
+        let mut link = shard.connect(Lane::Counters, None).await.unwrap();
+        link.arm(&arm).await.unwrap();
+        Self { link }
+    }
+
+    pub(crate) async fn batch(&mut self, batch: &[(LockKey, CounterOp)]) -> Vec<CounterReply> {
+        let batch = batch.iter().map(|(key, op)| CounterRequest {
+            key: key.clone(),
+            map: MapVersion::UNKNOWN,
+            op: op.clone(),
+        });
+        let batch: Vec<_> = batch.collect();
+        self.link.call_counters(&batch).await.unwrap().replies
+    }
+
+    pub(crate) async fn one(&mut self, key: &LockKey, op: CounterOp) -> CounterReply {
+        self.batch(&[(key.clone(), op)]).await.remove(0)
+    }
+
+    /// What the segment answers.
+    pub(crate) async fn ask(&mut self, key: &LockKey, request: impl Into<Request>) -> Answer {
+        match self.one(key, CounterOp::Segment(request.into())).await {
+            CounterReply::Segment(answer) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The segment's money, doubtful or not.
+    pub(crate) async fn look(&mut self, key: &LockKey) -> Look {
+        match self.ask(key, Inspect).await {
+            Ok(Reply::Looked(look)) => look,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(crate) fn key(name: &str) -> LockKey {
+    let namespace = Namespace::new("money").unwrap();
+    LockKey::new(&namespace, name.as_bytes(), SlotCount::new(16).unwrap()).unwrap()
+}
+
+pub(crate) fn caller(call: u64) -> Caller {
+    Caller { process: 7, call }
+}
+
+/// Creates a segment that every id is known to.
+pub(crate) fn create(terms: Terms) -> Create {
+    Create {
+        prepare: Prepare {
+            generation: 1,
+            base: 0,
+            from_ms: 0,
+            closed: false,
+        },
+        terms,
+    }
+}
+
+pub(crate) fn op(id: &RequestId, change: Change) -> Op {
+    Op {
+        id: id.clone(),
+        change,
+        generation: 1,
+        lands: Vec::new(),
+        caller: caller(1),
+    }
+}
+
+pub(crate) fn deposit(id: &RequestId, amount: i64) -> Op {
+    let amount = Amount::new(amount).unwrap();
+    op(id, Change::Deposit { amount })
+}
+
+pub(crate) fn deduct(id: &RequestId, amount: i64) -> Op {
+    let amount = Amount::new(amount).unwrap();
+    op(id, Change::Deduct { amount })
+}
+
+/// Until `is_so`, or for ten seconds.
+pub(crate) async fn eventually(mut is_so: impl AsyncFnMut() -> bool) {
+    let patience = Duration::from_secs(10);
+    let waited = tokio::time::timeout(patience, async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    waited.await.expect("in ten seconds");
+}

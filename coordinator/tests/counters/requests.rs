@@ -1,0 +1,320 @@
+//! Random requests of all kinds, to a few segments of a few names, so that they meet.
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use ringfence_segment_lock::{
+    Account, Amount, Change, Durability, RequestId, Terms,
+    segment::{
+        Accept, Cancel, Close, Collect, Confirm, Create, CreditId, Expire, Find, Forget, Freeze,
+        GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, Refuse,
+        Request, Sent, Settle, Thaw,
+    },
+};
+
+use crate::desk::caller;
+
+/// How many segments there are.
+pub(crate) const SEGMENTS: usize = 3;
+/// A request's window, and how far ahead it may come.
+const TERMS_MS: [u64; 2] = [100_000, 10_000];
+
+/// A time, from the server's clock at the beginning: an hour is past the window, and past the skew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Since(pub(crate) i64);
+
+/// One request to one of the segments, told as data so that it can be shown and shrunk.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Op(Id, Kind, u64, Vec<(u32, u64, i64)>, u64),
+    Lend(u32, u64, i64, u64),
+    Land(u32, u64, i64, u64),
+    Collect(u64, Option<(u64, u64)>),
+    Thaw(u64),
+    Refuse(Id, Kind, u64, u64),
+    Confirm(Id, u64),
+    Cancel(Id, u64, u64),
+    Expire,
+    Credit(Id, u8, i64, u64, u64),
+    Settle(Id, bool, u64, u64),
+    Forget(Id, u8, u64),
+    Find(Id, u64),
+    Sent(Option<Id>),
+    Pinned(Option<(Id, u8)>),
+    Purge,
+    Create(u64, u8),
+    Prepare(u64, u64, Since, bool),
+    Close,
+    Inspect,
+    Accept,
+}
+
+/// A request's id.
+pub(crate) type Id = (Since, u8);
+
+/// What a request asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Deposit(i64),
+    Deduct(i64),
+    Reserve(i64, Since),
+    Transfer(i64, u8),
+}
+
+/// A batch: steps, each for one of the segments.
+pub(crate) fn batches() -> impl Strategy<Value = Vec<Vec<(usize, Step)>>> {
+    vec(vec((0..SEGMENTS, step()), 1..24), 1..14)
+}
+
+fn amount() -> impl Strategy<Value = i64> {
+    const SPLIT: i64 = 1_000_000_000_000_000;
+    let edges = vec![
+        1,
+        SPLIT - 1,
+        SPLIT,
+        SPLIT + 1,
+        9 * SPLIT,
+        (1 << 53) + 1,
+        i64::MAX - 1,
+        i64::MAX,
+    ];
+    prop_oneof![4 => 1..1000_i64, 2 => select(edges), 1 => 1..i64::MAX]
+}
+
+/// Near ones lie a minute apart; the others are out of the window, or of the skew.
+fn since() -> impl Strategy<Value = Since> {
+    let near = (-1..=0_i64).prop_map(|minutes| minutes * 60_000);
+    let far = select(vec![-3_600_000, 3_600_000, i64::MAX]);
+    prop_oneof![12 => near, 1 => far].prop_map(Since)
+}
+
+fn id() -> impl Strategy<Value = Id> {
+    (since(), 0..6_u8)
+}
+
+fn generation() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => Just(9_u64), 2 => 0..6_u64]
+}
+
+fn call() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => Just(1_u64), 1 => Just(2)]
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let deadline = prop_oneof![
+        4 => Just(Since(60_000)),
+        3 => Just(Since(-1)),
+        1 => Just(Since(3_600_000)),
+        1 => Just(Since(i64::MAX)),
+    ];
+    prop_oneof![
+        3 => amount().prop_map(Kind::Deposit),
+        2 => amount().prop_map(Kind::Deduct),
+        3 => (amount(), deadline).prop_map(|(amount, deadline)| Kind::Reserve(amount, deadline)),
+        2 => (amount(), 0..2_u8).prop_map(|(amount, to)| Kind::Transfer(amount, to)),
+    ]
+}
+
+fn loan() -> impl Strategy<Value = (u32, u64, i64)> {
+    (0..3_u32, 0..4_u64, amount())
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let lands = prop_oneof![4 => Just(Vec::new()), 1 => vec(loan(), 1..3)];
+    let version = prop_oneof![1 => Just(0_u64), 3 => 0..30_u64];
+    prop_oneof![
+        12 => (id(), kind(), generation(), lands, call()).prop_map(|(i, k, g, l, c)| Step::Op(i, k, g, l, c)),
+        2 => (0..3_u32, 0..4_u64, amount(), call()).prop_map(|(t, s, w, c)| Step::Lend(t, s, w, c)),
+        2 => (loan(), call()).prop_map(|((f, s, a), c)| Step::Land(f, s, a, c)),
+        2 => (generation(), option::of((call(), select(vec![0_u64, 500, 9_000])))).prop_map(|(g, f)| Step::Collect(g, f)),
+        1 => call().prop_map(Step::Thaw),
+        3 => (id(), kind(), version, call()).prop_map(|(i, k, v, c)| Step::Refuse(i, k, v, c)),
+        4 => (id(), generation()).prop_map(|(i, g)| Step::Confirm(i, g)),
+        4 => (id(), generation(), call()).prop_map(|(i, g, c)| Step::Cancel(i, g, c)),
+        1 => Just(Step::Expire),
+        5 => (id(), 0..2_u8, amount(), generation(), call()).prop_map(|(i, f, a, g, c)| Step::Credit(i, f, a, g, c)),
+        4 => (id(), any::<bool>(), generation(), call()).prop_map(|(i, o, g, c)| Step::Settle(i, o, g, c)),
+        2 => (id(), 0..2_u8, generation()).prop_map(|(i, f, g)| Step::Forget(i, f, g)),
+        2 => (id(), generation()).prop_map(|(i, g)| Step::Find(i, g)),
+        1 => option::of(id()).prop_map(Step::Sent),
+        1 => option::of((id(), 0..2_u8)).prop_map(Step::Pinned),
+        1 => Just(Step::Purge),
+        1 => (0..3_u64, 0..3_u8).prop_map(|(g, t)| Step::Create(g, t)),
+        1 => (0..8_u64, 0..4_u64, prop_oneof![since(), Just(Since(30_000))], prop::bool::weighted(0.2))
+            .prop_map(|(g, b, f, c)| Step::Prepare(g, b, f, c)),
+        1 => prop::bool::weighted(0.15).prop_map(|close| if close { Step::Close } else { Step::Expire }),
+        1 => Just(Step::Inspect),
+        1 => Just(Step::Accept),
+    ]
+}
+
+fn at(began_ms: u64, Since(since): Since) -> u64 {
+    match since {
+        i64::MAX => u64::MAX,
+        since => began_ms.saturating_add_signed(since),
+    }
+}
+
+fn id_of(began_ms: u64, (since, name): Id) -> RequestId {
+    // Names that begin one another, and hostile ones.
+    let names = ["a", "a\0", "a\0b", "order:7", "é\u{10ffff}", "x"];
+    RequestId::new(at(began_ms, since), names[usize::from(name)]).unwrap()
+}
+
+fn credit_of(began_ms: u64, id: Id, from: u8) -> CreditId {
+    let id = id_of(began_ms, id);
+    CreditId {
+        id,
+        from: account(from),
+    }
+}
+
+fn account(which: u8) -> Account {
+    Account::new(["b\0c", "shop:1"][usize::from(which)]).unwrap()
+}
+
+fn money(amount: i64) -> Amount {
+    Amount::new(amount).unwrap()
+}
+
+impl Kind {
+    fn change(&self, began_ms: u64) -> Change {
+        match *self {
+            Self::Deposit(amount) => Change::Deposit {
+                amount: money(amount),
+            },
+            Self::Deduct(amount) => Change::Deduct {
+                amount: money(amount),
+            },
+            Self::Reserve(amount, deadline) => Change::Reserve {
+                amount: money(amount),
+                deadline_ms: at(began_ms, deadline),
+            },
+            Self::Transfer(amount, to) => Change::Transfer {
+                amount: money(amount),
+                to: account(to),
+            },
+        }
+    }
+}
+
+fn loan_of((from, seq, amount): (u32, u64, i64)) -> Loan {
+    Loan {
+        from,
+        seq,
+        amount: money(amount),
+    }
+}
+
+impl Step {
+    /// The request, where the run began at `began_ms` on the server's clock.
+    pub(crate) fn request(&self, began_ms: u64) -> Request {
+        let id = |id: &Id| id_of(began_ms, *id);
+        match self {
+            Self::Op(of, kind, generation, lands, call) => Request::Op(Op {
+                id: id(of),
+                change: kind.change(began_ms),
+                generation: *generation,
+                lands: lands.iter().copied().map(loan_of).collect(),
+                caller: caller(*call),
+            }),
+            Self::Refuse(of, kind, version, call) => Request::Refuse(Refuse {
+                id: id(of),
+                change: kind.change(began_ms),
+                generation: 9,
+                version: *version,
+                caller: caller(*call),
+            }),
+            &Self::Lend(to, seq, want, call) => Request::Lend(Lend {
+                to,
+                seq,
+                want: money(want),
+                caller: caller(call),
+            }),
+            &Self::Land(from, seq, amount, call) => Request::Land(Land {
+                loan: loan_of((from, seq, amount)),
+                caller: caller(call),
+            }),
+            &Self::Collect(generation, freeze) => Request::Collect(Collect {
+                generation,
+                freeze: freeze.map(|(call, for_ms)| Freeze {
+                    caller: caller(call),
+                    for_ms,
+                }),
+            }),
+            &Self::Thaw(call) => Request::Thaw(Thaw {
+                caller: caller(call),
+            }),
+            Self::Confirm(of, generation) => Request::Confirm(Confirm {
+                id: id(of),
+                generation: *generation,
+            }),
+            Self::Cancel(of, generation, call) => Request::Cancel(Cancel {
+                id: id(of),
+                generation: *generation,
+                caller: caller(*call),
+            }),
+            &Self::Credit(of, from, amount, generation, call) => Request::Credit(GiveCredit {
+                id: credit_of(began_ms, of, from),
+                content: amount.unsigned_abs() % 3,
+                amount: money(amount),
+                generation,
+                caller: caller(call),
+            }),
+            &Self::Settle(of, credited, generation, call) => Request::Settle(Settle {
+                id: id(&of),
+                outcome: if credited {
+                    Outcome::Credited
+                } else {
+                    Outcome::Refused
+                },
+                generation,
+                caller: caller(call),
+            }),
+            &Self::Forget(of, from, generation) => Request::Forget(Forget {
+                id: credit_of(began_ms, of, from),
+                generation,
+            }),
+            &Self::Prepare(generation, base, from, closed) => Request::Prepare(Prepare {
+                generation,
+                base,
+                from_ms: at(began_ms, from),
+                closed,
+            }),
+            _ => self.plain(began_ms),
+        }
+    }
+
+    /// Those that take little.
+    fn plain(&self, began_ms: u64) -> Request {
+        match self {
+            &Self::Create(generation, terms) => Request::Create(Create {
+                prepare: Prepare {
+                    generation,
+                    base: 0,
+                    from_ms: at(began_ms, Since(-90_000)),
+                    closed: false,
+                },
+                terms: Terms {
+                    idempotency_for_ms: TERMS_MS[0],
+                    skew_ms: TERMS_MS[1],
+                    ids_max: [3, 1_000, 1_000][usize::from(terms)],
+                    durability: Durability::Memory,
+                },
+            }),
+            Self::Find(of, generation) => Request::Find(Find {
+                id: id_of(began_ms, *of),
+                generation: *generation,
+            }),
+            Self::Sent(after) => Request::Sent(Sent {
+                after: after.map(|after| id_of(began_ms, after)),
+            }),
+            Self::Pinned(after) => Request::Pinned(Pinned {
+                after: after.map(|(after, from)| credit_of(began_ms, after, from)),
+            }),
+            Self::Expire => Request::Expire(Expire),
+            Self::Purge => Request::Purge(Purge),
+            Self::Close => Request::Close(Close),
+            Self::Accept => Request::Accept(Accept),
+            _ => Request::Inspect(Inspect),
+        }
+    }
+}
