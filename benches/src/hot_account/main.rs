@@ -43,8 +43,8 @@ struct Options {
     /// Rounds; bounds want 5 or more. 11 if not said, 5 with --quick.
     #[arg(long)]
     rounds: Option<usize>,
-    /// Only set-ups whose names start with one of these.
-    #[arg(long, value_delimiter = ',')]
+    /// Only set-ups whose names start with one of these, as the table has them.
+    #[arg(long, value_name = "START", value_delimiter = ';')]
     only: Vec<String>,
     /// Which processors the servers and the client may run on.
     #[arg(long, value_enum, default_value = "free")]

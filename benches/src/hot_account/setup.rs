@@ -80,9 +80,9 @@ impl How {
         match self {
             Self::Lock => "lock",
             Self::Segments => "locks",
-            Self::Alone => "counter, unbatched",
+            Self::Alone => "unbatched counter",
             Self::Counter => "counter",
-            Self::CounterAgain => "counter again",
+            Self::CounterAgain => "again: counter",
             Self::PostgreSql => "PostgreSQL",
             Self::MariaDb => "MariaDB",
         }
@@ -108,7 +108,7 @@ impl fmt::Display for Setup {
             log,
         } = self;
         let (how, log) = (how.name(), log.name());
-        write!(out, "{how}, {segments} over {shards}, {log}")
+        write!(out, "{how} {segments} over {shards}, {log}")
     }
 }
 
