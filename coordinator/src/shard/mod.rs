@@ -17,6 +17,7 @@ mod wake;
 pub mod conformance;
 pub mod memory;
 pub mod redis;
+pub mod stored;
 
 use std::fmt;
 

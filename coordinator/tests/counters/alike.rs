@@ -9,9 +9,10 @@ use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
 };
+use redis::aio::MultiplexedConnection;
 use ringfence_coordinator::{
     name::LockKey,
-    shard::{CounterOp, CounterReply, conformance::Fixture},
+    shard::{CounterOp, CounterReply, conformance::Fixture, stored::Stored},
 };
 use ringfence_segment_lock::{
     Terms,
@@ -21,7 +22,8 @@ use ringfence_segment_lock::{
 use crate::{
     desk::{Desk, create, key},
     redis_fixture::Redis,
-    requests::{SEGMENTS, Step, batches},
+    requests::{Kind, SEGMENTS, Since, Step, batches},
+    stored::stored,
 };
 
 /// How many runs, each of some hundred requests.
@@ -46,20 +48,31 @@ fn apply(
     }
 }
 
+/// Two segments that have something, and a third that is not there.
+fn begun() -> Vec<(usize, Step)> {
+    let deposit = |amount| {
+        let id = (Since(0), 0);
+        Step::Op(id, Kind::Deposit(amount), 9, Vec::new(), 1)
+    };
+    vec![
+        (0, Step::Create(0, 1)),
+        (0, deposit(10_000)),
+        (1, Step::Create(0, 2)),
+        (1, deposit(i64::MAX - 1_000)),
+    ]
+}
+
 /// The words of answers, counted: a run in which nothing happens shows nothing.
 type Words = BTreeMap<String, u64>;
 
 fn word(answer: &Answer) -> String {
     let all = format!("{answer:?}");
-    let ends = all
-        .match_indices(['(', ' ', ')'])
-        .nth(2)
-        .map_or(all.len(), |(at, _)| at);
-    all[..ends].trim_end_matches(')').to_owned()
+    let ends = all.match_indices([' ', ')', '{']).next();
+    all[..ends.map_or(all.len(), |(at, _)| at)].to_owned()
 }
 
 async fn run(
-    desk: &mut Desk,
+    (desk, raw): (&mut Desk, &mut MultiplexedConnection),
     number: u64,
     batches: &[Vec<(usize, Step)>],
     words: &RefCell<Words>,
@@ -101,6 +114,17 @@ async fn run(
             );
         }
     }
+    for key in &keys {
+        let found = stored(raw, key).await;
+        let expected = segments.get(key);
+        let segment = found.to_segment();
+        prop_assert_eq!(segment.as_ref(), expected);
+        // Nothing else is there: what was written before cannot be told from what was never there.
+        if let Some(segment) = expected {
+            let origin = String::from_utf8(found.0["seg"][&b"origin"[..]].clone()).unwrap();
+            prop_assert_eq!(&found, &Stored::from_segment(segment, &origin));
+        }
+    }
     Ok(())
 }
 
@@ -110,10 +134,11 @@ fn the_script_answers_as_the_rules_do() {
         .enable_all()
         .build()
         .unwrap();
-    let (_redis, desk) = runtime.block_on(async {
+    let (_redis, desk, raw) = runtime.block_on(async {
         let redis = Redis::new().await;
         let desk = Desk::open(&*redis.shard(), 1).await;
-        (redis, RefCell::new(desk))
+        let raw = redis.raw().await;
+        (redis, RefCell::new(desk), RefCell::new(raw))
     });
     let (words, number) = (RefCell::new(Words::new()), RefCell::new(0));
     let config = Config {
@@ -125,10 +150,55 @@ fn the_script_answers_as_the_rules_do() {
     let outcome = TestRunner::new(config).run(&batches(), |batches| {
         *number.borrow_mut() += 1;
         let number = *number.borrow();
-        runtime.block_on(run(&mut desk.borrow_mut(), number, &batches, &words))
+        let both = (&mut *desk.borrow_mut(), &mut *raw.borrow_mut());
+        runtime.block_on(run(both, number, &batches, &words))
     });
-    println!("{:#?}", words.borrow());
     if let Err(difference) = outcome {
         panic!("{difference}");
     }
+    for word in SEEN {
+        let seen = words.borrow().keys().any(|seen| seen.starts_with(word));
+        assert!(seen, "{word} was never answered: {:#?}", words.borrow());
+    }
 }
+
+/// What must have been answered, or the runs show little.
+const SEEN: [&str; 37] = [
+    "Err(Busy",
+    "Err(Closed",
+    "Err(Conflict",
+    "Err(DeadlineTooLate",
+    "Err(Full",
+    "Err(IdInFuture",
+    "Err(Layout",
+    "Err(Missing",
+    "Err(TooManyIds",
+    "Err(TooOld",
+    "Ok(Changed",
+    "Ok(Credited(Credited",
+    "Ok(Credited(Refused",
+    "Ok(Done",
+    "Ok(Expired(1",
+    "Ok(Landed",
+    "Ok(Later",
+    "Ok(Lent",
+    "Ok(Looked",
+    "Ok(Nothing",
+    "Ok(Pinned([CreditId",
+    "Ok(Prepared",
+    "Ok(Purged(1",
+    "Ok(Recorded(Cancelled",
+    "Ok(Recorded(Confirmed",
+    "Ok(Recorded(Delivered",
+    "Ok(Recorded(Done",
+    "Ok(Recorded(Expired",
+    "Ok(Recorded(Held",
+    "Ok(Recorded(Insufficient",
+    "Ok(Recorded(Returned",
+    "Ok(Recorded(Sent",
+    "Ok(Sent([(",
+    "Ok(Short",
+    "Ok(Stale",
+    "Ok(Unknown",
+    "Ok(Expired(0",
+];

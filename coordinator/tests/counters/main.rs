@@ -6,3 +6,4 @@ mod desk;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;
 mod requests;
+mod stored;

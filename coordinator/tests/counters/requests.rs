@@ -14,8 +14,8 @@ use crate::desk::caller;
 
 /// How many segments there are.
 pub(crate) const SEGMENTS: usize = 3;
-/// A request's window, and how far ahead it may come.
-const TERMS_MS: [u64; 2] = [100_000, 10_000];
+/// How far ahead a request may come.
+const SKEW_MS: u64 = 10_000;
 
 /// A time, from the server's clock at the beginning: an hour is past the window, and past the skew.
 #[derive(Clone, Copy, Debug)]
@@ -276,7 +276,8 @@ impl Step {
             &Self::Prepare(generation, base, from, closed) => Request::Prepare(Prepare {
                 generation,
                 base,
-                from_ms: at(began_ms, from),
+                // Greater ones are kept as this one.
+                from_ms: at(began_ms, from).min((1 << 53) - 1),
                 closed,
             }),
             _ => self.plain(began_ms),
@@ -294,8 +295,8 @@ impl Step {
                     closed: false,
                 },
                 terms: Terms {
-                    idempotency_for_ms: TERMS_MS[0],
-                    skew_ms: TERMS_MS[1],
+                    idempotency_for_ms: [100_000, 100_000, 30_000][usize::from(terms)],
+                    skew_ms: SKEW_MS,
                     ids_max: [3, 1_000, 1_000][usize::from(terms)],
                     durability: Durability::Memory,
                 },

@@ -8,10 +8,12 @@ use ringfence_segment_lock::{
     {Change, RequestId},
 };
 
-use super::texts::{SPLIT, credit_of, id_of, number_of, pair, state_of};
 use crate::{
     ids::Epoch,
-    shard::{CounterOp, CounterReply},
+    shard::{
+        CounterOp, CounterReply,
+        stored::texts::{SPLIT, channel_of, credit_of, id_of, number_of, state_of},
+    },
 };
 
 /// The answer to `op`; `None` if it is none.
@@ -169,15 +171,6 @@ fn look_of(parts: &[Value]) -> Option<Look> {
     })
 }
 
-/// `seq:amount`, as a channel is stored.
-pub(super) fn channel_of(text: &[u8]) -> Option<Channel> {
-    let (seq, amount) = pair(text)?;
-    Some(Channel {
-        seq: number_of(seq)?,
-        amount: number_of(amount)?,
-    })
-}
-
 /// A hash from segments to channels.
 fn channels<T>(value: &Value, read: impl Fn(&[u8]) -> Option<T>) -> Option<BTreeMap<u32, T>> {
     let Value::Array(parts) = value else {
@@ -188,7 +181,7 @@ fn channels<T>(value: &Value, read: impl Fn(&[u8]) -> Option<T>) -> Option<BTree
     pairs.map(channel).collect()
 }
 
-pub(super) fn text(value: &Value) -> Option<&[u8]> {
+fn text(value: &Value) -> Option<&[u8]> {
     match value {
         Value::BulkString(text) => Some(text),
         _ => None,

@@ -3,7 +3,6 @@
 mod answers;
 mod pack;
 mod requests;
-mod texts;
 
 use std::time::Duration;
 

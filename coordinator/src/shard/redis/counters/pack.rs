@@ -1,8 +1,6 @@
 //! Requests as MessagePack: a script reads a whole batch of them in one go.
 
-/// The greatest number that is exact to the scripts. Times, versions and generations are below it: one above is
-/// farther in the future, or newer, than any, and so is this.
-pub(super) const EXACT_MAX: u64 = (1 << 53) - 1;
+use crate::shard::stored::texts::EXACT_MAX;
 
 /// The part of MessagePack that requests need.
 #[derive(Debug, Default)]

@@ -8,11 +8,13 @@ use ringfence_segment_lock::{
     },
 };
 
-use super::{
-    pack::Pack,
-    texts::{SPLIT, caller_text, content_text, credit_text, durability_text, id_text, state_text},
+use super::pack::Pack;
+use crate::shard::{
+    CounterOp,
+    stored::texts::{
+        SPLIT, caller_text, content_text, credit_text, durability_text, id_text, state_text,
+    },
 };
-use crate::shard::CounterOp;
 
 /// Packs what is asked of the group with that number.
 pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {

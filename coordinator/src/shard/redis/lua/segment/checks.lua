@@ -41,9 +41,10 @@ local function timely(segment, time)
 end
 
 local function not_frozen(segment, caller)
-  if segment.frozen_by and segment.frozen_by ~= caller and now < segment.frozen_until then
-    refuse('busy', segment.frozen_until - now)
-  end
+  if segment.frozen == '' then return end
+  local till, by = string.match(segment.frozen, '^(%d+) (.*)$')
+  local left = till - now
+  if by ~= caller and left > 0 then refuse('busy', left) end
 end
 
 -- The time of the oldest id in `order`; nothing if there is none.

@@ -6,17 +6,13 @@ function rules.collect(segment, generation, caller, for_ms)
   newest_known(segment, generation)
   if caller then
     not_frozen(segment, caller)
-    set(segment, 'frozen_by', caller)
-    set(segment, 'frozen_until', now + math.min(for_ms, FREEZE_MS_MAX))
+    set(segment, 'frozen', string.format('%d %s', now + math.min(for_ms, FREEZE_MS_MAX), caller))
   end
   expire_due(segment)
   return {'looked', look(segment)}
 end
 
 function rules.thaw(segment, caller)
-  if segment.frozen_by == caller then
-    set(segment, 'frozen_by', false)
-    set(segment, 'frozen_until', false)
-  end
+  if string.match(segment.frozen, ' (.*)$') == caller then set(segment, 'frozen', '') end
   return {'done'}
 end

@@ -1,6 +1,6 @@
 -- A segment is read once a batch, and what changed of it is written at the end.
 local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'skew',
-  'ids_max', 'durability', 'origin', 'losses', 'doubtful', 'closed', 'frozen_by', 'frozen_until'}
+  'ids_max', 'durability', 'origin', 'losses', 'doubtful', 'closed', 'frozen'}
 
 -- The segment under a group's name, if there is one. One that was written in another life may lack its last changes.
 local function load(group)
@@ -10,7 +10,7 @@ local function load(group)
     name = group.name, parts = {}, changed = {},
     value = amount_of(found[1]), held = amount_of(found[2]), durability = found[12], origin = found[13],
     losses = tonumber(found[14]), doubtful = found[15] == '1', closed = found[16] == '1',
-    frozen_by = found[17], frozen_until = tonumber(found[18]),
+    frozen = found[17],
   }
   for i = 3, 11 do segment[FIELDS[i]] = tonumber(found[i]) end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
@@ -50,7 +50,7 @@ local function create(group, generation, base, from, closed, window, skew, ids_m
   local fields = {
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(0, from - 1),
     newest = 0, window = window, skew = skew, ids_max = ids_max, durability = durability, origin = origin, losses = 0,
-    doubtful = false, closed = closed,
+    doubtful = false, closed = closed, frozen = '',
   }
   for field, value in pairs(fields) do set(segment, field, value) end
   return segment

@@ -4,11 +4,14 @@
 
 use ringfence_segment_lock::{
     Account, Caller, Durability, RequestId,
-    segment::{CreditId, State},
+    segment::{Channel, CreditId, State},
 };
 
-use super::pack::EXACT_MAX;
 use crate::name::{push_decimal, push_digits};
+
+/// The greatest number that is exact to the scripts. Times, versions and generations are below it: one above is
+/// farther in the future, or newer, than any, and so is this.
+pub(crate) const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// Digits of a time in an id.
 const TIME_DIGITS: usize = 16;
@@ -17,10 +20,10 @@ const END: u8 = 0;
 const NOT_THE_END: u8 = 0xff;
 
 /// Below this an amount is one number to the scripts; from this on it is two, high * 10^15 + low.
-pub(super) const SPLIT: u64 = 1_000_000_000_000_000;
+pub(crate) const SPLIT: u64 = 1_000_000_000_000_000;
 
 /// `time:name`.
-pub(super) fn id_text(id: &RequestId) -> Vec<u8> {
+pub(crate) fn id_text(id: &RequestId) -> Vec<u8> {
     let mut text = Vec::with_capacity(TIME_DIGITS + 1 + id.name().len());
     push_time(&mut text, id);
     text.extend_from_slice(id.name().as_bytes());
@@ -33,14 +36,14 @@ fn push_time(text: &mut Vec<u8>, id: &RequestId) {
 }
 
 /// What [`id_text`] wrote.
-pub(super) fn id_of(text: &[u8]) -> Option<RequestId> {
+pub(crate) fn id_of(text: &[u8]) -> Option<RequestId> {
     let (time, name) = text.split_at_checked(TIME_DIGITS)?;
     let name = name.strip_prefix(b":")?;
     RequestId::new(number_of::<u64>(time)?, std::str::from_utf8(name).ok()?).ok()
 }
 
 /// `time:name`, the name's end, and whose it is.
-pub(super) fn credit_text(credit: &CreditId) -> Vec<u8> {
+pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
     let (id, from) = (&credit.id, credit.from.as_str());
     let mut text = Vec::with_capacity(TIME_DIGITS + 2 + id.name().len() + from.len());
     push_time(&mut text, id);
@@ -56,7 +59,7 @@ pub(super) fn credit_text(credit: &CreditId) -> Vec<u8> {
 }
 
 /// What [`credit_text`] wrote.
-pub(super) fn credit_of(text: &[u8]) -> Option<CreditId> {
+pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
     let (mut id, mut rest) = (Vec::with_capacity(text.len()), text);
     loop {
         let (&byte, behind) = rest.split_first()?;
@@ -72,7 +75,7 @@ pub(super) fn credit_of(text: &[u8]) -> Option<CreditId> {
 }
 
 /// A letter, and what the state needs.
-pub(super) fn state_text(state: &State) -> Vec<u8> {
+pub(crate) fn state_text(state: &State) -> Vec<u8> {
     let mut text = Vec::new();
     match state {
         State::Done => text.push(b'D'),
@@ -102,7 +105,7 @@ pub(super) fn state_text(state: &State) -> Vec<u8> {
 }
 
 /// What [`state_text`] wrote.
-pub(super) fn state_of(text: &[u8]) -> Option<State> {
+pub(crate) fn state_of(text: &[u8]) -> Option<State> {
     let (letter, needs) = text.split_first()?;
     let plain = match letter {
         b'D' => State::Done,
@@ -132,33 +135,65 @@ pub(super) fn state_of(text: &[u8]) -> Option<State> {
 }
 
 /// The parts of `text` before its first colon, and behind it.
-pub(super) fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = text.iter().position(|byte| *byte == b':')?;
     Some((&text[..colon], &text[colon + 1..]))
 }
 
 /// Decimal digits, and nothing else.
-pub(super) fn number_of<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+pub(crate) fn number_of<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// 16 digits of base 16.
-pub(super) fn content_text(content: u64) -> [u8; 16] {
+pub(crate) fn content_text(content: u64) -> [u8; 16] {
     let digit = |at: usize| b"0123456789abcdef"[(content >> (60 - 4 * at) & 0xf) as usize];
     std::array::from_fn(digit)
 }
 
+/// What [`content_text`] wrote.
+pub(crate) fn content_of(text: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()
+}
+
+/// `seq:amount`, as a channel is stored.
+pub(crate) fn channel_of(text: &[u8]) -> Option<Channel> {
+    let (seq, amount) = pair(text)?;
+    Some(Channel {
+        seq: number_of(seq)?,
+        amount: number_of(amount)?,
+    })
+}
+
 /// `process:call`.
-pub(super) fn caller_text(caller: Caller) -> String {
+pub(crate) fn caller_text(caller: Caller) -> String {
     format!("{:032x}:{}", caller.process, caller.call)
 }
 
+/// What [`caller_text`] wrote.
+pub(crate) fn caller_of(text: &[u8]) -> Option<Caller> {
+    let (process, call) = pair(text)?;
+    Some(Caller {
+        process: u128::from_str_radix(std::str::from_utf8(process).ok()?, 16).ok()?,
+        call: number_of(call)?,
+    })
+}
+
 /// A word, or a number of replicas.
-pub(super) fn durability_text(durability: Durability) -> String {
+pub(crate) fn durability_text(durability: Durability) -> String {
     match durability {
         Durability::Memory => "memory".into(),
         Durability::Disk => "disk".into(),
         Durability::Replicas(count) => count.to_string(),
+    }
+}
+
+/// What [`durability_text`] wrote.
+pub(crate) fn durability_of(text: &[u8]) -> Option<Durability> {
+    match text {
+        b"memory" => Some(Durability::Memory),
+        b"disk" => Some(Durability::Disk),
+        count => number_of(count).map(Durability::Replicas),
     }
 }
 
