@@ -31,7 +31,7 @@ pub struct Builder {
     pub(crate) existing_topology: bool,
     pub(crate) connect_within: Option<Duration>,
     pub(crate) sharing: Sharing,
-    pub(crate) counter_batch_max: usize,
+    pub(crate) counters_per_call: usize,
 }
 
 /// Where the shards are.
@@ -90,7 +90,7 @@ impl Default for Builder {
             existing_topology: false,
             connect_within: None,
             sharing: Sharing::default(),
-            counter_batch_max: BATCH_MAX,
+            counters_per_call: BATCH_MAX,
         }
     }
 }
@@ -215,10 +215,10 @@ impl Builder {
         self
     }
 
-    /// How many requests about counters travel to a shard together, at most: 128 if not said. With 1 each goes
-    /// alone, which is good for nothing but a comparison.
-    pub fn counter_batch_max(mut self, requests: usize) -> Self {
-        self.counter_batch_max = requests;
+    /// How many requests about counters one script call on Redis has, at most: 128 if not said. With 1 each has a
+    /// call of its own, which is good for nothing but a comparison.
+    pub fn counters_per_call(mut self, requests: usize) -> Self {
+        self.counters_per_call = requests;
         self
     }
 
@@ -272,7 +272,6 @@ impl Builder {
             topology,
             dial,
             sharing: self.sharing.clone(),
-            counter_batch_max: self.counter_batch_max,
             servers_are_new,
         });
         Client {

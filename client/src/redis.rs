@@ -23,6 +23,7 @@ pub(crate) async fn build(
     let options = |url: &String| {
         let mut options = RedisOptions::new(url.parse()?, client);
         options.prefix.clone_from(&builder.prefix);
+        options.counters_per_call = builder.counters_per_call;
         Ok(options)
     };
     let seeds = urls

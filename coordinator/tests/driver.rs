@@ -102,7 +102,6 @@ impl Desk {
             tasks: Default::default(),
             stop: Default::default(),
             view: Arc::new(ViewLease::new(None)),
-            counter_batch_max: ringfence_coordinator::limits::BATCH_MAX,
         };
         Self {
             driver: started(fixture.shard(), &around),

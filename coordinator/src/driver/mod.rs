@@ -103,8 +103,6 @@ pub struct Surroundings {
     pub stop: CancellationToken,
     /// How long the topology in use may be believed.
     pub view: Arc<ViewLease>,
-    /// Requests about counters in one script call, at most.
-    pub counter_batch_max: usize,
 }
 
 impl Driver {
@@ -124,9 +122,9 @@ impl Driver {
             shared: (&needs, &standing),
             around,
         };
-        let work = std::array::from_fn(|_| lanes.start(Lane::Work, BATCH_MAX));
-        let renew = lanes.start(Lane::Renew, BATCH_MAX);
-        let counters = lanes.start(Lane::Counters, around.counter_batch_max);
+        let work = std::array::from_fn(|_| lanes.start(Lane::Work));
+        let renew = lanes.start(Lane::Renew);
+        let counters = lanes.start(Lane::Counters);
         wake::start(id.clone(), shard.clone(), client, woken, around);
         Arc::new(Self {
             id,
@@ -247,8 +245,8 @@ struct Lanes<'a> {
 }
 
 impl Lanes<'_> {
-    fn start<L: Load>(&self, lane: Lane, batch_max: usize) -> Arc<Queue<L>> {
-        let queue = Arc::new(Queue::new(batch_max));
+    fn start<L: Load>(&self, lane: Lane) -> Arc<Queue<L>> {
+        let queue = Arc::new(Queue::new(BATCH_MAX));
         lane::start(
             lane,
             self.id.clone(),

@@ -99,9 +99,6 @@ pub struct Parts {
     pub dial: Arc<dyn Dial>,
     /// How what it holds is shared among its own tasks.
     pub sharing: Sharing,
-    /// Requests about counters in one script call, at most: [`BATCH_MAX`](crate::limits::BATCH_MAX), or fewer
-    /// where that is to be compared.
-    pub counter_batch_max: usize,
     /// Whether whoever started the servers says that they are new, so that no lock of before can
     /// be held: a founding epoch then needs no grace.
     pub servers_are_new: bool,
@@ -151,7 +148,6 @@ impl Engine {
             topology,
             dial,
             sharing,
-            counter_batch_max,
             servers_are_new,
         } = parts;
         let view = ViewLease::new(topology.constants.view_lease());
@@ -161,7 +157,6 @@ impl Engine {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
             view: Arc::new(view),
-            counter_batch_max,
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
         let releases = Releases::start(&around);

@@ -180,7 +180,6 @@ pub(crate) async fn engine(ring: &Ring, process: u128) -> Engine {
         store: ring.store.clone(),
         dial: ring.dial.clone(),
         sharing: Sharing::default(),
-        counter_batch_max: ringfence_coordinator::limits::BATCH_MAX,
         servers_are_new: true,
     })
     .await

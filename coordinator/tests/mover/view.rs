@@ -147,7 +147,6 @@ impl Stage {
             store: store.clone(),
             dial: self.shards.clone(),
             sharing: Sharing::default(),
-            counter_batch_max: ringfence_coordinator::limits::BATCH_MAX,
             servers_are_new: true,
         });
         let engine = engine.await;

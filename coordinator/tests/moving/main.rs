@@ -116,7 +116,6 @@ impl Ring {
             topology: self.store.load().await.unwrap(),
             dial: Arc::new(Both(self.shards.clone())),
             sharing,
-            counter_batch_max: ringfence_coordinator::limits::BATCH_MAX,
             servers_are_new: true,
         });
         Process {

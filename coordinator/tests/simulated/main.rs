@@ -137,7 +137,6 @@ impl Crew {
             topology: self.topology.clone(),
             dial: Arc::new(Through(wire.clone())),
             sharing,
-            counter_batch_max: ringfence_coordinator::limits::BATCH_MAX,
             servers_are_new: true,
         });
         Process {

@@ -26,7 +26,7 @@ pub(crate) struct Coins {
 
 impl Coins {
     pub(crate) async fn new(setup: &Setup, servers: &Servers) -> Result<Self, Failure> {
-        let batch_max = match setup.how {
+        let per_call = match setup.how {
             How::Alone => 1,
             _ => BATCH_MAX,
         };
@@ -34,7 +34,7 @@ impl Coins {
             .redis(servers.urls(setup))
             .prefix(&format!("{}-{}", setup.how.name(), setup.shards))
             .servers_are_new(true)
-            .counter_batch_max(batch_max);
+            .counters_per_call(per_call);
         let counters = client.build().await?.counters();
         let terms = Terms {
             idempotency_for_ms: REMEMBER_MS,

@@ -8,7 +8,7 @@ use ringfence_ring::Slot;
 use tokio::time::timeout;
 
 use super::{
-    Connection, Script,
+    Connection, RedisOptions, Script,
     answers::{Reading, integers, number_of, text, unexpected, unless_applied},
     batch::{Call, Verb, plan},
     burial,
@@ -39,16 +39,19 @@ pub(super) struct RedisLink {
     connection: Connection,
     /// How long replicas are waited for.
     replicas_within: Duration,
+    /// Requests about counters in one script call, at most.
+    counters_per_call: usize,
     /// Whether the server syncs every write, once that was asked.
     is_synced: Option<bool>,
     scratch: Vec<u8>,
 }
 
 impl RedisLink {
-    pub(super) fn new(connection: Connection, response_timeout: Duration) -> Self {
+    pub(super) fn new(connection: Connection, options: &RedisOptions) -> Self {
         Self {
             connection,
-            replicas_within: response_timeout / 3,
+            replicas_within: options.response_timeout / 3,
+            counters_per_call: options.counters_per_call.max(1),
             is_synced: None,
             scratch: Vec::with_capacity(256),
         }
@@ -282,10 +285,13 @@ impl Link for RedisLink {
             None => counters::is_synced(&mut self.connection).await?,
         };
         self.is_synced = Some(is_synced);
-        let mut pipeline = Pipeline::with_capacity(1);
-        pipeline.add_command(counters::command(&self.connection, is_synced, batch));
+        let calls = batch.chunks(self.counters_per_call);
+        let mut pipeline = Pipeline::with_capacity(calls.len());
+        for call in calls.clone() {
+            pipeline.add_command(counters::command(&self.connection, is_synced, call));
+        }
         let values = self.connection.run(&pipeline).await?;
-        let (mut answers, wanted) = counters::read(batch, values)?;
+        let (mut answers, wanted) = counters::read(calls, values)?;
         let replies = &mut answers.replies;
         let within = self.replicas_within;
         counters::await_replicas(&mut self.connection, replies, &wanted, within).await?;

@@ -30,6 +30,7 @@ pub(crate) use subscription::Subscription;
 
 use crate::{
     ids::{ClientId, Life},
+    limits::BATCH_MAX,
     shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
 };
 
@@ -47,6 +48,8 @@ pub struct RedisOptions {
     pub connect_timeout: Duration,
     /// How long an answer may take. After it the connection is given up.
     pub response_timeout: Duration,
+    /// Requests about counters in one script call, at most.
+    pub counters_per_call: usize,
 }
 
 impl RedisOptions {
@@ -59,6 +62,7 @@ impl RedisOptions {
             client,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
+            counters_per_call: BATCH_MAX,
         }
     }
 }
@@ -84,10 +88,7 @@ impl Shard for RedisShard {
         former: Option<(Life, ConnectionId)>,
     ) -> Result<Box<dyn Link>, ShardError> {
         let connection = Connection::open(&self.options, lane.as_str(), former).await?;
-        Ok(Box::new(link::RedisLink::new(
-            connection,
-            self.options.response_timeout,
-        )))
+        Ok(Box::new(link::RedisLink::new(connection, &self.options)))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {

@@ -120,7 +120,6 @@ impl World {
             topology: self.topology.clone(),
             dial: Arc::new(Only(self.shard.clone())),
             sharing,
-            counter_batch_max: 1,
             servers_are_new: true,
         }));
         let keeper = engine.0.routing.view().keepers[0].clone();

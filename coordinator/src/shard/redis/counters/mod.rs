@@ -11,7 +11,7 @@ use redis::{Cmd, Value};
 
 use super::{
     Connection,
-    answers::{integers, unexpected},
+    answers::{integers, unexpected, unless_applied},
     classify,
     connection::evalsha,
     error::is_out_of_memory,
@@ -41,7 +41,10 @@ pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, Shard
         .arg("appendfsync")
         .to_owned();
     match connection.query("appendfsync", &command).await {
-        Ok(Value::Array(parts)) => Ok(parts.get(1) == Some(&Value::BulkString(b"always".into()))),
+        Ok(Value::Map(settings)) => {
+            let always = Value::BulkString(b"always".into());
+            Ok(settings.iter().any(|(_, value)| *value == always))
+        }
         Ok(_) => Ok(false),
         // Who may not ask does not know.
         Err(ShardError::Unusable { .. }) => Ok(false),
@@ -83,21 +86,39 @@ pub(super) fn command(connection: &Connection, is_synced: bool, batch: &[Counter
     command
 }
 
-/// What the script answered, each with the number of replicas that must have it.
-pub(super) fn read(
-    batch: &[CounterRequest],
-    mut values: Vec<Value>,
+/// What script calls answered, each with the number of replicas that must have it.
+pub(super) fn read<'a>(
+    calls: impl Iterator<Item = &'a [CounterRequest]>,
+    values: Vec<Value>,
 ) -> Result<(CounterAnswers, Vec<u64>), ShardError> {
-    let value = values.pop().unwrap_or(Value::Nil);
+    let mut answers = CounterAnswers {
+        quiet: true,
+        replies: Vec::new(),
+    };
+    let mut wanted = Vec::new();
+    for (call, value) in calls.zip(values) {
+        let applied = !wanted.is_empty();
+        read_call(call, value, &mut answers, &mut wanted)
+            .map_err(|error| unless_applied(error, applied))?;
+    }
+    Ok((answers, wanted))
+}
+
+/// Adds what one call answered.
+fn read_call(
+    call: &[CounterRequest],
+    value: Value,
+    answers: &mut CounterAnswers,
+    wanted: &mut Vec<u64>,
+) -> Result<(), ShardError> {
     let parts = match value.extract_error() {
         Ok(Value::Array(parts)) => parts,
         Ok(other) => return Err(unexpected(WHAT, &other)),
         Err(error) if is_out_of_memory(&error) => {
-            let full = CounterAnswers {
-                quiet: false,
-                replies: vec![CounterReply::OutOfMemory; batch.len()],
-            };
-            return Ok((full, vec![0; batch.len()]));
+            let full = call.iter().map(|_| CounterReply::OutOfMemory);
+            answers.replies.extend(full);
+            wanted.extend(call.iter().map(|_| 0));
+            return Ok(());
         }
         Err(error) => return Err(classify(WHAT, &error)),
     };
@@ -105,22 +126,21 @@ pub(super) fn read(
         return Err(ShardError::Unarmed);
     }
     let [_, quiet] = integers(WHAT, &parts)?;
-    let mut replies = Vec::with_capacity(batch.len());
-    let mut wanted = Vec::with_capacity(batch.len());
-    for (request, part) in batch.iter().zip(&parts[2..]) {
-        let (replicas, answer) = awaited(part);
-        let reply = answers::reply(&request.op, answer);
-        replies.push(reply.ok_or_else(|| unexpected(WHAT, part))?);
-        wanted.push(replicas);
-    }
-    if replies.len() < batch.len() {
+    answers.quiet &= quiet == 1;
+    if parts.len() < 2 + call.len() {
         return Err(ShardError::Refused {
             what: WHAT,
             reason: "fewer answers than requests".into(),
         });
     }
-    let quiet = quiet == 1;
-    Ok((CounterAnswers { quiet, replies }, wanted))
+    for (request, part) in call.iter().zip(&parts[2..]) {
+        let (replicas, answer) = awaited(part);
+        let reply = answers::reply(&request.op, answer);
+        let reply = reply.ok_or_else(|| unexpected(WHAT, part))?;
+        answers.replies.push(reply);
+        wanted.push(replicas);
+    }
+    Ok(())
 }
 
 /// What errors call a batch.
