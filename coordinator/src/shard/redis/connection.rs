@@ -128,6 +128,7 @@ impl Connection {
             .cmd("INFO")
             .arg(&["server", "replication", "memory", "cluster", "persistence"]);
         let scripts: Vec<_> = (scripts::all().into_iter())
+            .chain([&*scripts::OPS])
             .chain(scripts::all_without())
             .collect();
         let hashes: Vec<_> = scripts.iter().map(|script| &script.hash).collect();

@@ -51,15 +51,21 @@ pub(crate) mod shared {
     pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
     pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
-    /// The rules of segments, a file each, in an order in which each knows what it needs.
-    pub(crate) const SEGMENT: &str = concat!(
+    /// The rules of segments, a file each, in an order in which each knows what it needs: those of requests' work at
+    /// their homes first. A script makes every function anew in each call, so most calls have these alone.
+    pub(crate) const OPS: &str = concat!(
         include_str!("lua/segment/money.lua"),
         include_str!("lua/segment/parts.lua"),
         include_str!("lua/segment/checks.lua"),
         include_str!("lua/segment/expire.lua"),
         include_str!("lua/segment/land.lua"),
-        include_str!("lua/segment/lend.lua"),
         include_str!("lua/segment/op.lua"),
+        include_str!("lua/segment/doubt.lua"),
+        include_str!("lua/segment/load.lua"),
+    );
+    /// The others.
+    pub(crate) const RULES: &str = concat!(
+        include_str!("lua/segment/lend.lua"),
         include_str!("lua/segment/collect.lua"),
         include_str!("lua/segment/refuse.lua"),
         include_str!("lua/segment/confirm.lua"),
@@ -72,11 +78,16 @@ pub(crate) mod shared {
         include_str!("lua/segment/purge.lua"),
         include_str!("lua/segment/prepare.lua"),
         include_str!("lua/segment/close.lua"),
-        include_str!("lua/segment/doubt.lua"),
-        include_str!("lua/segment/load.lua"),
+        include_str!("lua/segment/accept.lua"),
         include_str!("lua/segment/head.lua"),
     );
 }
+
+/// What counters are asked, where that is the work of requests alone: [`COUNTERS`] with fewer rules.
+pub(crate) static OPS: LazyLock<Script> = LazyLock::new(|| {
+    let shared = [shared::LIFE, shared::SLOT, shared::STATE, shared::OPS];
+    Script::new("ops", &shared, include_str!("lua/counters.lua"))
+});
 
 macro_rules! scripts {
     ($($constant:ident = $name:literal with [$($shared:ident),*];)+) => {
@@ -112,7 +123,7 @@ scripts! {
     FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    COUNTERS = "counters" with [LIFE, SLOT, STATE, SEGMENT];
+    COUNTERS = "counters" with [LIFE, SLOT, STATE, OPS, RULES];
     STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
 }
 

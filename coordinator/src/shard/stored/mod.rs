@@ -62,17 +62,17 @@ pub const HEAD: Part = hash("head");
 pub const SEGMENT: Part = hash("seg");
 /// An id, and what became of it: its content's digest in 16 digits, or as many `-`; and its state.
 pub const IDS: Part = hash("ids");
-/// The same ids in order of time: all scores are 0.
+/// The same ids, by time.
 pub const ORDER: Part = sorted("order");
 /// A credit's id, and what became of it: 16 digits, and `P` pinned, `F` forgettable, `N` refused.
 pub const CREDITS: Part = hash("credits");
-/// The same in order of time.
+/// The same, by time.
 pub const CREDIT_ORDER: Part = sorted("credit_order");
 /// Ids of held reservations, by deadline.
 pub const DUE: Part = sorted("due");
-/// Ids of transfers that are sent, in order of time.
+/// Ids of transfers that are sent, in their order: all scores are 0.
 pub const SENT: Part = sorted("sent");
-/// Ids of credits that are pinned, in order of time.
+/// Ids of credits that are pinned, in their order: all scores are 0.
 pub const PINNED: Part = sorted("pinned");
 /// A segment's number, and the last loan to it: `seq:amount`.
 pub const OUT: Part = hash("out");

@@ -35,12 +35,12 @@ impl Stored {
             let content = entry.content.map_or(NO_CONTENT, content_text);
             let value = [&content[..], &state_text(&entry.state)].concat();
             stored.put(IDS, id_text(id), value);
-            stored.put(ORDER, id_text(id), "0");
+            stored.put(ORDER, id_text(id), id.time_ms().to_string());
         }
         for (id, credit) in &segment.credits {
             let value = [&content_text(credit.content)[..], &[letter(credit.state)]].concat();
             stored.put(CREDITS, credit_text(id), value);
-            stored.put(CREDIT_ORDER, credit_text(id), "0");
+            stored.put(CREDIT_ORDER, credit_text(id), id.id.time_ms().to_string());
         }
         for (deadline_ms, id) in &segment.due {
             stored.put(DUE, id_text(id), deadline_ms.to_string());

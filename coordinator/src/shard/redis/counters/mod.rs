@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use redis::{Cmd, Value};
+use ringfence_segment_lock::segment::Request;
 
 use super::{
     Connection,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     name::LockKey,
-    shard::{CounterAnswers, CounterReply, CounterRequest, ShardError},
+    shard::{CounterAnswers, CounterOp, CounterReply, CounterRequest, ShardError},
 };
 use pack::Pack;
 
@@ -71,7 +72,12 @@ pub(super) fn command(connection: &Connection, is_synced: bool, batch: &[Counter
         });
         requests::push(&mut requests, group, op);
     }
-    let mut command = evalsha(&scripts::COUNTERS, 3 + names.len());
+    let is_op = |request: &CounterRequest| matches!(request.op, CounterOp::Segment(Request::Op(_)));
+    let script = match batch.iter().all(is_op) {
+        true => &scripts::OPS,
+        false => &scripts::COUNTERS,
+    };
+    let mut command = evalsha(script, 3 + names.len());
     command.arg(&keys.quiet).arg(&keys.state).arg(&keys.slots);
     for name in &names {
         command.arg(name);

@@ -41,7 +41,7 @@ end
 local HAS_ID = {op = true, refuse = true, confirm = true, cancel = true, settle = true, find = true}
 
 local groups = {}
-for at, request in ipairs(requests) do
+for _, request in ipairs(requests) do
   local i = request[1]
   local group = groups[i]
   if not group then

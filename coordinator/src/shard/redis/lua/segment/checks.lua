@@ -90,7 +90,7 @@ end
 local function remember(segment, answers, order, id, time, entry)
   if time > segment.newest then set(segment, 'newest', time) end
   put(part(segment, answers), id, entry)
-  put(part(segment, order), id, 0)
+  put(part(segment, order), id, string.sub(id, 1, 16))
   segment.count = segment.count + 1
 end
 

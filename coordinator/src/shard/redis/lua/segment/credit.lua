@@ -18,7 +18,7 @@ function rules.credit(segment, id, time, generation, content, amount, caller)
 
   local state = 'N'
   if not segment.closed and fits(segment, amount) then
-    put(meet(part(segment, 'pinned')), id, 0)
+    put(meet(part(segment, 'pinned')), id, '0')
     set_value(segment, add(segment.value, amount))
     state = 'P'
   end

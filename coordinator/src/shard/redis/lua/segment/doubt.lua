@@ -26,15 +26,3 @@ local function nothing_lost(before, present)
   end
   return synced == '1' and synced_now == '1' and place == place_now
 end
-
-function rules.accept(segment)
-  if segment.doubtful then
-    set(segment, 'doubtful', false)
-    set(segment, 'losses', segment.losses + 1)
-  end
-  return {'looked', look(segment)}
-end
-
-function rules.inspect(segment)
-  return {'looked', look(segment)}
-end

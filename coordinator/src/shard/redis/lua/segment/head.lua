@@ -3,8 +3,6 @@
 -- A head that goes back in time, with a server that lost its last writes, is an older head again: whoever knows a
 -- newer one fails to swap, and reads again; segments that are prepared for a newer generation answer `layout`, and
 -- whoever is told so plans anew, with times and generations above theirs.
-local heads = {}
-
 local function head_of(name)
   local found = read('HMGET', name .. ':head', 'version', 'text', 'durability')
   return found[1], found[2], found[3]

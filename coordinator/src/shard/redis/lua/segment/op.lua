@@ -24,7 +24,7 @@ local function hold(segment, id, kind, amount, deadline)
     put(part(segment, 'due'), id, deadline)
     if deadline <= now then segment.none_due = false end
   elseif kind == 'transfer' then
-    put(part(segment, 'sent'), id, 0)
+    put(part(segment, 'sent'), id, '0')
   else
     return
   end

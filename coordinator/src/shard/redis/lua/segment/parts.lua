@@ -10,6 +10,8 @@
 local now, prefix, origin
 -- A function a request: of the segment, and of what the request says.
 local rules = {}
+-- The same of heads: of the group, and of what the request says.
+local heads = {}
 
 local IS_SORTED = {order = true, credit_order = true, due = true, sent = true, pinned = true}
 

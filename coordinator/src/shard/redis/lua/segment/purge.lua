@@ -5,15 +5,16 @@ local PURGED_PER_CALL_MAX = 1000
 -- how many.
 local function drop_final(segment, answers, order, kept, most)
   local entries, sorted = part(segment, answers), part(segment, order)
-  local from, last = '-', string.format('[%016d:\255', segment.mark)
-  local dropped = 0
+  local dropped, skipped = 0, 0
   while dropped < most do
-    local ids = read('ZRANGEBYLEX', whole(sorted), from, last, 'LIMIT', 0, PURGED_PER_CALL_MAX)
+    local ids = read('ZRANGEBYSCORE', whole(sorted), '-inf', segment.mark, 'LIMIT', skipped, PURGED_PER_CALL_MAX)
     if not ids[1] then break end
-    from = '(' .. ids[#ids]
     local found = read('HMGET', whole(entries), unpack(ids))
     for i, id in ipairs(ids) do
-      if dropped < most and not string.find(found[i] or '', kept, 17) then
+      if dropped == most then break end
+      if string.find(found[i] or '', kept, 17) then
+        skipped = skipped + 1
+      else
         put(entries, id, false)
         put(sorted, id, false)
         dropped = dropped + 1
