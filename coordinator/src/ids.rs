@@ -124,6 +124,11 @@ impl Token {
         self.0
     }
 
+    /// The same number as SQL's BIGINT has it.
+    pub const fn as_i64(self) -> i64 {
+        self.0.cast_signed()
+    }
+
     /// The token epoch.
     pub const fn epoch(self) -> Epoch {
         Epoch(self.0 >> Self::COUNTER_BITS)

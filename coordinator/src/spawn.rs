@@ -14,10 +14,7 @@ use std::{
     time::Duration,
 };
 
-use nix::{
-    sys::signal::{Signal, kill},
-    unistd::Pid,
-};
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -27,7 +24,7 @@ use tokio::{
 
 pub use error::SpawnError;
 use error::system;
-use process::{Process, start};
+pub use process::Process;
 
 /// Free ports tried. Another process may take one first.
 const ATTEMPTS_MAX: u32 = 5;
@@ -162,7 +159,7 @@ impl RedisServer {
 
     /// Its process id, while it runs.
     pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(|process| process.0.id())
+        self.process.as_ref().map(Process::id)
     }
 
     /// Kills it, as a crash would: what it did not write to disk is gone.
@@ -196,13 +193,16 @@ impl RedisServer {
 
     fn signal(&self, signal: Signal) {
         if let Some(process) = &self.process {
-            // It can only fail if there is no such process; and there is, until it is reaped.
-            let _ = kill(Pid::from_raw(process.0.id() as i32), signal);
+            process.signal(signal);
         }
     }
 
     async fn start(&mut self) -> Result<(), SpawnError> {
-        let process = start(self.command()).await?;
+        let started = Process::start(self.command(), Signal::SIGKILL).await;
+        let process = started.map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => SpawnError::NoSetpriv,
+            _ => system("start redis-server", source),
+        })?;
         let process = self.ready(process).await?;
         self.process = Some(process);
         Ok(())
@@ -235,7 +235,7 @@ impl RedisServer {
     async fn ready(&self, mut process: Process) -> Result<Process, SpawnError> {
         let deadline = Instant::now() + READY_WITHIN;
         loop {
-            let ended = process.0.try_wait();
+            let ended = process.try_wait();
             match ended.map_err(|source| system("wait for redis-server", source))? {
                 Some(status) if status.code() == Some(NOT_FOUND) => {
                     return Err(SpawnError::NoRedis);
@@ -244,7 +244,7 @@ impl RedisServer {
                 None => {}
             }
             let probed = timeout(PROBE_TIMEOUT, self.probe()).await;
-            if matches!(probed, Ok(Ok(Some(pid))) if pid == process.0.id()) {
+            if matches!(probed, Ok(Ok(Some(pid))) if pid == process.id()) {
                 return Ok(process);
             }
             if Instant::now() >= deadline {

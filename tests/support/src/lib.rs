@@ -3,6 +3,8 @@
 
 mod aof;
 pub mod cancel;
+#[cfg(feature = "databases")]
+pub mod database;
 mod pair;
 mod proxy;
 mod relay;
@@ -23,6 +25,8 @@ pub use secured::{Secured, rights};
 
 /// How long a condition may take to come true before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+const POLL: Duration = Duration::from_millis(5);
 
 /// Redis servers of one's own. Nothing is shared with any other test; they end with this value.
 pub struct Servers {
@@ -92,7 +96,7 @@ pub async fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let held = timeout(PATIENCE, async {
         while !condition().await {
-            sleep(Duration::from_millis(5)).await;
+            sleep(POLL).await;
         }
     });
     held.await

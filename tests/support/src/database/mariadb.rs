@@ -1,0 +1,91 @@
+//! A MariaDB of one's own.
+
+use std::process::Stdio;
+
+use mysql_async::{Conn, Error, Opts};
+use nix::sys::signal::Signal;
+use ringfence_coordinator::spawn::Process;
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use super::Home;
+
+/// A server that lives as long as this value, and as this process.
+pub struct MariaDb {
+    // Ended before its directory goes.
+    _process: Process,
+    home: Home,
+}
+
+impl MariaDb {
+    /// Starts a server with its default settings.
+    pub async fn spawn() -> Self {
+        Self::spawn_with(&[]).await
+    }
+
+    /// Starts a server with `settings`, as in my.cnf: `("max_connections", "200")`.
+    pub async fn spawn_with(settings: &[(&str, &str)]) -> Self {
+        let home = Home::new("ringfence-mariadb-");
+        let data = format!("--datadir={}", home.path("data").display());
+        let mut install = home.command("mariadb-install-db", Signal::SIGKILL);
+        install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
+        install.arg(&data);
+        home.prepare(install).await;
+
+        let mut server = home.command("mariadbd", Signal::SIGKILL);
+        server.args(["--no-defaults", &data, "--skip-networking"]);
+        server.arg(format!("--socket={}", socket(&home)));
+        for (name, value) in settings {
+            server.arg(format!("--{name}={value}"));
+        }
+        let address = address(&home);
+        let answers = async || connect(&address).await.is_ok();
+        Self {
+            _process: home.start(server, Signal::SIGKILL, answers).await,
+            home,
+        }
+    }
+
+    /// Its address, for [`connect`]: database `test`, user `root`.
+    pub fn address(&self) -> String {
+        address(&self.home)
+    }
+
+    /// A connection to it.
+    pub async fn connect(&self) -> Conn {
+        connect(&self.address()).await.unwrap()
+    }
+
+    /// Has MariaDB's own client run `script`, with whatever only that client understands.
+    pub async fn run(&self, script: &str) {
+        let mut client = Command::new("mariadb");
+        client.args(["--no-defaults", "--user=root", "--database=test"]);
+        client.arg(format!("--socket={}", socket(&self.home)));
+        client.stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut client = client.kill_on_drop(true).spawn().unwrap();
+        let mut input = client.stdin.take().expect("it is piped");
+        input.write_all(script.as_bytes()).await.unwrap();
+        drop(input);
+        let output = client.wait_with_output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+    }
+}
+
+fn socket(home: &Home) -> String {
+    home.path("socket").display().to_string()
+}
+
+fn address(home: &Home) -> String {
+    format!("mysql://root@localhost/test?socket={}", socket(home))
+}
+
+/// Connects to the server at `address`. Counts of rows are of those that were changed, not of those
+/// that were found: as the server has it where nobody says otherwise.
+///
+/// # Errors
+///
+/// It does not answer yet, or refuses.
+pub async fn connect(address: &str) -> Result<Conn, Error> {
+    let opts = Opts::from_url(address).expect("it is the address of a server of ours");
+    Conn::new(opts).await
+}

@@ -1,0 +1,107 @@
+//! Databases of one's own, as durable as they are by default: each commit is on disk before it is
+//! answered.
+//!
+//! They listen on a socket in their own directory, so no port is taken twice, and end with the
+//! value that stands for them, or with this process. Neither runs as root: where this process does,
+//! they run as nobody.
+
+pub mod mariadb;
+pub mod postgresql;
+
+use std::{
+    env, fs,
+    os::unix::{
+        fs::{MetadataExt, chown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use nix::sys::signal::Signal;
+use ringfence_coordinator::spawn::Process;
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use crate::{PATIENCE, POLL};
+
+/// Called nobody, and nogroup, wherever the standard base is followed.
+const NOBODY: u32 = 65534;
+
+/// Where a server keeps all it has, and whose it is.
+struct Home {
+    dir: TempDir,
+    /// Whether root would run the server: then nobody does.
+    as_nobody: bool,
+}
+
+impl Home {
+    fn new(prefix: &str) -> Self {
+        let dir = TempDir::with_prefix(prefix).unwrap();
+        let as_nobody = dir.path().metadata().unwrap().uid() == 0;
+        if as_nobody {
+            chown(dir.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        Self { dir, as_nobody }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// `program`, to be run by who may. It gets `signal` when this process ends.
+    fn command(&self, program: impl AsRef<Path>, signal: Signal) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", signal.as_str().trim_start_matches("SIG")]);
+        if self.as_nobody {
+            let nobody = NOBODY.to_string();
+            command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
+        }
+        command.arg(program.as_ref());
+        // Who is not root may not have the folder where servers are.
+        let path = env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{path}:/usr/sbin"));
+        // MariaDB empties it of temporary tables when it starts: others', where it is shared.
+        command.env("TMPDIR", self.dir.path());
+        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs what makes an empty database, to its end.
+    async fn prepare(&self, command: Command) {
+        let shown = format!("{command:?}");
+        let mut command = tokio::process::Command::from(command);
+        let output = command.kill_on_drop(true).output().await;
+        let output = output.expect("setpriv is installed (util-linux)");
+        let said =
+            String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "scripts/test installs databases; {shown}: {said}"
+        );
+    }
+
+    /// Starts a server, which `end_by` ends, and waits until `answers`.
+    async fn start(
+        &self,
+        mut command: Command,
+        end_by: Signal,
+        mut answers: impl AsyncFnMut() -> bool,
+    ) -> Process {
+        let log = fs::File::create(self.path("log")).unwrap();
+        command.stdout(log.try_clone().unwrap()).stderr(log);
+        // Ctrl-C is for us: the server ends when we do.
+        command.process_group(0);
+        let mut process = Process::start(command, end_by).await.unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while !answers().await {
+            let ended = process.try_wait().unwrap();
+            if ended.is_some() || Instant::now() >= deadline {
+                let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+                panic!("no server after all ({ended:?}); its log:\n{log}");
+            }
+            sleep(POLL).await;
+        }
+        process
+    }
+}

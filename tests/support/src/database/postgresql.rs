@@ -1,0 +1,124 @@
+//! A PostgreSQL of one's own.
+
+use std::{
+    fs,
+    ops::{Deref, DerefMut},
+    path::PathBuf,
+};
+
+use nix::sys::signal::Signal;
+use ringfence_coordinator::spawn::Process;
+use tokio::task::JoinSet;
+use tokio_postgres::{Client, Error, NoTls};
+
+use super::Home;
+
+/// Where Debian keeps it: a folder a version, none of them on PATH.
+const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// An "immediate shutdown", the crash that its own processes survive no more than a real one, and
+/// that leaves nothing of theirs in the kernel.
+const CRASH: Signal = Signal::SIGQUIT;
+
+/// A server that lives as long as this value, and as this process.
+pub struct PostgreSql {
+    // Ended before its directory goes.
+    _process: Process,
+    home: Home,
+}
+
+impl PostgreSql {
+    /// Starts a server with its default settings.
+    pub async fn spawn() -> Self {
+        Self::spawn_with(&[]).await
+    }
+
+    /// Starts a server with `settings`, as in postgresql.conf: `("max_connections", "200")`.
+    pub async fn spawn_with(settings: &[(&str, &str)]) -> Self {
+        let home = Home::new("ringfence-postgresql-");
+        let programs = programs();
+        let data = home.path("data");
+        let mut initdb = home.command(programs.join("initdb"), Signal::SIGKILL);
+        initdb.args(["--username=postgres", "--auth=trust", "--encoding=UTF8"]);
+        initdb.args(["--no-locale", "--no-sync", "-D"]).arg(&data);
+        home.prepare(initdb).await;
+
+        let mut server = home.command(programs.join("postgres"), CRASH);
+        server.arg("-D").arg(&data).arg("-k").arg(home.dir.path());
+        server.args(["-c", "listen_addresses="]);
+        for (name, value) in settings {
+            server.args(["-c", &format!("{name}={value}")]);
+        }
+        let address = address(&home);
+        let answers = async || connect(&address).await.is_ok();
+        Self {
+            _process: home.start(server, CRASH, answers).await,
+            home,
+        }
+    }
+
+    /// Its address, for [`connect`]: database and user are `postgres`.
+    pub fn address(&self) -> String {
+        address(&self.home)
+    }
+
+    /// A connection to it.
+    pub async fn connect(&self) -> Connection {
+        connect(&self.address()).await.unwrap()
+    }
+}
+
+fn address(home: &Home) -> String {
+    let dir = home.dir.path().display();
+    format!("postgresql:///postgres?user=postgres&host={dir}")
+}
+
+/// The newest version's programs; none: those on PATH.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
+    let numbered = versions.filter_map(|version| {
+        let number: u32 = version.file_name().to_str()?.parse().ok()?;
+        Some((number, version.path().join("bin")))
+    });
+    let newest = numbered.filter(|(_, bin)| bin.join("postgres").exists());
+    newest.max().map(|(_, bin)| bin).unwrap_or_default()
+}
+
+/// A connection; everything that its [`Client`] offers.
+pub struct Connection {
+    client: Client,
+    /// What carries its bytes. Ends with this value.
+    _carrier: JoinSet<()>,
+}
+
+/// Connects to the server at `address`.
+///
+/// # Errors
+///
+/// It does not answer yet, or refuses.
+pub async fn connect(address: &str) -> Result<Connection, Error> {
+    let (client, carrier) = tokio_postgres::connect(address, NoTls).await?;
+    let mut carriers = JoinSet::new();
+    carriers.spawn(async {
+        // What went wrong is told to whoever asks the client next.
+        let _ = carrier.await;
+    });
+    Ok(Connection {
+        client,
+        _carrier: carriers,
+    })
+}
+
+impl Deref for Connection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
