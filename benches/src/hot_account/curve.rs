@@ -19,12 +19,14 @@ const COLOURS: [&str; 6] = [
 pub(crate) fn svg(rows: &[Row]) -> String {
     let tasks = rows.iter().map(|row| row.tasks).max().unwrap_or_default();
     let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    let drawn = |row: &&Row| row.tasks == tasks && row.setup.how != How::CounterAgain;
+    let drawn = |row: &&Row| {
+        row.tasks == tasks && !matches!(row.setup.how, How::CounterAgain | How::HandedOn)
+    };
     for row in rows.iter().filter(drawn) {
         let setup = row.setup;
         let name = match setup.how {
             // One curve, from one lock to many.
-            How::Lock | How::Segments => "locks".to_owned(),
+            How::Lock | How::HandedOn | How::Segments => "locks".to_owned(),
             how => format!("{}, {}", how.name(), setup.log.name()),
         };
         let per_s = Spread::of(row.deductions_per_s.iter().copied()).median;

@@ -1,7 +1,8 @@
 //! One hot account: everybody takes from it, one unit at a time.
 //!
 //! So many tasks of one process deduct, with nothing in between, for as long as a slice lasts: under one lock
-//! (take it, read, write, give it back), under any of 16 locks, from a counter, and from a row of a database.
+//! (take it, read, write, give it back; each task asks the shard for it, as with any other library, and beside it one that
+//! goes from task to task), under any of 16 locks, from a counter, and from a row of a database.
 //! In each round every contender has its turn, in another order each time; a bound counts on the median of the
 //! rounds, and the counter takes part twice, so that its ratio against itself shows what the machine does to a
 //! ratio.

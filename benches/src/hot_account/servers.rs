@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use ringfence_benches::{Failure, Place};
 use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
 
 use crate::setup::{How, Log, Setup};
 
-/// Redis servers, by what they have written when they answer.
+/// Redis servers, by what they have written when they answer; and databases, which sync every commit, as they do by
+/// default.
 pub(crate) struct Servers {
     redis: BTreeMap<Log, Vec<RedisServer>>,
+    postgresql: Option<PostgreSql>,
+    mariadb: Option<MariaDb>,
 }
 
 impl Servers {
@@ -27,7 +31,20 @@ impl Servers {
                 started.push(server);
             }
         }
-        Ok(Self { redis })
+        let wants = |how| setups.iter().any(|setup| setup.how == how);
+        let postgresql = match wants(How::PostgreSql) {
+            true => Some(PostgreSql::spawn_with(&[("max_connections", "300")]).await),
+            false => None,
+        };
+        let mariadb = match wants(How::MariaDb) {
+            true => Some(MariaDb::spawn_with(&[("max_connections", "300")]).await),
+            false => None,
+        };
+        Ok(Self {
+            redis,
+            postgresql,
+            mariadb,
+        })
     }
 
     /// Where the shards of `setup` are.
@@ -36,7 +53,19 @@ impl Servers {
         servers.map(RedisServer::url).collect()
     }
 
-    /// All of their processes.
+    pub(crate) fn postgresql(&self) -> Result<&PostgreSql, Failure> {
+        self.postgresql
+            .as_ref()
+            .ok_or_else(|| "it was not started".into())
+    }
+
+    pub(crate) fn mariadb(&self) -> Result<&MariaDb, Failure> {
+        self.mariadb
+            .as_ref()
+            .ok_or_else(|| "it was not started".into())
+    }
+
+    /// The processes of Redis.
     pub(crate) fn pids(&self) -> Vec<u32> {
         let servers = self.redis.values().flatten();
         servers.filter_map(RedisServer::pid).collect()

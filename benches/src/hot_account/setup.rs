@@ -7,8 +7,10 @@ use serde::{Serialize, Serializer};
 /// How coins are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum How {
-    /// Under a lock: read, write.
+    /// Under a lock that every task asks the shard for: read, write.
     Lock,
+    /// Under a lock that goes from task to task.
+    HandedOn,
     /// Under any of so many locks: read, write the row of that one.
     Segments,
     /// From a counter, each request alone.
@@ -57,9 +59,9 @@ impl Setup {
 
     /// Everything that is compared.
     pub(crate) fn all() -> Vec<Self> {
-        use How::{Alone, Counter, CounterAgain, Lock, MariaDb, PostgreSql, Segments};
+        use How::{Alone, Counter, CounterAgain, HandedOn, Lock, MariaDb, PostgreSql, Segments};
         use Log::{Always, EverySecond, Off};
-        let mut all = vec![Self::new(Lock, 1, 1, Off)];
+        let mut all = vec![Self::new(Lock, 1, 1, Off), Self::new(HandedOn, 1, 1, Off)];
         all.extend([1, 2, 4].map(|shards| Self::new(Segments, 16, shards, Off)));
         for log in [Off, EverySecond, Always] {
             for how in [Alone, Counter] {
@@ -79,6 +81,7 @@ impl How {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Lock => "lock",
+            Self::HandedOn => "handed-on lock",
             Self::Segments => "locks",
             Self::Alone => "unbatched counter",
             Self::Counter => "counter",

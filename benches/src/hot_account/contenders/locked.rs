@@ -1,12 +1,17 @@
 //! Under locks: take one, read its row, write it, give it back.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use redis::{AsyncCommands, aio::MultiplexedConnection};
 use ringfence_benches::Failure;
 use ringfence_client::Client;
 
 use super::{Account, PUT_IN};
-use crate::{servers::Servers, setup::Setup};
+use crate::{
+    servers::Servers,
+    setup::{How, Setup},
+};
 
 /// Rows on a server of plain Redis, each under a lock of its own.
 pub(crate) struct Rows {
@@ -28,9 +33,15 @@ impl Rows {
         for name in &names {
             let () = store.set(name, PUT_IN / i64::from(setup.segments)).await?;
         }
-        let client = Client::builder().redis(urls).prefix(&prefix);
+        let mut client = Client::builder()
+            .redis(urls)
+            .prefix(&prefix)
+            .servers_are_new(true);
+        if setup.how != How::HandedOn {
+            client = client.handoff(0, Duration::ZERO);
+        }
         Ok(Self {
-            client: client.servers_are_new(true).build().await?,
+            client: client.build().await?,
             store,
             names,
         })

@@ -1,7 +1,13 @@
 //! Who takes coins, and how.
 
 mod counter;
+mod database;
 mod locked;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use async_trait::async_trait;
 use ringfence_benches::Failure;
@@ -30,8 +36,8 @@ pub(crate) trait Account: Send + Sync {
 /// An account, and what became of it.
 pub(crate) struct Contender {
     pub(crate) setup: Setup,
-    pub(crate) account: std::sync::Arc<dyn Account>,
-    pub(crate) taken: std::sync::Arc<std::sync::atomic::AtomicU64>,
+    pub(crate) account: Arc<dyn Account>,
+    pub(crate) taken: Arc<AtomicU64>,
 }
 
 /// One for each set-up.
@@ -49,13 +55,16 @@ pub(crate) async fn all(setups: &[Setup], servers: &Servers) -> Result<Vec<Conte
     Ok(contenders)
 }
 
-async fn open(setup: &Setup, servers: &Servers) -> Result<std::sync::Arc<dyn Account>, Failure> {
+async fn open(setup: &Setup, servers: &Servers) -> Result<Arc<dyn Account>, Failure> {
     Ok(match setup.how {
-        How::Lock | How::Segments => std::sync::Arc::new(locked::Rows::new(setup, servers).await?),
-        How::Alone | How::Counter | How::CounterAgain => {
-            std::sync::Arc::new(counter::Coins::new(setup, servers).await?)
+        How::Lock | How::HandedOn | How::Segments => {
+            Arc::new(locked::Rows::new(setup, servers).await?)
         }
-        How::PostgreSql | How::MariaDb => return Err("no such server".into()),
+        How::Alone | How::Counter | How::CounterAgain => {
+            Arc::new(counter::Coins::new(setup, servers).await?)
+        }
+        How::PostgreSql => Arc::new(database::PostgreSql::new(setup, servers).await?),
+        How::MariaDb => Arc::new(database::MariaDb::new(setup, servers).await?),
     })
 }
 
@@ -71,7 +80,7 @@ pub(crate) async fn audit(contenders: &[Contender]) -> Result<(), Failure> {
         taken,
     } in contenders
     {
-        let taken = i128::from(taken.load(std::sync::atomic::Ordering::Relaxed));
+        let taken = i128::from(taken.load(Relaxed));
         let (left, expected) = (account.left().await?, i128::from(PUT_IN) - taken);
         if left != expected {
             return Err(format!("{setup}: {left} are left, must be {expected}").into());
