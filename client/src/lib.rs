@@ -21,6 +21,7 @@ mod embedded;
 mod lock;
 mod redis;
 mod ring;
+mod segmented;
 
 pub use builder::{BuildError, Builder};
 pub use client::Client;
@@ -42,3 +43,5 @@ pub use ringfence_coordinator::{
 };
 pub use ringfence_ring::{ShardId, Weight};
 pub use ringfence_segment_lock as counter;
+pub use ringfence_segment_lock::lock::{AllGuard, Contention, SegmentGuard, SegmentedLockError};
+pub use segmented::{SegmentedLock, SegmentedLockBuilder};

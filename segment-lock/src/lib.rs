@@ -15,6 +15,8 @@
 //! it. **Insufficient** is answered only if the whole was short at some instant of the request. A
 //! **transfer** holds the money at its source until the destination has decided.
 //!
+//! Beside it, for data of one's own that is split in rows: a [segmented lock](lock), N locks of one name.
+//!
 //! The rules are pure ([`segment`]); where segments are stored is behind [`Segments`] and [`Heads`],
 //! in memory for example ([`memory`]). Nothing here reads a clock: a segment's storage tells it the
 //! time.
@@ -49,6 +51,7 @@ pub mod counter;
 mod id;
 mod layout;
 pub mod limits;
+pub mod lock;
 pub mod memory;
 pub mod segment;
 mod spread;

@@ -47,3 +47,6 @@ pub const IDS_MAX: usize = 10_000_000;
 
 /// How often a call starts anew because others changed what it looked at, before it gives up.
 pub const ROUNDS_MAX: u32 = 64;
+
+/// Most sub-locks that one call looks at before it waits for one.
+pub const TRIES_MAX: usize = 16;

@@ -7,9 +7,12 @@ use parking_lot::Mutex;
 
 use crate::{
     Account, Head,
+    lock::Split,
     segment::{Answer, Refusal, Request, Segment},
     storage::{At, Heads, Segments, StorageError, VersionedHead},
 };
+
+type Stored<H> = Mutex<BTreeMap<Account, VersionedHead<H>>>;
 
 /// Tells the time, in ms since 1970.
 pub type Now = Box<dyn Fn() -> u64 + Send + Sync>;
@@ -19,7 +22,8 @@ pub type Now = Box<dyn Fn() -> u64 + Send + Sync>;
 pub struct Memory {
     now: Now,
     segments: Mutex<BTreeMap<At, Segment>>,
-    heads: Mutex<BTreeMap<Account, VersionedHead>>,
+    heads: Stored<Head>,
+    splits: Stored<Split>,
 }
 
 impl Memory {
@@ -29,6 +33,7 @@ impl Memory {
             now,
             segments: Mutex::default(),
             heads: Mutex::default(),
+            splits: Mutex::default(),
         }
     }
 
@@ -90,12 +95,32 @@ impl Heads for Memory {
         expected: u64,
         head: Head,
     ) -> Result<bool, StorageError> {
-        let mut heads = self.heads.lock();
-        if heads.get(account).map_or(0, |found| found.version) != expected {
-            return Ok(false);
-        }
-        let version = expected + 1;
-        heads.insert(account.clone(), VersionedHead { version, head });
-        Ok(true)
+        Ok(swap(&self.heads, account, expected, head))
     }
+}
+
+#[async_trait]
+impl Heads<Split> for Memory {
+    async fn read(&self, name: &Account) -> Result<Option<VersionedHead<Split>>, StorageError> {
+        Ok(self.splits.lock().get(name).cloned())
+    }
+
+    async fn swap(
+        &self,
+        name: &Account,
+        expected: u64,
+        split: Split,
+    ) -> Result<bool, StorageError> {
+        Ok(swap(&self.splits, name, expected, split))
+    }
+}
+
+fn swap<H>(stored: &Stored<H>, name: &Account, expected: u64, head: H) -> bool {
+    let mut stored = stored.lock();
+    if stored.get(name).map_or(0, |found| found.version) != expected {
+        return false;
+    }
+    let version = expected + 1;
+    stored.insert(name.clone(), VersionedHead { version, head });
+    true
 }

@@ -89,18 +89,19 @@ pub trait Segments: fmt::Debug + Send + Sync + 'static {
 
 /// A head as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionedHead {
+pub struct VersionedHead<H = Head> {
     /// Rises with every change of the record; the first is 1.
     pub version: u64,
     /// What it says.
-    pub head: Head,
+    pub head: H,
 }
 
-/// Where the accounts' heads are: linearizable.
+/// Where the accounts' heads are, or those of [segmented locks](crate::lock): linearizable. Those of one kind have
+/// nothing to do with those of the other, whatever their names.
 #[async_trait]
-pub trait Heads: fmt::Debug + Send + Sync + 'static {
+pub trait Heads<H: Send + 'static = Head>: fmt::Debug + Send + Sync + 'static {
     /// The newest head of the account; none if there is no such account.
-    async fn read(&self, account: &Account) -> Result<Option<VersionedHead>, StorageError>;
+    async fn read(&self, account: &Account) -> Result<Option<VersionedHead<H>>, StorageError>;
 
     /// Writes `head` iff the version is still `expected`, 0 for none. Whether it was; after an attempt without an
     /// answer it may be said that it was not, though it was.
@@ -108,10 +109,5 @@ pub trait Heads: fmt::Debug + Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// It may be written, or not: read it again.
-    async fn swap(
-        &self,
-        account: &Account,
-        expected: u64,
-        head: Head,
-    ) -> Result<bool, StorageError>;
+    async fn swap(&self, account: &Account, expected: u64, head: H) -> Result<bool, StorageError>;
 }

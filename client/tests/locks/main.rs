@@ -10,6 +10,7 @@ mod observer;
 mod reentry;
 mod release;
 mod ring;
+mod segmented;
 mod trouble;
 mod waiting;
 

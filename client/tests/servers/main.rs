@@ -16,6 +16,7 @@ mod recover;
 mod restart;
 mod scene;
 mod secured;
+mod segmented;
 mod setup;
 mod stops;
 mod turns;

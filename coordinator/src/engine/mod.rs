@@ -16,6 +16,7 @@
 //! | `waiting.rs` | why an acquisition waits, for who wants to know |
 //! | `owner.rs` | re-entry |
 //! | `counters/` | where counters are stored |
+//! | `segmented.rs` | sub-locks of one name |
 //! | `reshape.rs` | changing the ring |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
@@ -38,6 +39,7 @@ mod owner;
 mod release;
 mod reshape;
 mod routing;
+mod segmented;
 mod steward;
 mod told;
 mod waiting;
@@ -68,6 +70,7 @@ pub use line::{Handoff, Sharing};
 pub use owner::Owner;
 use release::Releases;
 use routing::Routing;
+pub use segmented::{SubLockTerms, SubLocks};
 pub use waiting::{WaitObserver, Waiting};
 
 /// Makes the shard that a topology's entry names.

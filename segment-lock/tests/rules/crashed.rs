@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use ringfence_segment_lock::{
-    At, Counter, CounterError, Effect, Heads, Segments, Storage, StorageError,
+    At, Counter, CounterError, Effect, Head, Heads, Segments, Storage, StorageError, VersionedHead,
     memory::Memory,
     segment::{Purge, Refusal},
 };
@@ -163,7 +163,7 @@ async fn a_plan_that_is_found_too_late_begins_later() {
     a.deposit(&id, amount(10)).await.unwrap();
 
     // Who made the plan crashed, and what it homes elsewhere was decided since.
-    let found = memory.read(a.account()).await.unwrap().unwrap();
+    let found: VersionedHead = memory.read(a.account()).await.unwrap().unwrap();
     let planned = found
         .head
         .plan(2, NOW - 5, |_, more| vec![0; more as usize])
@@ -178,7 +178,7 @@ async fn a_plan_that_is_found_too_late_begins_later() {
     let other = Counter::open(storage, account("a"));
     other.deposit(&id, amount(10)).await.unwrap();
     assert_eq!(available(&other).await, 10);
-    let head = memory.read(a.account()).await.unwrap().unwrap().head;
+    let head: Head = memory.read(a.account()).await.unwrap().unwrap().head;
     let newest = head.layouts().last().unwrap();
     assert!(newest.segments == 2 && newest.from_ms > NOW, "{newest:?}");
 }

@@ -8,13 +8,15 @@
 
 mod ask;
 mod error;
+mod heads;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use ringfence_segment_lock::{
-    Account, At, Head, Heads, Segments, Storage, StorageError, VersionedHead,
+    Account, At, Heads, Segments, Storage, StorageError,
+    lock::Split,
     segment::{Answer, Request},
     spread,
 };
@@ -29,15 +31,23 @@ pub use error::CounterFault;
 impl Engine {
     /// Where the counters of `namespace` are stored.
     pub fn counters(&self, namespace: &Namespace) -> Storage {
-        let stored = Stored {
+        Storage::new(self.stored(namespace), self.0.around.random.id())
+    }
+
+    /// Where the records of the segmented locks of `namespace` are stored: beside the counters' heads.
+    pub(super) fn splits(&self, namespace: &Namespace) -> Arc<dyn Heads<Split>> {
+        self.stored(namespace)
+    }
+
+    fn stored(&self, namespace: &Namespace) -> Arc<Stored> {
+        Arc::new(Stored {
             engine: self.clone(),
             namespace: namespace.clone(),
-        };
-        Storage::new(Arc::new(stored), self.0.around.random.id())
+        })
     }
 }
 
-/// The counters of a namespace, at the shards of an engine.
+/// The counters of a namespace, and the records of its segmented locks, at the shards of an engine.
 #[derive(Debug)]
 struct Stored {
     engine: Engine,
@@ -61,11 +71,6 @@ impl Stored {
             place,
         } = at;
         self.key(&format!("{account}#{index}.{place}"))
-    }
-
-    async fn head(&self, account: &Account, op: CounterOp) -> Result<CounterReply, StorageError> {
-        let key = self.key(account.as_str()).map_err(CounterFault::from)?;
-        self.engine.0.ask_counter(&key, &op).await
     }
 }
 
@@ -101,36 +106,5 @@ impl Segments for Stored {
             .into_iter()
             .map(async |(at, request)| self.call(&at, request).await);
         join_all(calls).await
-    }
-}
-
-#[async_trait]
-impl Heads for Stored {
-    async fn read(&self, account: &Account) -> Result<Option<VersionedHead>, StorageError> {
-        let Some((version, text)) = (match self.head(account, CounterOp::ReadHead).await? {
-            CounterReply::Head(found) => found,
-            reply => return Err(CounterFault::unexpected("a head's reading", &reply).into()),
-        }) else {
-            return Ok(None);
-        };
-        let head = Head::decode(&text).map_err(CounterFault::from)?;
-        Ok(Some(VersionedHead { version, head }))
-    }
-
-    async fn swap(
-        &self,
-        account: &Account,
-        expected: u64,
-        head: Head,
-    ) -> Result<bool, StorageError> {
-        let op = CounterOp::SwapHead {
-            expected,
-            head: head.encode(),
-            durability: head.terms().durability,
-        };
-        match self.head(account, op).await? {
-            CounterReply::Swapped(swapped) => Ok(swapped),
-            reply => Err(CounterFault::unexpected("a head's change", &reply).into()),
-        }
     }
 }

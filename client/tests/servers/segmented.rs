@@ -1,0 +1,79 @@
+//! Processes share a segmented lock, and its number changes.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering::SeqCst},
+};
+
+use ringfence_client::{Namespace, SegmentedLock};
+use ringfence_test_support::Servers;
+use tokio::task::JoinSet;
+
+use crate::SECOND;
+
+const CLIENTS: usize = 4;
+const TASKS: usize = 8;
+const ROUNDS: usize = 15;
+
+/// Who is inside: one for each with one of them, a thousand for whoever has all.
+#[derive(Default)]
+struct Inside(AtomicI64);
+
+impl Inside {
+    async fn one(&self, lock: &SegmentedLock) {
+        let guard = lock.any().acquire().await.unwrap();
+        assert!(self.0.fetch_add(1, SeqCst) < 1000, "one beside all");
+        tokio::task::yield_now().await;
+        self.0.fetch_sub(1, SeqCst);
+        guard.release().await;
+    }
+
+    async fn all(&self, lock: &SegmentedLock) -> usize {
+        let all = lock.all().acquire().await.unwrap();
+        assert_eq!(self.0.fetch_add(1000, SeqCst), 0, "somebody beside all");
+        tokio::task::yield_now().await;
+        self.0.fetch_sub(1000, SeqCst);
+        all.release().await.len()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_all_is_alone_while_processes_come_and_the_number_changes() {
+    let servers = Servers::spawn(3).await;
+    let inside = Arc::new(Inside::default());
+    let mut tasks = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let client = servers.client().await;
+        let lock = client.segmented_lock("stock/7").create(4).await.unwrap();
+        for task in 0..TASKS {
+            let (lock, inside) = (lock.clone(), inside.clone());
+            let client = client.clone();
+            tasks.spawn(async move {
+                for round in 0..ROUNDS {
+                    match (task + round) % TASKS {
+                        0 => assert!(inside.all(&lock).await >= 4),
+                        _ => inside.one(&lock).await,
+                    }
+                }
+                drop(client);
+            });
+        }
+    }
+    let client = servers.client().await;
+    let lock = client.segmented_lock("stock/7").open().unwrap();
+    for segments in [6, 2, 9, 3, 12] {
+        lock.resize(segments).wait(60 * SECOND).run().await.unwrap();
+    }
+    tasks.join_all().await;
+
+    let split = lock.split().await.unwrap();
+    assert_eq!((split.used(), split.made()), (12, 12));
+    assert_eq!(inside.all(&lock).await, 12);
+    let mut counts = std::collections::BTreeMap::<_, u32>::new();
+    for segment in 0..12 {
+        let key = split.key_of("stock/7", segment).unwrap();
+        let shard = client.shard_of(&Namespace::default(), key).unwrap();
+        *counts.entry(shard).or_default() += 1;
+    }
+    assert!(counts.values().all(|count| *count <= 5), "{counts:?}");
+}

@@ -1,0 +1,137 @@
+//! The sub-locks of segmented locks: locks like any other, spread over the shards.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use ringfence_segment_lock::{
+    Account, Effect,
+    lock::{Held, LockError, Locks, SegmentedLock, Waited, key},
+    spread,
+};
+
+use super::{Acquire, AcquireError, Engine, Guard, ReleaseAnswer, Wait, WaitObserver};
+use crate::{
+    name::{Label, Namespace},
+    shard,
+};
+
+/// How the sub-locks of a segmented lock are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct SubLockTerms {
+    /// The namespace of their keys, and of the record.
+    pub namespace: Namespace,
+    /// The lease; the topology's longest if not said.
+    pub lease: Option<Duration>,
+    /// How the holder is shown to others; the engine's label if not said.
+    pub label: Option<Label>,
+}
+
+/// The locks of an engine, as a segmented lock needs them.
+#[derive(Debug)]
+pub struct SubLocks {
+    engine: Engine,
+    terms: SubLockTerms,
+}
+
+impl Engine {
+    /// The segmented lock called `name`, which exists, or will be found not to.
+    pub fn segmented_lock(&self, name: Account, terms: SubLockTerms) -> SegmentedLock<SubLocks> {
+        let records = self.splits(&terms.namespace);
+        let engine = self.clone();
+        let first = self.0.around.random.id() as u32;
+        SegmentedLock::open(SubLocks { engine, terms }, records, name, first)
+    }
+}
+
+impl SubLocks {
+    async fn ask(
+        &self,
+        key: &str,
+        wait: Wait,
+        observer: Option<&WaitObserver>,
+    ) -> Result<Guard, AcquireError> {
+        let ask = Acquire {
+            namespace: &self.terms.namespace,
+            key: key.as_bytes(),
+            lease: self.terms.lease,
+            hold_for: None,
+            wait,
+            owner: None,
+            label: self.terms.label.clone(),
+            observer,
+        };
+        self.engine.acquire(ask).await
+    }
+}
+
+impl Locks for SubLocks {
+    type Guard = Guard;
+
+    fn place(&self, name: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        let table = &self.engine.topology().table;
+        let owner = |index, place| {
+            let key = key(name.as_str(), index, place);
+            let key = self.engine.key(&self.terms.namespace, key.as_bytes());
+            table.owner_index(key.expect("a name is short enough").slot())
+        };
+        spread(&table.quotas(), taken, more, owner)
+    }
+
+    async fn try_acquire(&self, key: &str) -> Result<Option<Guard>, LockError> {
+        match self.ask(key, Wait::No, None).await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(AcquireError::Held { .. } | AcquireError::Moving { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn acquire(&self, key: &str, wait: Option<Duration>) -> Result<Waited<Guard>, LockError> {
+        let had_to_wait = Arc::new(AtomicBool::new(false));
+        let told = had_to_wait.clone();
+        let observer = WaitObserver::new(move |_| told.store(true, Ordering::Relaxed));
+        let wait = wait.map_or(Wait::Forever, Wait::For);
+        let guard = self.ask(key, wait, Some(&observer)).await?;
+        Ok(Waited {
+            guard,
+            had_to_wait: had_to_wait.load(Ordering::Relaxed),
+        })
+    }
+}
+
+impl Held for Guard {
+    type Released = ReleaseAnswer;
+
+    fn token(&self) -> u64 {
+        self.token().get()
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_held()
+    }
+
+    async fn lost(&self) {
+        self.lost().await;
+    }
+
+    async fn release(self) -> ReleaseAnswer {
+        self.release().await
+    }
+}
+
+impl From<AcquireError> for LockError {
+    fn from(error: AcquireError) -> Self {
+        Self {
+            effect: match error.effect() {
+                shard::Effect::None => Effect::None,
+                shard::Effect::Unknown => Effect::Unknown,
+            },
+            is_retryable: error.is_retryable(),
+            source: Arc::new(error),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A given sub-lock.
+
+use std::time::Duration;
+
+use super::{Deadline, Locks, SegmentGuard, SegmentedLock, SegmentedLockError};
+use crate::Effect;
+
+/// A given sub-lock, and how it is wanted. Made by [`SegmentedLock::at`].
+#[derive(Debug)]
+#[must_use = "nothing is asked for until it is acquired"]
+pub struct One<'a, L> {
+    lock: &'a SegmentedLock<L>,
+    segment: u32,
+    wait: Option<Duration>,
+}
+
+impl<'a, L: Locks> One<'a, L> {
+    pub(super) fn of(lock: &'a SegmentedLock<L>, segment: u32) -> Self {
+        Self {
+            lock,
+            segment,
+            wait: None,
+        }
+    }
+
+    /// Waiting for `length` at most, instead of for ever.
+    pub fn wait(mut self, length: Duration) -> Self {
+        self.wait = Some(length);
+        self
+    }
+
+    /// Takes it, waiting for it if need be. It need not be in use: any that was ever made can be had.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentedLockError`]: says whether to try again, and what it may have done all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives back, in the background, whatever it may have been granted.
+    pub async fn acquire(&self) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
+        let deadline = Deadline::within(self.wait);
+        deadline
+            .bounds(Effect::None, self.take(Some(deadline)))
+            .await
+    }
+
+    /// Takes it now or not at all.
+    ///
+    /// # Errors
+    ///
+    /// As for [`acquire`](Self::acquire); [`SegmentedLockError::Held`] if somebody else has it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As for [`acquire`](Self::acquire).
+    pub async fn try_acquire(&self) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
+        self.take(None).await
+    }
+
+    async fn take(
+        &self,
+        wait: Option<Deadline>,
+    ) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
+        let mut record = self.lock.known().await?;
+        if self.segment >= record.head.made() {
+            record = self.lock.newest().await?;
+        }
+        self.lock.take(&record.head, self.segment, wait).await
+    }
+}

@@ -1,0 +1,81 @@
+//! The record as a process knows it. An old one does no harm: see the module's documentation.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Instant, timeout};
+
+use super::{Locks, SegmentedLock, SegmentedLockError, Split};
+use crate::{StorageError, VersionedHead};
+
+/// The record is read again after this long, to learn how many are in use.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Whoever knows an old record waits no longer than this for the new one: its shard may be in trouble, and a sub-lock's is
+/// not.
+const REFRESH_MAX: Duration = Duration::from_millis(100);
+
+/// What was read, and when.
+#[derive(Debug)]
+pub(super) struct Record {
+    read: Arc<VersionedHead<Split>>,
+    /// When it was read, or was tried to be.
+    at: Instant,
+}
+
+impl Record {
+    pub(super) fn made(&self) -> u32 {
+        self.read.head.made()
+    }
+}
+
+impl<L: Locks> SegmentedLock<L> {
+    /// The record as it is now.
+    pub(super) async fn newest(&self) -> Result<Arc<VersionedHead<Split>>, SegmentedLockError> {
+        let read = self.0.heads.read(&self.0.name).await;
+        let read = read.map_err(StorageError::aside)?;
+        let read = read.ok_or_else(|| SegmentedLockError::NoLock {
+            name: self.0.name.clone(),
+        })?;
+        let read = Arc::new(read);
+        *self.0.record.lock() = Some(Record {
+            read: Arc::clone(&read),
+            at: Instant::now(),
+        });
+        Ok(read)
+    }
+
+    /// The record as it was a second ago or later; or older, if it cannot be read.
+    pub(super) async fn known(&self) -> Result<Arc<VersionedHead<Split>>, SegmentedLockError> {
+        let Some((old, is_due)) = self.last_read() else {
+            return self.newest().await;
+        };
+        if !is_due {
+            return Ok(old);
+        }
+        match timeout(REFRESH_MAX, self.newest()).await {
+            Ok(Err(SegmentedLockError::Storage(_))) | Err(_) => Ok(old),
+            Ok(read) => read,
+        }
+    }
+
+    /// What was read last, if anything was, and whether it is due to be read again. Whoever is told so does it for all.
+    fn last_read(&self) -> Option<(Arc<VersionedHead<Split>>, bool)> {
+        let mut record = self.0.record.lock();
+        let Record { read, at } = record.as_mut()?;
+        let is_due = at.elapsed() >= FRESH;
+        if is_due {
+            *at = Instant::now();
+        }
+        Some((Arc::clone(read), is_due))
+    }
+
+    /// Writes `split` iff the record is still the one `read`.
+    pub(super) async fn swap(
+        &self,
+        read: &VersionedHead<Split>,
+        split: Split,
+    ) -> Result<bool, SegmentedLockError> {
+        let Self(inner) = self;
+        Ok(inner.heads.swap(&inner.name, read.version, split).await?)
+    }
+}

@@ -1,0 +1,72 @@
+//! More sub-locks in use, or fewer.
+
+use std::time::Duration;
+
+use super::{Deadline, Held, Locks, SegmentedLock, SegmentedLockError};
+use crate::{Effect, limits::ROUNDS_MAX};
+
+/// Another number of sub-locks in use, and how long that may take. Made by [`SegmentedLock::resize`].
+#[derive(Debug)]
+#[must_use = "nothing is changed until it is run"]
+pub struct Resize<'a, L> {
+    lock: &'a SegmentedLock<L>,
+    segments: u32,
+    wait: Option<Duration>,
+}
+
+impl<'a, L: Locks> Resize<'a, L> {
+    pub(super) fn of(lock: &'a SegmentedLock<L>, segments: u32) -> Self {
+        Self {
+            lock,
+            segments,
+            wait: None,
+        }
+    }
+
+    /// Waiting for `length` at most, instead of for ever.
+    pub fn wait(mut self, length: Duration) -> Self {
+        self.wait = Some(length);
+        self
+    }
+
+    /// Changes the number. Where more are to be made than ever were, it waits for sub-lock 0, and so for whoever has
+    /// all. Other processes choose among the new number within a second or so; those with fewer in use do no harm.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentedLockError`]: says whether to try again, and whether the number may have been changed all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave the number changed, or not; nothing stays locked.
+    pub async fn run(&self) -> Result<(), SegmentedLockError> {
+        let deadline = Deadline::within(self.wait);
+        deadline
+            .bounds(Effect::Unknown, self.change(deadline))
+            .await
+    }
+
+    async fn change(&self, deadline: Deadline) -> Result<(), SegmentedLockError> {
+        let mut first = None;
+        for _ in 0..ROUNDS_MAX {
+            let read = self.lock.newest().await?;
+            let split = &read.head;
+            if split.used() == self.segments {
+                return Ok(());
+            }
+            let mut resized = split.resized(self.segments, self.lock.place())?;
+            if resized.made() > split.made() {
+                let Some(guard) = &first else {
+                    first = Some(self.lock.take(split, 0, Some(deadline)).await?);
+                    continue;
+                };
+                let shown = resized.shown(Held::token(&**guard));
+                resized = shown.map_err(|_| SegmentedLockError::Lost { segment: 0 })?;
+            }
+            if self.lock.swap(&read, resized).await? {
+                return self.lock.newest().await.map(drop);
+            }
+        }
+        Err(SegmentedLockError::Contended { rounds: ROUNDS_MAX })
+    }
+}

@@ -1,0 +1,182 @@
+//! The record of a segmented lock: how many sub-locks there are, and where.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Durability, HeadError, limits::SEGMENTS_MAX};
+
+/// The record of a segmented lock. It is changed by compare-and-swap only; these are its changes, and none does
+/// anything but answer with the record to swap in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    durability: Durability,
+    /// How many of them `any` chooses from: the first so many.
+    used: u32,
+    /// Of every sub-lock ever made, what its key ends in.
+    places: Vec<u32>,
+    /// The greatest token of sub-lock 0 that was shown to this record: it is fenced by it.
+    token: u64,
+}
+
+/// The holder of sub-lock 0 was replaced by another: what it wanted to write is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fenced;
+
+impl Split {
+    /// A record of `segments` sub-locks; a change of it is acknowledged once it is as durable as is said. `place`
+    /// says where they are to be, as for [`resized`](Self::resized).
+    ///
+    /// # Errors
+    ///
+    /// [`HeadError::Segments`].
+    pub fn new(
+        segments: u32,
+        durability: Durability,
+        place: impl FnOnce(&[u32], u32) -> Vec<u32>,
+    ) -> Result<Self, HeadError> {
+        let nothing = Self {
+            durability,
+            used: 0,
+            places: Vec::new(),
+            token: 0,
+        };
+        nothing.resized(segments, place)
+    }
+
+    /// The record as text, for whoever stores it.
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("numbers, and lists of them")
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`HeadError::Malformed`].
+    pub fn decode(text: &str) -> Result<Self, HeadError> {
+        let malformed = |reason: String| HeadError::Malformed { reason };
+        let split: Self =
+            serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
+        match (1..=split.made()).contains(&split.used) {
+            true => Ok(split),
+            false => Err(malformed("it uses what was never made".into())),
+        }
+    }
+
+    /// What a change of the record has survived once it is acknowledged.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    /// How many sub-locks `any` chooses from: 0 to this, exclusive.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// How many sub-locks there are: all that were ever made. It never falls.
+    pub fn made(&self) -> u32 {
+        u32::try_from(self.places.len()).expect("no more than there may be segments")
+    }
+
+    /// What the key of sub-lock `index` of `name` is; none if it was never made.
+    pub fn key_of(&self, name: &str, index: u32) -> Option<String> {
+        let place = self.places.get(index as usize)?;
+        Some(key(name, index, *place))
+    }
+
+    /// With `segments` in use. `place` says where new ones are to be, given the places of those that there are, and
+    /// how many come.
+    ///
+    /// # Errors
+    ///
+    /// [`HeadError::Segments`].
+    pub fn resized(
+        &self,
+        segments: u32,
+        place: impl FnOnce(&[u32], u32) -> Vec<u32>,
+    ) -> Result<Self, HeadError> {
+        if !(1..=SEGMENTS_MAX).contains(&segments) {
+            return Err(HeadError::Segments { value: segments });
+        }
+        let mut resized = self.clone();
+        resized.used = segments;
+        if let Some(more) = segments.checked_sub(self.made()) {
+            resized.places.extend(place(&self.places, more));
+        }
+        Ok(resized)
+    }
+
+    /// Seen by whoever holds sub-lock 0 by `token`; refused to whoever held it earlier.
+    pub(super) fn shown(&self, token: u64) -> Result<Self, Fenced> {
+        match token >= self.token {
+            true => Ok(Self {
+                token,
+                ..self.clone()
+            }),
+            false => Err(Fenced),
+        }
+    }
+}
+
+/// The key of sub-lock `index` of `name` that is at `place`.
+pub fn key(name: &str, index: u32, place: u32) -> String {
+    format!("{name}#{index}.{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(segments: u32) -> Split {
+        Split::new(segments, Durability::Memory, from(0)).unwrap()
+    }
+
+    /// Places that are all different.
+    fn from(first: u32) -> impl FnOnce(&[u32], u32) -> Vec<u32> {
+        move |taken, more| {
+            let first = first + taken.len() as u32;
+            (first..first + more).collect()
+        }
+    }
+
+    #[test]
+    fn what_was_made_stays_where_it_is() {
+        let shrunk = split(4).resized(2, from(100)).unwrap();
+        assert_eq!((shrunk.used(), shrunk.made()), (2, 4));
+        let grown = shrunk.resized(6, from(100)).unwrap();
+        assert_eq!((grown.used(), grown.made()), (6, 6));
+        let key = |index| grown.key_of("stock/7", index);
+        assert_eq!(key(3).as_deref(), Some("stock/7#3.3"));
+        assert_eq!(key(4).as_deref(), Some("stock/7#4.104"));
+        assert_eq!(key(6), None);
+    }
+
+    #[test]
+    fn a_former_holder_is_refused() {
+        let seen = split(1).shown(7).unwrap();
+        assert_eq!(seen.shown(6), Err(Fenced));
+        assert_eq!(seen.shown(7), Ok(seen.clone()));
+        assert_eq!(seen.resized(2, from(0)).unwrap().shown(6), Err(Fenced));
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_refused() {
+        for value in [0, SEGMENTS_MAX + 1] {
+            let refused = split(1).resized(value, from(0));
+            assert_eq!(refused, Err(HeadError::Segments { value }));
+        }
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_nothing_else_is() {
+        let split = split(3).shown(5).unwrap();
+        assert_eq!(Split::decode(&split.encode()), Ok(split.clone()));
+        let uses_more = split.encode().replace("\"used\":3", "\"used\":4");
+        let nowhere = |_: &[u32], more| vec![0; more as usize];
+        let counter = crate::Head::new(crate::Terms::default(), 1, nowhere).unwrap();
+        for text in ["", "{}", &uses_more, &counter.encode()] {
+            let read = Split::decode(text);
+            assert!(matches!(read, Err(HeadError::Malformed { .. })), "{text}");
+        }
+    }
+}
