@@ -3,6 +3,8 @@
 
 mod alike;
 mod desk;
+mod durable;
+mod limits;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;
 mod requests;

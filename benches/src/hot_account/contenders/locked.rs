@@ -1,11 +1,11 @@
-//! Under locks: take one, read its row, write it, give it back.
+//! Under a lock, or any of some: take it, read its row, write it, give it back.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{AsyncCommands, aio::MultiplexedConnection};
 use ringfence_benches::Failure;
-use ringfence_client::Client;
+use ringfence_client::{Client, SegmentedLock};
 
 use super::{Account, PUT_IN};
 use crate::{
@@ -17,8 +17,10 @@ use crate::{
 pub(crate) struct Rows {
     client: Client,
     store: MultiplexedConnection,
-    /// Their names, there and as locks.
+    /// Their names there.
     names: Vec<String>,
+    /// None: there is one lock, called as its row is.
+    segmented: Option<SegmentedLock>,
 }
 
 impl Rows {
@@ -37,26 +39,48 @@ impl Rows {
             .redis(urls)
             .prefix(&prefix)
             .servers_are_new(true);
-        if setup.how != How::HandedOn {
+        if setup.how == How::Lock {
             client = client.handoff(0, Duration::ZERO);
         }
+        let client = client.build().await?;
+        let segmented = match setup.how {
+            How::Segments => Some(client.segmented_lock("rows").create(setup.segments).await?),
+            _ => None,
+        };
         Ok(Self {
-            client: client.build().await?,
+            client,
             store,
             names,
+            segmented,
         })
+    }
+}
+
+impl Rows {
+    async fn read_and_write(&self, name: &str) -> Result<(), Failure> {
+        let mut store = self.store.clone();
+        let value: i64 = store.get(name).await?;
+        Ok(store.set(name, value - 1).await?)
     }
 }
 
 #[async_trait]
 impl Account for Rows {
-    async fn deduct(&self, task: usize) -> Result<(), Failure> {
-        let name = &self.names[task % self.names.len()];
-        let guard = self.client.lock(name).acquire().await?;
-        let mut store = self.store.clone();
-        let value: i64 = store.get(name).await?;
-        let () = store.set(name, value - 1).await?;
-        guard.release().await;
+    async fn deduct(&self, _task: usize) -> Result<(), Failure> {
+        match &self.segmented {
+            None => {
+                let name = &self.names[0];
+                let guard = self.client.lock(name).acquire().await?;
+                self.read_and_write(name).await?;
+                guard.release().await;
+            }
+            Some(segmented) => {
+                let guard = segmented.any().acquire().await?;
+                self.read_and_write(&self.names[guard.segment() as usize])
+                    .await?;
+                guard.release().await;
+            }
+        }
         Ok(())
     }
 

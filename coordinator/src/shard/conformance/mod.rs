@@ -10,6 +10,7 @@ mod arming;
 mod batches;
 mod burial;
 mod cancel;
+mod counters;
 mod desk;
 mod fence;
 mod grants;
@@ -38,6 +39,7 @@ pub use arming::*;
 pub use batches::*;
 pub use burial::*;
 pub use cancel::*;
+pub use counters::*;
 pub use fence::*;
 pub use grants::*;
 pub use inspect::*;
@@ -282,6 +284,15 @@ macro_rules! shard_conformance {
             a_force_ends_the_quiet,
             a_stale_force_and_one_at_an_unarmed_shard_open_nothing,
             a_life_armed_by_force_is_shut_before_its_grace,
+            counters_are_asked_only_where_their_slot_is_open,
+            an_unarmed_shard_answers_no_counter,
+            counters_do_not_wait_for_a_grace,
+            counters_say_whether_the_shard_is_quiet,
+            a_batch_of_counters_keeps_its_order,
+            a_request_counts_once_over_connections,
+            a_head_is_swapped_from_its_version_alone,
+            locks_segments_and_heads_of_one_key_do_not_touch,
+            a_full_batch_of_counters_is_answered_one_by_one,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

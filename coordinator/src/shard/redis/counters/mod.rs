@@ -4,7 +4,7 @@ mod answers;
 mod pack;
 mod requests;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use hashbrown::HashMap;
 use redis::{Cmd, Value};
@@ -42,11 +42,11 @@ pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, Shard
         .arg("appendfsync")
         .to_owned();
     match connection.query("appendfsync", &command).await {
-        Ok(Value::Map(settings)) => {
-            let always = Value::BulkString(b"always".into());
-            Ok(settings.iter().any(|(_, value)| *value == always))
+        Ok(settings) => {
+            let settings = redis::from_redis_value::<BTreeMap<String, String>>(settings);
+            let policy = settings.ok().and_then(|mut all| all.remove("appendfsync"));
+            Ok(policy.as_deref() == Some("always"))
         }
-        Ok(_) => Ok(false),
         // Who may not ask does not know.
         Err(ShardError::Unusable { .. }) => Ok(false),
         Err(error) => Err(error),

@@ -1,0 +1,313 @@
+//! What a change has survived once it is acknowledged, and what a server that came back may have lost.
+
+use ringfence_coordinator::{
+    ids::ClientId,
+    shard::{
+        CounterOp, CounterReply, Shard,
+        redis::{RedisOptions, RedisShard},
+    },
+    spawn::{RedisServer, RedisServerBuilder},
+};
+use ringfence_segment_lock::{
+    Durability, RequestId, Terms,
+    segment::{Accept, Refusal, Reply, State},
+};
+
+use crate::desk::{Desk, create, deduct, deposit, eventually, key};
+
+fn terms(durability: Durability) -> Terms {
+    Terms {
+        durability,
+        ..Terms::default()
+    }
+}
+
+fn id(name: &str) -> RequestId {
+    RequestId::new(1, name).unwrap()
+}
+
+fn done() -> CounterReply {
+    CounterReply::Segment(Ok(Reply::Recorded(State::Done)))
+}
+
+/// A server that syncs every write.
+fn synced() -> RedisServerBuilder {
+    RedisServer::builder()
+        .set("appendonly", "yes")
+        .set("appendfsync", "always")
+}
+
+async fn raw(server: &RedisServer, command: &[&str]) -> redis::Value {
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut raw = client.get_multiplexed_async_connection().await.unwrap();
+    let mut asked = redis::cmd(command[0]);
+    asked
+        .arg(&command[1..])
+        .query_async(&mut raw)
+        .await
+        .unwrap()
+}
+
+/// A desk at the server, armed with `epoch` if it is in a new life.
+async fn desk(server: &RedisServer, epoch: u64) -> Desk {
+    let pointer = "00112233445566778899aabbccddeeff redis://127.0.0.1";
+    raw(server, &["SET", "ringfence:pointer", pointer]).await;
+    let shard = RedisShard::new(RedisOptions::new(
+        server.url().parse().unwrap(),
+        ClientId(7),
+    ));
+    let shard: &dyn Shard = &shard;
+    Desk::open(shard, epoch).await
+}
+
+#[tokio::test]
+async fn what_a_server_that_syncs_acknowledged_outlasts_its_kill_and_is_certain() {
+    let mut server = synced().spawn().await.unwrap();
+    let hot = key("hot");
+    let mut first = desk(&server, 1).await;
+    first
+        .ask(&hot, create(terms(Durability::Disk)))
+        .await
+        .unwrap();
+    for at in 0..50 {
+        let op = deposit(&id(&at.to_string()), 2);
+        assert_eq!(first.one(&hot, CounterOp::Segment(op.into())).await, done());
+    }
+    server.restart().await.unwrap();
+    let mut second = desk(&server, 2).await;
+    let look = second.look(&hot).await;
+    assert_eq!((look.value, look.version), (100, 50));
+    assert_eq!((look.doubtful, look.losses), (false, 0));
+    let repeat = second.ask(&hot, deposit(&id("7"), 2)).await;
+    assert_eq!(repeat, Ok(Reply::Recorded(State::Done)));
+    assert_eq!(second.look(&hot).await.value, 100);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_sync_every_write_is_refused_by_who_asks_for_that() {
+    for (aof, fsync) in [("no", "always"), ("yes", "everysec"), ("yes", "no")] {
+        let server = RedisServer::builder()
+            .set("appendonly", aof)
+            .set("appendfsync", fsync);
+        let server = server.spawn().await.unwrap();
+        let mut desk = desk(&server, 1).await;
+        let (disk, memory) = (key("disk"), key("memory"));
+        let not = |reply| assert_eq!(reply, CounterReply::NotOnDisk, "{aof} {fsync}");
+        let created = create(terms(Durability::Disk));
+        not(desk.one(&disk, CounterOp::Segment(created.into())).await);
+        let swap = CounterOp::SwapHead {
+            expected: 0,
+            head: "head".into(),
+            durability: Durability::Disk,
+        };
+        not(desk.one(&disk, swap).await);
+        let left = raw(&server, &["KEYS", "ringfence:#*"]).await;
+        assert_eq!(left, redis::Value::Array(Vec::new()));
+        desk.ask(&memory, create(terms(Durability::Memory)))
+            .await
+            .unwrap();
+        desk.ask(&memory, deposit(&id("a"), 1)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_account_is_refused_once_its_server_syncs_no_more() {
+    let server = synced().spawn().await.unwrap();
+    let hot = key("hot");
+    let mut before = desk(&server, 1).await;
+    before
+        .ask(&hot, create(terms(Durability::Disk)))
+        .await
+        .unwrap();
+    raw(&server, &["CONFIG", "SET", "appendfsync", "everysec"]).await;
+    let mut after = desk(&server, 1).await;
+    let reply = after
+        .one(&hot, CounterOp::Segment(deposit(&id("a"), 1).into()))
+        .await;
+    assert_eq!(reply, CounterReply::NotOnDisk);
+    raw(&server, &["CONFIG", "SET", "appendfsync", "always"]).await;
+    assert_eq!(desk(&server, 1).await.look(&hot).await.value, 0);
+}
+
+#[tokio::test]
+async fn an_account_in_memory_is_marked_when_its_server_came_back_and_goes_on() {
+    let mut server = RedisServer::spawn().await.unwrap();
+    let hot = key("hot");
+    let mut first = desk(&server, 1).await;
+    first
+        .ask(&hot, create(terms(Durability::Memory)))
+        .await
+        .unwrap();
+    first.ask(&hot, deposit(&id("kept"), 100)).await.unwrap();
+    raw(&server, &["SAVE"]).await;
+    first.ask(&hot, deposit(&id("lost"), 5)).await.unwrap();
+    server.restart().await.unwrap();
+
+    let mut second = desk(&server, 2).await;
+    let look = second.look(&hot).await;
+    assert_eq!((look.value, look.losses, look.doubtful), (100, 1, false));
+    assert!(
+        look.version > 1 << 32,
+        "no version of before is seen again: {look:?}"
+    );
+    second.ask(&hot, deduct(&id("a"), 1)).await.unwrap();
+    // Once for a life, whoever looks, and by whichever connection.
+    assert_eq!(desk(&server, 2).await.look(&hot).await.losses, 1);
+}
+
+#[tokio::test]
+async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came_back() {
+    let mut server = synced().set("save", "900 1").spawn().await.unwrap();
+    let hot = key("hot");
+    let mut first = desk(&server, 1).await;
+    first
+        .ask(&hot, create(terms(Durability::Disk)))
+        .await
+        .unwrap();
+    first.ask(&hot, deposit(&id("kept"), 100)).await.unwrap();
+    raw(&server, &["SAVE"]).await;
+    first.ask(&hot, deposit(&id("lost"), 5)).await.unwrap();
+    // Its log is gone: it begins with the snapshot, which says of itself that it was synced.
+    server.kill();
+    std::fs::remove_dir_all(server.dir().join("appendonlydir")).unwrap();
+    let older = std::fs::read(server.dir().join("dump.rdb")).unwrap();
+    let mut stale = RedisServer::builder().spawn().await.unwrap();
+    stale.kill();
+    std::fs::write(stale.dir().join("dump.rdb"), older).unwrap();
+    stale.restart().await.unwrap();
+
+    let mut second = desk(&stale, 2).await;
+    let doubtful = CounterReply::NotOnDisk;
+    let reply = second
+        .one(&hot, CounterOp::Segment(deduct(&id("a"), 1).into()))
+        .await;
+    assert_eq!(reply, doubtful);
+    raw(&stale, &["CONFIG", "SET", "appendonly", "yes"]).await;
+    raw(&stale, &["CONFIG", "SET", "appendfsync", "always"]).await;
+    let mut third = desk(&stale, 2).await;
+    assert_eq!(
+        third.ask(&hot, deduct(&id("a"), 1)).await,
+        Err(Refusal::Doubtful)
+    );
+    third.ask(&hot, Accept).await.unwrap();
+    third.ask(&hot, deduct(&id("a"), 1)).await.unwrap();
+    let look = third.look(&hot).await;
+    assert_eq!((look.value, look.losses, look.doubtful), (99, 1, false));
+}
+
+/// Waits until a replica has what is written.
+async fn followed(server: &RedisServer) {
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut raw = client.get_multiplexed_async_connection().await.unwrap();
+    eventually(async || {
+        redis::Cmd::set("followed", 1)
+            .exec_async(&mut raw)
+            .await
+            .unwrap();
+        let wait = redis::cmd("WAIT").arg(1).arg(100).to_owned();
+        wait.query_async::<u64>(&mut raw).await.unwrap() == 1
+    })
+    .await;
+}
+
+/// A server, its replica, and a desk at the first.
+async fn with_replica() -> (RedisServer, RedisServer, Desk) {
+    let server = RedisServer::spawn().await.unwrap();
+    let replica = RedisServer::builder()
+        .replica_of(server.port())
+        .spawn()
+        .await
+        .unwrap();
+    followed(&server).await;
+    let desk = desk(&server, 1).await;
+    (server, replica, desk)
+}
+
+#[tokio::test]
+async fn a_change_is_acknowledged_once_its_replicas_have_it_and_a_repeat_waits_too() {
+    let (server, replica, mut first) = with_replica().await;
+    let hot = key("hot");
+    first
+        .ask(&hot, create(terms(Durability::Replicas(1))))
+        .await
+        .unwrap();
+    first.ask(&hot, deposit(&id("a"), 5)).await.unwrap();
+
+    replica.stop();
+    let too_few = CounterReply::TooFewReplicas {
+        replicas: 0,
+        wanted: 1,
+    };
+    let op = || CounterOp::Segment(deposit(&id("b"), 5).into());
+    assert_eq!(first.one(&hot, op()).await, too_few);
+    // By its own connection, and by one that wrote nothing before.
+    assert_eq!(first.one(&hot, op()).await, too_few);
+    let mut second = desk(&server, 1).await;
+    assert_eq!(second.one(&hot, op()).await, too_few);
+    let find = ringfence_segment_lock::segment::Find {
+        id: id("b"),
+        generation: 1,
+    };
+    let mut third = desk(&server, 1).await;
+    assert_eq!(
+        third.one(&hot, CounterOp::Segment(find.into())).await,
+        too_few
+    );
+    // Another account does not wait.
+    let other = key("other");
+    first
+        .ask(&other, create(terms(Durability::Memory)))
+        .await
+        .unwrap();
+
+    replica.cont();
+    eventually(async || second.one(&hot, op()).await == done()).await;
+    assert_eq!(first.look(&hot).await.value, 10);
+}
+
+#[tokio::test]
+async fn a_head_is_acknowledged_once_its_replicas_have_it() {
+    let (server, replica, mut first) = with_replica().await;
+    let hot = key("hot");
+    let swap = |expected| CounterOp::SwapHead {
+        expected,
+        head: "head".into(),
+        durability: Durability::Replicas(1),
+    };
+    assert_eq!(first.one(&hot, swap(0)).await, CounterReply::Swapped(true));
+    replica.stop();
+    let too_few = CounterReply::TooFewReplicas {
+        replicas: 0,
+        wanted: 1,
+    };
+    assert_eq!(first.one(&hot, swap(1)).await, too_few);
+    let mut second = desk(&server, 1).await;
+    assert_eq!(second.one(&hot, swap(1)).await, too_few);
+    let mut third = desk(&server, 1).await;
+    assert_eq!(third.one(&hot, CounterOp::ReadHead).await, too_few);
+    replica.cont();
+    let head = CounterReply::Head(Some((2, "head".into())));
+    eventually(async || third.one(&hot, CounterOp::ReadHead).await == head).await;
+}
+
+#[tokio::test]
+async fn a_first_replica_casts_no_doubt_and_a_failover_does() {
+    let server = RedisServer::spawn().await.unwrap();
+    let hot = key("hot");
+    desk(&server, 1)
+        .await
+        .ask(&hot, create(terms(Durability::Memory)))
+        .await
+        .unwrap();
+    let replica = RedisServer::builder()
+        .replica_of(server.port())
+        .spawn()
+        .await
+        .unwrap();
+    followed(&server).await;
+    assert_eq!(desk(&server, 2).await.look(&hot).await.losses, 0);
+
+    drop(server);
+    raw(&replica, &["REPLICAOF", "NO", "ONE"]).await;
+    assert_eq!(desk(&replica, 3).await.look(&hot).await.losses, 1);
+}

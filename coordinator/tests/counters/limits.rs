@@ -1,0 +1,91 @@
+//! Servers that are full, and names that others have taken.
+
+use redis::Value;
+use ringfence_coordinator::shard::{CounterOp, CounterReply, conformance::Fixture};
+use ringfence_segment_lock::{RequestId, Terms, segment::Inspect};
+
+use crate::{
+    desk::{Desk, create, deposit, key},
+    redis_fixture::Redis,
+};
+
+#[tokio::test]
+async fn a_full_server_refuses_a_batch_whole() {
+    let redis = Redis::new().await;
+    let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
+    let hot = key("hot");
+    desk.ask(&hot, create(Terms::default())).await.unwrap();
+    let full = async |raw: &mut _, bytes: &str| {
+        let mut config = redis::cmd("CONFIG");
+        config
+            .arg("SET")
+            .arg("maxmemory")
+            .arg(bytes)
+            .exec_async(raw)
+            .await
+            .unwrap();
+    };
+    full(&mut raw, "1").await;
+    let op = |name: &str| CounterOp::Segment(deposit(&RequestId::new(1, name).unwrap(), 5).into());
+    let batch = [(hot.clone(), op("a")), (hot.clone(), op("b"))];
+    assert_eq!(
+        desk.batch(&batch).await,
+        [CounterReply::OutOfMemory, CounterReply::OutOfMemory]
+    );
+    full(&mut raw, "0").await;
+    assert_eq!(desk.look(&hot).await.value, 0);
+    desk.batch(&batch).await;
+    assert_eq!(desk.look(&hot).await.value, 10);
+}
+
+#[tokio::test]
+async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
+    let redis = Redis::new().await;
+    let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
+    let (hot, other) = (key("hot"), key("other"));
+    desk.ask(&other, create(Terms::default())).await.unwrap();
+    let name = |part: &str| [b"ringfence:#", hot.text(), b":", part.as_bytes()].concat();
+    let id = |name: &str| RequestId::new(1, name).unwrap();
+    let op = |name: &str| CounterOp::Segment(deposit(&id(name), 5).into());
+
+    for part in ["seg", "ids", "order", "credit_order", "due"] {
+        if part != "seg" {
+            desk.ask(&hot, create(Terms::default())).await.unwrap();
+        }
+        let mut del = redis::cmd("DEL");
+        del.arg(name(part)).exec_async(&mut raw).await.unwrap();
+        redis::Cmd::set(name(part), "theirs")
+            .exec_async(&mut raw)
+            .await
+            .unwrap();
+        let before = desk
+            .batch(&[(other.clone(), CounterOp::Segment(Inspect.into()))])
+            .await;
+        let batch = [
+            (other.clone(), op(part)),
+            (hot.clone(), op("a")),
+            (other.clone(), op(part)),
+        ];
+        let replies = desk.batch(&batch).await;
+        assert_eq!(replies[1], CounterReply::Foreign, "{part}");
+        assert_eq!(replies[0], replies[2], "{part}");
+        assert!(
+            before
+                != desk
+                    .batch(&[(other.clone(), CounterOp::Segment(Inspect.into()))])
+                    .await
+        );
+        let theirs: Value = redis::Cmd::get(name(part))
+            .query_async(&mut raw)
+            .await
+            .unwrap();
+        assert_eq!(theirs, Value::BulkString(b"theirs".into()), "{part}");
+        redis::Cmd::del(name(part))
+            .exec_async(&mut raw)
+            .await
+            .unwrap();
+        if part != "seg" {
+            assert_eq!(desk.look(&hot).await.value, 0, "{part}");
+        }
+    }
+}
