@@ -32,7 +32,7 @@ fn table(rows: u32) -> String {
 fn created(rows: u32) -> Vec<String> {
     let (table, each) = (table(rows), PUT_IN / i64::from(rows));
     let create =
-        format!("CREATE TABLE {table} (row_number INT PRIMARY KEY, value BIGINT NOT NULL)");
+        format!("CREATE TABLE {table} (id INT PRIMARY KEY, value BIGINT NOT NULL)");
     let insert = |row| format!("INSERT INTO {table} VALUES ({row}, {each})");
     std::iter::once(create)
         .chain((0..rows).map(insert))
@@ -42,7 +42,7 @@ fn created(rows: u32) -> Vec<String> {
 /// Never below zero.
 fn deduct(rows: u32, placeholder: &str) -> String {
     let table = table(rows);
-    format!("UPDATE {table} SET value = value - 1 WHERE row_number = {placeholder} AND value >= 1")
+    format!("UPDATE {table} SET value = value - 1 WHERE id = {placeholder} AND value >= 1")
 }
 
 fn row(task: usize, rows: u32) -> i32 {
