@@ -273,13 +273,6 @@ impl Step {
                 id: credit_of(began_ms, of, from),
                 generation,
             }),
-            &Self::Prepare(generation, base, from, closed) => Request::Prepare(Prepare {
-                generation,
-                base,
-                // Greater ones are kept as this one.
-                from_ms: at(began_ms, from).min((1 << 53) - 1),
-                closed,
-            }),
             _ => self.plain(began_ms),
         }
     }
@@ -310,6 +303,13 @@ impl Step {
             }),
             Self::Pinned(after) => Request::Pinned(Pinned {
                 after: after.map(|(after, from)| credit_of(began_ms, after, from)),
+            }),
+            &Self::Prepare(generation, base, from, closed) => Request::Prepare(Prepare {
+                generation,
+                base,
+                // Greater ones are kept as this one.
+                from_ms: at(began_ms, from).min((1 << 53) - 1),
+                closed,
             }),
             Self::Expire => Request::Expire(Expire),
             Self::Purge => Request::Purge(Purge),
