@@ -102,6 +102,8 @@ fn kind() -> impl Strategy<Value = Kind> {
     let deadline = prop_oneof![
         4 => Just(Since(60_000)),
         3 => Just(Since(-1)),
+        // Past, and near enough to an old id.
+        2 => Just(Since(-45_000)),
         1 => Just(Since(3_600_000)),
         1 => Just(Since(i64::MAX)),
     ];
