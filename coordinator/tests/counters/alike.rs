@@ -84,9 +84,7 @@ async fn run(
         .collect();
     let began_ms = desk.look(&clock).await.now_ms;
     let mut segments = BTreeMap::new();
-    let first = (0..SEGMENTS - 1)
-        .map(|at| (at, Step::Create(0, 1)))
-        .collect();
+    let first = begun();
     for steps in [first].iter().chain(batches) {
         let mut batch = vec![(clock.clone(), CounterOp::Segment(Inspect.into()))];
         let requests = steps

@@ -195,6 +195,50 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     assert_eq!((look.value, look.losses, look.doubtful), (99, 1, false));
 }
 
+#[tokio::test]
+async fn a_copy_at_another_place_is_in_doubt_however_it_syncs() {
+    let mut server = synced().spawn().await.unwrap();
+    let hot = key("hot");
+    let created = create(terms(Durability::Disk));
+    desk(&server, 1).await.ask(&hot, created).await.unwrap();
+    server.kill();
+    let mut copy = synced().spawn().await.unwrap();
+    copy.kill();
+    let [from, to] = [&server, &copy].map(|server| server.dir().join("appendonlydir"));
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    copy.restart().await.unwrap();
+    let refused = desk(&copy, 2).await.ask(&hot, deposit(&id("a"), 1)).await;
+    assert_eq!(refused, Err(Refusal::Doubtful));
+}
+
+#[tokio::test]
+async fn whether_a_restart_is_a_loss_is_a_matter_of_how_its_server_synced() {
+    for (fsync, losses) in [("always", 0), ("everysec", 1)] {
+        let server = RedisServer::builder().set("appendonly", "yes");
+        let mut server = server.set("appendfsync", fsync).spawn().await.unwrap();
+        let hot = key("hot");
+        let created = create(terms(Durability::Memory));
+        desk(&server, 1).await.ask(&hot, created).await.unwrap();
+        // What has this on the disk has all before.
+        raw(&server, &["BGREWRITEAOF"]).await;
+        eventually(async || {
+            let info = raw(&server, &["INFO", "persistence"]).await;
+            let info = format!("{info:?}");
+            info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
+        })
+        .await;
+        server.restart().await.unwrap();
+        assert_eq!(
+            desk(&server, 2).await.look(&hot).await.losses,
+            losses,
+            "{fsync}"
+        );
+    }
+}
+
 /// Waits until a replica has what is written.
 async fn followed(server: &RedisServer) {
     let client = redis::Client::open(server.url()).unwrap();

@@ -102,6 +102,8 @@ fn kind() -> impl Strategy<Value = Kind> {
     let deadline = prop_oneof![
         4 => Just(Since(60_000)),
         3 => Just(Since(-1)),
+        // Past, and near enough to an old id.
+        2 => Just(Since(-45_000)),
         1 => Just(Since(3_600_000)),
         1 => Just(Since(i64::MAX)),
     ];
@@ -273,13 +275,6 @@ impl Step {
                 id: credit_of(began_ms, of, from),
                 generation,
             }),
-            &Self::Prepare(generation, base, from, closed) => Request::Prepare(Prepare {
-                generation,
-                base,
-                // Greater ones are kept as this one.
-                from_ms: at(began_ms, from).min((1 << 53) - 1),
-                closed,
-            }),
             _ => self.plain(began_ms),
         }
     }
@@ -310,6 +305,13 @@ impl Step {
             }),
             Self::Pinned(after) => Request::Pinned(Pinned {
                 after: after.map(|(after, from)| credit_of(began_ms, after, from)),
+            }),
+            &Self::Prepare(generation, base, from, closed) => Request::Prepare(Prepare {
+                generation,
+                base,
+                // Greater ones are kept as this one.
+                from_ms: at(began_ms, from).min((1 << 53) - 1),
+                closed,
             }),
             Self::Expire => Request::Expire(Expire),
             Self::Purge => Request::Purge(Purge),

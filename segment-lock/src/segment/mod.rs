@@ -6,18 +6,17 @@
 //!
 //! In Redis a segment is one group of keys under one slot, so that one script sees all of it:
 //!
-//! | key | type | holds |
+//! | part | type | holds |
 //! |---|---|---|
-//! | `…:seg` | hash | `value`, `held`, `version`, `generation`, `base`, `cut`, `mark`, `newest`, the terms, `doubtful`, `losses`, `closed`; a channel's `out:<k>` = `seq:amount` and `inn:<k>` = `seq` |
-//! | `…:ids` | hash | id → `content:state`, with what the state needs |
-//! | `…:credits` | hash | id and source → `content:state` |
-//! | `…:final` | sorted set | what a purge may drop, by the id's time |
-//! | `…:due` | sorted set | ids of held reservations, by deadline |
-//! | `…:sent`, `…:pinned` | sorted sets | ids of unfinished transfers, by the id's time |
-//! | `…:freeze` | string | the caller, expiring by itself |
+//! | `seg` | hash | the numbers, the terms, `frozen` (`until caller`), and the `origin` of the last write |
+//! | `out`, `inn` | hashes | segment → `seq:amount` of the last loan to it; → `seq` of the last that landed |
+//! | `ids`, `credits` | hashes | id → content and state |
+//! | `order`, `credit_order` | sorted sets | the same ids, by time |
+//! | `due` | sorted set | ids of held reservations, by deadline |
+//! | `sent`, `pinned` | sorted sets | ids of unfinished transfers, in their order |
 //!
-//! Amounts are 64 bits there: `HINCRBY`, or decimal text. Times, sequences and versions stay below
-//! 2^53.
+//! Amounts are decimal text there, exact to the last of their 64 bits. Times, sequences, generations and versions
+//! stay below 2^53.
 
 mod answer;
 mod cancel;

@@ -113,17 +113,14 @@ pub async fn counters_are_asked_only_where_their_slot_is_open(fixture: &dyn Fixt
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let mut names = (0..).map(|at: u32| desk.key(at.to_string()));
     let mut in_slot = |index: usize| {
-        let found = names.find(|key| key.slot().index() as usize == index);
+        let found = names.find(|key| key.slot().index() == index);
         found.expect("keys spread over slots")
     };
     let keys = [0, 1, 2, 3].map(&mut in_slot);
     let modes = [Mode::Shut, Mode::Sealed, Mode::Import, Mode::Open];
     let mut arm = arm(fixture, FIRST, Grace::None);
     arm.slots = SlotStates::new(slot_count(), |slot| SlotState {
-        mode: modes
-            .get(slot.index() as usize)
-            .copied()
-            .unwrap_or(Mode::Open),
+        mode: modes.get(slot.index()).copied().unwrap_or(Mode::Open),
         epoch: Epoch(3),
     });
     let mut control = connect(fixture, Lane::Control).await;
