@@ -1,5 +1,6 @@
 //! `ringfence counter`, on real servers.
 #![cfg(feature = "cli")]
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod binary;
 

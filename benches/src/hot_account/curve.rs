@@ -6,12 +6,12 @@ use ringfence_benches::Spread;
 
 use crate::{measure::Row, setup::How};
 
-const WIDTH: f64 = 720.0;
+const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 420.0;
 const MARGIN: f64 = 64.0;
 /// Colours that the colour-blind tell apart (Okabe and Ito).
-const COLOURS: [&str; 6] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
+const COLOURS: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
 
 /// A line a kind of contender, at the greatest number of tasks: segments to the right on a scale of powers of two,
@@ -27,7 +27,8 @@ pub(crate) fn svg(rows: &[Row]) -> String {
         let name = match setup.how {
             // One curve, from one lock to many.
             How::Lock | How::HandedOn | How::Segments => "locks".to_owned(),
-            how => format!("{}, {}", how.name(), setup.log.name()),
+            how if setup.shards == 1 => format!("{}, {}", how.name(), setup.log.name()),
+            how => format!("{} over {}, {}", how.name(), setup.shards, setup.log.name()),
         };
         let per_s = Spread::of(row.deductions_per_s.iter().copied()).median;
         let point = (f64::from(setup.segments).log2(), per_s.max(1.0).log10());
@@ -46,7 +47,7 @@ pub(crate) fn svg(rows: &[Row]) -> String {
 }
 
 fn x(segments_log2: f64) -> f64 {
-    MARGIN + segments_log2 / 4.0 * (WIDTH - 4.2 * MARGIN)
+    MARGIN + segments_log2 / 4.0 * (WIDTH - 6.0 * MARGIN)
 }
 
 fn y(per_s_log10: f64) -> f64 {

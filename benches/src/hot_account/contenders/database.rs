@@ -31,8 +31,7 @@ fn table(rows: u32) -> String {
 
 fn created(rows: u32) -> Vec<String> {
     let (table, each) = (table(rows), PUT_IN / i64::from(rows));
-    let create =
-        format!("CREATE TABLE {table} (id INT PRIMARY KEY, value BIGINT NOT NULL)");
+    let create = format!("CREATE TABLE {table} (id INT PRIMARY KEY, value BIGINT NOT NULL)");
     let insert = |row| format!("INSERT INTO {table} VALUES ({row}, {each})");
     std::iter::once(create)
         .chain((0..rows).map(insert))
