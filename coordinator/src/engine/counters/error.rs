@@ -34,8 +34,8 @@ pub enum CounterFault {
     },
     /// The account asks for every change to be on the disk.
     #[error(
-        "the account's durability is disk, and the server of shard {shard} does not sync every write; run there: \
-         redis-cli CONFIG SET appendonly yes and CONFIG SET appendfsync always"
+        "the account's durability is disk, and the server of shard {shard} does not sync every write, or does not say \
+         so (ACL: +config|get); run there: redis-cli CONFIG SET appendonly yes and CONFIG SET appendfsync always"
     )]
     NotOnDisk {
         /// The shard.
