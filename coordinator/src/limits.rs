@@ -84,6 +84,15 @@ pub const CARRIED_MAX: usize = 1_000;
 /// meanwhile.
 pub const STEP_SLOTS: usize = 16;
 
+/// Groups of keys, each a counter's segment or head, that a shard names or drops at a time, about.
+pub const GROUPS_PAGE: usize = 32;
+
+/// Rows of a group that move at a time, about.
+pub const COPY_ROWS: usize = 512;
+
+/// How long a shard keeps what was copied of a group that has not arrived.
+pub const ASIDE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Slots that a resize has in motion at a time, unless it is told another number.
 pub const SLOTS_IN_FLIGHT: usize = 1_024;
 

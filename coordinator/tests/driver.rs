@@ -23,10 +23,11 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
-        ForcedOpen, Grace, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op,
-        Reply, Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates, Step,
-        Stepped, StillHeld, Wakes, conformance::Fixture,
+        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
+        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
+        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op, Piece, Reply,
+        Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates, Step, Stepped,
+        StillHeld, Wakes, conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, Slot, SlotCount};
@@ -221,6 +222,30 @@ impl Link for PanickingLink {
 
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
         self.link.still_held(still).await
+    }
+
+    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
+        self.link.groups(ask).await
+    }
+
+    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
+        self.link.copy_out(copy).await
+    }
+
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+        self.link.copy_in(copy).await
+    }
+
+    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
+        self.link.arrive(arrive).await
+    }
+
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+        self.link.drop_groups(drop).await
+    }
+
+    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
+        self.link.admit(admit).await
     }
 
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {

@@ -43,6 +43,8 @@ pub(super) enum Report {
     Empty(Empty),
     /// So many keys that were held at the former shard are held there no more.
     Gone(usize),
+    /// So many counters' segments and heads are at the next shard.
+    Carried(usize),
     /// A shard does not fit the record.
     Trouble(Trouble),
 }
@@ -165,7 +167,8 @@ impl Departure {
         Ok(imported)
     }
 
-    /// Some slots at a time: between the seal and the import nobody grants them.
+    /// Some slots at a time: between the seal and the import nobody grants them, and nobody serves their counters until
+    /// these are carried. If they cannot be, no more slots are sealed; and no slot is opened, as there is no list.
     async fn hand_over_to<'a>(
         &self,
         record: &Topology,
@@ -182,14 +185,18 @@ impl Departure {
             self.around.observer.tell(Phase::Sealed);
             import.slots = slots.to_vec();
             import.above = import.above.max(sealed.last_token);
-            match self.shards.step(record, &motion.to.0, &import).await {
-                Ok(imported) => open.extend(imported.refused),
-                Err(trouble) => {
-                    self.report(trouble).await;
-                    return Ok(None);
+            let imported = match self.shards.step(record, &motion.to.0, &import).await {
+                Ok(imported) => {
+                    open.extend(imported.refused);
+                    self.around.observer.tell(Phase::Imported);
+                    self.carry(record, motion, slots).await
                 }
+                Err(trouble) => Err(trouble),
+            };
+            if let Err(trouble) = imported {
+                self.report(trouble).await;
+                return Ok(None);
             }
-            self.around.observer.tell(Phase::Imported);
             self.shards.pause().await;
         }
         Ok(Some(Imported {
@@ -292,7 +299,7 @@ impl Departure {
         }
     }
 
-    async fn tell(&self, report: Report) {
+    pub(super) async fn tell(&self, report: Report) {
         // Nobody listens once the run is over.
         let _ = self.reports.send(report).await;
     }

@@ -23,7 +23,7 @@ pub(super) struct Remains {
     pub(super) lives: Option<(Life, Life)>,
     /// Slots not known to be empty, and the keys held in them.
     held: BTreeMap<Slot, BTreeSet<LockKey>>,
-    /// Slots found empty.
+    /// Slots found empty of locks: their counters were carried before they were listed.
     empty: BTreeSet<Slot>,
     /// Keys that are held no more, not told yet.
     gone: usize,

@@ -4,6 +4,7 @@
 //!          record            shard A (from)          shard B (to)
 //!  plan  ─► CAS: moves, e
 //!                              seal e   ─► ack ─►      import e
+//!                              its counters ─────►     admit e
 //!                              scan: what is held ─►   list e
 //! listed ─► CAS: listed        … its holders move themselves, or leave …
 //!                              nothing held
@@ -16,10 +17,12 @@
 //! | `orders.rs` | begin, abort |
 //! | `run.rs` | the record: planned, listed, finished, one swap a round |
 //! | `departure.rs` | a batch's slots of one shard, from the seal to the list |
+//! | `carry.rs` | the counters of a batch's slots |
 //! | `left.rs` | what is left there, until nothing is |
 //! | `finish.rs` | open, then shut |
 //! | `opening.rs` | slots of shards that are gone for good |
 //! | `shards.rs` | one connection a shard, and what it means if it fails |
+//! | `groups.rs` | what is asked over it about counters |
 //! | `phase.rs` | how far a move has come, for tests |
 //! | `progress.rs` | how far the resize has come, for people |
 //!
@@ -28,8 +31,10 @@
 //! from then on it has to go on, or to be turned back by
 //! [`Topology::abort`](crate::topology::Topology::abort), whatever becomes of them.
 
+mod carry;
 mod departure;
 mod finish;
+mod groups;
 mod left;
 mod opening;
 mod orders;
@@ -113,6 +118,8 @@ pub struct Resized {
     pub slots_moved: u32,
     /// Keys that were held when their slots were sealed, and left before they were opened.
     pub locks_carried: u64,
+    /// Counters' segments and heads that this mover brought along.
+    pub counters_carried: u64,
     /// The version of the record that says so.
     pub version: u64,
 }

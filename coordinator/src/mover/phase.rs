@@ -13,6 +13,14 @@ pub enum Phase {
     Sealed,
     /// The next shard grants what is proven to be free.
     Imported,
+    /// The next shard has put a piece of a counter aside.
+    Copied,
+    /// The next shard has a counter.
+    Arrived,
+    /// The former shard has dropped what arrived.
+    Dropped,
+    /// The next shard serves the counters.
+    Admitted,
     /// It is known what is left at the former shard.
     Scanned,
     /// The next shard has been told.
@@ -29,10 +37,14 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Planned,
         Self::Sealed,
         Self::Imported,
+        Self::Copied,
+        Self::Arrived,
+        Self::Dropped,
+        Self::Admitted,
         Self::Scanned,
         Self::Delivered,
         Self::Listed,
@@ -47,6 +59,10 @@ impl Phase {
             Self::Planned => "planned",
             Self::Sealed => "sealed",
             Self::Imported => "imported",
+            Self::Copied => "copied",
+            Self::Arrived => "arrived",
+            Self::Dropped => "dropped",
+            Self::Admitted => "admitted",
             Self::Scanned => "scanned",
             Self::Delivered => "delivered",
             Self::Listed => "listed",

@@ -21,6 +21,8 @@ pub struct Progress {
     /// Keys that were held when their slots were sealed, and have left since: their holders brought them
     /// along, or gave them back. As far as this mover knows.
     pub locks_carried: u64,
+    /// Counters' segments and heads that this mover brought along.
+    pub counters_carried: u64,
     /// How long it will take if it goes on as it has; `None` while that is anybody's guess.
     pub left: Option<Duration>,
     /// What some moves wait for; others go on.
@@ -88,6 +90,10 @@ impl Tally {
 
     pub(super) fn gone(&mut self, keys: usize) {
         self.progress.locks_carried += keys as u64;
+    }
+
+    pub(super) fn carried(&mut self, groups: usize) {
+        self.progress.counters_carried += groups as u64;
     }
 
     /// How far it has come `now`.

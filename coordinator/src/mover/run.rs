@@ -106,6 +106,7 @@ impl<'a> Run<'a> {
         Ok(Resized {
             slots_moved: progress.slots_moved,
             locks_carried: progress.locks_carried,
+            counters_carried: progress.counters_carried,
             version: self.record.version,
         })
     }
@@ -270,6 +271,7 @@ impl<'a> Run<'a> {
             }
             Report::Empty(empty) => self.note_empty(empty),
             Report::Gone(keys) => self.tally.gone(keys),
+            Report::Carried(groups) => self.tally.carried(groups),
             Report::Trouble(trouble) => self.heed(trouble).await?,
         }
         Ok(())

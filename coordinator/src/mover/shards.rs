@@ -210,7 +210,7 @@ impl Shards {
     }
 
     /// A connection to the life that `record` names, which is armed and past its grace.
-    async fn link(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
+    pub(super) async fn link(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
         let link = self.armed(record, id).await?;
         let left = link.member.grace_until.since(self.around.clock.now());
         if left.is_zero() {
@@ -288,7 +288,7 @@ impl Shards {
     }
 
     /// Keeps the connection, unless `answer` ended it.
-    fn back<T>(
+    pub(super) fn back<T>(
         &self,
         Borrowed {
             id,
@@ -326,13 +326,17 @@ impl Shards {
         self.wait(id, error.to_string())
     }
 
-    fn wait(&self, id: &ShardId, reason: String) -> Trouble {
+    /// The shard is waited for, and that is told.
+    pub(super) fn wait(&self, id: &ShardId, reason: String) -> Trouble {
         self.waiting.lock().insert(id.clone(), reason);
         Trouble::Away
     }
 }
 
-async fn within<T>(asked: impl Future<Output = Result<T, ShardError>>) -> Result<T, ShardError> {
+/// What was `asked`, unless it takes too long.
+pub(super) async fn within<T>(
+    asked: impl Future<Output = Result<T, ShardError>>,
+) -> Result<T, ShardError> {
     timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
         Err(ShardError::NoReply {
             reason: format!("none within {PATIENCE:?}"),

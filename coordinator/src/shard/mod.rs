@@ -4,6 +4,7 @@
 //! the shard. Batches of operations go in, as many answers come out.
 
 mod burial;
+mod carry;
 mod control;
 mod counters;
 mod error;
@@ -25,6 +26,9 @@ use async_trait::async_trait;
 use ringfence_ring::Slot;
 
 pub use burial::{ForceOpen, ForcedOpen};
+pub use carry::{
+    Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Group, Groups, Piece, Row,
+};
 pub use control::{Arm, ArmAnswer, Grace, Settle};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
 pub use error::{Effect, ShardError};
@@ -120,6 +124,8 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
 ///   grant said so already, and whenever one is sent again; and by the answers to its own requests.
 /// * Tokens of a shard rise strictly, across keys and lives, as long as every arming has a fresh
 ///   epoch.
+/// * A counter is in one place: whatever moves it may be repeated, and comes late without effect; what was made of it
+///   at the later place is never undone by the earlier.
 /// * Answers to operations never come from another life: [`ShardError::Unarmed`] instead, with
 ///   nothing written.
 /// * After an error that [ends the link](ShardError::ends_link), drop it and connect anew.
@@ -185,6 +191,25 @@ pub trait Link: fmt::Debug + Send {
 
     /// What of `still` is held.
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError>;
+
+    /// Some of the groups that are left in slots that leave. No grace matters.
+    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError>;
+
+    /// A piece of a group that leaves; `None` if it is not there any more, or its slot does not leave by that move.
+    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError>;
+
+    /// Puts a piece of a group aside. Answers whether its slot comes here by that move: else nothing was done.
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError>;
+
+    /// Makes a group of what was put aside.
+    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError>;
+
+    /// Drops groups that are where their slots go. Answers the slots that are refused: they do not leave by that move.
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError>;
+
+    /// Serves the counters of slots that still come. Answers the slots that are refused: they do not come here by that
+    /// move.
+    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError>;
 
     /// Opens slots of a shard that was given up for dead, after a time in which nobody has them.
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError>;

@@ -9,6 +9,7 @@ use ringfence_coordinator::{
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
+    bank::Bank,
     lockers::{Lockers, acquire, engine},
     stage::{Stage, UNIX, at},
 };
@@ -52,6 +53,7 @@ async fn buried_in_every_phase(index: usize) {
         for nth in [1, 2] {
             let stage = Stage::new(3).await;
             let lockers = Lockers::start(&stage.ring()).await;
+            let bank = Bank::open(&stage.ring()).await;
             stage.add(3, 1).await;
             let hit = stage.clone();
             let deed = move || {
@@ -68,6 +70,7 @@ async fn buried_in_every_phase(index: usize) {
             assert_eq!(members, left.collect(), "{phase:?}");
             sleep(60 * SECOND).await;
             lockers.stop().await;
+            bank.close_after_loss().await;
         }
     }
 }

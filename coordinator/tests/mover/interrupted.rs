@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use crate::{
+    bank::Bank,
     lockers::Lockers,
     stage::{FOR_EVER, Stage, at, moved},
 };
@@ -31,6 +32,7 @@ async fn whoever_comes_after_a_mover_that_was_dropped_goes_on() {
         stage.faults(shard).latency(MILLISECOND..8 * MILLISECOND);
     }
     let lockers = Lockers::start(&stage.ring()).await;
+    let bank = Bank::open(&stage.ring()).await;
     let mut grow = true;
     after_every_turn("a resize", async |turns| {
         let before = stage.record();
@@ -49,12 +51,15 @@ async fn whoever_comes_after_a_mover_that_was_dropped_goes_on() {
     })
     .await;
     lockers.stop().await;
+    bank.close().await;
+    stage.counters_are_in_place();
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_movers_at_once_do_no_harm() {
     let stage = Stage::new(3).await;
     let lockers = Lockers::start(&stage.ring()).await;
+    let bank = Bank::open(&stage.ring()).await;
     for grow in [true, false, true, false] {
         let before = stage.record();
         match grow {
@@ -72,6 +77,8 @@ async fn two_movers_at_once_do_no_harm() {
         assert_eq!(moved(&before, &stage.record()), 16);
     }
     lockers.stop().await;
+    bank.close().await;
+    stage.counters_are_in_place();
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,6 +87,7 @@ async fn a_resize_turned_back_in_any_phase_ends_where_it_began() {
         for nth in [1, 3] {
             let stage = Stage::new(3).await;
             let lockers = Lockers::start(&stage.ring()).await;
+            let bank = Bank::open(&stage.ring()).await;
             let before = stage.record();
             stage.add(3, 1).await;
             let turned = stage.clone();
@@ -92,6 +100,8 @@ async fn a_resize_turned_back_in_any_phase_ends_where_it_began() {
             // What one had above its share may be another's now.
             assert!(moved(&before, &after) <= 1, "{phase:?}");
             lockers.stop().await;
+            bank.close().await;
+            stage.counters_are_in_place();
         }
     }
 }
@@ -101,6 +111,7 @@ async fn an_abort_of_an_abort_goes_on_in_any_phase() {
     for phase in Phase::ALL {
         let stage = Stage::new(3).await;
         let lockers = Lockers::start(&stage.ring()).await;
+        let bank = Bank::open(&stage.ring()).await;
         stage.add(3, 1).await;
         let (first, second) = (stage.clone(), stage.clone());
         let (turned, mut is_turned) = watch::channel(());
@@ -118,6 +129,8 @@ async fn an_abort_of_an_abort_goes_on_in_any_phase() {
         assert!(*reached.lock() > 0, "{phase:?}");
         assert_eq!(stage.record().table.quota(&shard_id(3)), 16, "{phase:?}");
         lockers.stop().await;
+        bank.close().await;
+        stage.counters_are_in_place();
     }
 }
 
@@ -126,6 +139,7 @@ async fn an_abort_of_an_abort_goes_on_in_any_phase() {
 async fn a_resize_is_begun_and_turned_back_by_others_while_it_runs() {
     let stage = Stage::new(3).await;
     let lockers = Lockers::start(&stage.ring()).await;
+    let bank = Bank::open(&stage.ring()).await;
     let (runs, orders) = (
         stage.mover(6, Observer::default()),
         stage.mover(6, Observer::default()),
@@ -151,6 +165,8 @@ async fn a_resize_is_begun_and_turned_back_by_others_while_it_runs() {
     assert!(turned.version > begun.version && resized.unwrap().version > turned.version);
     assert_eq!(stage.record().weights(), before.weights());
     lockers.stop().await;
+    bank.close().await;
+    stage.counters_are_in_place();
 }
 
 /// A mover whose machine was suspended wakes long after, when the slots have moved on.
@@ -159,12 +175,16 @@ async fn a_mover_that_wakes_after_a_later_resize_changes_nothing() {
     for phase in [
         Phase::Planned,
         Phase::Sealed,
+        Phase::Copied,
+        Phase::Arrived,
+        Phase::Dropped,
         Phase::Scanned,
         Phase::Listed,
         Phase::Opened,
     ] {
         let stage = Stage::new(3).await;
         let lockers = Lockers::start(&stage.ring()).await;
+        let bank = Bank::open(&stage.ring()).await;
         stage.add(3, 1).await;
         let (reach, mut reached) = watch::channel(());
         let (observer, _) = at(phase, 2, move || reach.send_replace(()));
@@ -182,5 +202,7 @@ async fn a_mover_that_wakes_after_a_later_resize_changes_nothing() {
         timeout(FOR_EVER, run).await.expect("an end").unwrap();
         assert_eq!(stage.record(), after);
         lockers.stop().await;
+        bank.close().await;
+        stage.counters_are_in_place();
     }
 }

@@ -6,6 +6,7 @@ use ringfence_coordinator::{failpoint::KILL_AT, mover::Phase, topology::Topology
 use ringfence_test_support::eventually;
 
 use crate::{
+    bank::Bank,
     lockers::Lockers,
     servers::{Stage, mover, ring, topology},
     stage::moved,
@@ -51,6 +52,7 @@ async fn whoever_comes_after_a_mover_that_was_killed_in_any_phase_goes_on() {
         .map(|server| server.url())
         .collect();
     let lockers = Lockers::start(&ring(&stage.store)).await;
+    let bank = Bank::open(&ring(&stage.store)).await;
     let mut grow = true;
     for phase in Phase::ALL {
         let before = stage.begin(grow).await;
@@ -62,4 +64,5 @@ async fn whoever_comes_after_a_mover_that_was_killed_in_any_phase_goes_on() {
         grow = !grow;
     }
     lockers.stop().await;
+    bank.close().await;
 }

@@ -6,7 +6,9 @@
     reason = "the tasks are a test's, and end with it"
 )]
 
+mod bank;
 mod burials;
+mod crashes;
 mod interrupted;
 #[cfg(feature = "failpoints")]
 mod killed;

@@ -1,6 +1,6 @@
 //! Whole resizes: the fewest moves, no more at a time than allowed, no lock lost.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use ringfence_coordinator::{
@@ -10,9 +10,11 @@ use ringfence_coordinator::{
     shard::{Lane, Op, Request, Shard},
     topology::shard_id,
 };
+use tokio::time::timeout;
 
 use crate::{
-    lockers::Lockers,
+    bank::Bank,
+    lockers::{Lockers, engine},
     stage::{Stage, moved},
 };
 
@@ -20,6 +22,7 @@ use crate::{
 async fn from_three_shards_to_four_and_back_no_lock_is_lost_and_no_slot_moves_in_vain() {
     let stage = Stage::new(3).await;
     let lockers = Lockers::start(&stage.ring()).await;
+    let bank = Bank::open(&stage.ring()).await;
     for grow in [true, false] {
         let before = stage.record();
         let begun = match grow {
@@ -31,7 +34,7 @@ async fn from_three_shards_to_four_and_back_no_lock_is_lost_and_no_slot_moves_in
         let after = stage.record();
         assert_eq!(moved(&before, &after), 16);
         assert_eq!((preview.slots_to_move(), resized.slots_moved), (16, 16));
-        assert!(resized.locks_carried > 0);
+        assert!(resized.locks_carried > 0 && resized.counters_carried > 0);
         assert_eq!(after.version, resized.version);
         assert_eq!(after.shards.len(), if grow { 4 } else { 3 });
         for share in preview.shards {
@@ -44,24 +47,30 @@ async fn from_three_shards_to_four_and_back_no_lock_is_lost_and_no_slot_moves_in
         }
     }
     lockers.stop().await;
+    bank.close().await;
+    stage.counters_are_in_place();
 }
 
 #[tokio::test(start_paused = true)]
 async fn from_one_shard_to_another() {
     let stage = Stage::new(1).await;
     let lockers = Lockers::start(&stage.ring()).await;
+    let bank = Bank::open(&stage.ring()).await;
     stage.add(1, 1).await;
     stage.resize().await;
     stage.remove(0);
     stage.resize().await;
     assert_eq!(stage.record().table.quota(&shard_id(1)), 64);
     lockers.stop().await;
+    bank.close().await;
+    stage.counters_are_in_place();
 }
 
 #[tokio::test(start_paused = true)]
 async fn other_weights_move_slots_and_nothing_else() {
     let stage = Stage::new(3).await;
     let lockers = Lockers::start(&stage.ring()).await;
+    let bank = Bank::open(&stage.ring()).await;
     let before = stage.record();
     let begun = stage.weigh(1, 3);
     let to_move = begun.preview().unwrap().slots_to_move();
@@ -70,6 +79,8 @@ async fn other_weights_move_slots_and_nothing_else() {
     assert_eq!(moved(&before, &after), to_move);
     assert_eq!(after.table.quota(&shard_id(1)), 38);
     lockers.stop().await;
+    bank.close().await;
+    stage.counters_are_in_place();
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,6 +96,7 @@ async fn without_a_goal_there_is_nothing_to_do() {
 async fn no_more_slots_are_in_motion_than_may_be_and_progress_tells_how_far_it_is() {
     let stage = Stage::new(3).await;
     let lockers = Lockers::start(&stage.ring()).await;
+    let bank = Bank::open(&stage.ring()).await;
     stage.add(3, 2).await;
     let seen: Arc<Mutex<Vec<usize>>> = Arc::default();
     let (watched, sink) = (stage.clone(), seen.clone());
@@ -119,6 +131,30 @@ async fn no_more_slots_are_in_motion_than_may_be_and_progress_tells_how_far_it_i
     );
     assert!(all.iter().any(|progress| progress.left.is_some()));
     lockers.stop().await;
+    bank.close().await;
+    stage.counters_are_in_place();
+}
+
+/// A slot is open where it goes only once its counters are there too.
+#[tokio::test(start_paused = true)]
+async fn while_the_next_shard_has_no_room_for_counters_their_slots_are_not_opened() {
+    let stage = Stage::new(3).await;
+    // It arms the shards.
+    let _engine = engine(&stage.ring(), 1).await;
+    let bank = Bank::open(&stage.ring()).await;
+    stage.add(3, 1).await;
+    stage.faults(3).out_of_memory(true);
+    let mover = stage.mover(64, Observer::default());
+    assert!(timeout(Duration::from_secs(60), mover.run()).await.is_err());
+    let record = stage.record();
+    let waiting_for = mover.progress().borrow().waiting_for.clone();
+    let said = waiting_for.unwrap().to_string();
+    assert!(said.contains("no memory for counters"), "{said}");
+    assert!(record.motions.iter().any(|motion| !motion.listed));
+    stage.faults(3).out_of_memory(false);
+    stage.resize().await;
+    bank.close().await;
+    stage.counters_are_in_place();
 }
 
 /// Whoever asks by the new map needs no look at the slots.

@@ -9,6 +9,7 @@ use ringfence_coordinator::{
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
+    bank::Bank,
     lockers::{Lockers, acquire, engine},
     stage::{FOR_EVER, Stage, at, moved},
 };
@@ -21,6 +22,7 @@ async fn restarted_in_every_phase(index: usize) {
         for (nth, keep_records) in [(1, true), (2, false)] {
             let stage = Stage::new(3).await;
             let lockers = Lockers::start(&stage.ring()).await;
+            let bank = Bank::open(&stage.ring()).await;
             let before = stage.record();
             stage.add(3, 1).await;
             let hit = stage.clone();
@@ -30,6 +32,11 @@ async fn restarted_in_every_phase(index: usize) {
             assert!(*reached.lock() >= nth, "{phase:?}");
             assert_eq!(moved(&before, &stage.record()), 16, "{phase:?}");
             lockers.stop().await;
+            match keep_records {
+                true => bank.close().await,
+                false => bank.close_after_loss().await,
+            }
+            stage.counters_are_in_place();
         }
     }
 }

@@ -12,7 +12,7 @@ use ringfence_coordinator::{
         Shard, ShardError,
         redis::{RedisOptions, RedisShard},
     },
-    spawn::RedisServer,
+    spawn::{RedisServer, RedisServerBuilder},
     topology::{
         Change, Constants, ShardEntry, Topology, TopologyStore,
         redis::{Founding, RedisTopology, connect},
@@ -23,6 +23,7 @@ use ringfence_ring::{ShardId, SlotCount, Weight};
 use tokio::time::timeout;
 
 use crate::{
+    bank::Bank,
     lockers::{Lockers, Ring},
     stage::moved,
 };
@@ -73,9 +74,14 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn new() -> Self {
+        Self::of(RedisServer::builder).await
+    }
+
+    /// On servers that are set up as given.
+    pub(crate) async fn of(server: impl Fn() -> RedisServerBuilder) -> Self {
         let mut servers = Vec::new();
         for _ in 0..4 {
-            servers.push(RedisServer::spawn().await.unwrap());
+            servers.push(server().spawn().await.unwrap());
         }
         let urls: Vec<_> = servers[..3].iter().map(RedisServer::url).collect();
         let store = topology(&urls).await;
@@ -100,7 +106,12 @@ impl Stage {
 
     /// Moves slots to the end.
     pub(crate) async fn resize(&self) -> Resized {
-        let mover = mover(&ring(&self.store));
+        self.resize_with(Observer::default()).await
+    }
+
+    /// As [`resize`](Self::resize), and `observer` is told.
+    pub(crate) async fn resize_with(&self, observer: Observer) -> Resized {
+        let mover = mover_with(&ring(&self.store), observer);
         let resized = timeout(SOON, mover.run()).await;
         let stuck = || format!("stuck: {:?}", mover.progress().borrow());
         resized.unwrap_or_else(|_| panic!("{}", stuck())).unwrap()
@@ -118,6 +129,10 @@ pub(crate) fn ring(store: &Arc<RedisTopology>) -> Ring {
 }
 
 pub(crate) fn mover(ring: &Ring) -> Mover {
+    mover_with(ring, Observer::default())
+}
+
+fn mover_with(ring: &Ring, observer: Observer) -> Mover {
     Mover::new(Parts {
         store: ring.store.clone(),
         dial: ring.dial.clone(),
@@ -128,22 +143,24 @@ pub(crate) fn mover(ring: &Ring) -> Mover {
             ..Pace::default()
         },
         servers_are_new: true,
-        observer: Observer::default(),
+        observer,
     })
 }
 
 #[tokio::test]
-async fn from_three_servers_to_four_and_back_no_lock_is_lost() {
+async fn from_three_servers_to_four_and_back_no_lock_and_no_coin_is_lost() {
     let stage = Stage::new().await;
     let lockers = Lockers::start(&ring(&stage.store)).await;
+    let bank = Bank::open(&ring(&stage.store)).await;
     for grow in [true, false] {
         let before = stage.begin(grow).await;
         let resized = stage.resize().await;
         let after = stage.store.load().await.unwrap();
         assert_eq!((moved(&before, &after), resized.slots_moved), (64, 64));
-        assert!(resized.locks_carried > 0);
+        assert!(resized.locks_carried > 0 && resized.counters_carried > 0);
     }
     lockers.stop().await;
+    bank.close().await;
     let address = options(&stage.servers[3].url()).address.to_string();
     assert!(stage.store.release(&address).await.unwrap(), "it is let go");
 }

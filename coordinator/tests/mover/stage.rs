@@ -185,6 +185,16 @@ impl Stage {
         resized
     }
 
+    /// Every counter is at one shard, and it is the one that has its slot.
+    pub(crate) fn counters_are_in_place(&self) {
+        let record = self.record();
+        for (id, shard) in &*self.shards.0.lock() {
+            for key in shard.counters() {
+                assert_eq!(record.table.owner(key.slot()), id, "{key}");
+            }
+        }
+    }
+
     pub(crate) fn faults(&self, index: usize) -> Faults {
         self.shards.0.lock()[&shard_id(index)].faults()
     }

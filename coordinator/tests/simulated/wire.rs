@@ -14,10 +14,10 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
-        ForcedOpen, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Request, Scan,
-        ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
-        memory::MemoryShard,
+        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
+        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups, HeldStill,
+        Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, Request, Scan, ScanPage,
+        Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes, memory::MemoryShard,
     },
 };
 use ringfence_ring::Slot;
@@ -188,6 +188,36 @@ impl Link for Over<Box<dyn Link>> {
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
         self.wire.through().await;
         self.end.still_held(still).await
+    }
+
+    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
+        self.wire.through().await;
+        self.end.groups(ask).await
+    }
+
+    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
+        self.wire.through().await;
+        self.end.copy_out(copy).await
+    }
+
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+        self.wire.through().await;
+        self.end.copy_in(copy).await
+    }
+
+    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
+        self.wire.through().await;
+        self.end.arrive(arrive).await
+    }
+
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+        self.wire.through().await;
+        self.end.drop_groups(drop).await
+    }
+
+    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
+        self.wire.through().await;
+        self.end.admit(admit).await
     }
 
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {

@@ -53,12 +53,19 @@ impl Inner {
         }
     }
 
-    /// Asks where `key` is; of a slot on its way both ends, if need be.
+    /// Asks where `key` is; of a slot on its way both ends, if need be: one may be away, and the other have it.
     async fn ask_ends(&self, key: &LockKey, op: &CounterOp) -> Result<CounterReply, CounterFault> {
-        let mut moves = None;
+        let (mut moves, mut away) = (None, None);
         for keeper in ends(self.routing.route(key)) {
             let shard = keeper.driver.id().clone();
-            match self.ask_at(&keeper, key, op).await? {
+            let reply = match self.ask_at(&keeper, key, op).await {
+                Ok(reply) => reply,
+                Err(fault) => {
+                    away = away.or(Some(fault));
+                    continue;
+                }
+            };
+            match reply {
                 CounterReply::Moved { .. } => {
                     self.routing.refresh();
                     moves = Some(shard);
@@ -81,8 +88,9 @@ impl Inner {
                 reply => return Ok(reply),
             }
         }
-        let shard = moves.expect("a route has a shard, which said that it moves");
-        Err(CounterFault::Moves { shard })
+        Err(away.unwrap_or_else(|| CounterFault::Moves {
+            shard: moves.expect("a route has a shard, which was away or said that it moves"),
+        }))
     }
 
     async fn ask_at(

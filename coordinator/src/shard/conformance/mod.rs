@@ -10,6 +10,7 @@ mod arming;
 mod batches;
 mod burial;
 mod cancel;
+mod carry;
 mod counters;
 mod desk;
 mod fence;
@@ -39,6 +40,7 @@ pub use arming::*;
 pub use batches::*;
 pub use burial::*;
 pub use cancel::*;
+pub use carry::*;
 pub use counters::*;
 pub use fence::*;
 pub use grants::*;
@@ -275,6 +277,17 @@ macro_rules! shard_conformance {
             a_removal_is_of_its_own_move_and_its_own_nonce,
             moving_operations_on_one_key_keep_their_order,
             an_unarmed_shard_adopts_and_removes_nothing,
+            a_counter_that_moved_is_what_it_was,
+            groups_are_told_until_none_is_left,
+            groups_leave_by_their_own_move_alone,
+            groups_come_by_their_own_move_alone,
+            a_group_arrives_once_all_of_it_is_there,
+            pieces_of_another_life_or_another_move_do_not_fit,
+            a_later_group_is_never_replaced,
+            an_older_group_is_replaced,
+            counters_of_a_slot_that_comes_are_served_once_they_are_admitted,
+            what_was_carried_outlasts_a_life,
+            an_unarmed_shard_carries_nothing,
             a_slot_opened_by_force_is_shut_then_in_grace_then_open,
             what_a_shard_has_outlasts_slots_opened_by_force,
             a_repeated_force_does_not_restart_timers,

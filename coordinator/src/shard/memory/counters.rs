@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ringfence_segment_lock::segment::{Answer, Refusal, Request as SegmentRequest, Segment};
 
-use super::{armed::Armed, batch::Batch, state::Memory};
+use super::{armed::Armed, aside::Aside, batch::Batch, state::Memory};
 use crate::{
-    ids::MapVersion,
+    ids::{Epoch, Life, MapVersion},
     name::LockKey,
     shard::{CounterAnswers, CounterOp, CounterReply, CounterRequest, Mode, ShardError},
 };
@@ -14,8 +14,18 @@ use crate::{
 /// What a shard keeps for counters. It is as durable as the process.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    segments: BTreeMap<LockKey, Segment>,
-    heads: BTreeMap<LockKey, (u64, String)>,
+    pub(super) groups: BTreeMap<LockKey, Kept>,
+    /// Copies that have not arrived, by their move and the life they are of.
+    pub(super) aside: BTreeMap<(LockKey, Epoch, Life), Aside>,
+}
+
+/// What a shard keeps of one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Its slot's epoch when it came, or was made.
+    pub(super) since: Epoch,
+    pub(super) head: Option<(u64, String)>,
+    pub(super) segment: Option<Segment>,
 }
 
 impl Memory {
@@ -34,7 +44,10 @@ impl Memory {
             .map(|request| match elsewhere(armed, &request.key, now_ms) {
                 Some(reply) if !quiet => reply,
                 _ if self.full => CounterReply::OutOfMemory,
-                _ => self.counters.apply(request, unix_ms),
+                _ => {
+                    let since = armed.slots.get(request.key.slot()).epoch;
+                    self.counters.apply(request, since, unix_ms)
+                }
             });
         Ok(CounterAnswers {
             quiet,
@@ -51,43 +64,49 @@ fn elsewhere(armed: &Armed, key: &LockKey, now_ms: u64) -> Option<CounterReply> 
         _ if now_ms < armed.shut_until_ms => Some(CounterReply::Moved { epoch }),
         Mode::Shut => Some(CounterReply::Moved { epoch }),
         Mode::Sealed => Some(CounterReply::Moving { epoch }),
+        Mode::Import if armed.imports.is_admitted(key.slot()) => None,
         Mode::Import => Some(CounterReply::Coming { epoch }),
         Mode::Open => None,
     }
 }
 
 impl Counters {
-    fn apply(&mut self, request: &CounterRequest, unix_ms: u64) -> CounterReply {
+    /// Does what is asked; what it makes is there since `since`.
+    fn apply(&mut self, request: &CounterRequest, since: Epoch, unix_ms: u64) -> CounterReply {
+        let made = || Kept {
+            since,
+            ..Kept::default()
+        };
         let key = &request.key;
         match &request.op {
+            CounterOp::Segment(SegmentRequest::Create(create)) => {
+                let group = self.groups.entry(key.clone()).or_insert_with(made);
+                let segment = group.segment.get_or_insert_with(|| Segment::new(create));
+                let create = SegmentRequest::Create(*create);
+                CounterReply::Segment(segment.apply(&create, unix_ms))
+            }
             CounterOp::Segment(request) => {
                 CounterReply::Segment(self.segment(key, request, unix_ms))
             }
-            CounterOp::ReadHead => CounterReply::Head(self.heads.get(key).cloned()),
+            CounterOp::ReadHead => {
+                let group = self.groups.get(key);
+                CounterReply::Head(group.and_then(|group| group.head.clone()))
+            }
             CounterOp::SwapHead { expected, head, .. } => {
-                CounterReply::Swapped(self.swap(key, *expected, head))
+                let present = self.groups.get(key).and_then(|group| group.head.as_ref());
+                let swapped = present.map_or(0, |(version, _)| *version) == *expected;
+                if swapped {
+                    let group = self.groups.entry(key.clone()).or_insert_with(made);
+                    group.head = Some((expected + 1, head.clone()));
+                }
+                CounterReply::Swapped(swapped)
             }
         }
     }
 
     fn segment(&mut self, key: &LockKey, request: &SegmentRequest, unix_ms: u64) -> Answer {
-        if let SegmentRequest::Create(create) = request {
-            let segment = self.segments.entry(key.clone());
-            return segment
-                .or_insert_with(|| Segment::new(create))
-                .apply(request, unix_ms);
-        }
-        let segment = self.segments.get_mut(key).ok_or(Refusal::Missing)?;
+        let group = self.groups.get_mut(key).ok_or(Refusal::Missing)?;
+        let segment = group.segment.as_mut().ok_or(Refusal::Missing)?;
         segment.apply(request, unix_ms)
-    }
-
-    fn swap(&mut self, key: &LockKey, expected: u64, head: &str) -> bool {
-        let version = self.heads.get(key).map_or(0, |(version, _)| *version);
-        let swapped = version == expected;
-        if swapped {
-            self.heads
-                .insert(key.clone(), (version + 1, head.to_owned()));
-        }
-        swapped
     }
 }

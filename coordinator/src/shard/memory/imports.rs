@@ -16,6 +16,8 @@ struct Import {
     complete: bool,
     /// A mover said which tokens were made there: until then those made here may be lower.
     begun: bool,
+    /// All of its counters are here.
+    admitted: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -69,6 +71,16 @@ impl Imports {
     /// Everything that the former shard holds of `slot` has been named.
     pub(super) fn complete(&mut self, slot: Slot) {
         self.0.entry(slot).or_default().complete = true;
+    }
+
+    /// All counters of `slot` are here.
+    pub(super) fn admit(&mut self, slot: Slot) {
+        self.0.entry(slot).or_default().admitted = true;
+    }
+
+    /// Whether they are.
+    pub(super) fn is_admitted(&self, slot: Slot) -> bool {
+        self.0.get(&slot).is_some_and(|import| import.admitted)
     }
 
     /// `slot` does not come here any more, or comes by another move.

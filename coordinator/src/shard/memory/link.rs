@@ -10,9 +10,10 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
-        ForcedOpen, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Request, Scan,
-        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
+        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups, HeldStill,
+        Inspection, Lane, Link, List, Listing, LockPage, Piece, Request, Scan, ScanPage, Settle,
+        ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -164,6 +165,38 @@ impl Link for MemoryLink {
         let still = still.clone();
         self.exchange(move |memory, now| memory.still_held(&still, now))
             .await
+    }
+
+    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
+        let ask = ask.clone();
+        self.exchange(move |memory, _| memory.groups(&ask)).await
+    }
+
+    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
+        let copy = copy.clone();
+        self.exchange(move |memory, _| memory.copy_out(&copy)).await
+    }
+
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+        let copy = copy.clone();
+        self.exchange(move |memory, now| memory.copy_in(&copy, now))
+            .await
+    }
+
+    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
+        let arrive = arrive.clone();
+        self.exchange(move |memory, _| memory.arrive(&arrive)).await
+    }
+
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+        let drop = drop.clone();
+        self.exchange(move |memory, _| memory.drop_groups(&drop))
+            .await
+    }
+
+    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
+        let admit = admit.clone();
+        self.exchange(move |memory, _| memory.admit(&admit)).await
     }
 
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {

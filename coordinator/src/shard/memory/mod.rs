@@ -11,8 +11,10 @@
 //! `state`, `batch`, `records`, `queues` and `imports` are pure: the time is passed in.
 
 mod armed;
+mod aside;
 mod batch;
 mod burial;
+mod carry;
 mod counters;
 mod faults;
 mod imports;

@@ -8,6 +8,7 @@ use super::{faults::Faults, link::MemoryLink, shared::Shared, state::Traces};
 use crate::{
     clock::Clock,
     ids::{ClientId, Life},
+    name::LockKey,
     random::Random,
     shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
 };
@@ -38,6 +39,12 @@ impl MemoryShard {
     /// What makes it fail.
     pub fn faults(&self) -> Faults {
         Faults(Arc::clone(&self.0))
+    }
+
+    /// The keys that it keeps a counter's segment or head of.
+    pub fn counters(&self) -> Vec<LockKey> {
+        let state = self.0.state();
+        state.memory.counters.groups.keys().cloned().collect()
     }
 
     /// What it knows of topologies.

@@ -13,7 +13,8 @@ use super::{
     batch::{Call, Verb, plan},
     burial,
     connection::{Keys, evalsha},
-    counters, inspect, motion, scripts,
+    counters::{self, carry},
+    inspect, motion, scripts,
 };
 use crate::{
     failpoint::{Rule, is_off},
@@ -21,9 +22,10 @@ use crate::{
     limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
     name::{LockKey, push_decimal, push_digits},
     shard::{
-        Answers, Arm, ArmAnswer, ConnectionId, CounterAnswers, CounterRequest, ForceOpen,
-        ForcedOpen, Grace, HeldStill, Inspection, Link, List, Listing, LockPage, Op, Request, Scan,
-        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
+        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
+        HeldStill, Inspection, Link, List, Listing, LockPage, Op, Piece, Request, Scan, ScanPage,
+        Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -194,6 +196,16 @@ impl RedisLink {
         }
     }
 
+    /// Whether the server syncs every write.
+    async fn is_synced(&mut self) -> Result<bool, ShardError> {
+        let is_synced = match self.is_synced {
+            Some(is_synced) => is_synced,
+            None => counters::is_synced(&mut self.connection).await?,
+        };
+        self.is_synced = Some(is_synced);
+        Ok(is_synced)
+    }
+
     /// Runs a control script and answers its integers and texts.
     async fn control(
         &mut self,
@@ -280,11 +292,7 @@ impl Link for RedisLink {
             let (quiet, replies) = (true, Vec::new());
             return Ok(CounterAnswers { quiet, replies });
         }
-        let is_synced = match self.is_synced {
-            Some(is_synced) => is_synced,
-            None => counters::is_synced(&mut self.connection).await?,
-        };
-        self.is_synced = Some(is_synced);
+        let is_synced = self.is_synced().await?;
         let calls = batch.chunks(self.counters_per_call);
         let mut pipeline = Pipeline::with_capacity(calls.len());
         for call in calls.clone() {
@@ -412,6 +420,48 @@ impl Link for RedisLink {
             motion::add_held(&mut found, keys, &parts)?;
         }
         Ok(found)
+    }
+
+    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
+        let command = carry::groups(&self.connection, ask);
+        carry::found(&self.control("groups", &command).await?)
+    }
+
+    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
+        let is_synced = self.is_synced().await?;
+        let command = carry::copy_out(&self.connection, is_synced, copy)?;
+        carry::copied_out(&self.control("copy_out", &command).await?)
+    }
+
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+        let command = carry::copy_in(&self.connection, copy)?;
+        let parts = self.control("copy_in", &command).await?;
+        let [_, taken] = integers("copy_in", &parts)?;
+        Ok(taken == 1)
+    }
+
+    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
+        let is_synced = self.is_synced().await?;
+        let command = carry::arrive(&self.connection, is_synced, arrive);
+        let (arrival, wanted) = carry::arrived(&self.control("arrive", &command).await?)?;
+        let replicas = counters::replicas(&mut self.connection, wanted, self.replicas_within);
+        let replicas = replicas.await?;
+        Ok(match arrival {
+            Arrival::Here if replicas < wanted => Arrival::TooFewReplicas { replicas, wanted },
+            arrival => arrival,
+        })
+    }
+
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+        let command = carry::drop_groups(&self.connection, drop);
+        let parts = self.control("drop_groups", &command).await?;
+        motion::slots("drop_groups", &parts[1..])
+    }
+
+    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
+        let command = carry::admit(&self.connection, admit);
+        let parts = self.control("admit", &command).await?;
+        motion::slots("admit", &parts[1..])
     }
 
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {

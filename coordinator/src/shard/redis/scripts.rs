@@ -51,6 +51,7 @@ pub(crate) mod shared {
     pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
     pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
+    pub(crate) const GROUP: &str = include_str!("lua/group.lua");
     /// The rules of segments, a file each, in an order in which each knows what it needs: those of requests' work at
     /// their homes first. A script makes every function anew in each call, so most calls have these alone.
     pub(crate) const OPS: &str = concat!(
@@ -123,6 +124,12 @@ scripts! {
     FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    GROUPS = "groups" with [LIFE, SLOT, GROUP];
+    COPY_OUT = "copy_out" with [LIFE, SLOT, GROUP, OPS];
+    COPY_IN = "copy_in" with [LIFE, SLOT, GROUP];
+    ARRIVE = "arrive" with [LIFE, SLOT, GROUP];
+    DROP_GROUPS = "drop_groups" with [LIFE, SLOT, GROUP];
+    ADMIT = "admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
     COUNTERS = "counters" with [LIFE, SLOT, STATE, OPS, RULES];
     STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
 }
@@ -185,7 +192,11 @@ pub(crate) mod tests {
     fn only_what_adds_needs_free_memory() {
         for (name, source) in SOURCES {
             let frugal = source.starts_with("#!lua flags=");
-            assert_eq!(frugal, !["acquire", "counters"].contains(name), "{name}");
+            assert_eq!(
+                frugal,
+                !["acquire", "copy_in", "counters"].contains(name),
+                "{name}"
+            );
         }
     }
 }

@@ -130,9 +130,23 @@ impl Plan {
     }
 }
 
+/// Those that a mover comes to where there are no counters.
+const OF_LOCKS: [Phase; 10] = [
+    Phase::Planned,
+    Phase::Sealed,
+    Phase::Imported,
+    Phase::Admitted,
+    Phase::Scanned,
+    Phase::Delivered,
+    Phase::Listed,
+    Phase::Opened,
+    Phase::Shut,
+    Phase::Finished,
+];
+
 /// More than there is time for: how long a resize takes is not planned.
 fn ring(random: &mut StdRng, length: Duration, lease: Duration) -> Vec<Upset> {
-    let mut phases = Phase::ALL;
+    let mut phases = OF_LOCKS;
     let mut upsets = Vec::new();
     while upsets.len() < length.as_secs() as usize {
         phases.shuffle(random);
@@ -144,12 +158,12 @@ fn ring(random: &mut StdRng, length: Duration, lease: Duration) -> Vec<Upset> {
             Phase::Opened,
         ];
         let mut amid = || amid[random.random_range(0..amid.len())];
-        let [p, q, r, s, t, u, v, w, x] = phases;
+        let [p, q, r, s, t, u, v, w, x, y] = phases;
         let mut trials = [
             Trial::Kill([p, q, r]),
             Trial::Kill([s, t, u]),
             Trial::Kill([v, w, x]),
-            Trial::Stop(p),
+            Trial::Stop(y),
             Trial::TwoAtOnce,
             Trial::TurnBack(q),
             Trial::Restart(Side::Sealed, amid()),

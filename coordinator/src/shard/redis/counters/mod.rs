@@ -1,6 +1,7 @@
 //! Segments of accounts and the accounts' heads: one script call a batch.
 
 mod answers;
+pub(super) mod carry;
 mod pack;
 mod requests;
 
@@ -14,7 +15,7 @@ use super::{
     Connection,
     answers::{integers, unexpected, unless_applied},
     classify,
-    connection::evalsha,
+    connection::{Keys, evalsha},
     error::is_out_of_memory,
     scripts,
 };
@@ -55,19 +56,14 @@ pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, Shard
 
 /// The script call for `batch`.
 pub(super) fn command(connection: &Connection, is_synced: bool, batch: &[CounterRequest]) -> Cmd {
-    let Connection {
-        keys,
-        server,
-        address,
-        ..
-    } = connection;
+    let Connection { keys, server, .. } = connection;
     let mut groups: HashMap<&LockKey, usize> = HashMap::new();
     let mut names = Vec::new();
     let mut requests = Pack::with_capacity(PACKED * batch.len());
     requests.array(batch.len());
     for CounterRequest { key, op, .. } in batch {
         let group = *groups.entry(key).or_insert_with(|| {
-            names.push([keys.prefix.as_bytes(), GROUP, key.text()].concat());
+            names.push(name(keys, key));
             names.len()
         });
         requests::push(&mut requests, group, op);
@@ -82,14 +78,27 @@ pub(super) fn command(connection: &Connection, is_synced: bool, batch: &[Counter
     for name in &names {
         command.arg(name);
     }
-    let (synced, life) = (u8::from(is_synced), server.life.as_str());
     command
         .arg(&server.replid)
         .arg(batch[0].map.0)
         .arg(&keys.prefix)
-        .arg(format!("{synced} {life} {address}"))
+        .arg(origin(connection, is_synced))
         .arg(requests.into_bytes());
     command
+}
+
+/// The name of a group.
+fn name(keys: &Keys, key: &LockKey) -> Vec<u8> {
+    [keys.prefix.as_bytes(), GROUP, key.text()].concat()
+}
+
+/// Whoever writes a segment, by a server that syncs every write or not.
+fn origin(connection: &Connection, is_synced: bool) -> String {
+    let Connection {
+        server, address, ..
+    } = connection;
+    let (synced, life) = (u8::from(is_synced), server.life.as_str());
+    format!("{synced} {life} {address}")
 }
 
 /// What script calls answered, each with the number of replicas that must have it.
@@ -174,24 +183,33 @@ pub(super) async fn await_replicas(
     at_most: Duration,
 ) -> Result<(), ShardError> {
     let most = wanted.iter().copied().max().unwrap_or(0);
-    if most == 0 {
-        return Ok(());
-    }
-    let mut command = redis::cmd("WAIT");
-    command.arg(most).arg(at_most.as_millis() as u64);
-    let replicas = match connection.query("wait", &command).await {
-        Ok(Value::Int(replicas)) => replicas.unsigned_abs(),
-        Ok(other) => return Err(unexpected("wait", &other)),
-        Err(error) => {
-            // The changes were made.
-            let reason = error.to_string();
-            return Err(ShardError::NoReply { reason });
-        }
-    };
+    let replicas = replicas(connection, most, at_most).await?;
     for (reply, &wanted) in replies.iter_mut().zip(wanted) {
         if wanted > replicas {
             *reply = CounterReply::TooFewReplicas { replicas, wanted };
         }
     }
     Ok(())
+}
+
+/// Waits until `most` replicas have all that was written, or for `at_most`. Answers how many have.
+pub(super) async fn replicas(
+    connection: &mut Connection,
+    most: u64,
+    at_most: Duration,
+) -> Result<u64, ShardError> {
+    if most == 0 {
+        return Ok(0);
+    }
+    let mut command = redis::cmd("WAIT");
+    command.arg(most).arg(at_most.as_millis() as u64);
+    match connection.query("wait", &command).await {
+        Ok(Value::Int(replicas)) => Ok(replicas.unsigned_abs()),
+        Ok(other) => Err(unexpected("wait", &other)),
+        Err(error) => {
+            // The changes were made.
+            let reason = error.to_string();
+            Err(ShardError::NoReply { reason })
+        }
+    }
 }

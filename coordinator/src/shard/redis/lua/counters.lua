@@ -17,15 +17,15 @@ Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answe
   says it after the content; or {word, numbers...}; amounts of 10^15 and more are {high, low}. {'replicas', n, answer}
   where so many replicas must have what was answered: something was written then, so that WAIT waits for all before.
 
-The index `prefix:#{slot}` names every group of the slot: a hash of "{slot}:namespace:key", and the epoch of the move
-that the group came here by, 0 for one that was created here.
+The index `prefix:#{slot}` names every group of the slot: a hash of "{slot}:namespace:key", and the slot's epoch when
+the group came, or was made.
 
 Without allow-oom: a full server refuses it whole, before its first write. Nothing can fail after that: see parts.lua.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local quiet, _, arm, _, shut = armed(redis.call('GET', KEYS[1]), ARGV[2], KEYS[2])
 if not arm then return {-1} end
-now, prefix, origin = time_ms(), ARGV[3], ARGV[4]
+now, prefix, origin, slots = time_ms(), ARGV[3], ARGV[4], KEYS[3]
 local requests = cmsgpack.unpack(ARGV[5])
 
 -- Why a group is not asked here, if so.
@@ -34,7 +34,7 @@ local function elsewhere(name)
   local mode, epoch = stored(string.match(name, '{(%d+)}'), KEYS[3])
   if now < shut or mode == '-' then return {'moved', epoch} end
   if mode == 'S' then return {'moving', epoch} end
-  if mode ~= 'O' then return {'coming', epoch} end
+  if mode ~= 'O' and mode ~= 'A' then return {'coming', epoch} end
 end
 
 -- Requests that look an id up.

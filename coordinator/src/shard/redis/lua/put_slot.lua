@@ -6,5 +6,5 @@ end
 
 -- Forgets what was known of the keys of a slot that came here, if it did.
 local function forget_import(slots, slot, from)
-  if from == 'I' or from == 'B' then redis.call('UNLINK', import_name(slot, slots)) end
+  if from == 'I' or from == 'B' or from == 'A' then redis.call('UNLINK', import_name(slot, slots)) end
 end

@@ -1,5 +1,6 @@
 -- A slot as it is stored: its mode's letter, and the epoch of its last change. One that comes here is "B" once
--- a mover said which tokens its former shard made: until then, as "I", those made here may be lower.
+-- a mover said which tokens its former shard made: until then, as "I", those made here may be lower. It is "A" once
+-- all of its counters are here too.
 local function stored(slot, slots)
   return struct.unpack('>c1I4', redis.call('GETRANGE', slots, slot * 5, slot * 5 + 4))
 end
@@ -17,7 +18,7 @@ end
 local function slot_of(text, slots)
   local slot = string.match(text, '{(%d+)}')
   local mode, epoch = stored(slot, slots)
-  if mode ~= 'I' and mode ~= 'B' then return mode, epoch end
+  if mode ~= 'I' and mode ~= 'B' and mode ~= 'A' then return mode, epoch end
   local name, noted = import_name(slot, slots), false
   local import = {}
 

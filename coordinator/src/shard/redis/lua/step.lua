@@ -63,13 +63,13 @@ local step, to = step_of(mode), mode == 'I' and 'B' or mode
 for at = 1, #ARGV[8], 2 do
   local slot = struct.unpack('>I2', ARGV[8], at)
   local from, its_epoch = stored(slot, KEYS[3])
-  local its_mode = from == 'B' and 'I' or from
+  local its_mode = (from == 'B' or from == 'A') and 'I' or from
   if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then
     forget_import(KEYS[3], slot, from)
     put_slot(KEYS[3], KEYS[4], slot, from, to, epoch)
   elseif its_epoch ~= epoch or its_mode ~= mode then
     answer[#answer + 1] = slot
-  elseif from ~= to then
+  elseif from == 'I' then
     put_slot(KEYS[3], KEYS[4], slot, from, to, epoch)
   end
 end

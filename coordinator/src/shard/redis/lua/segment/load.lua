@@ -32,8 +32,11 @@ end
 -- Writes a new group into its slot's index.
 local function register(group)
   local text = string.sub(group.name, #prefix + 3)
-  local index = string.sub(group.name, 1, #prefix + 2) .. string.match(text, '^{%d+}')
-  if read('HEXISTS', index, text) == 0 then redis.call('HSET', index, text, 0) end
+  local slot = string.match(text, '^{(%d+)}')
+  local index = prefix .. ':#{' .. slot .. '}'
+  if read('HEXISTS', index, text) == 1 then return end
+  local _, epoch = stored(slot, slots)
+  redis.call('HSET', index, text, epoch)
 end
 
 -- Nothing is done for an account that asks for every change to be on the disk, by a server that does not see to that.

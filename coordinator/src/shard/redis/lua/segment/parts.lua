@@ -5,9 +5,9 @@
 -- A part is read, or met, before the first change of whatever goes with it: nothing fails once something is
 -- written, since nothing is written to what may be of another type.
 
--- Of the whole batch: the instant, in ms since 1970 on the server's clock; the prefix of all names; and by whom
--- segments are written, "synced 0|1, life, place".
-local now, prefix, origin
+-- Of the whole batch: the instant, in ms since 1970 on the server's clock; the prefix of all names; by whom
+-- segments are written, "synced 0|1, life, place"; and where the slots' states are.
+local now, prefix, origin, slots
 -- A function a request: of the segment, and of what the request says.
 local rules = {}
 -- The same of heads: of the group, and of what the request says.

@@ -1,0 +1,77 @@
+//! What a mover asks of shards about counters.
+
+use ringfence_ring::{ShardId, Slot};
+
+use super::shards::{Shards, Trouble, within};
+use crate::{
+    shard::{Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Groups, Piece},
+    topology::Topology,
+};
+
+impl Shards {
+    pub(super) async fn groups(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        ask: &AskGroups,
+    ) -> Result<Groups, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.groups(ask)).await;
+        self.back(link, answer)
+    }
+
+    pub(super) async fn copy_out(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        copy: &CopyOut,
+    ) -> Result<Option<Piece>, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.copy_out(copy)).await;
+        self.back(link, answer)
+    }
+
+    pub(super) async fn copy_in(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        copy: &CopyIn,
+    ) -> Result<bool, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.copy_in(copy)).await;
+        self.back(link, answer)
+    }
+
+    pub(super) async fn arrive(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        arrive: &Arrive,
+    ) -> Result<Arrival, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.arrive(arrive)).await;
+        self.back(link, answer)
+    }
+
+    pub(super) async fn drop_groups(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        drop: &DropGroups,
+    ) -> Result<Vec<Slot>, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.drop_groups(drop)).await;
+        self.back(link, answer)
+    }
+
+    pub(super) async fn admit(
+        &self,
+        record: &Topology,
+        id: &ShardId,
+        admit: &Admit,
+    ) -> Result<Vec<Slot>, Trouble> {
+        let mut link = self.link(record, id).await?;
+        let answer = within(link.admit(admit)).await;
+        self.back(link, answer)
+    }
+}

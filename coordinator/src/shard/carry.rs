@@ -1,0 +1,166 @@
+//! Counters that change hands with their slot: what a mover does for them, and what it learns.
+//!
+//! ```text
+//! seal at A ─► import at B ─► groups at A ─► copy_out ─► copy_in ─► arrive at B ─► drop_groups at A
+//!                                 none left ─► admit at B: what is asked of them is done there
+//! ```
+//!
+//! Whatever a key's counter is made of, a segment or a head, is one **group**. In a slot that is sealed it is frozen, so
+//! it may be copied piece by piece, by several movers at once. What was copied is put aside at B, under the move's epoch
+//! and the life it was copied from, until all of it is there: a life changes nothing of what it has frozen, but the
+//! next may have less.
+//!
+//! **Which of two is the one?** Every group has the epoch at which it came to its shard, or was made there. Each move's
+//! is above all that were before, so the one group that counts has the greatest of all, whatever a shard that restarted from
+//! an old copy, a move that was turned back, or a mover that died has left elsewhere. B takes a group only for one that is
+//! older; A drops one only when B has it. So it may all be done again, at any time.
+
+use ringfence_ring::Slot;
+use ringfence_segment_lock::{
+    RequestId,
+    segment::{Credit, CreditId, Entry, Segment},
+};
+
+use super::Cursor;
+use crate::{
+    ids::{Epoch, Life},
+    name::LockKey,
+};
+
+/// Asks for some of the groups that slots have which are [`Sealed`](super::Mode::Sealed) or
+/// [`Shut`](super::Mode::Shut) at `epoch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskGroups {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// Of which slots.
+    pub slots: Vec<Slot>,
+}
+
+/// Some groups. None, and no slot refused: the slots have none, nor will they.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// About [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them, whichever come first.
+    pub groups: Vec<Group>,
+    /// Slots that do not leave by that move. Of these nothing is said.
+    pub refused: Vec<Slot>,
+}
+
+/// A group that leaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Whose it is.
+    pub key: LockKey,
+    /// When it came to the shard, or was made there: the greater is the later.
+    pub since: Epoch,
+}
+
+/// Asks for a piece of a group, whose slot is sealed, or shut, at `epoch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyOut {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// Whose group.
+    pub key: LockKey,
+    /// Where the piece before ended; `None`: from the start.
+    pub after: Option<Cursor>,
+}
+
+/// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows of a group. Piece by piece every row comes, some of them twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// How many rows of each kind the whole group has.
+    pub sizes: Vec<u64>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Where the next piece begins. `None`: this was the last.
+    pub next: Option<Cursor>,
+}
+
+/// A row of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A head, and its version.
+    Head(u64, String),
+    /// A segment, but what it remembers of requests and credits.
+    Segment(Box<Segment>),
+    /// What it remembers of a request.
+    Id(RequestId, Entry),
+    /// What it remembers of a credit.
+    Credit(CreditId, Credit),
+    /// A row as a server keeps it. Shards in memory and on servers are never members of one topology.
+    Stored {
+        /// Of which part, as its scripts count them.
+        part: u8,
+        /// Its field, or its member.
+        field: Vec<u8>,
+        /// What is under it, or its score.
+        value: Vec<u8>,
+    },
+}
+
+/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`. Pieces may come in any
+/// order, and more than once. What is put aside is forgotten after [`ASIDE_FOR`](crate::limits::ASIDE_FOR).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyIn {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// The life that it was copied from: pieces of two do not fit each other.
+    pub source: Life,
+    /// Whose group.
+    pub key: LockKey,
+    /// The piece.
+    pub rows: Vec<Row>,
+}
+
+/// Makes a group of what was put aside, if all of it was, in the place of one that is older.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrive {
+    /// Of the move, and of the group from now on.
+    pub epoch: Epoch,
+    /// The life that it was copied from.
+    pub source: Life,
+    /// The group as it is there.
+    pub group: Group,
+    /// How many rows of each kind it has.
+    pub sizes: Vec<u64>,
+}
+
+/// What came of an [`Arrive`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The group is here, by this call or an earlier one, and as durable as its account asks for; or one that is
+    /// later. Nobody needs the other any more.
+    Here,
+    /// Some of it is missing: copy it again.
+    Incomplete,
+    /// The slot does not come here by that move.
+    Refused,
+    /// Its account asks for every change to be on the disk, and the server does not sync each. Nothing was done.
+    NotOnDisk,
+    /// It is here, and too few replicas have it.
+    TooFewReplicas {
+        /// How many have it for certain.
+        replicas: u64,
+        /// How many must.
+        wanted: u64,
+    },
+}
+
+/// Drops groups that have arrived where their slots go, where these are sealed, or shut, at `epoch`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropGroups {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// Whose, about [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them.
+    pub keys: Vec<LockKey>,
+}
+
+/// Says that slots which come by `epoch` have all their counters: what is asked of these is done from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admit {
+    /// Of the move.
+    pub epoch: Epoch,
+    /// Which slots.
+    pub slots: Vec<Slot>,
+}

@@ -1,0 +1,518 @@
+//! Counters that change hands with their slots.
+
+use ringfence_ring::Slot;
+use ringfence_segment_lock::{
+    Amount, Caller, Change, Durability, RequestId, Terms,
+    segment::{Create, Inspect, Look, Op, Prepare, Reply as Told, State},
+};
+
+use super::{
+    Fixture,
+    desk::{Desk, FIRST, connect},
+    movers::{EARLIER, LATER, MOVE, armed_in},
+};
+use crate::{
+    ids::{Epoch, Life, MapVersion},
+    limits::{COPY_ROWS, GROUPS_PAGE},
+    name::LockKey,
+    shard::{
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterOp, CounterReply,
+        CounterRequest, DropGroups, Grace, Group, Lane, Mode, Piece, Row, ShardError,
+    },
+};
+
+/// More than one piece of a group holds.
+const MANY: usize = COPY_ROWS + 8;
+
+/// Of a request, in the past of every server.
+const TIME_MS: u64 = 1_000;
+
+fn amount(units: i64) -> Amount {
+    Amount::new(units).expect("it is positive")
+}
+
+fn op(name: &str, change: Change) -> CounterOp {
+    let op = Op {
+        id: RequestId::new(TIME_MS, name).expect("a name of fair length"),
+        change,
+        generation: 1,
+        lands: Vec::new(),
+        caller: Caller {
+            process: 1,
+            call: 1,
+        },
+    };
+    CounterOp::Segment(op.into())
+}
+
+fn deposit(name: &str, units: i64) -> CounterOp {
+    let amount = amount(units);
+    op(name, Change::Deposit { amount })
+}
+
+fn reserve(name: &str, units: i64) -> CounterOp {
+    let (amount, deadline_ms) = (amount(units), TIME_MS + Terms::default().idempotency_for_ms);
+    op(
+        name,
+        Change::Reserve {
+            amount,
+            deadline_ms,
+        },
+    )
+}
+
+/// A copy of a group: what a mover has in its hands.
+struct Copied {
+    group: Group,
+    sizes: Vec<u64>,
+    pieces: Vec<Vec<Row>>,
+    source: Life,
+}
+
+impl Desk {
+    async fn count(&mut self, key: &LockKey, op: CounterOp) -> CounterReply {
+        let request = CounterRequest {
+            key: key.clone(),
+            map: MapVersion::UNKNOWN,
+            op,
+        };
+        let answers = self.link.call_counters(&[request]).await;
+        answers.expect("an answer").replies.remove(0)
+    }
+
+    /// A segment under `key`.
+    async fn creates(&mut self, key: &LockKey) {
+        let prepare = Prepare {
+            generation: 1,
+            base: 0,
+            from_ms: 0,
+            closed: false,
+        };
+        let terms = Terms::default();
+        let create = CounterOp::Segment(Create { prepare, terms }.into());
+        let created = self.count(key, create).await;
+        assert_eq!(created, CounterReply::Segment(Ok(Told::Prepared)));
+    }
+
+    async fn deposits(&mut self, key: &LockKey, name: &str, units: i64) {
+        let reply = self.count(key, deposit(name, units)).await;
+        let done = CounterReply::Segment(Ok(Told::Recorded(State::Done)));
+        assert_eq!(reply, done, "{name}");
+    }
+
+    /// A segment under `key` with a head, money, and more answers than a piece holds.
+    async fn fills(&mut self, key: &LockKey) -> Look {
+        self.creates(key).await;
+        for nth in 0..MANY {
+            self.deposits(key, &format!("deposit {nth}"), 3).await;
+        }
+        self.count(key, reserve("reservation", 2)).await;
+        let swap = CounterOp::SwapHead {
+            expected: 0,
+            head: "head".into(),
+            durability: Durability::Memory,
+        };
+        assert_eq!(self.count(key, swap).await, CounterReply::Swapped(true));
+        self.looks(key).await
+    }
+
+    /// What the segment under `key` has; its clock is left out.
+    async fn looks(&mut self, key: &LockKey) -> Look {
+        match self.count(key, CounterOp::Segment(Inspect.into())).await {
+            CounterReply::Segment(Ok(Told::Looked(look))) => Look { now_ms: 0, ..look },
+            other => panic!("{key}: {other:?}"),
+        }
+    }
+
+    /// All that it has: a reservation that ends gives back what it held.
+    async fn owns(&mut self, key: &LockKey) -> i64 {
+        let look = self.looks(key).await;
+        look.value + look.held
+    }
+
+    async fn groups_left(&mut self, epoch: Epoch, slots: &[Slot]) -> (Vec<Group>, Vec<Slot>) {
+        let slots = slots.to_vec();
+        let ask = AskGroups { epoch, slots };
+        let found = self.link.groups(&ask).await.expect("an answer");
+        (found.groups, found.refused)
+    }
+
+    async fn piece(&mut self, epoch: Epoch, key: &LockKey) -> Option<Piece> {
+        let copy = CopyOut {
+            epoch,
+            key: key.clone(),
+            after: None,
+        };
+        self.link.copy_out(&copy).await.expect("an answer")
+    }
+
+    /// Copies the group of `key`, whose slot leaves by `epoch`.
+    async fn copies(&mut self, epoch: Epoch, key: &LockKey) -> Copied {
+        let (groups, refused) = self.groups_left(epoch, &[key.slot()]).await;
+        assert_eq!(refused, []);
+        let group = groups.into_iter().find(|group| group.key == *key);
+        let mut copied = Copied {
+            group: group.expect("it is left"),
+            sizes: Vec::new(),
+            pieces: Vec::new(),
+            source: self.link.life().clone(),
+        };
+        let mut copy = CopyOut {
+            epoch,
+            key: key.clone(),
+            after: None,
+        };
+        loop {
+            let piece = self.link.copy_out(&copy).await.expect("an answer");
+            let Piece { sizes, rows, next } = piece.expect("it is left");
+            assert!(rows.len() <= 2 * COPY_ROWS, "{} rows", rows.len());
+            copied.sizes = sizes;
+            copied.pieces.push(rows);
+            copy.after = next;
+            if copy.after.is_none() {
+                return copied;
+            }
+        }
+    }
+
+    /// Puts some pieces of a copy aside; answers whether they were taken.
+    async fn puts(&mut self, epoch: Epoch, copied: &Copied, pieces: &[Vec<Row>]) -> bool {
+        let mut taken = true;
+        for rows in pieces {
+            let put = CopyIn {
+                epoch,
+                source: copied.source.clone(),
+                key: copied.group.key.clone(),
+                rows: rows.clone(),
+            };
+            taken &= self.link.copy_in(&put).await.expect("an answer");
+        }
+        taken
+    }
+
+    async fn arrives(&mut self, epoch: Epoch, copied: &Copied) -> Arrival {
+        let arrive = Arrive {
+            epoch,
+            source: copied.source.clone(),
+            group: copied.group.clone(),
+            sizes: copied.sizes.clone(),
+        };
+        self.link.arrive(&arrive).await.expect("an answer")
+    }
+
+    async fn drops(&mut self, epoch: Epoch, key: &LockKey) -> Vec<Slot> {
+        let keys = vec![key.clone()];
+        let drop = DropGroups { epoch, keys };
+        self.link.drop_groups(&drop).await.expect("an answer")
+    }
+
+    async fn admits(&mut self, epoch: Epoch, key: &LockKey) -> Vec<Slot> {
+        let slots = vec![key.slot()];
+        let admit = Admit { epoch, slots };
+        self.link.admit(&admit).await.expect("an answer")
+    }
+
+    /// A filled group that left by [`MOVE`] and is dropped; its slot comes back by [`LATER`].
+    async fn leaves(&mut self, key: &LockKey) -> (Copied, Look) {
+        let look = self.fills(key).await;
+        self.becomes(key, MOVE, Mode::Sealed).await;
+        let copied = self.copies(MOVE, key).await;
+        assert!(copied.pieces.len() > 1, "it has more than one piece");
+        assert_eq!(self.drops(MOVE, key).await, []);
+        self.becomes(key, LATER, Mode::Import).await;
+        (copied, look)
+    }
+}
+
+/// Not a coin less, not an answer forgotten.
+pub async fn a_counter_that_moved_is_what_it_was(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key(b"coins/\xff:{7}|*[".as_slice());
+    let (copied, look) = desk.leaves(&key).await;
+    for _ in 0..2 {
+        assert!(desk.puts(LATER, &copied, &copied.pieces).await);
+        assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    }
+    assert_eq!(desk.admits(LATER, &key).await, []);
+    assert_eq!(desk.looks(&key).await, look);
+    for nth in 0..MANY {
+        desk.deposits(&key, &format!("deposit {nth}"), 3).await;
+    }
+    let held = desk.count(&key, reserve("reservation", 2)).await;
+    let is_held = matches!(
+        held,
+        CounterReply::Segment(Ok(Told::Recorded(State::Held { .. })))
+    );
+    assert!(is_held, "{held:?}");
+    assert_eq!(desk.looks(&key).await, look, "repeats change nothing");
+    let head = desk.count(&key, CounterOp::ReadHead).await;
+    assert_eq!(head, CounterReply::Head(Some((1, "head".into()))));
+    desk.becomes(&key, Epoch(LATER.0 + 1), Mode::Sealed).await;
+    let again = desk.copies(Epoch(LATER.0 + 1), &key).await;
+    assert_eq!((again.group.since, again.sizes), (LATER, copied.sizes));
+}
+
+/// A slot may have many, and another none.
+pub async fn groups_are_told_until_none_is_left(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    let mut keys: Vec<_> = desk.many_beside(&key).take(2 * GROUPS_PAGE + 3).collect();
+    for key in &keys {
+        desk.creates(key).await;
+    }
+    let other = super::slots::elsewhere(&desk, &key);
+    desk.creates(&other).await;
+    desk.becomes(&key, MOVE, Mode::Sealed).await;
+    let mut found = Vec::new();
+    loop {
+        let (groups, refused) = desk.groups_left(MOVE, &[key.slot()]).await;
+        assert_eq!(refused, []);
+        if groups.is_empty() {
+            break;
+        }
+        for group in groups {
+            assert_eq!(desk.drops(MOVE, &group.key).await, []);
+            found.push(group.key);
+        }
+    }
+    keys.sort();
+    found.sort();
+    assert_eq!(found, keys);
+    assert_eq!(desk.looks(&other).await.value, 0, "another slot's is there");
+}
+
+/// A mover that comes late takes nothing away.
+pub async fn groups_leave_by_their_own_move_alone(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    desk.creates(&key).await;
+    desk.deposits(&key, "all", 7).await;
+    let none = async |desk: &mut Desk, epoch| {
+        let (groups, refused) = desk.groups_left(epoch, &[key.slot()]).await;
+        assert_eq!((groups, refused), (Vec::new(), vec![key.slot()]));
+        assert_eq!(desk.piece(epoch, &key).await, None);
+        assert_eq!(desk.drops(epoch, &key).await, [key.slot()]);
+    };
+    none(&mut desk, Epoch(FIRST)).await;
+    for mode in [Mode::Sealed, Mode::Shut] {
+        desk.becomes(&key, MOVE, mode).await;
+        none(&mut desk, EARLIER).await;
+        none(&mut desk, LATER).await;
+        assert!(desk.piece(MOVE, &key).await.is_some(), "{mode:?}");
+    }
+    desk.becomes(&key, LATER, Mode::Import).await;
+    none(&mut desk, LATER).await;
+    assert_eq!(desk.admits(LATER, &key).await, []);
+    assert_eq!(desk.looks(&key).await.value, 7);
+}
+
+/// Neither does it bring anything.
+pub async fn groups_come_by_their_own_move_alone(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    let (copied, _) = desk.leaves(&key).await;
+    for epoch in [EARLIER, MOVE, Epoch(LATER.0 + 1)] {
+        assert!(!desk.puts(epoch, &copied, &copied.pieces).await);
+        assert_eq!(desk.arrives(epoch, &copied).await, Arrival::Refused);
+        assert_eq!(desk.admits(epoch, &key).await, [key.slot()]);
+    }
+    assert!(desk.puts(LATER, &copied, &copied.pieces).await);
+    let back = Epoch(LATER.0 + 1);
+    for mode in [Mode::Sealed, Mode::Shut] {
+        desk.becomes(&key, back, mode).await;
+        for epoch in [LATER, back] {
+            assert!(!desk.puts(epoch, &copied, &copied.pieces).await);
+            assert_eq!(desk.arrives(epoch, &copied).await, Arrival::Refused);
+            assert_eq!(desk.admits(epoch, &key).await, [key.slot()]);
+        }
+    }
+    let (groups, _) = desk.groups_left(back, &[key.slot()]).await;
+    assert_eq!(groups, [], "what was put aside is nobody's");
+}
+
+/// Half a counter is none.
+pub async fn a_group_arrives_once_all_of_it_is_there(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    let (copied, look) = desk.leaves(&key).await;
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Incomplete);
+    for left_out in 0..copied.pieces.len() {
+        let mut pieces = copied.pieces.clone();
+        pieces.remove(left_out);
+        assert!(desk.puts(LATER, &copied, &pieces).await);
+        let arrival = desk.arrives(LATER, &copied).await;
+        assert_eq!(arrival, Arrival::Incomplete, "without piece {left_out}");
+    }
+    let mut pieces = copied.pieces.clone();
+    pieces.reverse();
+    assert!(desk.puts(LATER, &copied, &pieces).await);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    desk.admits(LATER, &key).await;
+    assert_eq!(desk.looks(&key).await, look);
+}
+
+/// A shard that came back may have less than what was copied of it before; and what an earlier move left aside is
+/// of another time.
+pub async fn pieces_of_another_life_or_another_move_do_not_fit(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    let (mut copied, look) = desk.leaves(&key).await;
+    let (first, rest) = copied.pieces.split_at(1);
+    let (first, rest) = (first.to_vec(), rest.to_vec());
+    assert!(desk.puts(LATER, &copied, &first).await);
+    let life = std::mem::replace(&mut copied.source, Life::new("another"));
+    assert!(desk.puts(LATER, &copied, &rest).await);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Incomplete);
+    copied.source = life;
+
+    assert!(desk.puts(LATER, &copied, &first).await);
+    let latest = Epoch(LATER.0 + 2);
+    desk.becomes(&key, latest, Mode::Import).await;
+    assert!(desk.puts(latest, &copied, &rest).await);
+    assert_eq!(desk.arrives(latest, &copied).await, Arrival::Incomplete);
+    assert!(desk.puts(latest, &copied, &copied.pieces).await);
+    assert_eq!(desk.arrives(latest, &copied).await, Arrival::Here);
+    desk.admits(latest, &key).await;
+    assert_eq!(desk.looks(&key).await, look);
+}
+
+/// Whoever copies once more must not undo what was done since.
+pub async fn a_later_group_is_never_replaced(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    let (copied, look) = desk.leaves(&key).await;
+    assert!(desk.puts(LATER, &copied, &copied.pieces).await);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    desk.admits(LATER, &key).await;
+    desk.deposits(&key, "since", 5).await;
+    assert!(desk.puts(LATER, &copied, &copied.pieces).await);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    assert_eq!(desk.owns(&key).await, look.value + look.held + 5);
+
+    // The former shard came back as it was before, when the move was planned anew.
+    let anew = Epoch(LATER.0 + 1);
+    desk.becomes(&key, anew, Mode::Import).await;
+    assert!(desk.puts(anew, &copied, &copied.pieces).await);
+    assert_eq!(desk.arrives(anew, &copied).await, Arrival::Here);
+    desk.admits(anew, &key).await;
+    assert_eq!(desk.owns(&key).await, look.value + look.held + 5);
+}
+
+/// What is here of an earlier time, or of a move that is turned back, is not what counts.
+pub async fn an_older_group_is_replaced(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    desk.creates(&key).await;
+    desk.deposits(&key, "before", 7).await;
+    desk.becomes(&key, MOVE, Mode::Sealed).await;
+    let mut copied = desk.copies(MOVE, &key).await;
+    desk.becomes(&key, LATER, Mode::Import).await;
+    desk.admits(LATER, &key).await;
+    desk.deposits(&key, "in vain", 100).await;
+    copied.group.since = MOVE;
+    assert!(desk.puts(LATER, &copied, &copied.pieces).await);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    assert_eq!(desk.looks(&key).await.value, 7);
+    desk.deposits(&key, "in vain", 100).await;
+    assert_eq!(desk.looks(&key).await.value, 107, "it was not remembered");
+}
+
+/// Locks may be held at the former shard for long.
+pub async fn counters_of_a_slot_that_comes_are_served_once_they_are_admitted(
+    fixture: &dyn Fixture,
+) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    let look = async |desk: &mut Desk| desk.count(&key, CounterOp::ReadHead).await;
+    desk.becomes(&key, MOVE, Mode::Import).await;
+    assert_eq!(look(&mut desk).await, CounterReply::Coming { epoch: MOVE });
+    for _ in 0..2 {
+        assert_eq!(desk.admits(MOVE, &key).await, []);
+        assert_eq!(look(&mut desk).await, CounterReply::Head(None));
+        desk.becomes(&key, MOVE, Mode::Import).await;
+        assert_eq!(look(&mut desk).await, CounterReply::Head(None));
+    }
+    desk.creates(&key).await;
+    desk.becomes(&key, MOVE, Mode::Open).await;
+    assert_eq!(desk.admits(MOVE, &key).await, [], "it has come");
+    assert_eq!(desk.looks(&key).await.value, 0);
+    desk.becomes(&key, LATER, Mode::Sealed).await;
+    assert_eq!(look(&mut desk).await, CounterReply::Moving { epoch: LATER });
+    let again = Epoch(LATER.0 + 1);
+    desk.becomes(&key, again, Mode::Import).await;
+    let coming = CounterReply::Coming { epoch: again };
+    assert_eq!(look(&mut desk).await, coming, "it is of one move");
+}
+
+/// What a shard that came back has of a move goes on; that it had all is to be said again.
+pub async fn what_was_carried_outlasts_a_life(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    desk.creates(&key).await;
+    desk.deposits(&key, "all", 7).await;
+    desk.becomes(&key, EARLIER, Mode::Sealed).await;
+    let copied = desk.copies(EARLIER, &key).await;
+    desk.drops(EARLIER, &key).await;
+    desk.becomes(&key, MOVE, Mode::Import).await;
+    assert!(desk.puts(MOVE, &copied, &copied.pieces).await);
+    assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here);
+    desk.admits(MOVE, &key).await;
+    fixture.restart().await;
+    armed_in(fixture, (FIRST, Grace::None), (&key, Mode::Import)).await;
+    let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
+    let coming = CounterReply::Coming { epoch: MOVE };
+    assert_eq!(desk.count(&key, CounterOp::ReadHead).await, coming);
+    desk.becomes(&key, MOVE, Mode::Import).await;
+    assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here);
+    assert_eq!(desk.admits(MOVE, &key).await, []);
+    assert_eq!(desk.looks(&key).await.value, 7);
+}
+
+/// A shard that came back is armed by the topology, and by nobody else.
+pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
+    let desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
+    let key = desk.key("key");
+    let (epoch, slots) = (MOVE, vec![key.slot()]);
+    let group = Group {
+        key: key.clone(),
+        since: EARLIER,
+    };
+    let unarmed = |answer: Option<ShardError>| {
+        assert!(matches!(answer, Some(ShardError::Unarmed)), "{answer:?}");
+    };
+    let mut link = connect(fixture, Lane::Control).await;
+    let ask = AskGroups {
+        epoch,
+        slots: slots.clone(),
+    };
+    unarmed(link.groups(&ask).await.err());
+    let mut link = connect(fixture, Lane::Control).await;
+    let copy = CopyOut {
+        epoch,
+        key: key.clone(),
+        after: None,
+    };
+    unarmed(link.copy_out(&copy).await.err());
+    let mut link = connect(fixture, Lane::Control).await;
+    let source = link.life().clone();
+    let put = CopyIn {
+        epoch,
+        source: source.clone(),
+        key: key.clone(),
+        rows: Vec::new(),
+    };
+    unarmed(link.copy_in(&put).await.err());
+    let mut link = connect(fixture, Lane::Control).await;
+    let arrive = Arrive {
+        epoch,
+        source,
+        group,
+        sizes: Vec::new(),
+    };
+    unarmed(link.arrive(&arrive).await.err());
+    let mut link = connect(fixture, Lane::Control).await;
+    let keys = vec![key];
+    unarmed(link.drop_groups(&DropGroups { epoch, keys }).await.err());
+    let mut link = connect(fixture, Lane::Control).await;
+    unarmed(link.admit(&Admit { epoch, slots }).await.err());
+}

@@ -1,0 +1,154 @@
+//! Groups that change hands with their slots.
+
+use ringfence_ring::Slot;
+
+use super::{aside::Aside, millis, state::Memory};
+use crate::{
+    ids::{Epoch, Life},
+    limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
+    name::LockKey,
+    shard::{
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, Cursor, DropGroups, Group, Groups,
+        Mode, Piece, ShardError, SlotState,
+    },
+};
+
+impl Memory {
+    /// Some of the groups that are left.
+    pub(super) fn groups(&self, ask: &AskGroups) -> Result<Groups, ShardError> {
+        let (leaving, refused) = self.split(&ask.slots, |state| leaves(state, ask.epoch))?;
+        let groups = self.counters.groups.iter();
+        let groups = groups.filter(|(key, _)| leaving.contains(&key.slot()));
+        let groups = groups.take(GROUPS_PAGE).map(|(key, kept)| Group {
+            key: key.clone(),
+            since: kept.since,
+        });
+        Ok(Groups {
+            groups: groups.collect(),
+            refused,
+        })
+    }
+
+    /// A piece of a group that leaves.
+    pub(super) fn copy_out(&self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
+        let leaves = leaves(self.slot(&copy.key)?, copy.epoch);
+        let Some(kept) = self.counters.groups.get(&copy.key).filter(|_| leaves) else {
+            return Ok(None);
+        };
+        let from = copy.after.as_ref().map_or(Ok(0), place_of)?;
+        let sizes = kept.sizes();
+        let next = from + COPY_ROWS;
+        let more = sizes.iter().sum::<u64>() > next as u64;
+        Ok(Some(Piece {
+            sizes,
+            rows: kept.rows().skip(from).take(COPY_ROWS).collect(),
+            next: more.then(|| Cursor(next.to_string().into_bytes())),
+        }))
+    }
+
+    /// Puts a piece of a group aside.
+    pub(super) fn copy_in(&mut self, copy: &CopyIn, now_ms: u64) -> Result<bool, ShardError> {
+        let comes = comes(self.slot(&copy.key)?, copy.epoch);
+        if comes && self.full {
+            return Err(ShardError::Unusable {
+                reason: "no memory for counters that come here".into(),
+            });
+        }
+        let asides = &mut self.counters.aside;
+        asides.retain(|_, aside| now_ms < aside.until_ms);
+        if comes {
+            let name = aside_name(&copy.key, copy.epoch, &copy.source);
+            let aside: &mut Aside = asides.entry(name).or_default();
+            aside.until_ms = now_ms.saturating_add(millis(ASIDE_FOR));
+            copy.rows.iter().cloned().for_each(|row| aside.add(row));
+        }
+        Ok(comes)
+    }
+
+    /// Makes a group of what was put aside.
+    pub(super) fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
+        let Arrive {
+            epoch,
+            source,
+            group: Group { key, since },
+            sizes,
+        } = arrive;
+        if !comes(self.slot(key)?, *epoch) {
+            return Ok(Arrival::Refused);
+        }
+        let counters = &mut self.counters;
+        let present = counters.groups.get(key);
+        if present.is_some_and(|kept| kept.since >= *since) {
+            return Ok(Arrival::Here);
+        }
+        let name = aside_name(key, *epoch, source);
+        match counters.aside.remove(&name) {
+            Some(aside) if aside.sizes() == *sizes => {
+                let kept = aside.put_together(*epoch);
+                counters.groups.insert(key.clone(), kept);
+                Ok(Arrival::Here)
+            }
+            _ => Ok(Arrival::Incomplete),
+        }
+    }
+
+    /// Drops groups that are where their slots go.
+    pub(super) fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+        let slots: Vec<_> = drop.keys.iter().map(LockKey::slot).collect();
+        let (leaving, refused) = self.split(&slots, |state| leaves(state, drop.epoch))?;
+        let dropped = drop.keys.iter();
+        for key in dropped.filter(|key| leaving.contains(&key.slot())) {
+            self.counters.groups.remove(key);
+        }
+        Ok(refused)
+    }
+
+    /// Serves the counters of slots that still come.
+    pub(super) fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
+        let (coming, refused) = self.split(&admit.slots, |state| comes(state, admit.epoch))?;
+        if let Some(armed) = &mut self.armed {
+            coming
+                .into_iter()
+                .for_each(|slot| armed.imports.admit(slot));
+        }
+        Ok(refused)
+    }
+
+    fn slot(&self, key: &LockKey) -> Result<SlotState, ShardError> {
+        let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
+        Ok(armed.slots.get(key.slot()))
+    }
+
+    /// The `slots` in such a state, and the others.
+    fn split(
+        &self,
+        slots: &[Slot],
+        is_such: impl Fn(SlotState) -> bool,
+    ) -> Result<(Vec<Slot>, Vec<Slot>), ShardError> {
+        let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
+        let is_such = |slot: &Slot| is_such(armed.slots.get(*slot));
+        Ok(slots.iter().copied().partition(is_such))
+    }
+}
+
+fn leaves(SlotState { mode, epoch }: SlotState, by: Epoch) -> bool {
+    matches!(mode, Mode::Sealed | Mode::Shut) && epoch == by
+}
+
+fn comes(SlotState { mode, epoch }: SlotState, by: Epoch) -> bool {
+    matches!(mode, Mode::Import | Mode::Open) && epoch == by
+}
+
+fn aside_name(key: &LockKey, epoch: Epoch, source: &Life) -> (LockKey, Epoch, Life) {
+    (key.clone(), epoch, source.clone())
+}
+
+/// How many rows were told before.
+fn place_of(cursor: &Cursor) -> Result<usize, ShardError> {
+    let place = std::str::from_utf8(&cursor.0).ok();
+    let place = place.and_then(|place| place.parse().ok());
+    place.ok_or_else(|| ShardError::Refused {
+        what: "copy_out",
+        reason: "a cursor that nobody was given".into(),
+    })
+}

@@ -1,0 +1,261 @@
+//! Groups that change hands with their slots: what a mover asks, and what the scripts answer.
+
+use redis::{Cmd, Value};
+
+use super::{
+    super::{
+        Connection,
+        answers::{text, unexpected},
+        connection::{Keys, evalsha},
+        motion::{packed, slots},
+        scripts,
+    },
+    name, origin,
+};
+use crate::{
+    ids::{Epoch, Life},
+    limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
+    name::LockKey,
+    shard::{
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, Cursor, DropGroups, Group, Groups,
+        Piece, Row, ShardError,
+    },
+};
+
+/// Parts of a group from this one on are sorted sets, as the scripts count them, from 1: their rows are told by their
+/// scores.
+const SORTED: u8 = 7;
+
+/// Rows in one command.
+const ROWS_MAX: usize = 1_000;
+
+/// Where a group starts: its first part, and the start of that.
+const START: (u64, &[u8]) = (1, b"0");
+
+/// Asks for some of the groups that are left.
+pub(in super::super) fn groups(connection: &Connection, ask: &AskGroups) -> Cmd {
+    let Connection { keys, server, .. } = connection;
+    let mut command = evalsha(&scripts::GROUPS, 2 + ask.slots.len());
+    command.arg(&keys.state).arg(&keys.slots);
+    for slot in &ask.slots {
+        command.arg(format!("{}:#{{{}}}", keys.prefix, slot.index()));
+    }
+    command
+        .arg(&server.replid)
+        .arg(ask.epoch.0)
+        .arg(packed(&ask.slots))
+        .arg(GROUPS_PAGE);
+    command
+}
+
+/// Reads the answer to [`groups`].
+pub(in super::super) fn found(parts: &[Value]) -> Result<Groups, ShardError> {
+    let [_, Value::Array(refused), Value::Array(groups)] = parts else {
+        return Err(unexpected("groups", &Value::Array(parts.to_vec())));
+    };
+    let group = |pair: &[Value]| match pair {
+        [Value::BulkString(key), since] => Some(Group {
+            key: LockKey::parse(key)?,
+            since: Epoch(text(since).parse().ok()?),
+        }),
+        _ => None,
+    };
+    let read = |pair| group(pair).ok_or_else(|| unexpected("groups", &Value::Array(pair.to_vec())));
+    let groups: Result<Vec<_>, _> = groups.chunks(2).map(read).collect();
+    Ok(Groups {
+        groups: groups?,
+        refused: slots("groups", refused)?,
+    })
+}
+
+/// Asks for a piece of a group, by a server that syncs every write or not.
+pub(in super::super) fn copy_out(
+    connection: &Connection,
+    is_synced: bool,
+    copy: &CopyOut,
+) -> Result<Cmd, ShardError> {
+    let Connection { keys, server, .. } = connection;
+    let (part, cursor) = copy.after.as_ref().map_or(Ok(START), place_of)?;
+    let mut command = evalsha(&scripts::COPY_OUT, 3);
+    command
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(name(keys, &copy.key))
+        .arg(&server.replid)
+        .arg(copy.epoch.0)
+        .arg(&keys.prefix)
+        .arg(origin(connection, is_synced))
+        .arg(part)
+        .arg(cursor)
+        .arg(COPY_ROWS);
+    Ok(command)
+}
+
+/// Reads the answer to [`copy_out`].
+pub(in super::super) fn copied_out(parts: &[Value]) -> Result<Option<Piece>, ShardError> {
+    let wrong = || unexpected("copy_out", &Value::Array(parts.to_vec()));
+    let (cursor, sizes, pieces) = match parts {
+        [Value::Int(0)] => return Ok(None),
+        [
+            _,
+            Value::Int(part),
+            Value::BulkString(cursor),
+            Value::Array(sizes),
+            pieces @ ..,
+        ] => ((*part, cursor), sizes, pieces),
+        _ => return Err(wrong()),
+    };
+    let size = |size: &Value| match size {
+        Value::Int(size) => Ok(size.unsigned_abs()),
+        _ => Err(wrong()),
+    };
+    let mut rows = Vec::new();
+    for piece in pieces {
+        let (part, words) = match piece {
+            Value::Array(piece) => match &piece[..] {
+                [Value::Int(part), Value::Array(words)] => (*part as u8, words),
+                _ => return Err(wrong()),
+            },
+            _ => return Err(wrong()),
+        };
+        for pair in words.chunks(2) {
+            let [Value::BulkString(field), Value::BulkString(value)] = pair else {
+                return Err(wrong());
+            };
+            let (field, value) = (field.clone(), value.clone());
+            rows.push(Row::Stored { part, field, value });
+        }
+    }
+    let sizes: Result<Vec<_>, _> = sizes.iter().map(size).collect();
+    let (part, cursor) = cursor;
+    let next = [part.to_string().as_bytes(), b" ", cursor].concat();
+    Ok(Some(Piece {
+        sizes: sizes?,
+        rows,
+        next: (part != 0).then_some(Cursor(next)),
+    }))
+}
+
+/// A part, and where in it to go on.
+fn place_of(Cursor(place): &Cursor) -> Result<(u64, &[u8]), ShardError> {
+    let at = place.iter().position(|byte| *byte == b' ');
+    let (part, cursor) = at.map_or((&place[..], START.1), |at| (&place[..at], &place[at + 1..]));
+    let part = std::str::from_utf8(part).ok();
+    let part = part.and_then(|part| part.parse().ok());
+    let part = part.ok_or_else(|| ShardError::Refused {
+        what: "copy_out",
+        reason: "the cursor is another shard's".into(),
+    })?;
+    Ok((part, cursor))
+}
+
+/// The name under which a group of `key` is put aside.
+fn aside(keys: &Keys, key: &LockKey, epoch: Epoch, source: &Life) -> Vec<u8> {
+    let aside = format!("{}:aside:{}:{source}:", keys.prefix, epoch.0);
+    [aside.as_bytes(), key.text()].concat()
+}
+
+/// Puts a piece of a group aside.
+pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Result<Cmd, ShardError> {
+    let Connection { keys, server, .. } = connection;
+    let mut command = evalsha(&scripts::COPY_IN, 3);
+    command
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(aside(keys, &copy.key, copy.epoch, &copy.source))
+        .arg(&server.replid)
+        .arg(copy.epoch.0)
+        .arg(copy.key.slot().index())
+        .arg(ASIDE_FOR.as_millis() as u64);
+    let rows: Result<Vec<_>, _> = copy.rows.iter().map(stored).collect();
+    for of_part in rows?.chunk_by(|one, next| one.0 == next.0) {
+        for some in of_part.chunks(ROWS_MAX) {
+            command.arg(some[0].0).arg(some.len());
+            for &(part, field, value) in some {
+                match part < SORTED {
+                    true => command.arg(field).arg(value),
+                    false => command.arg(value).arg(field),
+                };
+            }
+        }
+    }
+    Ok(command)
+}
+
+/// What a server has of a row.
+fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
+    match row {
+        Row::Stored { part, field, value } => Ok((*part, field, value)),
+        Row::Head(..) | Row::Segment(_) | Row::Id(..) | Row::Credit(..) => {
+            Err(ShardError::Refused {
+                what: "copy_in",
+                reason: "a row of a shard in memory".into(),
+            })
+        }
+    }
+}
+
+/// Makes a group of what was put aside.
+pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive: &Arrive) -> Cmd {
+    let Connection { keys, server, .. } = connection;
+    let key = &arrive.group.key;
+    let mut command = evalsha(&scripts::ARRIVE, 5);
+    command
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(name(keys, key))
+        .arg(aside(keys, key, arrive.epoch, &arrive.source))
+        .arg(format!("{}:#{{{}}}", keys.prefix, key.slot().index()));
+    command
+        .arg(&server.replid)
+        .arg(arrive.epoch.0)
+        .arg(key.text())
+        .arg(arrive.group.since.0)
+        .arg(origin(connection, is_synced))
+        .arg(&arrive.sizes);
+    command
+}
+
+/// Reads the answer to [`arrive`]: what came of it, and how many replicas must have it.
+pub(in super::super) fn arrived(parts: &[Value]) -> Result<(Arrival, u64), ShardError> {
+    let arrival = match parts {
+        [_, word, Value::Int(replicas)] => match &text(word)[..] {
+            "here" => Some((Arrival::Here, replicas.unsigned_abs())),
+            "refused" => Some((Arrival::Refused, 0)),
+            "incomplete" => Some((Arrival::Incomplete, 0)),
+            "not_on_disk" => Some((Arrival::NotOnDisk, 0)),
+            _ => None,
+        },
+        _ => None,
+    };
+    arrival.ok_or_else(|| unexpected("arrive", &Value::Array(parts.to_vec())))
+}
+
+/// Drops groups that are where their slots go.
+pub(in super::super) fn drop_groups(connection: &Connection, drop: &DropGroups) -> Cmd {
+    let Connection { keys, server, .. } = connection;
+    let mut command = evalsha(&scripts::DROP_GROUPS, 2 + drop.keys.len());
+    command.arg(&keys.state).arg(&keys.slots);
+    for key in &drop.keys {
+        command.arg(name(keys, key));
+    }
+    command
+        .arg(&server.replid)
+        .arg(drop.epoch.0)
+        .arg(&keys.prefix);
+    command
+}
+
+/// Says that all counters of slots are here.
+pub(in super::super) fn admit(connection: &Connection, admit: &Admit) -> Cmd {
+    let Connection { keys, server, .. } = connection;
+    let mut command = evalsha(&scripts::ADMIT, 3);
+    command
+        .arg(&keys.state)
+        .arg(&keys.slots)
+        .arg(&keys.open)
+        .arg(&server.replid)
+        .arg(admit.epoch.0)
+        .arg(packed(&admit.slots));
+    command
+}

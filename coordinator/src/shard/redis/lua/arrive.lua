@@ -1,0 +1,56 @@
+#!lua flags=allow-oom
+--[[
+arrive: a group is made of what was put aside.
+
+KEYS[1]  state   hash: arm
+KEYS[2]  slots   5 bytes a slot
+KEYS[3]  group   "prefix:#{slot}:namespace:key"
+KEYS[4]  aside   as in `copy_in`
+KEYS[5]  index   of the slot
+ARGV[1]  replid  of the life that KEYS[1..2] are named by
+ARGV[2]  epoch   of the move, and of the group from now on
+ARGV[3]  text    "{slot}:namespace:key"
+ARGV[4]  since   the epoch of the group as it is there
+ARGV[5]  origin  as in `counters`
+ARGV[6].. how many rows of each part it has
+
+Returns {-1} unarmed; or {1, word, replicas}: "here", and how many must have it; "refused", the slot does not come by
+  that move; "incomplete"; or "not_on_disk"
+
+Nothing fails after the first write: there are no names but of what is known to be there.
+]]
+if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
+local group, aside, index, text = KEYS[3], KEYS[4], KEYS[5], ARGV[3]
+if not comes(string.match(text, '^{(%d+)}'), KEYS[2], ARGV[2]) then return {1, 'refused', 0} end
+
+local function durability_of(name)
+  local found = redis.call('HGET', name .. ':seg', 'durability') or redis.call('HGET', name .. ':head', 'durability')
+  return found or 'memory'
+end
+
+local present = redis.call('HGET', index, text)
+if present and tonumber(present) >= tonumber(ARGV[4]) then
+  -- Something is written, so that replicas are waited for that have all that was before.
+  redis.call('HSET', index, text, present)
+  return {1, 'here', tonumber(durability_of(group)) or 0}
+end
+local sizes = {}
+for i = 1, #PARTS do
+  sizes[i] = size_of(aside, i)
+  if sizes[i] ~= tonumber(ARGV[5 + i]) then
+    unlink_parts(aside)
+    return {1, 'incomplete', 0}
+  end
+end
+local durability = durability_of(aside)
+if durability == 'disk' and string.sub(ARGV[5], 1, 1) == '0' then return {1, 'not_on_disk', 0} end
+unlink_parts(group)
+for i, part in ipairs(PARTS) do
+  if sizes[i] > 0 then
+    redis.call('RENAME', aside .. ':' .. part, group .. ':' .. part)
+    redis.call('PERSIST', group .. ':' .. part)
+  end
+end
+if redis.call('EXISTS', group .. ':seg') == 1 then redis.call('HSET', group .. ':seg', 'origin', ARGV[5]) end
+redis.call('HSET', index, text, ARGV[2])
+return {1, 'here', tonumber(durability) or 0}

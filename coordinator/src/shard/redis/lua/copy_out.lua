@@ -1,0 +1,48 @@
+#!lua flags=allow-oom
+--[[
+copy_out: a piece of a group that leaves.
+
+KEYS[1]  state   hash: arm
+KEYS[2]  slots   5 bytes a slot
+KEYS[3]  group   "prefix:#{slot}:namespace:key"
+ARGV[1]  replid  of the life that KEYS[1..2] are named by
+ARGV[2]  epoch   of the move
+ARGV[3]  prefix  of all names
+ARGV[4]  origin  as in `counters`
+ARGV[5]  part    to go on with, from 1
+ARGV[6]  cursor  in that part, "0" at its start
+ARGV[7]  most    rows, about
+
+Returns {-1} unarmed; {0} where there is nothing, or where it does not leave by that move; or {1, part, cursor, sizes,
+  pieces...}: where to go on, part 0 behind the last piece; the number of rows of each part; and of each piece its part
+  and rows, of a field and its value each
+
+Whether the group may lack its last changes is seen to before the first piece, as at any request: where it goes nobody
+could tell.
+]]
+if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
+local name = KEYS[3]
+if not leaves(string.match(name, '{(%d+)}'), KEYS[2], ARGV[2]) then return {0} end
+local i, cursor, room = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+if i == 1 and cursor == '0' then
+  now, prefix, origin = time_ms(), ARGV[3], ARGV[4]
+  local segment = load({name = name})
+  if segment then save(segment) end
+end
+local sizes, rows = {}, 0
+for j = 1, #PARTS do
+  sizes[j] = size_of(name, j)
+  rows = rows + sizes[j]
+end
+if rows == 0 then return {0} end
+local answer = {1, 0, '0', sizes}
+while i <= #PARTS and room > 0 do
+  if sizes[i] > 0 then
+    local page = redis.call(i <= HASHES and 'HSCAN' or 'ZSCAN', name .. ':' .. PARTS[i], cursor, 'COUNT', room)
+    cursor, room = page[1], room - #page[2] / 2
+    answer[#answer + 1] = {i, page[2]}
+  end
+  if cursor == '0' then i = i + 1 end
+end
+if i <= #PARTS then answer[2], answer[3] = i, cursor end
+return answer

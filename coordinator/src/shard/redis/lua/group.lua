@@ -1,0 +1,30 @@
+-- The parts of a group, each under the group's name and its own: hashes first, then sorted sets.
+local PARTS, HASHES = {'head', 'seg', 'ids', 'credits', 'out', 'inn',
+  'order', 'credit_order', 'due', 'sent', 'pinned'}, 6
+
+-- What is put aside of a group, or a group, has so many rows in a part.
+local function size_of(name, i)
+  return redis.call(i <= HASHES and 'HLEN' or 'ZCARD', name .. ':' .. PARTS[i])
+end
+
+local function unlink_parts(name)
+  local names = {}
+  for i, part in ipairs(PARTS) do names[i] = name .. ':' .. part end
+  redis.call('UNLINK', unpack(names))
+end
+
+-- Whether a slot leaves, or has left, by that move.
+local function leaves(slot, slots, epoch)
+  local mode, its_epoch = stored(slot, slots)
+  return (mode == 'S' or mode == '-') and its_epoch == tonumber(epoch)
+end
+
+-- Whether it comes, or has come, by it.
+local function comes(slot, slots, epoch)
+  local mode, its_epoch = stored(slot, slots)
+  return (mode == 'B' or mode == 'A' or mode == 'I' or mode == 'O') and its_epoch == tonumber(epoch)
+end
+
+local function is_armed(state)
+  return redis.call('HEXISTS', state, 'arm') == 1
+end

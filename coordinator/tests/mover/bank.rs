@@ -1,0 +1,398 @@
+//! A bank whose accounts move with their slots, and its books.
+//!
+//! Tellers of several processes change accounts, each change once, however often it takes to get an answer. In the end
+//! every account has what the books say, at one shard; and what was done is still known.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use ringfence_coordinator::{
+    ids::{Life, MapVersion},
+    name::{LockKey, Namespace},
+    random::Random,
+    shard::{CounterOp, CounterReply, CounterRequest, Lane, Link},
+};
+use ringfence_ring::ShardId;
+use ringfence_segment_lock::{
+    Amount, Caller, Change, Durability, RequestId, Terms,
+    segment::{Create, Inspect, Look, Op, Prepare, Refusal, Reply, State},
+};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::{lockers::Ring, stage::FOR_EVER};
+
+/// Accounts, each of one segment and one head: some slots have several.
+const ACCOUNTS: usize = 40;
+/// Whoever changes them.
+const TELLERS: usize = 4;
+/// Before an answer that sends elsewhere is followed.
+const AGAIN: Duration = Duration::from_millis(30);
+/// The layout that all accounts have.
+const LAYOUT: u64 = 1;
+
+/// What is known of an account for certain.
+#[derive(Debug, Default)]
+struct Account {
+    /// What it has, reserved or not.
+    total: i64,
+    /// Changes that were made, some of them.
+    done: Vec<Op>,
+    /// The greatest version of its head that anybody saw.
+    head: u64,
+    /// How often it was written, at least.
+    swaps: u64,
+}
+
+type Books = Arc<Mutex<Vec<Account>>>;
+
+/// Tellers at work.
+pub(crate) struct Bank {
+    ring: Ring,
+    books: Books,
+    stop: Arc<AtomicBool>,
+    tellers: JoinSet<u64>,
+}
+
+impl Bank {
+    /// Opens all accounts and begins to work.
+    pub(crate) async fn open(ring: &Ring) -> Self {
+        Self::with(ring, Durability::Memory).await
+    }
+
+    /// As [`open`](Self::open), with accounts that ask for `durability`.
+    pub(crate) async fn with(ring: &Ring, durability: Durability) -> Self {
+        let books: Books = Arc::default();
+        let mut desk = Desk::new(ring, 0);
+        for account in 0..ACCOUNTS {
+            desk.open(account, durability).await;
+            books.lock().push(Account::default());
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut tellers = JoinSet::new();
+        for number in 1..=TELLERS {
+            let teller = Teller {
+                desk: Desk::new(ring, number),
+                books: books.clone(),
+                stop: stop.clone(),
+                durability,
+            };
+            tellers.spawn(teller.run());
+        }
+        Self {
+            ring: ring.clone(),
+            books,
+            stop,
+            tellers,
+        }
+    }
+
+    /// Ends work, and audits the books: nothing was lost, doubled, or went back.
+    pub(crate) async fn close(self) {
+        let (books, ring) = (self.books.clone(), self.ring.clone());
+        let missing = self.audit().await;
+        assert_eq!(missing, 0, "accounts were lost");
+        let mut desk = Desk::new(&ring, 0);
+        for account in 0..ACCOUNTS {
+            let version = desk.head(account).await;
+            let book = &books.lock()[account];
+            let back = version < book.head || version < book.swaps;
+            assert!(!back, "head {account} is {version}: {book:?}");
+        }
+    }
+
+    /// As [`close`](Self::close), where a shard has lost all it had: what it had may be gone, as a whole.
+    pub(crate) async fn close_after_loss(self) {
+        self.audit().await;
+    }
+
+    /// Lets the tellers go home.
+    pub(crate) async fn rest(mut self) -> Self {
+        self.stop.store(true, Relaxed);
+        while let Some(changes) = timeout(FOR_EVER, self.tellers.join_next())
+            .await
+            .expect("an end")
+        {
+            assert!(changes.unwrap() > 0, "did not get to work");
+        }
+        self
+    }
+
+    /// How often each account may have lost something.
+    pub(crate) async fn losses(&self) -> Vec<u64> {
+        let mut desk = Desk::new(&self.ring, 0);
+        let mut losses = Vec::new();
+        for account in 0..ACCOUNTS {
+            losses.push(desk.look(account).await.unwrap().losses);
+        }
+        losses
+    }
+
+    /// Whether each account is at `shard`.
+    pub(crate) async fn at(&self, shard: &ShardId) -> Vec<bool> {
+        let table = self.ring.store.load().await.unwrap().table.clone();
+        let is_there = |account: usize| {
+            let name = format!("account/{account}");
+            let key = LockKey::new(&Namespace::default(), name.as_bytes(), table.slots());
+            table.owner(key.unwrap().slot()) == shard
+        };
+        (0..ACCOUNTS).map(is_there).collect()
+    }
+
+    /// Answers how many accounts are gone.
+    async fn audit(self) -> usize {
+        let bank = self.rest().await;
+        let mut desk = Desk::new(&bank.ring, 0);
+        let mut missing = 0;
+        for account in 0..ACCOUNTS {
+            let Some(look) = desk.look(account).await else {
+                missing += 1;
+                continue;
+            };
+            let (total, done) = {
+                let books = bank.books.lock();
+                (books[account].total, books[account].done.clone())
+            };
+            assert_eq!(look.value + look.held, total, "account {account}: {look:?}");
+            for op in done {
+                let answer = desk.change(account, op.clone()).await;
+                let known = matches!(&answer, Some(Reply::Recorded(_)));
+                assert!(known, "account {account}: {op:?} is forgotten: {answer:?}");
+            }
+            let after = desk.look(account).await.unwrap();
+            assert_eq!(
+                after.value + after.held,
+                total,
+                "account {account}: a repeat"
+            );
+        }
+        missing
+    }
+}
+
+/// Where one asks.
+struct Desk {
+    ring: Ring,
+    number: usize,
+    /// By the life too: who is taken in later may have the id of one that left.
+    links: BTreeMap<(ShardId, Life), Box<dyn Link>>,
+    random: Random,
+    sequence: u64,
+}
+
+impl Desk {
+    fn new(ring: &Ring, number: usize) -> Self {
+        Self {
+            ring: ring.clone(),
+            number,
+            links: BTreeMap::new(),
+            random: Random::seeded(number as u64),
+            sequence: 0,
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.ring.clock.unix().as_millis() as u64
+    }
+
+    async fn open(&mut self, account: usize, durability: Durability) {
+        let terms = Terms {
+            durability,
+            ..Terms::default()
+        };
+        let prepare = Prepare {
+            generation: LAYOUT,
+            base: 0,
+            from_ms: 0,
+            closed: false,
+        };
+        let create = CounterOp::Segment(Create { prepare, terms }.into());
+        let reply = self.ask(&format!("account/{account}"), create).await;
+        assert_eq!(reply, CounterReply::Segment(Ok(Reply::Prepared)));
+    }
+
+    /// What an account has; `None` if it is gone.
+    async fn look(&mut self, account: usize) -> Option<Look> {
+        let inspect = CounterOp::Segment(Inspect.into());
+        match self.ask(&format!("account/{account}"), inspect).await {
+            CounterReply::Segment(Ok(Reply::Looked(look))) => Some(look),
+            CounterReply::Segment(Err(Refusal::Missing)) => None,
+            other => panic!("account {account}: {other:?}"),
+        }
+    }
+
+    /// The version of an account's head; 0 if there is none.
+    async fn head(&mut self, account: usize) -> u64 {
+        let name = format!("head/{account}");
+        match self.ask(&name, CounterOp::ReadHead).await {
+            CounterReply::Head(None) => 0,
+            CounterReply::Head(Some((version, text))) => {
+                assert_eq!(text, format!("version {version}"));
+                version
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+
+    /// Makes a change; `None` if the account is gone.
+    async fn change(&mut self, account: usize, op: Op) -> Option<Reply> {
+        let op = CounterOp::Segment(op.into());
+        match self.ask(&format!("account/{account}"), op).await {
+            CounterReply::Segment(Ok(reply)) => Some(reply),
+            CounterReply::Segment(Err(Refusal::Missing)) => None,
+            other => panic!("account {account}: {other:?}"),
+        }
+    }
+
+    /// A change that nobody made before.
+    fn think_of_one(&mut self) -> Op {
+        self.sequence += 1;
+        let (time_ms, number) = (self.now_ms(), self.number);
+        let amount = Amount::new(i128::from(1 + self.random.below(100))).unwrap();
+        let change = match self.random.below(5) {
+            0 | 1 => Change::Deposit { amount },
+            2 | 3 => Change::Deduct { amount },
+            _ => Change::Reserve {
+                amount,
+                deadline_ms: time_ms + 3_600_000 * 20,
+            },
+        };
+        Op {
+            id: RequestId::new(time_ms, &format!("{number}/{}", self.sequence)).unwrap(),
+            change,
+            generation: LAYOUT,
+            lands: Vec::new(),
+            caller: Caller {
+                process: number as u128,
+                call: self.sequence,
+            },
+        }
+    }
+
+    /// Asks until there is an answer: by the record first, and then where it sends one.
+    async fn ask(&mut self, name: &str, op: CounterOp) -> CounterReply {
+        let asking = async {
+            let mut to = None;
+            loop {
+                match self.ask_once(name, &op, to).await {
+                    Some(CounterReply::Moving { .. }) => to = Some(true),
+                    Some(CounterReply::Coming { .. }) => to = Some(false),
+                    Some(CounterReply::Moved { .. }) | None => to = None,
+                    Some(CounterReply::TooFewReplicas { .. } | CounterReply::OutOfMemory) => {}
+                    Some(reply) => return reply,
+                }
+                sleep(AGAIN).await;
+            }
+        };
+        timeout(FOR_EVER, asking).await.expect("an answer")
+    }
+
+    /// Asks the shard that has the slot; if it is on its way, the one that it goes `to`, or comes from.
+    async fn ask_once(
+        &mut self,
+        name: &str,
+        op: &CounterOp,
+        to: Option<bool>,
+    ) -> Option<CounterReply> {
+        let record = self.ring.store.load().await.ok()?;
+        let slots = record.table.slots();
+        let key = LockKey::new(&Namespace::default(), name.as_bytes(), slots).unwrap();
+        let owner = record.table.owner(key.slot());
+        let shard = match (record.motion_of(key.slot()), to) {
+            (Some(motion), Some(true)) => &motion.to.0,
+            _ => owner,
+        };
+        let entry = record.shard(shard)?;
+        let life = (shard.clone(), entry.life.clone());
+        if !self.links.contains_key(&life) {
+            let dialled = self.ring.dial.dial(shard, entry).ok()?;
+            let link = dialled.connect(Lane::Counters, None).await.ok()?;
+            self.links.insert(life.clone(), link);
+        }
+        let request = CounterRequest {
+            key,
+            map: MapVersion::UNKNOWN,
+            op: op.clone(),
+        };
+        let link = self.links.get_mut(&life)?;
+        match link.call_counters(&[request]).await {
+            Ok(mut answers) => answers.replies.pop(),
+            Err(_) => {
+                self.links.remove(&life);
+                None
+            }
+        }
+    }
+}
+
+/// Changes accounts, again and again.
+struct Teller {
+    desk: Desk,
+    books: Books,
+    stop: Arc<AtomicBool>,
+    durability: Durability,
+}
+
+impl Teller {
+    /// Until it is told to stop; answers how many changes it made.
+    async fn run(mut self) -> u64 {
+        let mut changes = 0;
+        while !self.stop.load(Relaxed) || changes == 0 {
+            let account = self.desk.random.below(ACCOUNTS as u64) as usize;
+            if self.change(account).await {
+                changes += 1;
+            }
+            self.swap_head(account).await;
+            sleep(Duration::from_millis(self.desk.random.below(600))).await;
+        }
+        changes
+    }
+
+    /// Makes a change, some of them twice. Answers whether it was done.
+    async fn change(&mut self, account: usize) -> bool {
+        let op = self.desk.think_of_one();
+        let mut reply = self.desk.change(account, op.clone()).await;
+        if self.desk.random.below(4) == 0 && matches!(reply, Some(Reply::Recorded(_))) {
+            reply = self.desk.change(account, op.clone()).await;
+        }
+        let mut books = self.books.lock();
+        let book = &mut books[account];
+        let amount = op.change.amount().get();
+        match (reply, &op.change) {
+            (Some(Reply::Recorded(State::Done)), Change::Deposit { .. }) => book.total += amount,
+            (Some(Reply::Recorded(State::Done)), Change::Deduct { .. }) => book.total -= amount,
+            (Some(Reply::Recorded(State::Held { .. })), Change::Reserve { .. }) => {}
+            (Some(Reply::Short(_)) | None, _) => return false,
+            (other, change) => panic!("{change:?}: {other:?}"),
+        }
+        if book.done.len() < 8 {
+            book.done.push(op);
+        }
+        true
+    }
+
+    /// Writes a head, which counts its versions.
+    async fn swap_head(&mut self, account: usize) {
+        let name = format!("head/{account}");
+        let version = self.desk.head(account).await;
+        let swap = CounterOp::SwapHead {
+            expected: version,
+            head: format!("version {}", version + 1),
+            durability: self.durability,
+        };
+        let swapped = self.desk.ask(&name, swap).await == CounterReply::Swapped(true);
+        let mut books = self.books.lock();
+        let book = &mut books[account];
+        book.head = book.head.max(version + u64::from(swapped));
+        book.swaps += u64::from(swapped);
+    }
+}
