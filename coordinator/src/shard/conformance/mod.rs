@@ -15,6 +15,7 @@ mod counters;
 mod desk;
 mod fence;
 mod grants;
+mod hands;
 mod inspect;
 mod line;
 mod links;

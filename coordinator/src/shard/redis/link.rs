@@ -8,44 +8,39 @@ use ringfence_ring::Slot;
 use tokio::time::timeout;
 
 use super::{
-    Connection, RedisOptions, Script,
-    answers::{Reading, integers, number_of, text, unexpected, unless_applied},
-    batch::{Call, Verb, plan},
+    Connection, RedisOptions,
+    answers::{Reading, integers, text, unexpected, unless_applied},
+    batch::plan,
     burial,
-    connection::{Keys, evalsha},
+    connection::evalsha,
     counters::{self, carry},
-    inspect, motion, scripts,
+    inspect,
+    locks::patience,
+    motion, scripts,
 };
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life},
-    limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
-    name::{LockKey, push_decimal, push_digits},
+    name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
         CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
-        HeldStill, Inspection, Link, List, Listing, LockPage, Op, Piece, Request, Scan, ScanPage,
+        HeldStill, Inspection, Link, List, Listing, LockPage, Piece, Request, Scan, ScanPage,
         Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
-/// A server that is only slow must not lose its connections over leases that are very short.
-const PATIENCE_MIN: Duration = Duration::from_millis(100);
-
-/// What ten digits can say. A claim that is cut short is told to whoever is granted it.
-const CLAIM_MS_MAX: u128 = 9_999_999_999;
-
 /// A connection to a shard on Redis.
 #[derive(Debug)]
 pub(super) struct RedisLink {
-    connection: Connection,
+    pub(super) connection: Connection,
     /// How long replicas are waited for.
     replicas_within: Duration,
     /// Requests about counters in one script call, at most.
     counters_per_call: usize,
     /// Whether the server syncs every write, once that was asked.
     is_synced: Option<bool>,
-    scratch: Vec<u8>,
+    pub(super) scratch: Vec<u8>,
 }
 
 impl RedisLink {
@@ -56,143 +51,6 @@ impl RedisLink {
             counters_per_call: options.counters_per_call.max(1),
             is_synced: None,
             scratch: Vec::with_capacity(256),
-        }
-    }
-
-    /// The script call for `call`.
-    fn command(&mut self, call: &Call, batch: &[Request]) -> Cmd {
-        let keys = &self.connection.keys;
-        let replid = &self.connection.server.replid;
-        let map = batch[0].map.0;
-        let count = call.places.len();
-        let Keys {
-            quiet,
-            ctr,
-            state,
-            slots,
-            queues,
-            ..
-        } = keys;
-        let all = [quiet, ctr, state, slots, queues];
-        let (script, named): (&Script, &[&String]) = match call.verb {
-            Verb::Acquire => (&scripts::ACQUIRE, &all),
-            Verb::Renew => (&scripts::RENEW, &all),
-            Verb::Release => (&scripts::RELEASE, &all),
-            Verb::Adopt => (&scripts::ADOPT, &[quiet, state, slots, queues]),
-            Verb::Remove => (&scripts::REMOVE, &[slots]),
-        };
-        let mut command = evalsha(script, named.len() + count);
-        for name in named {
-            command.arg(name);
-        }
-        for &place in &call.places {
-            self.scratch.clear();
-            self.scratch.extend_from_slice(keys.prefix.as_bytes());
-            self.scratch.push(b':');
-            self.scratch.extend_from_slice(batch[place].key.text());
-            command.arg(&self.scratch[..]);
-        }
-        command.arg(replid);
-        if call.verb != Verb::Remove {
-            command.arg(map);
-        }
-        if named == all {
-            command.arg(COUNTER_MAX);
-        }
-        if call.verb == Verb::Acquire {
-            command
-                .arg(call.tokens(batch))
-                .arg(TICKET_KEEP.as_millis() as u64)
-                .arg(WAITERS_MAX);
-            self.push_more(&mut command, call, batch);
-        }
-        for (op, offset) in call.ops(batch) {
-            self.push_op(&mut command, op, offset);
-        }
-        command
-    }
-
-    /// Appends the tickets and proofs of all operations as one argument: the server makes a text of each
-    /// argument, and looks at these only where somebody waits, or a slot moves.
-    fn push_more(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
-        self.scratch.clear();
-        let mut any = false;
-        for (op, _) in call.ops(batch) {
-            let (ticket, proof) = match op {
-                Op::Acquire { ticket, proof, .. } => (ticket.as_ref(), *proof),
-                _ => (None, None),
-            };
-            any |= ticket.is_some() || proof.is_some();
-            let (sent, claim) = ticket.map_or((0, 0), |ticket| {
-                // 0 says that there is none.
-                let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
-                (ticket.sent.as_nanos(), claim_ms as u64)
-            });
-            push_digits(&mut self.scratch, sent, 20);
-            push_digits(&mut self.scratch, claim, 10);
-            // 0 is no move's.
-            push_digits(&mut self.scratch, proof.map_or(0, number_of), 11);
-        }
-        command.arg(if any { &self.scratch[..] } else { b"" });
-    }
-
-    /// Appends one operation's arguments; `offset` is that of its first token.
-    fn push_op(&mut self, command: &mut Cmd, op: &Op, offset: u64) {
-        self.scratch.clear();
-        match op {
-            Op::Acquire {
-                nonce,
-                label,
-                lease,
-                tokens,
-                ticket: _,
-                proof: _,
-            } => {
-                nonce.push_text(&mut self.scratch);
-                self.scratch.push(b'|');
-                self.scratch.extend_from_slice(label.as_str().as_bytes());
-                self.scratch.push(b'|');
-                push_decimal(&mut self.scratch, offset);
-                self.scratch.push(b'|');
-                push_decimal(&mut self.scratch, u64::from(*tokens));
-                command.arg(&self.scratch[..]).arg(lease.as_millis() as u64);
-            }
-            Op::Renew {
-                nonce,
-                label,
-                token,
-                lease,
-            } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]).arg(label.as_str());
-                command
-                    .arg(token.epoch().0)
-                    .arg(token.counter())
-                    .arg(lease.as_millis() as u64);
-            }
-            Op::Release { nonce } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]);
-            }
-            Op::Adopt {
-                nonce,
-                label,
-                token,
-                lease,
-                epoch,
-            } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]).arg(label.as_str());
-                command
-                    .arg(token.epoch().0)
-                    .arg(token.counter())
-                    .arg(lease.as_millis() as u64)
-                    .arg(epoch.0);
-            }
-            Op::Remove { nonce, epoch } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]).arg(epoch.0);
-            }
         }
     }
 
@@ -227,16 +85,6 @@ impl RedisLink {
             _ => Err(unexpected(what, &Value::Array(parts))),
         }
     }
-}
-
-/// How long renewals wait for their answers, beside the connection's own time-out: a peer that
-/// vanished says nothing, and there must be time to ask again before a lease has run out.
-fn patience(batch: &[Request]) -> Option<Duration> {
-    let leases = batch.iter().filter_map(|request| match request.op {
-        Op::Renew { lease, .. } | Op::Adopt { lease, .. } => Some(lease),
-        _ => None,
-    });
-    leases.min().map(|lease| (lease / 3).max(PATIENCE_MIN))
 }
 
 #[async_trait]

@@ -9,6 +9,7 @@ mod counters;
 mod error;
 mod inspect;
 mod link;
+mod locks;
 mod motion;
 mod scripts;
 mod subscription;
