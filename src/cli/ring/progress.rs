@@ -25,6 +25,9 @@ pub(super) struct Step {
     /// Keys that were held when their slots were sealed, and left since. Whoever moves knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     locks_carried: Option<u64>,
+    /// Segments of counters, and their accounts' heads. Whoever moves knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters_carried: Option<u64>,
     /// If it goes on as it has.
     left_ms: Option<u64>,
     /// Which shard or store, and why.
@@ -38,6 +41,9 @@ pub(super) struct Outcome {
     slots_moved: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     locks_carried: Option<u64>,
+    /// Segments of counters, and their accounts' heads. Whoever moves knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters_carried: Option<u64>,
     version: u64,
 }
 
@@ -166,6 +172,7 @@ impl From<&Progress> for Step {
             slots_to_move: progress.slots_to_move,
             in_motion: progress.in_motion,
             locks_carried: Some(progress.locks_carried),
+            counters_carried: Some(progress.counters_carried),
             left_ms: progress.left.map(|left| left.as_millis() as u64),
             waiting_for: progress.waiting_for.as_ref().map(ToString::to_string),
         }
@@ -225,6 +232,9 @@ impl Step {
         if let Some(carried) = self.locks_carried {
             details += &format!(", {} locks carried", grouped(carried));
         }
+        if let Some(carried) = self.counters_carried.filter(|carried| *carried > 0) {
+            details += &format!(", {} segments carried", grouped(carried));
+        }
         if let Some(waiting_for) = &self.waiting_for {
             details += &format!("; waiting for {waiting_for}");
         }
@@ -237,6 +247,7 @@ impl Outcome {
         Self {
             slots_moved: resized.slots_moved,
             locks_carried: Some(resized.locks_carried),
+            counters_carried: Some(resized.counters_carried),
             version: resized.version,
         }
     }
@@ -246,6 +257,7 @@ impl Outcome {
         Self {
             slots_moved: last.slots_to_move,
             locks_carried: None,
+            counters_carried: None,
             version: topology.version,
         }
     }
@@ -260,6 +272,9 @@ impl fmt::Display for Outcome {
         )?;
         if let Some(carried) = self.locks_carried {
             write!(out, ", {} locks carried", grouped(carried))?;
+        }
+        if let Some(carried) = self.counters_carried.filter(|carried| *carried > 0) {
+            write!(out, ", {} segments carried", grouped(carried))?;
         }
         writeln!(out, "; topology version {}", self.version)
     }
