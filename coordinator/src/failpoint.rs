@@ -21,6 +21,12 @@ pub enum Rule {
     /// A shard says that it has a lock that its holder brings along only where the slot comes, or has come,
     /// by that very move.
     AdoptByMove = 32,
+    /// A loan that is asked for again is the loan of before.
+    LendOnce = 64,
+    /// A segment remembers what it has decided.
+    RememberIds = 128,
+    /// Only its destination's answer ends a transfer that is sent.
+    SettleByDestination = 256,
     /// A mover lists what is left in slots only once they are sealed.
     ListAfterSeal = 1 << 16,
     /// A mover opens a slot at its next shard only once it is empty at the former.

@@ -7,9 +7,12 @@
 //!  └──► client processes ─► locks ─► resource         each writes its history
 //!                └────────► history ─► checker ─► violations
 //! ```
+//!
+//! The same of accounts: [`counters`].
 
 pub mod checker;
 pub mod client;
+pub mod counters;
 pub mod history;
 pub mod mover;
 pub mod resource;

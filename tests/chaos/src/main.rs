@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use ringfence_chaos::{
     checker::{Counts, check},
     client::{self, ClientArgs},
+    counters::{self, CountersArgs, TellerArgs},
     history::History,
     mover::{self, MoverArgs},
     run::{self, Outcome, RunArgs},
@@ -28,10 +29,14 @@ enum Command {
         /// Where they are.
         dir: PathBuf,
     },
+    /// The same for accounts: no coin is lost or made, and no answer is untrue.
+    Counters(CountersArgs),
     #[command(hide = true)]
     Client(ClientArgs),
     #[command(hide = true)]
     Mover(MoverArgs),
+    #[command(hide = true)]
+    Teller(TellerArgs),
 }
 
 #[tokio::main]
@@ -39,8 +44,13 @@ async fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args).await.map(|outcome| told(&outcome)),
         Command::Check { dir } => recheck(dir),
+        Command::Counters(args) => counters::run(&args).await.map(|outcome| {
+            print!("{outcome}");
+            ExitCode::from(u8::from(!outcome.violations.is_empty()))
+        }),
         Command::Client(args) => client::run(args).await.map(|()| ExitCode::SUCCESS),
         Command::Mover(args) => mover::run(args).await.map(|()| ExitCode::SUCCESS),
+        Command::Teller(args) => counters::tell(args).await.map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         eprintln!("ringfence-chaos: {error}");

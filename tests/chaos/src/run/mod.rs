@@ -6,7 +6,7 @@ mod member;
 mod movers;
 mod nemesis;
 mod plan;
-mod process;
+pub(crate) mod process;
 mod report;
 
 use std::{

@@ -247,7 +247,8 @@ mod tests {
                 _ => None,
             });
             let died: HashSet<Phase> = died.flatten().collect();
-            assert_eq!(died.len(), Phase::ALL.len(), "seed {seed}");
+            // One is stopped in, not killed.
+            assert_eq!(died.len(), OF_LOCKS.len() - 1, "seed {seed}");
         }
     }
 }

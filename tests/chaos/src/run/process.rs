@@ -25,15 +25,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// A process of ours. Killed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     /// Its number in the history.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     child: Child,
 }
 
 /// What became of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     /// It stopped itself.
     Stopped,
     /// It killed itself.
@@ -50,7 +50,7 @@ impl Process {
     /// # Errors
     ///
     /// It cannot be started.
-    pub(super) fn start(
+    pub(crate) fn start(
         mode: &str,
         number: u32,
         dir: &Path,
@@ -75,7 +75,7 @@ impl Process {
         Ok(Self { number, child })
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid() {
             // It can only fail if there is no such process; and there is, until it is waited for.
             let _ = kill(pid, signal);
@@ -87,7 +87,7 @@ impl Process {
     /// # Errors
     ///
     /// It had.
-    pub(super) async fn end(&mut self) -> io::Result<()> {
+    pub(crate) async fn end(&mut self) -> io::Result<()> {
         if let Some(status) = self.child.try_wait()? {
             return Err(self.by_itself(status));
         }
@@ -99,7 +99,7 @@ impl Process {
     /// # Errors
     ///
     /// It cannot be waited for.
-    pub(super) async fn kill(&mut self) -> io::Result<()> {
+    pub(crate) async fn kill(&mut self) -> io::Result<()> {
         match self.child.try_wait()? {
             Some(_) => Ok(()),
             None => self.child.kill().await,
@@ -111,7 +111,7 @@ impl Process {
     /// # Errors
     ///
     /// It failed.
-    pub(super) async fn fate(&mut self, until: Instant) -> io::Result<Fate> {
+    pub(crate) async fn fate(&mut self, until: Instant) -> io::Result<Fate> {
         loop {
             if let Some(status) = self.child.try_wait()? {
                 return match status.code() {

@@ -2,6 +2,7 @@
 //! and the checker of the chaos runs finds it; with it on, the same schedule finds nothing.
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+mod accounts;
 mod plain;
 mod resizing;
 mod ring;
@@ -13,6 +14,7 @@ use std::{collections::BTreeSet, future::Future};
 
 use ringfence_chaos::{
     checker::{Counts, Rule, check},
+    counters::{self, Violation},
     history::History,
 };
 use ringfence_coordinator::failpoint::{self, switch_off};
@@ -41,6 +43,24 @@ async fn is_needed<F: Future<Output = History>>(
     drop(off);
     assert!(without.contains(&breaks), "{rule:?} off: {without:?}");
     let with = broken(&schedule().await);
+    assert!(with.is_empty(), "{rule:?} on: {with:?}");
+}
+
+/// Without `rule` the schedule loses or makes money, with it nothing is wrong.
+async fn keeps_money<F: Future<Output = Vec<Violation>>>(
+    rule: failpoint::Rule,
+    schedule: impl Fn() -> F,
+) {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let off = switch_off(rule);
+    let without = schedule().await;
+    drop(off);
+    let conservation = counters::Rule::Conservation;
+    let broken = without
+        .iter()
+        .any(|violation| violation.rule == conservation);
+    assert!(broken, "{rule:?} off: {without:?}");
+    let with = schedule().await;
     assert!(with.is_empty(), "{rule:?} on: {with:?}");
 }
 
@@ -125,4 +145,21 @@ async fn already_yours_outside_its_move_makes_two_holders() {
     let rule = failpoint::Rule::AdoptByMove;
     let schedule = resizing::brought_along_while_it_is_turned_back;
     is_needed(rule, Rule::Exclusion, schedule).await;
+}
+
+#[tokio::test]
+async fn a_lend_that_debits_again_when_repeated_loses_money() {
+    keeps_money(failpoint::Rule::LendOnce, accounts::lent_without_an_answer).await;
+}
+
+#[tokio::test]
+async fn ids_that_are_not_remembered_make_money() {
+    let schedule = accounts::deposited_without_an_answer;
+    keeps_money(failpoint::Rule::RememberIds, schedule).await;
+}
+
+#[tokio::test]
+async fn a_source_that_takes_its_money_back_by_itself_makes_money() {
+    let schedule = accounts::swept_amid_a_transfer;
+    keeps_money(failpoint::Rule::SettleByDestination, schedule).await;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{ADOPT, STEP, Script};
+use super::{ADOPT, COUNTERS, OPS, STEP, Script};
 use crate::failpoint::{Rule, is_off};
 
 /// Applies whatever comes.
@@ -19,9 +19,56 @@ static ADOPT_WITHOUT_MOVE: LazyLock<Script> = LazyLock::new(|| {
     instead(&ADOPT, refusal, yours)
 });
 
+/// Debits a loan that is asked for again, if the money is there.
+static LEND_AGAIN: LazyLock<Script> = LazyLock::new(|| {
+    let same = "if seq == last then return {'lent', last, amount_of(last_amount)} end";
+    let again = "\
+  if seq == last then
+    local amount = amount_of(last_amount)
+    if not less(segment.value, amount) then set_value(segment, subtract(segment.value, amount)) end
+    return {'lent', last, amount}
+  end";
+    instead(&COUNTERS, same, again)
+});
+
+/// Decides every request anew.
+static COUNTERS_FORGETFUL: LazyLock<Script> = LazyLock::new(|| forgetful(&COUNTERS));
+
+/// The same.
+static OPS_FORGETFUL: LazyLock<Script> = LazyLock::new(|| forgetful(&OPS));
+
+fn forgetful(script: &Script) -> Script {
+    instead(script, "record(segment, id, time, content .. state)", "")
+}
+
+/// Whoever sweeps a transfer's source has it take back what is not settled yet.
+static TAKE_BACK: LazyLock<Script> = LazyLock::new(|| {
+    let sweep = "\
+function rules.expire(segment)
+  certain(segment)
+";
+    let take_back = "\
+  local ids, sent = part(segment, 'ids'), part(segment, 'sent')
+  for _, id in ipairs(read('ZRANGE', whole(sent), 0, -1)) do
+    local entry = get(ids, id)
+    take_back(segment, amount_of(string.match(entry, '^S(%d+):', 17)))
+    put(sent, id, false)
+    put(ids, id, string.sub(entry, 1, 16) .. 'R')
+  end
+";
+    instead(&COUNTERS, sweep, &format!("{sweep}{take_back}"))
+});
+
 /// All of them, to be loaded beside those they stand in for.
-pub(crate) fn all() -> [&'static Script; 2] {
-    [&STEP_WITHOUT_GUARD, &ADOPT_WITHOUT_MOVE]
+pub(crate) fn all() -> [&'static Script; 6] {
+    [
+        &STEP_WITHOUT_GUARD,
+        &ADOPT_WITHOUT_MOVE,
+        &LEND_AGAIN,
+        &COUNTERS_FORGETFUL,
+        &OPS_FORGETFUL,
+        &TAKE_BACK,
+    ]
 }
 
 /// `script`, or what a test that switched its rule off has run instead.
@@ -29,6 +76,10 @@ pub(crate) fn in_force(script: &Script) -> &Script {
     match script.name {
         "step" if is_off(Rule::StepGuard) => &STEP_WITHOUT_GUARD,
         "adopt" if is_off(Rule::AdoptByMove) => &ADOPT_WITHOUT_MOVE,
+        "counters" if is_off(Rule::LendOnce) => &LEND_AGAIN,
+        "counters" if is_off(Rule::RememberIds) => &COUNTERS_FORGETFUL,
+        "ops" if is_off(Rule::RememberIds) => &OPS_FORGETFUL,
+        "counters" if is_off(Rule::SettleByDestination) => &TAKE_BACK,
         _ => script,
     }
 }

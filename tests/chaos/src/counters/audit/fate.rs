@@ -1,0 +1,153 @@
+//! What became of an order, by all that was ever said of it.
+
+use super::{Rule, Violation, timeline::Change};
+use crate::counters::{Answer, Attempt, Call, Deed, End, Order};
+
+/// What became of an order.
+#[derive(Debug)]
+pub(super) struct Fate {
+    pub(super) order: Order,
+    /// Before it was asked for first.
+    pub(super) asked_ns: u64,
+    /// The same, of attempts that may have done something.
+    sent_ns: Option<u64>,
+    /// The same, of attempts to give it back.
+    cancelled_ns: Option<u64>,
+    /// The first answer, and after it came.
+    pub(super) result: Option<(u64, Outcome)>,
+    /// How a reservation ended, and after that was said first.
+    end: Option<(u64, End)>,
+}
+
+/// The answer to an order, which every repeat gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    Insufficient,
+    Reserved,
+    Returned,
+}
+
+impl Fate {
+    pub(super) fn new(order: &Order) -> Self {
+        Self {
+            order: order.clone(),
+            asked_ns: u64::MAX,
+            sent_ns: None,
+            cancelled_ns: None,
+            result: None,
+            end: None,
+        }
+    }
+
+    /// Takes in one more attempt at it, of any kind.
+    pub(super) fn add(&mut self, attempt: &Attempt) -> Result<(), Violation> {
+        let asked_ns = attempt.asked_ns;
+        let answer = attempt.answered.as_ref().map(|(_, answer)| answer);
+        let did_nothing = matches!(answer, Some(Answer::Nothing(_)));
+        match attempt.call {
+            Call::Change(_) => {
+                self.asked_ns = self.asked_ns.min(asked_ns);
+                if !did_nothing {
+                    self.sent_ns = Some(self.sent_ns.map_or(asked_ns, |sent| sent.min(asked_ns)));
+                }
+            }
+            Call::Cancel(_) if !did_nothing => {
+                let first = self
+                    .cancelled_ns
+                    .map_or(asked_ns, |first| first.min(asked_ns));
+                self.cancelled_ns = Some(first);
+            }
+            _ => {}
+        }
+        let Some((answered_ns, answer)) = &attempt.answered else {
+            return Ok(());
+        };
+        let outcome = match answer {
+            Answer::Done => Outcome::Done,
+            Answer::Insufficient => Outcome::Insufficient,
+            Answer::Returned => Outcome::Returned,
+            Answer::Held => Outcome::Reserved,
+            Answer::Ended(end) => {
+                self.end = Some(self.agreed(self.end, *answered_ns, *end)?);
+                Outcome::Reserved
+            }
+            Answer::Balance(_) | Answer::Nothing(_) | Answer::Unknown(_) | Answer::Failed(_) => {
+                return Ok(());
+            }
+        };
+        self.result = Some(self.agreed(self.result, *answered_ns, outcome)?);
+        Ok(())
+    }
+
+    /// What was said, if it is what was said before; and when it was said first.
+    fn agreed<T: Copy + PartialEq + std::fmt::Debug>(
+        &self,
+        before: Option<(u64, T)>,
+        at_ns: u64,
+        now: T,
+    ) -> Result<(u64, T), Violation> {
+        match before {
+            Some((_, before)) if before != now => Err(Violation {
+                rule: Rule::Agreement,
+                told: format!("{:?} was answered {before:?}, and {now:?}", self.order),
+            }),
+            Some((before_ns, _)) => Ok((before_ns.min(at_ns), now)),
+            None => Ok((at_ns, now)),
+        }
+    }
+
+    /// Whether nothing more is to become of it.
+    pub(super) fn is_over(&self) -> bool {
+        match self.result {
+            Some((_, Outcome::Reserved)) => self.end.is_some(),
+            result => result.is_some(),
+        }
+    }
+
+    /// What it did to what can be spent: of each account, one change or two.
+    pub(super) fn changes(&self) -> Vec<(usize, Change)> {
+        let Order {
+            account, amount, ..
+        } = self.order;
+        // Attempts that say that they did nothing, did nothing.
+        let Some(from_ns) = self.sent_ns.filter(|_| !self.was_refused()) else {
+            return Vec::new();
+        };
+        let by_ns = self.result.map(|(by_ns, _)| by_ns);
+        let change = |by| Change { from_ns, by_ns, by };
+        match self.order.deed {
+            Deed::Deposit => vec![(account, change(amount))],
+            Deed::Deduct => vec![(account, change(-amount))],
+            Deed::Transfer(_) if matches!(self.result, Some((_, Outcome::Returned))) => {
+                vec![(account, change(-amount)), (account, change(amount))]
+            }
+            Deed::Transfer(to) => vec![(account, change(-amount)), (to, change(amount))],
+            Deed::Reserve(_) => {
+                let back = self.back(from_ns).map(|back| (account, back));
+                [(account, change(-amount))]
+                    .into_iter()
+                    .chain(back)
+                    .collect()
+            }
+        }
+    }
+
+    /// How a reservation's money comes back, if it may.
+    fn back(&self, reserved_ns: u64) -> Option<Change> {
+        let from_ns = match self.end {
+            Some((_, End::Confirmed)) => return None,
+            Some((_, End::Cancelled)) => self.cancelled_ns.unwrap_or(reserved_ns),
+            Some((_, End::Expired)) | None => reserved_ns,
+        };
+        Some(Change {
+            from_ns,
+            by_ns: self.end.map(|(by_ns, _)| by_ns),
+            by: self.order.amount,
+        })
+    }
+
+    fn was_refused(&self) -> bool {
+        matches!(self.result, Some((_, Outcome::Insufficient)))
+    }
+}

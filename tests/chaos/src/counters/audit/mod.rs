@@ -1,0 +1,157 @@
+//! Whether what tellers were told can be true.
+
+mod fate;
+mod timeline;
+
+use std::{collections::HashMap, fmt};
+
+use self::{
+    fate::{Fate, Outcome},
+    timeline::{Change, Timeline},
+};
+use super::{Answer, Attempt, Balance, Call};
+
+/// What must be true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// In the end an account has what was put in and not taken out, and nothing is set aside.
+    Conservation,
+    /// An exact balance was so at some instant of its call.
+    Exact,
+    /// An account that was said to be short was so at some instant of the request.
+    Insufficient,
+    /// Every answer to a request is the first one.
+    Agreement,
+    /// Every request is answered in the end.
+    Answered,
+    /// Nothing is negative, and nothing in doubt or said to be lost where it is not.
+    Sound,
+    /// What fails does so for a reason that there was.
+    Failure,
+    /// A run has seen enough of everything.
+    Minimum,
+}
+
+/// Something that cannot be true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What should be true.
+    pub rule: Rule,
+    /// What was seen instead.
+    pub told: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}: {}", self.rule, self.told)
+    }
+}
+
+/// Checks all that was asked of so many accounts, new at first and left alone in the end; the last look at each
+/// was an exact one.
+pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let fates = fates(attempts, &mut violations);
+    let mut changes: Vec<Vec<Change>> = vec![Vec::new(); accounts];
+    for (account, change) in fates.values().flat_map(Fate::changes) {
+        changes[account].push(change);
+    }
+    let timelines: Vec<Timeline> = changes.iter().map(|all| Timeline::of(all)).collect();
+    for fate in fates.values() {
+        if !fate.is_over() {
+            violations.push(violation(Rule::Answered, format!("{fate:?}")));
+        }
+        violations.extend(short(fate, &timelines));
+    }
+    for attempt in attempts {
+        violations.extend(looked(attempt, &timelines));
+    }
+    for (account, timeline) in timelines.iter().enumerate() {
+        violations.extend(conserved(account, timeline, attempts));
+    }
+    violations.sort_by_key(|violation| violation.rule);
+    violations
+}
+
+fn violation(rule: Rule, told: String) -> Violation {
+    Violation { rule, told }
+}
+
+/// What became of every order, by its account and name.
+fn fates<'a>(
+    attempts: &'a [Attempt],
+    violations: &mut Vec<Violation>,
+) -> HashMap<(usize, &'a str), Fate> {
+    let mut fates = HashMap::new();
+    for attempt in attempts {
+        if let Some((_, Answer::Failed(why))) = &attempt.answered {
+            violations.push(violation(
+                Rule::Failure,
+                format!("{:?}: {why}", attempt.call),
+            ));
+        }
+        let (Call::Change(order) | Call::Confirm(order) | Call::Cancel(order)) = &attempt.call
+        else {
+            continue;
+        };
+        let key = (order.account, order.name.as_str());
+        let fate = fates.entry(key).or_insert_with(|| Fate::new(order));
+        violations.extend(fate.add(attempt).err());
+    }
+    fates
+}
+
+/// An account was said to be short: was it ever?
+fn short(fate: &Fate, timelines: &[Timeline]) -> Option<Violation> {
+    let (by_ns, Outcome::Insufficient) = fate.result? else {
+        return None;
+    };
+    let timeline = &timelines[fate.order.account];
+    let was = timeline.ever(fate.asked_ns, by_ns, |bounds| {
+        bounds.least < fate.order.amount
+    });
+    (!was).then(|| violation(Rule::Insufficient, format!("{fate:?}")))
+}
+
+/// Was a balance ever so?
+fn looked(attempt: &Attempt, timelines: &[Timeline]) -> Option<Violation> {
+    let (to_ns, Answer::Balance(balance)) = attempt.answered.as_ref()? else {
+        return None;
+    };
+    let Balance {
+        available,
+        held,
+        losses,
+    } = *balance;
+    if available < 0 || held < 0 || losses > 0 {
+        return Some(violation(Rule::Sound, format!("{attempt:?}")));
+    }
+    let Call::Exact(account) = attempt.call else {
+        return None;
+    };
+    let can_be = |bounds: &timeline::Bounds| (bounds.least..=bounds.most).contains(&available);
+    let was = timelines[account].ever(attempt.asked_ns, *to_ns, can_be);
+    (!was).then(|| violation(Rule::Exact, format!("{attempt:?}")))
+}
+
+/// The last exact balance of an account is what its orders come to.
+fn conserved(account: usize, timeline: &Timeline, attempts: &[Attempt]) -> Option<Violation> {
+    let looks = attempts
+        .iter()
+        .filter_map(|attempt| match &attempt.answered {
+            Some((at_ns, Answer::Balance(balance))) if attempt.call == Call::Exact(account) => {
+                Some((at_ns, balance))
+            }
+            _ => None,
+        });
+    let (least, most) = (timeline.end().least, timeline.end().most);
+    let should = format!("account {account} should have {least} to {most}");
+    let told = match looks.max_by_key(|(at_ns, _)| **at_ns) {
+        None => format!("{should}, and nobody looked"),
+        Some((_, found)) if found.held != 0 || !(least..=most).contains(&found.available) => {
+            format!("{should} and nothing set aside, and has {found:?}")
+        }
+        Some(_) => return None,
+    };
+    Some(violation(Rule::Conservation, told))
+}

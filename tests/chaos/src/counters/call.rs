@@ -1,0 +1,95 @@
+//! What is asked of accounts, and what is answered; as a log has it.
+
+use serde::{Deserialize, Serialize};
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    /// A change, for the first time or again.
+    Change(Order),
+    /// A reservation is to be spent.
+    Confirm(Order),
+    /// A reservation is to be given back.
+    Cancel(Order),
+    /// The exact balance of an account.
+    Exact(usize),
+    /// The fast balance of an account.
+    Fast(usize),
+}
+
+/// A change under its id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Number of the account.
+    pub account: usize,
+    /// When the id was created, in ms since 1970.
+    pub time_ms: u64,
+    /// Its name, which no other has.
+    pub name: String,
+    /// How much it is about.
+    pub amount: i64,
+    /// What is to happen.
+    pub deed: Deed,
+}
+
+/// What is to happen to an account, once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    /// Money comes in.
+    Deposit,
+    /// Money goes out.
+    Deduct,
+    /// Money is set aside until this time, in ms since 1970.
+    Reserve(u64),
+    /// Money goes to the account of this number.
+    Transfer(usize),
+}
+
+/// What a call was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done; of a transfer, at both ends.
+    Done,
+    /// The whole was short.
+    Insufficient,
+    /// The money is set aside.
+    Held,
+    /// What became of a reservation.
+    Ended(End),
+    /// The money of a transfer is back.
+    Returned,
+    /// How much there is.
+    Balance(Balance),
+    /// Nothing was done, for a reason that passes.
+    Nothing(String),
+    /// It may have been done or not.
+    Unknown(String),
+    /// It failed in a way that nothing here is a reason for.
+    Failed(String),
+}
+
+/// How a reservation ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It was spent.
+    Confirmed,
+    /// It was given back.
+    Cancelled,
+    /// It came back at its deadline.
+    Expired,
+}
+
+/// How much there is in an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Balance {
+    /// What can be spent.
+    pub available: i64,
+    /// What is set aside.
+    pub held: i64,
+    /// How often some may have been lost.
+    pub losses: u64,
+}

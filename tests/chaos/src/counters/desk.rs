@@ -1,0 +1,147 @@
+//! Where calls are made, and written down.
+
+use ringfence_client::{
+    Client, Counters,
+    counter::{Amount, Counter, CounterError, Effect, Ended, RequestId, Reserved, Swept, Terms},
+};
+
+use super::{Answer, Balance, Call, Deed, End, Log, Order};
+
+/// Calls of one process to accounts, by their numbers.
+#[derive(Debug)]
+pub struct Desk {
+    /// For new requests, and deadlines.
+    pub counters: Counters,
+    /// The accounts.
+    pub accounts: Vec<Counter>,
+    log: Log,
+}
+
+impl Desk {
+    /// At so many accounts, which there are, or will be.
+    pub fn open(client: &Client, accounts: usize, log: Log) -> Self {
+        let counters = client.counters();
+        let open = |number| counters.open(&name(number)).expect("a short name");
+        Self {
+            accounts: (0..accounts).map(open).collect(),
+            counters,
+            log,
+        }
+    }
+
+    /// Creates the accounts.
+    ///
+    /// # Errors
+    ///
+    /// Any: servers that are new have no reason for one.
+    pub async fn create(&self, terms: Terms, segments: u32) -> Result<(), CounterError> {
+        for number in 0..self.accounts.len() {
+            self.counters.create(&name(number), terms, segments).await?;
+        }
+        Ok(())
+    }
+
+    /// A change that is created now.
+    pub fn order(&self, name: String, account: usize, amount: i64, deed: Deed) -> Order {
+        let id = self.counters.request(&name).expect("a short name");
+        Order {
+            account,
+            time_ms: id.time_ms(),
+            name,
+            amount,
+            deed,
+        }
+    }
+
+    /// Writes `call` down, makes it, writes the answer down.
+    pub async fn call(&self, call: &Call) -> Answer {
+        let number = self.log.asked(call);
+        let answer = match self.make(call).await {
+            Ok(answer) => answer,
+            Err(error) => failed(&error),
+        };
+        self.log.answered(number, &answer);
+        answer
+    }
+
+    async fn make(&self, call: &Call) -> Result<Answer, CounterError> {
+        Ok(match call {
+            Call::Change(order) => self.change(order).await?,
+            Call::Confirm(order) => ended(self.account(order).confirm(&id(order)).await?),
+            Call::Cancel(order) => ended(self.account(order).cancel(&id(order)).await?),
+            Call::Exact(account) => balance(self.accounts[*account].exact_balance().await?),
+            Call::Fast(account) => balance(self.accounts[*account].balance().await?),
+        })
+    }
+
+    async fn change(&self, order: &Order) -> Result<Answer, CounterError> {
+        let (account, id) = (self.account(order), id(order));
+        let amount = Amount::new(order.amount).expect("orders are about something");
+        match order.deed {
+            Deed::Deposit => account.deposit(&id, amount).await?,
+            Deed::Deduct => account.deduct(&id, amount).await?,
+            Deed::Transfer(to) => account.transfer(&id, amount, &self.accounts[to]).await?,
+            Deed::Reserve(deadline_ms) => {
+                return Ok(match account.reserve(&id, amount, deadline_ms).await? {
+                    Reserved::Held => Answer::Held,
+                    Reserved::Ended(end) => ended(end),
+                });
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Sweeps every account. What could not be done, a later sweep does.
+    ///
+    /// # Errors
+    ///
+    /// An account's head cannot be read.
+    pub async fn sweep(&self) -> Result<Vec<Swept>, CounterError> {
+        let mut all = Vec::new();
+        for account in &self.accounts {
+            all.push(account.sweep().await?);
+        }
+        Ok(all)
+    }
+
+    fn account(&self, order: &Order) -> &Counter {
+        &self.accounts[order.account]
+    }
+}
+
+fn name(number: usize) -> String {
+    format!("account/{number}")
+}
+
+fn id(order: &Order) -> RequestId {
+    RequestId::new(order.time_ms, &order.name).expect("a short name")
+}
+
+fn ended(ended: Ended) -> Answer {
+    Answer::Ended(match ended {
+        Ended::Confirmed => End::Confirmed,
+        Ended::Cancelled => End::Cancelled,
+        Ended::Expired => End::Expired,
+    })
+}
+
+fn balance(balance: ringfence_client::counter::Balance) -> Answer {
+    let small = |amount: i128| i64::try_from(amount).expect("there is little money here");
+    Answer::Balance(Balance {
+        available: small(balance.available),
+        held: small(balance.held),
+        losses: balance.losses,
+    })
+}
+
+fn failed(error: &CounterError) -> Answer {
+    match error {
+        CounterError::Insufficient => Answer::Insufficient,
+        CounterError::TransferRefused { .. } => Answer::Returned,
+        error if !error.is_retryable() => Answer::Failed(error.to_string()),
+        error => match error.effect() {
+            Effect::None => Answer::Nothing(error.to_string()),
+            Effect::Unknown => Answer::Unknown(error.to_string()),
+        },
+    }
+}

@@ -1,0 +1,91 @@
+//! Once nothing is done to anybody any more: whatever has no answer is asked again, under its own id.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    path::Path,
+    time::Duration,
+};
+
+use futures_util::{StreamExt as _, stream};
+use tokio::time::{Instant, sleep};
+
+use super::super::{Answer, Call, Desk, Order, read};
+
+/// How long all of it may take.
+const FINISHED_WITHIN: Duration = Duration::from_secs(120);
+/// Calls at a time.
+const AT_A_TIME: usize = 64;
+/// Before what has no answer yet is asked again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Has every order in the logs in `dir` answered, every reservation ended, every transfer settled; and looks at
+/// every account. What cannot be finished is for the audit to tell.
+///
+/// # Errors
+///
+/// A log cannot be read.
+pub(super) async fn finish(desk: &Desk, dir: &Path) -> io::Result<()> {
+    let until = Instant::now() + FINISHED_WITHIN;
+    let open = open(dir)?;
+    let calls = stream::iter(open).map(async |call| persistently(desk, call, until).await);
+    calls.buffer_unordered(AT_A_TIME).collect::<Vec<()>>().await;
+    while Instant::now() < until && !is_swept(desk).await {
+        sleep(AGAIN).await;
+    }
+    for account in 0..desk.accounts.len() {
+        persistently(desk, Call::Exact(account), until).await;
+    }
+    Ok(())
+}
+
+/// Calls that have no answer yet, and the ends of reservations that have none.
+fn open(dir: &Path) -> io::Result<Vec<Call>> {
+    let (mut answered, mut asked, mut held) = (HashSet::new(), HashMap::new(), HashMap::new());
+    let key = |order: &Order| (order.account, order.name.clone());
+    for attempt in read(dir)? {
+        let (Call::Change(order) | Call::Confirm(order) | Call::Cancel(order)) = attempt.call
+        else {
+            continue;
+        };
+        let key = key(&order);
+        match attempt.answered.map(|(_, answer)| answer) {
+            None | Some(Answer::Nothing(_) | Answer::Unknown(_)) => {
+                asked.insert(key, order);
+            }
+            Some(Answer::Held) => {
+                answered.insert(key.clone());
+                held.insert(key, order);
+            }
+            Some(_) => {
+                answered.insert(key);
+            }
+        }
+    }
+    asked.retain(|key, _| !answered.contains(key));
+    let changes = asked.into_values().flat_map(|order| {
+        let end = Call::Cancel(order.clone());
+        let is_reservation = matches!(order.deed, super::super::Deed::Reserve(_));
+        [Some(Call::Change(order)), is_reservation.then_some(end)]
+    });
+    let ends = held.into_values().map(Call::Cancel);
+    Ok(changes.flatten().chain(ends).collect())
+}
+
+async fn persistently(desk: &Desk, call: Call, until: Instant) {
+    while Instant::now() < until {
+        match desk.call(&call).await {
+            Answer::Nothing(_) | Answer::Unknown(_) => sleep(AGAIN).await,
+            _ => return,
+        }
+    }
+}
+
+/// Whether a sweep had nothing to do.
+async fn is_swept(desk: &Desk) -> bool {
+    let swept = desk.sweep().await.unwrap_or_default();
+    let idle = |swept: &ringfence_client::counter::Swept| {
+        swept.errors.is_empty() && swept.delivered + swept.unpinned + swept.expired == 0
+    };
+    swept.len() == desk.accounts.len() && swept.iter().all(idle)
+}

@@ -1,0 +1,184 @@
+//! A run: shards, accounts, tellers, and a nemesis that goes by a seed; then everything is put right, and what
+//! was answered is checked.
+
+mod finish;
+mod nemesis;
+mod report;
+mod resizes;
+mod shard;
+mod tellers;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::{ArgAction, Args};
+use parking_lot::Mutex;
+use rand::{RngExt, rngs::StdRng};
+use ringfence_client::{
+    Client,
+    counter::{Durability, Terms},
+};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use self::{nemesis::Nemesis, resizes::Resizes, shard::Shard, tellers::Tellers};
+use super::{Answer, Call, Deed, Desk, Log, TellerArgs, audit, read, teller::connect};
+pub use report::Outcome;
+
+/// Servers, of which one is no shard at first.
+const SERVERS: u64 = 4;
+const SHARDS: usize = 3;
+const ACCOUNTS: usize = 8;
+const TELLERS: usize = 3;
+/// With so many segments accounts begin.
+const SEGMENTS: u32 = 4;
+/// What each has to begin with: one is short often, which is slow, and the others hardly ever.
+const FUNDS: [i64; ACCOUNTS] = [50, 3_000, 3_000, 3_000, 3_000, 3_000, 3_000, 3_000];
+
+/// There are no locks here; but slots do not move from a shard that came back before the longest lease is over.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// Number of the process that runs all.
+const MASTER: u32 = 0;
+/// Numbers of the others, from here on.
+const FIRST_TELLER: u32 = 1;
+
+/// Every write is on the disk, and a plan for segments begins soon.
+const TERMS: Terms = Terms {
+    idempotency_for_ms: 24 * 60 * 60 * 1000,
+    skew_ms: 500,
+    ids_max: 1_000_000,
+    durability: Durability::Disk,
+};
+
+/// Slower than this no machine is, in calls a second.
+const CALLS_PER_SECOND_MIN: u64 = 50;
+
+/// How long a resize may take once nothing is done to anybody.
+const FINISHED_WITHIN: Duration = Duration::from_secs(60);
+
+/// How a run is asked for.
+#[derive(Args, Clone, Debug)]
+pub struct CountersArgs {
+    /// What all choices are made from; a new one if not said.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// How many calls are made.
+    #[arg(long, default_value_t = 50_000)]
+    pub calls: usize,
+    /// Whether the ring is resized all the time.
+    #[arg(long, action = ArgAction::Set, default_value_t = true)]
+    pub resizes: bool,
+    /// Keeps the logs in this directory, which must not be there yet.
+    #[arg(long)]
+    pub keep: Option<PathBuf>,
+}
+
+/// Runs, finishes, checks.
+///
+/// # Errors
+///
+/// Something of our own failed: a file, a process, a server that does not start.
+pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
+    let fresh = || rand::make_rng::<StdRng>().random();
+    let seed = args.seed.unwrap_or_else(fresh);
+    println!("counters: seed {seed}, {} calls", args.calls);
+    let temporary = TempDir::with_prefix("ringfence-counters-")?;
+    let dir = match &args.keep {
+        Some(dir) => {
+            std::fs::create_dir(dir)?;
+            dir.clone()
+        }
+        None => temporary.path().to_owned(),
+    };
+    let begun = Instant::now();
+    let mut outcome = happen(seed, args, &dir).await?;
+    outcome.took = begun.elapsed();
+    let attempts = read(&dir)?;
+    outcome.count(&attempts);
+    outcome.violations.extend(audit(&attempts, ACCOUNTS));
+    outcome.kept = match (&args.keep, outcome.violations.is_empty()) {
+        (Some(dir), _) => Some(dir.clone()),
+        (None, false) => Some(temporary.keep()),
+        (None, true) => None,
+    };
+    Ok(outcome)
+}
+
+/// Has everything happen, and be written down in `dir`.
+async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<Outcome> {
+    let mut shards = Vec::new();
+    for number in 0..SERVERS {
+        shards.push(Shard::start(seed ^ number).await);
+    }
+    let urls: Vec<String> = shards.iter().map(Shard::url).collect();
+    let founder = Client::builder()
+        .redis(&urls[..SHARDS])
+        .max_lease(LEASE)
+        .servers_are_new(true);
+    founder
+        .build()
+        .await
+        .map_err(io::Error::other)?
+        .close()
+        .await;
+    let client = connect(&urls).await;
+    let desk = Desk::open(&client, ACCOUNTS, Log::create(dir, MASTER)?);
+    fund(&desk).await?;
+    let mut resizes = Resizes::new(dir.to_owned(), seed, urls.clone());
+    let like = TellerArgs {
+        dir: dir.to_owned(),
+        process: FIRST_TELLER,
+        seed,
+        urls,
+        accounts: ACCOUNTS,
+        calls: args.calls,
+        after: None,
+    };
+    let mut tellers = Tellers::start(like, TELLERS)?;
+    let nemesis = Nemesis {
+        desk: &desk,
+        seed,
+        done: Mutex::default(),
+        violations: Mutex::default(),
+    };
+    let patience = Duration::from_secs(60 + args.calls as u64 / CALLS_PER_SECOND_MIN);
+    let until = Instant::now() + patience;
+    let to_ring = args.resizes.then_some(&mut resizes);
+    nemesis
+        .strike(&mut shards, to_ring, &mut tellers, until)
+        .await?;
+    for shard in &mut shards {
+        shard.mend().await;
+    }
+    resizes.finish(Instant::now() + FINISHED_WITHIN).await?;
+    finish::finish(&desk, dir).await?;
+    let Nemesis {
+        done, violations, ..
+    } = nemesis;
+    client.close().await;
+    Ok(Outcome::new(
+        seed,
+        args.calls,
+        done.into_inner(),
+        violations.into_inner(),
+    ))
+}
+
+/// Creates the accounts, with some money in each.
+async fn fund(desk: &Desk) -> io::Result<()> {
+    desk.create(TERMS, SEGMENTS)
+        .await
+        .map_err(io::Error::other)?;
+    for (account, funds) in FUNDS.into_iter().enumerate() {
+        let order = desk.order("funds".into(), account, funds, Deed::Deposit);
+        let answer = desk.call(&Call::Change(order)).await;
+        if answer != Answer::Done {
+            return Err(io::Error::other(format!("no funds: {answer:?}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! What a run says when it is over.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+use super::super::{Answer, Attempt, Call, Deed, End, Rule, Violation};
+
+/// Of many violations, as many are told in full.
+const TOLD_MAX: usize = 10;
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What its choices were made from.
+    pub seed: u64,
+    /// How many calls it was asked for.
+    pub calls: usize,
+    /// How long it took.
+    pub took: Duration,
+    /// What happened, how often.
+    pub counts: BTreeMap<&'static str, usize>,
+    /// What was wrong.
+    pub violations: Vec<Violation>,
+    /// Where the logs are, if they were kept.
+    pub kept: Option<PathBuf>,
+}
+
+/// What a run must have seen of so many calls to mean something: far less than it does on a slow machine.
+const MINIMA: [(&str, usize); 9] = [
+    ("calls that were insufficient", 25_000),
+    ("calls of a teller that was killed before the answer", 5_000),
+    ("exact balances", 200),
+    ("reservations confirmed", 100),
+    ("reservations cancelled", 100),
+    ("reservations expired", 100),
+    ("transfers", 100),
+    ("resegmented", 10_000),
+    ("shards killed and started again", 20_000),
+];
+
+impl Outcome {
+    pub(super) fn new(
+        seed: u64,
+        calls: usize,
+        counts: BTreeMap<&'static str, usize>,
+        violations: Vec<Violation>,
+    ) -> Self {
+        Self {
+            seed,
+            calls,
+            took: Duration::ZERO,
+            counts,
+            violations,
+            kept: None,
+        }
+    }
+
+    /// Adds what was asked and answered.
+    pub(super) fn count(&mut self, attempts: &[Attempt]) {
+        for attempt in attempts {
+            let answer = attempt.answered.as_ref().map(|(_, answer)| answer);
+            let what = said(&attempt.call, answer);
+            *self.counts.entry(what).or_default() += 1;
+        }
+        self.counts.insert("calls", attempts.len());
+        for (what, calls_to_one) in MINIMA {
+            let (seen, least) = (self.counts.get(what).copied(), self.calls / calls_to_one);
+            if seen.unwrap_or_default() < least {
+                self.violations.push(Violation {
+                    rule: Rule::Minimum,
+                    told: format!("{what}: {}, should be {least}", seen.unwrap_or_default()),
+                });
+            }
+        }
+    }
+}
+
+fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
+    match (call, answer) {
+        (_, None) => "calls of a teller that was killed before the answer",
+        (_, Some(Answer::Unknown(_))) => "calls of unknown effect",
+        (_, Some(Answer::Nothing(_))) => "calls without effect",
+        (_, Some(Answer::Failed(_))) => "calls that failed",
+        (_, Some(Answer::Insufficient)) => "calls that were insufficient",
+        (Call::Change(order), _) => match order.deed {
+            Deed::Deposit => "deposits",
+            Deed::Deduct => "deductions",
+            Deed::Reserve(_) => "reservations",
+            Deed::Transfer(_) => "transfers",
+        },
+        (_, Some(Answer::Ended(End::Confirmed))) => "reservations confirmed",
+        (_, Some(Answer::Ended(End::Cancelled))) => "reservations cancelled",
+        (_, Some(Answer::Ended(End::Expired))) => "reservations expired",
+        (Call::Exact(_), _) => "exact balances",
+        (Call::Fast(_), _) => "fast balances",
+        (Call::Confirm(_) | Call::Cancel(_), _) => "ends of reservations of another kind",
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (what, count) in &self.counts {
+            writeln!(formatter, "  {count:>7}  {what}")?;
+        }
+        writeln!(formatter, "  {:>7.1}  seconds", self.took.as_secs_f64())?;
+        writeln!(formatter, "  {:>7}  violations", self.violations.len())?;
+        for violation in self.violations.iter().take(TOLD_MAX) {
+            writeln!(formatter, "\n{violation}")?;
+        }
+        if let Some(kept) = &self.kept {
+            writeln!(formatter, "logs: {}", kept.display())?;
+        }
+        if !self.violations.is_empty() {
+            let Self { seed, calls, .. } = self;
+            writeln!(
+                formatter,
+                "again: cargo run -p ringfence-chaos -- counters --seed {seed} --calls {calls}"
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Resizes of the ring, one after another: by mover processes, of which some die amid that.
+
+use std::{io, path::PathBuf};
+
+use rand::{RngExt, rngs::StdRng, seq::IndexedRandom as _};
+use ringfence_coordinator::mover::Phase;
+use tokio::time::Instant;
+
+use crate::{
+    mover::Halt,
+    run::process::{Fate, Process},
+};
+
+/// Movers have numbers from here on.
+const MOVERS: u32 = 10_000;
+
+/// What movers are started with.
+#[derive(Debug)]
+pub(super) struct Resizes {
+    dir: PathBuf,
+    seed: u64,
+    /// Every server that may be a shard.
+    urls: Vec<String>,
+    next: u32,
+}
+
+impl Resizes {
+    pub(super) fn new(dir: PathBuf, seed: u64, urls: Vec<String>) -> Self {
+        let next = MOVERS;
+        Self {
+            dir,
+            seed,
+            urls,
+            next,
+        }
+    }
+
+    /// Has one resize happen. Whether its first mover died amid it.
+    ///
+    /// # Errors
+    ///
+    /// A mover failed, or is not done by `until`.
+    pub(super) async fn one(&mut self, random: &mut StdRng, until: Instant) -> io::Result<bool> {
+        let begin = Some(random.random());
+        let halt = random.random_bool(0.5).then(|| Halt {
+            kill: true,
+            phase: *Phase::ALL.choose(random).expect("there are phases"),
+            nth: random.random_range(1..=2),
+        });
+        let died = self.run(begin, halt, until).await? == Fate::Killed;
+        if died {
+            self.finish(until).await?;
+        }
+        Ok(died)
+    }
+
+    /// Brings what is left of a resize to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`one`](Self::one).
+    pub(super) async fn finish(&mut self, until: Instant) -> io::Result<()> {
+        match self.run(None, None, until).await? {
+            Fate::Ended => Ok(()),
+            fate => Err(io::Error::other(format!("a mover is not done: {fate:?}"))),
+        }
+    }
+
+    async fn run(
+        &mut self,
+        begin: Option<u64>,
+        halt: Option<Halt>,
+        until: Instant,
+    ) -> io::Result<Fate> {
+        let mut args = vec![
+            ("--run", "counters".to_owned()),
+            ("--seed", self.seed.to_string()),
+        ];
+        args.extend(self.urls.iter().map(|url| ("--redis", url.clone())));
+        args.extend(begin.map(|dice| ("--begin", dice.to_string())));
+        args.extend(halt.map(|halt| ("--halt", halt.to_arg())));
+        let mut mover = Process::start("mover", self.next, &self.dir, args)?;
+        self.next += 1;
+        mover.fate(until).await
+    }
+}

@@ -1,0 +1,151 @@
+//! One call after another.
+
+use std::{
+    collections::VecDeque,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use rand::{RngExt, rngs::StdRng};
+
+use super::super::{Answer, Call, Deed, Desk, Order};
+
+/// The most an order is about. Little enough that there mostly is as much, and not always.
+const AMOUNT_MAX: i64 = 40;
+/// The longest that money is set aside.
+const RESERVED_MAX: Duration = Duration::from_secs(2);
+/// So many orders are kept to be repeated.
+const RECENT: usize = 200;
+
+/// What workers of a process share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    desk: Desk,
+    process: u32,
+    names: AtomicU64,
+    /// Calls to be made.
+    calls: AtomicUsize,
+    /// To be made again: they have no answer.
+    again: Mutex<VecDeque<Call>>,
+    /// Reservations that somebody may end.
+    held: Mutex<VecDeque<Order>>,
+    /// Orders that were answered, or not.
+    recent: Mutex<VecDeque<Order>>,
+}
+
+impl Shared {
+    pub(super) fn new(desk: Desk, process: u32, calls: usize, again: VecDeque<Call>) -> Self {
+        Self {
+            desk,
+            process,
+            names: AtomicU64::new(0),
+            calls: AtomicUsize::new(calls),
+            again: Mutex::new(again),
+            held: Mutex::default(),
+            recent: Mutex::default(),
+        }
+    }
+
+    /// Whether there still is a call to make, which now is.
+    fn one_more(&self) -> bool {
+        let less = |calls: usize| calls.checked_sub(1);
+        self.calls.fetch_update(Relaxed, Relaxed, less).is_ok()
+    }
+}
+
+/// Makes one call at a time.
+#[derive(Debug)]
+pub(super) struct Worker<'a> {
+    shared: &'a Shared,
+    random: StdRng,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(shared: &'a Shared, random: StdRng) -> Self {
+        Self { shared, random }
+    }
+
+    /// Goes on while there are calls to make.
+    pub(super) async fn run(mut self) {
+        while self.shared.one_more() {
+            let call = self.choose();
+            let answer = self.shared.desk.call(&call).await;
+            self.keep(call, &answer);
+            if self.random.random_bool(0.001) {
+                // What it cannot do, it does the next time.
+                let _ = self.shared.desk.sweep().await;
+            }
+        }
+    }
+
+    fn choose(&mut self) -> Call {
+        if let Some(call) = self.shared.again.lock().pop_front() {
+            return call;
+        }
+        let account = self.random.random_range(0..self.shared.desk.accounts.len());
+        match self.random.random_range(0..100) {
+            0..2 => Call::Exact(account),
+            2..5 => Call::Fast(account),
+            5..10 => self.repeat().unwrap_or(Call::Fast(account)),
+            10..24 => self.end().unwrap_or(Call::Fast(account)),
+            _ => Call::Change(self.new_order(account)),
+        }
+    }
+
+    /// An order that was made before.
+    fn repeat(&mut self) -> Option<Call> {
+        let recent = self.shared.recent.lock();
+        let place = self.random.random_range(0..recent.len().max(1));
+        recent.get(place).cloned().map(Call::Change)
+    }
+
+    /// The end of a reservation; of some more than once, and in both ways.
+    fn end(&mut self) -> Option<Call> {
+        let mut held = self.shared.held.lock();
+        let order = held.pop_front()?;
+        if self.random.random_bool(0.1) {
+            held.push_back(order.clone());
+        }
+        Some(match self.random.random_bool(0.5) {
+            true => Call::Confirm(order),
+            false => Call::Cancel(order),
+        })
+    }
+
+    fn new_order(&mut self, account: usize) -> Order {
+        let desk = &self.shared.desk;
+        let deed = match self.random.random_range(0..100) {
+            0..35 => Deed::Deposit,
+            35..64 => Deed::Deduct,
+            64..82 => {
+                let length = RESERVED_MAX.mul_f64(self.random.random());
+                Deed::Reserve(desk.counters.deadline_in(length))
+            }
+            _ => {
+                let further = self.random.random_range(1..desk.accounts.len());
+                Deed::Transfer((account + further) % desk.accounts.len())
+            }
+        };
+        let name = self.shared.names.fetch_add(1, Relaxed);
+        let name = format!("{}-{name}", self.shared.process);
+        let amount = self.random.random_range(1..=AMOUNT_MAX);
+        desk.order(name, account, amount, deed)
+    }
+
+    /// Remembers what is to be done about a call that was answered so.
+    fn keep(&mut self, call: Call, answer: &Answer) {
+        if matches!(answer, Answer::Nothing(_) | Answer::Unknown(_)) {
+            return self.shared.again.lock().push_back(call);
+        }
+        let Call::Change(order) = call else { return };
+        if matches!(answer, Answer::Held) && self.random.random_bool(0.8) {
+            self.shared.held.lock().push_back(order.clone());
+        }
+        let mut recent = self.shared.recent.lock();
+        recent.push_back(order);
+        if recent.len() > RECENT {
+            recent.pop_front();
+        }
+    }
+}
