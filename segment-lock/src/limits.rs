@@ -48,5 +48,8 @@ pub const IDS_MAX: usize = 10_000_000;
 /// How often a call starts anew because others changed what it looked at, before it gives up.
 pub const ROUNDS_MAX: u32 = 64;
 
+/// How long a call waits for segments that others have frozen before that counts as a round, in ms.
+pub const BUSY_MS_MAX: u64 = 5000;
+
 /// Most sub-locks that one call looks at before it waits for one.
 pub const TRIES_MAX: usize = 16;

@@ -1,7 +1,6 @@
 //! How much there is.
 
-use super::{Counter, CounterError, looks::Looks};
-use crate::limits::ROUNDS_MAX;
+use super::{Counter, CounterError, looks::Looks, patience::Patience};
 
 /// How much an account has. Sums of up to 1024 segments do not always fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,21 +35,24 @@ impl Counter {
     /// first look and the last may count or not, and money that moved meanwhile twice, or not at
     /// all. Nothing is waited for.
     pub async fn balance(&self) -> Result<Balance, CounterError> {
-        for _ in 0..ROUNDS_MAX {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
             let head = self.head().await?;
             match self.look_at(0..head.segments(), &head).await {
                 Ok(looks) => return Ok(Balance::of(&looks)),
-                Err(error) => self.pass(error).await?,
+                Err(error) => self.pass(error, &mut patience).await?,
             }
         }
-        Err(CounterError::Contended { rounds: ROUNDS_MAX })
     }
 
     /// The balance as it was at one instant of this call: two looks at every segment, and none had
     /// changed. An account in heavy use is asked to wait for a moment.
     pub async fn exact_balance(&self) -> Result<Balance, CounterError> {
         let caller = self.storage.caller();
-        for round in 0..ROUNDS_MAX {
+        let mut patience = Patience::default();
+        loop {
+            let round = patience.round()?;
             let head = self.head().await?;
             let freeze = round > 0;
             let first = match freeze {
@@ -70,9 +72,8 @@ impl Counter {
             match looks {
                 Ok(Some(looks)) => return Ok(Balance::of(&looks)),
                 Ok(None) => {}
-                Err(error) => self.pass(error).await?,
+                Err(error) => self.pass(error, &mut patience).await?,
             }
         }
-        Err(CounterError::Contended { rounds: ROUNDS_MAX })
     }
 }

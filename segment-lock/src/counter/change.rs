@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{Counter, CounterError};
+use super::{Counter, CounterError, patience::Patience};
 use crate::{
     Amount, Caller, Change, Head, RequestId,
-    limits::ROUNDS_MAX,
     segment::{Loan, Op, Refusal, Reply, Request, State, Thaw},
 };
 
@@ -65,7 +64,9 @@ impl Counter {
     ) -> Result<State, CounterError> {
         let caller = self.storage.caller();
         let mut lands = Vec::new();
-        for round in 0..ROUNDS_MAX {
+        let mut patience = Patience::default();
+        loop {
+            let round = patience.round()?;
             let head = self.head().await.map_err(CounterError::aside)?;
             let home = self.home_of(id, &head)?;
             let attempt = Attempt {
@@ -87,11 +88,10 @@ impl Counter {
                 Ok(Round::Again(loans)) => lands = loans,
                 Err(error) => {
                     lands = Vec::new();
-                    self.pass(error).await?;
+                    self.pass(error, &mut patience).await?;
                 }
             }
         }
-        Err(CounterError::Contended { rounds: ROUNDS_MAX })
     }
 
     async fn round(

@@ -1,9 +1,8 @@
 //! An account that is to have no more money.
 
-use super::{Counter, CounterError};
+use super::{Counter, CounterError, patience::Patience};
 use crate::{
     VersionedHead,
-    limits::ROUNDS_MAX,
     segment::{Close, Request},
 };
 
@@ -15,7 +14,9 @@ impl Counter {
     ///
     /// A storage that gave no answer: some segments may be closed, and others not. Repeat it.
     pub async fn close(&self) -> Result<(), CounterError> {
-        for _ in 0..ROUNDS_MAX {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
             let VersionedHead { version, head } = self.finished_head().await?;
             let swapped = match head.is_closed() {
                 true => true,
@@ -32,6 +33,5 @@ impl Counter {
                 return Ok(());
             }
         }
-        Err(CounterError::Contended { rounds: ROUNDS_MAX })
     }
 }

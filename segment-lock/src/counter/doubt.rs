@@ -10,10 +10,7 @@ impl Counter {
     ///
     /// A storage that gave no answer.
     pub async fn inspect(&self) -> Result<Vec<Look>, CounterError> {
-        let head = self.newest_head().await?;
-        let requests = (0..head.segments()).map(|index| (index, Request::Inspect(Inspect)));
-        let replies = self.ask_all(&head, requests).await?;
-        replies.into_iter().map(looked).collect()
+        self.look_of_each(Inspect.into()).await
     }
 
     /// Takes every doubtful segment for what it is: a person has compared it with books of their own, or can live
@@ -23,12 +20,15 @@ impl Counter {
     ///
     /// A storage that gave no answer: some segments may be accepted, and others not. Repeat it.
     pub async fn accept(&self) -> Result<(), CounterError> {
+        self.look_of_each(Accept.into()).await.map(drop)
+    }
+
+    /// What every segment has, as it answers `request`.
+    async fn look_of_each(&self, request: Request) -> Result<Vec<Look>, CounterError> {
         let head = self.newest_head().await?;
-        let requests = (0..head.segments()).map(|index| (index, Request::Accept(Accept)));
+        let requests = (0..head.segments()).map(|index| (index, request.clone()));
         let replies = self.ask_all(&head, requests).await?;
-        replies
-            .into_iter()
-            .try_for_each(|reply| looked(reply).map(drop))
+        replies.into_iter().map(looked).collect()
     }
 }
 

@@ -41,8 +41,8 @@ pub enum CounterError {
         /// The account.
         account: Account,
     },
-    /// Others changed the account again and again while it was looked at.
-    #[error("others changed the account {rounds} times while it was looked at")]
+    /// Others changed the account again and again while it was looked at, or kept it frozen.
+    #[error("others changed the account {rounds} times while it was looked at, or kept it frozen")]
     Contended {
         /// How often it was tried.
         rounds: u32,

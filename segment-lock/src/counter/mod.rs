@@ -13,6 +13,7 @@ mod doubt;
 mod error;
 mod insufficient;
 mod looks;
+mod patience;
 mod recover;
 mod resegment;
 mod reserve;
@@ -25,7 +26,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -35,15 +35,13 @@ pub use error::CounterError;
 pub use reserve::{Ended, Reserved};
 pub use sweep::Swept;
 
+use patience::Patience;
+
 use crate::{
     Account, Caller, Head, Heads, RequestId, Segments,
-    limits::ROUNDS_MAX,
-    segment::{Refusal, Reply, Request},
+    segment::{Reply, Request},
     storage::At,
 };
-
-/// A frozen segment is asked again after this, in ms.
-const BUSY_WAIT_MS_MAX: u64 = 20;
 
 /// Where accounts are stored, and who this process is to it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -150,15 +148,16 @@ impl Counter {
         id: &RequestId,
         request: impl Fn(&Head) -> Request,
     ) -> Result<Reply, CounterError> {
-        for _ in 0..ROUNDS_MAX {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
             let head = self.head().await.map_err(CounterError::aside)?;
             let home = self.home_of(id, &head)?;
             match self.ask(&head, home, request(&head)).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) => self.pass(error).await?,
+                Err(error) => self.pass(error, &mut patience).await?,
             }
         }
-        Err(CounterError::Contended { rounds: ROUNDS_MAX })
     }
 
     fn home_of(&self, id: &RequestId, head: &Head) -> Result<u32, CounterError> {
@@ -168,24 +167,6 @@ impl Counter {
     fn absent(&self) -> CounterError {
         CounterError::NoAccount {
             account: self.account.clone(),
-        }
-    }
-
-    /// Makes of a refusal that passes a reason to try again; of the others, and of errors, the
-    /// error.
-    async fn pass(&self, error: CounterError) -> Result<(), CounterError> {
-        match error {
-            CounterError::Refused(Refusal::Layout { .. }) => {
-                self.newest_head().await.map_err(CounterError::aside)?;
-                Ok(())
-            }
-            CounterError::Refused(Refusal::Busy { retry_after_ms }) => {
-                // It may thaw before its time.
-                let wait_ms = retry_after_ms.min(BUSY_WAIT_MS_MAX);
-                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-                Ok(())
-            }
-            error => Err(error),
         }
     }
 }

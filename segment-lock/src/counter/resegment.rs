@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Counter, CounterError, Storage};
+use super::{Counter, CounterError, Storage, patience::Patience};
 use crate::{
     Account, Head, HeadError, Layout, Terms, VersionedHead,
-    limits::ROUNDS_MAX,
     segment::{Create, Prepare, Reply, Request},
 };
 
@@ -45,7 +44,9 @@ impl Counter {
     ///
     /// A number out of range, or an account that was resegmented too often.
     pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
-        for _ in 0..ROUNDS_MAX {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
             let VersionedHead { version, head } = self.finished_head().await?;
             if head
                 .layouts()
@@ -57,7 +58,7 @@ impl Counter {
             let now_ms = match self.look_at(0..head.segments(), &head).await {
                 Ok(looks) => looks.now_ms(),
                 Err(error) => {
-                    self.pass(error).await?;
+                    self.pass(error, &mut patience).await?;
                     continue;
                 }
             };
@@ -67,7 +68,6 @@ impl Counter {
                 .swap(&self.account, version, planned)
                 .await?;
         }
-        Err(CounterError::Contended { rounds: ROUNDS_MAX })
     }
 
     /// Where the storage wants more segments.
@@ -100,7 +100,9 @@ impl Counter {
 
     /// Reads the head, and finishes its plan if there is one.
     pub(super) async fn finished_head(&self) -> Result<VersionedHead, CounterError> {
-        for _ in 0..ROUNDS_MAX {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
             let read = self.storage.heads.read(&self.account).await?;
             let found = read.ok_or_else(|| self.absent())?;
             match found.head.planned() {
@@ -108,7 +110,6 @@ impl Counter {
                 Some(plan) => self.finish(&found, plan).await?,
             }
         }
-        Err(CounterError::Contended { rounds: ROUNDS_MAX })
     }
 
     /// Prepares every segment for the plan, and commits it; or replaces it, if a segment has decided

@@ -6,14 +6,16 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use ringfence_segment_lock::{
     At, Counter, CounterError, Effect, Head, Heads, Segments, Storage, StorageError, VersionedHead,
     memory::Memory,
-    segment::{Purge, Refusal},
+    segment::{Collect, Freeze, Purge, Refusal, Thaw},
 };
+use tokio::time::timeout;
 
 use crate::*;
 
@@ -98,6 +100,55 @@ async fn purge(memory: &Memory, counter: &Counter) {
         place: 0,
     };
     memory.call(&at, Purge.into()).await.unwrap().unwrap();
+}
+
+/// Freezes the only segment, or ends that; in the name of somebody else.
+async fn freeze(memory: &Memory, frozen: bool) {
+    let at = At {
+        account: account("a"),
+        index: 0,
+        place: 0,
+    };
+    let caller = Caller {
+        process: 9,
+        call: 1,
+    };
+    let freeze = Freeze {
+        caller,
+        for_ms: 1000,
+    };
+    let request = match frozen {
+        true => Collect {
+            generation: 9,
+            freeze: Some(freeze),
+        }
+        .into(),
+        false => Request::from(Thaw { caller }),
+    };
+    memory.call(&at, request).await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_finds_an_account_frozen_is_patient_and_not_for_ever() {
+    let (memory, _clock, storage) = memory();
+    let a = counter(&storage, "a").await;
+    let (patient, tired) = (id(NOW, "patient"), id(NOW, "tired"));
+    freeze(&memory, true).await;
+    let thaw = async {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        freeze(&memory, false).await;
+    };
+    let (deposited, ()) = tokio::join!(a.deposit(&patient, amount(1)), thaw);
+    deposited.unwrap();
+
+    // Whoever froze it is gone, and its clock stands still.
+    freeze(&memory, true).await;
+    let refused = timeout(Duration::from_secs(10), a.deposit(&tired, amount(1))).await;
+    let refused = refused.expect("it gives up");
+    let contended = matches!(refused, Err(CounterError::Contended { .. }));
+    assert!(contended, "{refused:?}");
+    freeze(&memory, false).await;
+    assert_eq!(available(&a).await, 1);
 }
 
 #[tokio::test]
