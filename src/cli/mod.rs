@@ -19,6 +19,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
+use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
 /// What was asked for cannot be done.
@@ -117,6 +118,16 @@ fn show(what: impl Display) -> io::Result<()> {
     match write!(io::stdout(), "{what}") {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
+    }
+}
+
+/// Prints to stdout, as one JSON object or for people.
+fn print(what: &(impl Serialize + Display), json: bool) -> io::Result<()> {
+    if json {
+        let object = serde_json::to_string_pretty(what);
+        show(object.expect("numbers, texts and lists") + "\n")
+    } else {
+        show(what)
     }
 }
 

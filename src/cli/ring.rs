@@ -180,14 +180,8 @@ pub(crate) fn run(command: &Command) -> Result<(), RingError> {
 }
 
 /// Prints `what` to stdout: for people, or as one JSON object.
-fn print(what: &(impl Display + Serialize), json: bool) -> Result<(), RingError> {
-    let shown = if json {
-        let object = serde_json::to_string_pretty(what);
-        super::show(object.expect("numbers, texts and lists") + "\n")
-    } else {
-        super::show(what)
-    };
-    shown.map_err(RingError::Unshown)
+pub(super) fn print(what: &(impl Display + Serialize), json: bool) -> Result<(), RingError> {
+    super::print(what, json).map_err(RingError::Unshown)
 }
 
 /// A client of the topology that is there. It founds none.

@@ -9,16 +9,13 @@ use std::{
 };
 
 use ringfence_segment_lock::{
-    Account, Effect,
+    Account,
     lock::{Held, LockError, Locks, SegmentedLock, Waited, key},
     spread,
 };
 
 use super::{Acquire, AcquireError, Engine, Guard, ReleaseAnswer, Wait, WaitObserver};
-use crate::{
-    name::{Label, Namespace},
-    shard,
-};
+use crate::name::{Label, Namespace};
 
 /// How the sub-locks of a segmented lock are wanted.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +42,23 @@ impl Engine {
         let engine = self.clone();
         let first = self.0.around.random.id() as u32;
         SegmentedLock::open(SubLocks { engine, terms }, records, name, first)
+    }
+
+    /// Where `more` segments of `name` are to be, beside those at `taken`: of a counter, or of a lock.
+    pub(super) fn place(
+        &self,
+        namespace: &Namespace,
+        name: &Account,
+        taken: &[u32],
+        more: u32,
+    ) -> Vec<u32> {
+        let table = &self.topology().table;
+        let owner = |index, place| {
+            let key = key(name.as_str(), index, place);
+            let key = self.key(namespace, key.as_bytes());
+            table.owner_index(key.expect("a name is short enough").slot())
+        };
+        spread(&table.quotas(), taken, more, owner)
     }
 }
 
@@ -73,13 +87,7 @@ impl Locks for SubLocks {
     type Guard = Guard;
 
     fn place(&self, name: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        let table = &self.engine.topology().table;
-        let owner = |index, place| {
-            let key = key(name.as_str(), index, place);
-            let key = self.engine.key(&self.terms.namespace, key.as_bytes());
-            table.owner_index(key.expect("a name is short enough").slot())
-        };
-        spread(&table.quotas(), taken, more, owner)
+        self.engine.place(&self.terms.namespace, name, taken, more)
     }
 
     async fn try_acquire(&self, key: &str) -> Result<Option<Guard>, LockError> {
@@ -126,10 +134,7 @@ impl Held for Guard {
 impl From<AcquireError> for LockError {
     fn from(error: AcquireError) -> Self {
         Self {
-            effect: match error.effect() {
-                shard::Effect::None => Effect::None,
-                shard::Effect::Unknown => Effect::Unknown,
-            },
+            effect: error.effect().into(),
             is_retryable: error.is_retryable(),
             source: Arc::new(error),
         }

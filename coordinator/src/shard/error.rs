@@ -11,6 +11,15 @@ pub enum Effect {
     Unknown,
 }
 
+impl From<Effect> for ringfence_segment_lock::Effect {
+    fn from(effect: Effect) -> Self {
+        match effect {
+            Effect::None => Self::None,
+            Effect::Unknown => Self::Unknown,
+        }
+    }
+}
+
 /// Why a shard gave no answers. Cheap to clone: one error answers a whole batch.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -9,7 +9,7 @@ use ringfence_client::{
 
 use serde::Serialize;
 
-use super::{CliError, said::print};
+use super::CliError;
 use crate::cli::{ring, seeds::Seeds};
 
 /// Where accounts are, and how it is told.
@@ -105,6 +105,6 @@ impl Opened {
     /// Tells what was done, or found.
     pub(super) async fn tell(self, what: impl Serialize + fmt::Display) -> Result<(), CliError> {
         self.client.close().await;
-        print(&what, self.json)
+        Ok(ring::print(&what, self.json)?)
     }
 }

@@ -5,9 +5,6 @@ use std::fmt;
 use ringfence_client::counter::RequestId;
 use serde::Serialize;
 
-use super::CliError;
-use crate::cli::{ring::RingError, show};
-
 /// What was done, or found.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Said {
@@ -44,15 +41,4 @@ impl fmt::Display for Said {
             None => writeln!(out, "{}", self.sentence),
         }
     }
-}
-
-/// Prints `what`, as one JSON object or for people.
-pub(super) fn print(what: &(impl Serialize + fmt::Display), json: bool) -> Result<(), CliError> {
-    let shown = if json {
-        let object = serde_json::to_string_pretty(what);
-        show(object.expect("numbers, texts and lists") + "\n")
-    } else {
-        show(what)
-    };
-    Ok(shown.map_err(RingError::Unshown)?)
 }

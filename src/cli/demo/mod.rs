@@ -61,7 +61,7 @@ use stage::Stage;
 use worker::{Shared, WorkError, Worker};
 use zipf::Zipf;
 
-use crate::cli::show;
+use crate::cli::print;
 
 /// Why there is nothing to report.
 #[derive(Debug, thiserror::Error)]
@@ -120,13 +120,7 @@ fn tell(
     report: &(impl Serialize + fmt::Display),
     ok: bool,
 ) -> Result<ExitCode, DemoError> {
-    let shown = if args.json {
-        let object = serde_json::to_string_pretty(report);
-        show(object.expect("numbers, texts and lists") + "\n")
-    } else {
-        show(report)
-    };
-    shown.map_err(DemoError::Unshown)?;
+    print(report, args.json).map_err(DemoError::Unshown)?;
     Ok(ExitCode::from(u8::from(!ok)))
 }
 

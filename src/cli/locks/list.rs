@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     EXIT_CODES, LocksError,
-    told::{Key, Told, print},
+    told::{Key, Told},
 };
 use crate::cli::{
     FAILED, ring, say,
@@ -71,7 +71,7 @@ impl Args {
         let locks = client.locks(namespace).map_err(AcquireError::from)?;
         let listed = Listed::of(locks, self.limit as usize).await;
         client.close().await;
-        print(&listed, self.json)?;
+        ring::print(&listed, self.json)?;
         for Unreachable { shard, error } in &listed.unreachable {
             say(&format!("locks of shard {shard} are missing: {error}"));
         }

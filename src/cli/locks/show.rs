@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     EXIT_CODES, LocksError,
-    told::{Key, Told, print},
+    told::{Key, Told},
 };
 use crate::cli::{ring, seeds::Seeds, table::Table};
 
@@ -73,7 +73,7 @@ impl Args {
             holder: holder.as_ref().map(Told::from),
             waiters: waiters.collect(),
         };
-        print(&shown, self.json)?;
+        ring::print(&shown, self.json)?;
         Ok(ExitCode::SUCCESS)
     }
 

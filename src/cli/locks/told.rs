@@ -5,8 +5,6 @@ use std::{fmt, fmt::Write as _, time::Duration};
 use ringfence_client::Holder;
 use serde::Serialize;
 
-use crate::cli::{ring::RingError, show};
-
 /// A key: any bytes.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Key {
@@ -69,15 +67,4 @@ impl Told {
         let left = Duration::from_millis(self.remaining_ms);
         format!("{:.1} s", left.as_secs_f64())
     }
-}
-
-/// Prints `what`, as one JSON object or for people.
-pub(super) fn print(what: &(impl Serialize + fmt::Display), json: bool) -> Result<(), RingError> {
-    let shown = if json {
-        let object = serde_json::to_string_pretty(what);
-        show(object.expect("numbers, texts and lists") + "\n")
-    } else {
-        show(what)
-    };
-    shown.map_err(RingError::Unshown)
 }

@@ -7,7 +7,7 @@ use ringfence_segment_lock::{Effect, HeadError, StorageError};
 
 use crate::{
     name::NameError,
-    shard::{self, CounterReply, ShardError},
+    shard::{CounterReply, ShardError},
 };
 
 /// Why a request about a counter got no answer: the source of a
@@ -104,10 +104,7 @@ impl CounterFault {
     /// Whether the request may have taken effect.
     pub(super) fn effect(&self) -> Effect {
         match self {
-            Self::Shard { error, .. } => match error.effect() {
-                shard::Effect::None => Effect::None,
-                shard::Effect::Unknown => Effect::Unknown,
-            },
+            Self::Shard { error, .. } => error.effect().into(),
             Self::TooFewReplicas { .. } | Self::Closed | Self::Unexpected { .. } => Effect::Unknown,
             Self::Name(_)
             | Self::Moves { .. }

@@ -16,9 +16,8 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use ringfence_segment_lock::{
     Account, At, Heads, Segments, Storage, StorageError,
-    lock::Split,
+    lock::{self, Split},
     segment::{Answer, Request},
-    spread,
 };
 
 use super::Engine;
@@ -70,26 +69,14 @@ impl Stored {
             index,
             place,
         } = at;
-        self.key(&format!("{account}#{index}.{place}"))
+        self.key(&lock::key(account.as_str(), *index, *place))
     }
 }
 
 #[async_trait]
 impl Segments for Stored {
     fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
-        let table = &self.engine.topology().table;
-        let owner = |index, place| {
-            let at = At {
-                account: account.clone(),
-                index,
-                place,
-            };
-            let key = self
-                .segment_key(&at)
-                .expect("an account's name is short enough");
-            table.owner_index(key.slot())
-        };
-        spread(&table.quotas(), taken, more, owner)
+        self.engine.place(&self.namespace, account, taken, more)
     }
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
