@@ -8,16 +8,47 @@ use ringfence_ring::Slot;
 
 use super::{
     Phase,
-    departure::{Departure, Report},
+    departure::{Departure, Report, lives},
     shards::Trouble,
 };
 use crate::{
     ids::Life,
+    limits::STEP_SLOTS,
     shard::{Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Group},
     topology::{Motion, Topology},
 };
 
 impl Departure {
+    /// Has the next shard serve the counters of slots that are sealed already, once in the lives that the shards live.
+    ///
+    /// For moves whose locks wait for a grace.
+    pub(super) async fn carry_sealed(
+        &mut self,
+        record: &Topology,
+        motion: &Motion,
+    ) -> Result<(), Trouble> {
+        let lives = lives(record, &self.from, &motion.to);
+        if self.carried.get(&motion.to) == Some(&lives) {
+            return Ok(());
+        }
+        let mut sealed = Vec::new();
+        for slots in motion.slots.chunks(STEP_SLOTS) {
+            let (epoch, slots) = (self.epoch, slots.to_vec());
+            let ask = AskGroups { epoch, slots };
+            let open = self
+                .shards
+                .groups(record, &self.from.0, &ask)
+                .await?
+                .refused;
+            sealed.extend(ask.slots.into_iter().filter(|slot| !open.contains(slot)));
+            self.shards.pause().await;
+        }
+        if self.hand_over_to(record, motion, &sealed).await?.is_some() {
+            self.carried.insert(motion.to.clone(), lives);
+        }
+        Ok(())
+    }
+
     /// Has the next shard serve the counters of `slots`, which the former one has sealed and the next one taken in.
     pub(super) async fn carry(
         &self,

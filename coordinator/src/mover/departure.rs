@@ -71,10 +71,12 @@ pub(super) struct Departure {
     pub(super) reports: mpsc::Sender<Report>,
     /// What is left of the moves whose next shard has the list.
     pub(super) listed: BTreeMap<ShardName, Remains>,
+    /// Moves that wait for a grace, in which lives of both shards the counters were carried meanwhile.
+    pub(super) carried: BTreeMap<ShardName, Option<(Life, Life)>>,
 }
 
 /// A move whose slots are taken in by their next shard.
-struct Imported<'a> {
+pub(super) struct Imported<'a> {
     motion: &'a Motion,
     /// What the next shard's tokens must be above.
     above: Token,
@@ -115,20 +117,8 @@ impl Departure {
     /// Brings moves to where their next shards have the list; answers whether there was one.
     ///
     /// What was done before may be done again, by this mover or another.
-    async fn list<'a>(
-        &mut self,
-        record: &Topology,
-        motions: Vec<&'a Motion>,
-    ) -> Result<bool, Trouble> {
-        // Nothing is sealed before every shard of the move is armed and past its grace; the former one
-        // is asked by the seal itself.
-        let ready = async |motion: &'a Motion| {
-            self.shards.ready(record, &motion.to.0).await?;
-            Ok(motion)
-        };
-        let motions = self
-            .done(join_all(motions.into_iter().map(ready)).await)
-            .await;
+    async fn list(&mut self, record: &Topology, motions: Vec<&Motion>) -> Result<bool, Trouble> {
+        let motions = self.ready(record, motions).await;
         if motions.is_empty() {
             return Ok(false);
         }
@@ -151,6 +141,31 @@ impl Departure {
         Ok(!delivered.is_empty())
     }
 
+    /// Those of `motions` whose shards are armed, and past their grace: nothing is sealed before.
+    ///
+    /// What is sealed in spite of that was so before a shard came back, and its counters stand still: they are carried
+    /// at once, since grace is about locks.
+    async fn ready<'a>(&mut self, record: &Topology, motions: Vec<&'a Motion>) -> Vec<&'a Motion> {
+        let former = self.shards.ready(record, &self.from.0).await;
+        let nexts = motions.iter();
+        let nexts = nexts.map(|motion| self.shards.ready(record, &motion.to.0));
+        let nexts = join_all(nexts).await;
+        let (mut ready, mut troubles) = (Vec::new(), Vec::new());
+        for (motion, next) in motions.into_iter().zip(nexts) {
+            if former.is_ok() && next.is_ok() {
+                ready.push(motion);
+                continue;
+            }
+            troubles.extend(next.err());
+            troubles.extend(self.carry_sealed(record, motion).await.err());
+        }
+        troubles.extend(former.err());
+        for trouble in troubles {
+            self.report(trouble).await;
+        }
+        ready
+    }
+
     /// Seals at the former shard and has the next ones take in what was sealed. Next shards that are away are
     /// left out.
     async fn hand_over<'a>(
@@ -160,7 +175,8 @@ impl Departure {
     ) -> Result<Vec<Imported<'a>>, Trouble> {
         let mut imported = Vec::new();
         for motion in motions {
-            imported.extend(self.hand_over_to(record, motion).await?);
+            let slots = &motion.slots;
+            imported.extend(self.hand_over_to(record, motion, slots).await?);
             self.shards.settle(record, &motion.to.0).await;
         }
         self.shards.settle(record, &self.from.0).await;
@@ -169,16 +185,17 @@ impl Departure {
 
     /// Some slots at a time: between the seal and the import nobody grants them, and nobody serves their counters until
     /// these are carried. If they cannot be, no more slots are sealed; and no slot is opened, as there is no list.
-    async fn hand_over_to<'a>(
+    pub(super) async fn hand_over_to<'a>(
         &self,
         record: &Topology,
         motion: &'a Motion,
+        slots: &[Slot],
     ) -> Result<Option<Imported<'a>>, Trouble> {
         let change = |shard, mode, above| step(record, shard, self.epoch, mode, above);
         let mut seal = change(&self.from, Mode::Sealed, Token::default());
         let mut import = change(&motion.to, Mode::Import, Token::new(self.epoch, 0));
         let mut open = BTreeSet::new();
-        for slots in motion.slots.chunks(STEP_SLOTS) {
+        for slots in slots.chunks(STEP_SLOTS) {
             seal.slots = slots.to_vec();
             // Refused are slots that another mover has shut already; `look` finds out.
             let sealed = self.shards.step(record, &self.from.0, &seal).await?;

@@ -230,6 +230,7 @@ impl<'a> Run<'a> {
                 records: self.records.subscribe(),
                 reports: self.reports.0.clone(),
                 listed: BTreeMap::new(),
+                carried: BTreeMap::new(),
             };
             let tasks = &mut self.tasks;
             self.departures

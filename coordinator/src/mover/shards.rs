@@ -80,6 +80,12 @@ struct Member {
     backoff: Backoff,
 }
 
+impl Member {
+    fn grace_left(&self, now: Instant) -> Duration {
+        self.grace_until.since(now)
+    }
+}
+
 /// A shard's connection in use. Dropped with a request under way, it is not used again.
 pub(super) struct Borrowed {
     id: ShardId,
@@ -127,7 +133,12 @@ impl Shards {
     /// Whether the shard is armed and past its grace.
     pub(super) async fn ready(&self, record: &Topology, id: &ShardId) -> Result<(), Trouble> {
         let link = self.link(record, id).await?;
-        self.back(link, Ok(()))
+        let left = link.member.grace_left(self.around.clock.now());
+        self.back(link, Ok(()))?;
+        match left.is_zero() {
+            true => Ok(()),
+            false => Err(Trouble::Away),
+        }
     }
 
     /// Lets a shard serve others, between two pieces of what it is asked.
@@ -193,14 +204,14 @@ impl Shards {
         self.back(link, answer)
     }
 
-    /// Opens slots by force, in grace or not: it begins with that.
+    /// Opens slots by force: a grace begins with that.
     pub(super) async fn force_open(
         &self,
         record: &Topology,
         id: &ShardId,
         force: &ForceOpen,
     ) -> Result<(), Trouble> {
-        let mut link = self.armed(record, id).await?;
+        let mut link = self.link(record, id).await?;
         let answer = within(link.force_open(force)).await;
         if let Ok(forced) = &answer {
             link.member.grace_until = self.around.clock.now() + forced.grace_left;
@@ -209,19 +220,8 @@ impl Shards {
         Ok(())
     }
 
-    /// A connection to the life that `record` names, which is armed and past its grace.
+    /// A connection to the life that `record` names, which is armed; in grace or not.
     pub(super) async fn link(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
-        let link = self.armed(record, id).await?;
-        let left = link.member.grace_until.since(self.around.clock.now());
-        if left.is_zero() {
-            return Ok(link);
-        }
-        self.back(link, Ok(()))?;
-        Err(self.wait(id, format!("in grace for {left:.1?} more")))
-    }
-
-    /// A connection to the life that `record` names, which is armed.
-    async fn armed(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
         let entry = record.shard(id).ok_or(Trouble::Outdated)?;
         let member = self.member(record, id)?;
         let mut member = member.lock_owned().await;
@@ -287,7 +287,7 @@ impl Shards {
         Ok(link)
     }
 
-    /// Keeps the connection, unless `answer` ended it.
+    /// Keeps the connection, unless `answer` ended it. What waits for a shard in grace goes on waiting.
     pub(super) fn back<T>(
         &self,
         Borrowed {
@@ -301,7 +301,11 @@ impl Shards {
             Ok(answer) => {
                 member.link = Some(link);
                 member.backoff.reset();
-                self.waiting.lock().remove(&id);
+                let left = member.grace_left(self.around.clock.now());
+                match left.is_zero() {
+                    true => drop(self.waiting.lock().remove(&id)),
+                    false => drop(self.wait(&id, format!("in grace for {left:.1?} more"))),
+                }
                 Ok(answer)
             }
             Err(error) => {

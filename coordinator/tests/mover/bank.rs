@@ -26,7 +26,7 @@ use ringfence_segment_lock::{
 };
 use tokio::{
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{lockers::Ring, stage::FOR_EVER};
@@ -60,7 +60,9 @@ pub(crate) struct Bank {
     ring: Ring,
     books: Books,
     stop: Arc<AtomicBool>,
-    tellers: JoinSet<u64>,
+    tellers: JoinSet<Duration>,
+    /// The longest that a teller waited for an answer; told once they are home.
+    pub(crate) longest_wait: Duration,
 }
 
 impl Bank {
@@ -93,6 +95,7 @@ impl Bank {
             books,
             stop,
             tellers,
+            longest_wait: Duration::ZERO,
         }
     }
 
@@ -118,11 +121,11 @@ impl Bank {
     /// Lets the tellers go home.
     pub(crate) async fn rest(mut self) -> Self {
         self.stop.store(true, Relaxed);
-        while let Some(changes) = timeout(FOR_EVER, self.tellers.join_next())
+        while let Some(waited) = timeout(FOR_EVER, self.tellers.join_next())
             .await
             .expect("an end")
         {
-            assert!(changes.unwrap() > 0, "did not get to work");
+            self.longest_wait = self.longest_wait.max(waited.unwrap());
         }
         self
     }
@@ -187,6 +190,7 @@ struct Desk {
     links: BTreeMap<(ShardId, Life), Box<dyn Link>>,
     random: Random,
     sequence: u64,
+    longest_wait: Duration,
 }
 
 impl Desk {
@@ -197,6 +201,7 @@ impl Desk {
             links: BTreeMap::new(),
             random: Random::seeded(number as u64),
             sequence: 0,
+            longest_wait: Duration::ZERO,
         }
     }
 
@@ -293,7 +298,10 @@ impl Desk {
                 sleep(AGAIN).await;
             }
         };
-        timeout(FOR_EVER, asking).await.expect("an answer")
+        let asked = Instant::now();
+        let answer = timeout(FOR_EVER, asking).await.expect("an answer");
+        self.longest_wait = self.longest_wait.max(asked.elapsed());
+        answer
     }
 
     /// Asks the shard that has the slot; if it is on its way, the one that it goes `to`, or comes from.
@@ -343,18 +351,16 @@ struct Teller {
 }
 
 impl Teller {
-    /// Until it is told to stop; answers how many changes it made.
-    async fn run(mut self) -> u64 {
-        let mut changes = 0;
-        while !self.stop.load(Relaxed) || changes == 0 {
+    /// Until it is told to stop, and has made a change; answers how long it waited for an answer at most.
+    async fn run(mut self) -> Duration {
+        let mut changed = false;
+        while !self.stop.load(Relaxed) || !changed {
             let account = self.desk.random.below(ACCOUNTS as u64) as usize;
-            if self.change(account).await {
-                changes += 1;
-            }
+            changed |= self.change(account).await;
             self.swap_head(account).await;
             sleep(Duration::from_millis(self.desk.random.below(600))).await;
         }
-        changes
+        self.desk.longest_wait
     }
 
     /// Makes a change, some of them twice. Answers whether it was done.

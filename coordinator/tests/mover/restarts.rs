@@ -16,7 +16,8 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Restarts the shard at `index` in every phase, once with its records and once without.
+/// Restarts the shard at `index` in every phase, once with its records and once without. Locks wait for its grace;
+/// counters only until somebody notices, as whoever renews a lock does, though their slots are sealed.
 async fn restarted_in_every_phase(index: usize) {
     for phase in Phase::ALL {
         for (nth, keep_records) in [(1, true), (2, false)] {
@@ -32,6 +33,13 @@ async fn restarted_in_every_phase(index: usize) {
             assert!(*reached.lock() >= nth, "{phase:?}");
             assert_eq!(moved(&before, &stage.record()), 16, "{phase:?}");
             lockers.stop().await;
+            let bank = bank.rest().await;
+            let soon = before.constants.grace() / 3;
+            assert!(
+                bank.longest_wait < soon,
+                "{phase:?}: {:?}",
+                bank.longest_wait
+            );
             match keep_records {
                 true => bank.close().await,
                 false => bank.close_after_loss().await,
@@ -113,11 +121,43 @@ async fn while_a_shard_is_away_the_others_go_on_and_progress_says_so() {
 async fn nothing_is_sealed_while_its_shard_is_in_grace() {
     let stage = Stage::new(1).await;
     let lockers = Lockers::start(&stage.ring()).await;
+    let (restarted, before) = (Instant::now(), stage.record());
     stage.faults(0).restart(false);
-    let (restarted, grace) = (Instant::now(), stage.record().constants.grace());
+    let taken_in = async {
+        while stage.record().version == before.version {
+            sleep(SECOND).await;
+        }
+        // Its slots are open.
+        sleep(SECOND).await;
+    };
+    timeout(FOR_EVER, taken_in).await.expect("it is noticed");
+    let grace = before.constants.grace();
+    assert!(restarted.elapsed() < grace);
     stage.add(1, 1).await;
     let observer = Observer::new(move |phase| {
         assert!(phase == Phase::Planned || restarted.elapsed() >= grace);
+    });
+    stage.resize_with(64, observer).await;
+    lockers.stop().await;
+}
+
+/// Whoever held a lock before puts it back, and is listed then.
+#[tokio::test(start_paused = true)]
+async fn what_was_sealed_before_a_grace_is_listed_after_it() {
+    let stage = Stage::new(1).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    stage.faults(0).restart(false);
+    let (restarted, grace) = (Instant::now(), stage.record().constants.grace());
+    // A life that is armed now is armed with slots that leave.
+    stage.add(1, 1).await;
+    let early = [
+        Phase::Planned,
+        Phase::Sealed,
+        Phase::Imported,
+        Phase::Admitted,
+    ];
+    let observer = Observer::new(move |phase| {
+        assert!(early.contains(&phase) || restarted.elapsed() >= grace);
     });
     stage.resize_with(64, observer).await;
     lockers.stop().await;
