@@ -84,23 +84,23 @@ pub enum Row {
     Head(u64, String),
     /// A segment, but what it remembers of requests and credits.
     Segment(Box<Segment>),
-    /// What it remembers of a request.
-    Id(RequestId, Entry),
-    /// What it remembers of a credit.
-    Credit(CreditId, Credit),
+    /// What it remembers of a request, the so-manieth that came.
+    Id(usize, RequestId, Entry),
+    /// What it remembers of a credit, the so-manieth that came.
+    Credit(usize, CreditId, Credit),
     /// A row as a server keeps it. Shards in memory and on servers are never members of one topology.
     Stored {
         /// Of which part, as its scripts count them.
         part: u8,
-        /// Its field, or its member.
+        /// Its field, its member, or its place.
         field: Vec<u8>,
         /// What is under it, or its score.
         value: Vec<u8>,
     },
 }
 
-/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`. Pieces may come in any
-/// order, and more than once. What is put aside is forgotten after [`ASIDE_FOR`](crate::limits::ASIDE_FOR).
+/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`. Pieces come in
+/// their order, perhaps more than once; of one that comes too early some may be left out. What is put aside is forgotten after [`ASIDE_FOR`](crate::limits::ASIDE_FOR).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyIn {
     /// Of the move.

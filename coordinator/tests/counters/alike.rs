@@ -126,6 +126,23 @@ async fn run(
     Ok(())
 }
 
+#[tokio::test]
+async fn what_is_forgotten_is_unknown_to_the_rest_of_its_batch() {
+    let redis = Redis::new().await;
+    let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
+    // Older than what the third segment remembers.
+    let old = (Since(-60_000), 0);
+    let deposit = || Step::Op(old, Kind::Deposit(1), 9, Vec::new(), 1);
+    let batches = [
+        vec![(2, Step::Create(0, 2)), (2, deposit())],
+        vec![(2, Step::Find(old, 9)), (2, Step::Purge), (2, deposit())],
+    ];
+    let words = RefCell::default();
+    let both = (&mut desk, &mut raw);
+    run(both, 1, &batches, &words).await.unwrap();
+    assert!(words.borrow().contains_key("Err(TooOld"), "{words:?}");
+}
+
 #[test]
 fn the_script_answers_as_the_rules_do() {
     let runtime = tokio::runtime::Builder::new_current_thread()

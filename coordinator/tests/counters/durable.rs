@@ -189,6 +189,12 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
         third.ask(&hot, deduct(&id("a"), 1)).await,
         Err(Refusal::Doubtful)
     );
+    let both = ["b", "c"].map(|name| {
+        let op = CounterOp::Segment(deduct(&id(name), 1).into());
+        (hot.clone(), op)
+    });
+    let refused = CounterReply::Segment(Err(Refusal::Doubtful));
+    assert_eq!(third.batch(&both).await, [refused.clone(), refused]);
     third.ask(&hot, Accept).await.unwrap();
     third.ask(&hot, deduct(&id("a"), 1)).await.unwrap();
     let look = third.look(&hot).await;

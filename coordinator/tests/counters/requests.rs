@@ -61,7 +61,74 @@ pub(crate) enum Kind {
 
 /// A batch: steps, each for one of the segments.
 pub(crate) fn batches() -> impl Strategy<Value = Vec<Vec<(usize, Step)>>> {
-    vec(vec((0..SEGMENTS, step()), 1..24), 1..14)
+    let one = (0..SEGMENTS, step()).prop_map(|step| vec![step]);
+    let some = prop_oneof![8 => one, 2 => rush(), 1 => life(), 1 => fresh()];
+    let batch = vec(some, 1..20).prop_map(|some| some.concat());
+    vec(batch, 1..14)
+}
+
+/// What goes together: deposits and deductions at one segment, mostly each of an id of its own.
+fn rush() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    let kind = prop_oneof![
+        2 => (1..50_i64).prop_map(Kind::Deduct),
+        1 => (1..50_i64).prop_map(Kind::Deposit),
+        1 => amount().prop_map(Kind::Deduct),
+        1 => amount().prop_map(Kind::Deposit),
+    ];
+    let asked = vec((since(), kind, generation(), call()), 2..6);
+    (0..SEGMENTS, 4..12_u8, asked).prop_map(|(segment, first, asked)| {
+        let names = (first..12).chain(4..first).cycle();
+        let ops = names
+            .zip(asked)
+            .map(|(name, (since, kind, generation, call))| {
+                Step::Op((since, name), kind, generation, Vec::new(), call)
+            });
+        ops.map(|op| (segment, op)).collect()
+    })
+}
+
+/// A reservation or a transfer that there is money for, mostly, and what may become of it.
+fn life() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    let amount = || 1..50_i64;
+    let kind = prop_oneof![
+        2 => amount().prop_map(|amount| (Since(0), Kind::Reserve(amount, Since(60_000)))),
+        2 => amount().prop_map(|amount| (Since(-60_000), Kind::Reserve(amount, Since(-45_000)))),
+        2 => (since(), amount(), 0..2_u8).prop_map(|(since, amount, to)| (since, Kind::Transfer(amount, to))),
+    ];
+    let asked = (0..SEGMENTS, 0..12_u8, kind);
+    asked.prop_flat_map(|(segment, name, (since, kind))| {
+        let id = (since, name);
+        let then = prop_oneof![
+            3 => Just(Step::Confirm(id, 9)),
+            1 => Just(Step::Cancel(id, 9, 1)),
+            2 => any::<bool>().prop_map(move |credited| Step::Settle(id, credited, 9, 1)),
+            1 => Just(Step::Find(id, 9)),
+            1 => Just(Step::Expire),
+            1 => Just(Step::Sent(None)),
+        ];
+        let first = Step::Op(id, kind, 9, Vec::new(), 1);
+        vec(then, 1..4).prop_map(move |then| {
+            let steps = [first.clone()].into_iter().chain(then);
+            steps.map(|step| (segment, step)).collect()
+        })
+    })
+}
+
+/// The third segment, mostly before it has anything.
+fn fresh() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    let first = prop_oneof![
+        (0..3_u32, amount()).prop_map(|(to, want)| Step::Lend(to, 1, want, 1)),
+        (id(), kind()).prop_map(|(id, kind)| Step::Refuse(id, kind, 0, 1)),
+        (0..6_u8, 1..50_i64).prop_map(|(name, amount)| {
+            let old = (Since(-60_000), name);
+            Step::Op(old, Kind::Deposit(amount), 9, Vec::new(), 1)
+        }),
+    ];
+    let steps = (0..3_u8, vec(first, 1..4)).prop_map(|(terms, steps)| {
+        let all = [Step::Create(0, terms)].into_iter().chain(steps);
+        all.chain([Step::Purge])
+    });
+    steps.prop_map(|steps| steps.map(|step| (SEGMENTS - 1, step)).collect())
 }
 
 fn amount() -> impl Strategy<Value = i64> {
@@ -156,8 +223,21 @@ fn at(began_ms: u64, Since(since): Since) -> u64 {
 }
 
 fn id_of(began_ms: u64, (since, name): Id) -> RequestId {
-    // Names that begin one another, and hostile ones.
-    let names = ["a", "a\0", "a\0b", "order:7", "é\u{10ffff}", "x"];
+    // Names that begin one another, and hostile ones; and some of which most are of a rush.
+    let names = [
+        "a",
+        "a\0",
+        "a\0b",
+        "order:7",
+        "é\u{10ffff}",
+        "x",
+        "r",
+        "s",
+        "t",
+        "u",
+        "v",
+        "w",
+    ];
     RequestId::new(at(began_ms, since), names[usize::from(name)]).unwrap()
 }
 

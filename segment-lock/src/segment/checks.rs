@@ -89,8 +89,8 @@ impl Segment {
             return Ok(());
         }
         let oldest = [
-            self.ids.keys().next().map(RequestId::time_ms),
-            self.credits.keys().next().map(|credit| credit.id.time_ms()),
+            self.order.front().map(RequestId::time_ms),
+            self.credit_order.front().map(|credit| credit.id.time_ms()),
         ];
         let oldest_ms = oldest.into_iter().flatten().min().unwrap_or(now_ms);
         let free_ms = oldest_ms.saturating_add(self.terms.idempotency_for_ms);
@@ -128,6 +128,7 @@ impl Segment {
     pub(super) fn record(&mut self, id: &RequestId, entry: Entry) {
         self.newest_ms = self.newest_ms.max(id.time_ms());
         self.ids.insert(id.clone(), entry);
+        self.order.push_back(id.clone());
     }
 
     /// The segment's money, now.

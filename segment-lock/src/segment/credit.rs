@@ -39,6 +39,7 @@ impl Segment {
         };
         self.newest_ms = self.newest_ms.max(credit.id.id.time_ms());
         self.credits.insert(credit.id.clone(), credited);
+        self.credit_order.push_back(credit.id.clone());
         credited.answer(credit.content)
     }
 }

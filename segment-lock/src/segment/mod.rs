@@ -11,7 +11,7 @@
 //! | `seg` | hash | the numbers, the terms, `frozen` (`until caller`), and the `origin` of the last write |
 //! | `out`, `inn` | hashes | segment → `seq:amount` of the last loan to it; → `seq` of the last that landed |
 //! | `ids`, `credits` | hashes | id → content and state |
-//! | `order`, `credit_order` | sorted sets | the same ids, by time |
+//! | `order`, `credit_order` | lists | the same ids, as they came |
 //! | `due` | sorted set | ids of held reservations, by deadline |
 //! | `sent`, `pinned` | sorted sets | ids of unfinished transfers, in their order |
 //!
@@ -40,7 +40,7 @@ mod request;
 mod settle;
 mod unfinished;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use answer::{Answer, Look, Refusal, Reply};
 pub use entry::{Credit, CreditId, CreditState, Entry, State};
@@ -99,6 +99,10 @@ pub struct Segment {
     pub ids: BTreeMap<RequestId, Entry>,
     /// Other accounts' transfers that were decided here.
     pub credits: BTreeMap<CreditId, Credit>,
+    /// The ids of `ids`, as they came.
+    pub order: VecDeque<RequestId>,
+    /// Those of `credits`.
+    pub credit_order: VecDeque<CreditId>,
     /// Held reservations by deadline.
     pub due: BTreeSet<(u64, RequestId)>,
     /// Sent transfers.
@@ -134,6 +138,8 @@ impl Segment {
             newest_ms: 0,
             ids: BTreeMap::new(),
             credits: BTreeMap::new(),
+            order: VecDeque::new(),
+            credit_order: VecDeque::new(),
             due: BTreeSet::new(),
             sent: BTreeSet::new(),
             pinned: BTreeSet::new(),

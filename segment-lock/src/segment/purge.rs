@@ -1,5 +1,7 @@
 //! Old answers are forgotten; nothing that may be needed is.
 
+use std::collections::VecDeque;
+
 use super::{Answer, CreditState, Reply, Segment};
 use crate::limits::PURGED_PER_CALL_MAX;
 
@@ -8,33 +10,41 @@ impl Segment {
     /// bounded number; answers how many. What stays is answered as before: what is not recorded,
     /// and up to the mark, is too old.
     ///
-    /// Held reservations, sent transfers and pinned credits stay, however old.
+    /// They go as they came: one that is old stays while one before it is not, which is so for as long as
+    /// ids may be ahead of the clock at most. Held reservations, sent transfers and pinned credits stay, however old.
     pub fn purge(&mut self, now_ms: u64) -> Answer {
         self.certain()?;
         let old_ms = now_ms.saturating_sub(self.terms.idempotency_for_ms);
         self.mark_ms = self.mark_ms.max(old_ms);
         let mark_ms = self.mark_ms;
 
-        let ids = self
-            .ids
-            .iter()
-            .take_while(|(id, _)| id.time_ms() <= mark_ms);
-        let ids = ids.filter(|(_, entry)| entry.state.is_final());
-        let ids = ids.take(PURGED_PER_CALL_MAX).map(|(id, _)| id.clone());
-        let ids: Vec<_> = ids.collect();
+        let (order, ids) = (&mut self.order, &mut self.ids);
+        let old = first(order, PURGED_PER_CALL_MAX, |id| id.time_ms() <= mark_ms);
+        let is_final = |id: &_| ids.get(id).is_none_or(|entry| entry.state.is_final());
+        let dropped = take_out(order, old, is_final);
+        dropped.iter().for_each(|id| _ = ids.remove(id));
 
-        let credits = self
-            .credits
-            .iter()
-            .take_while(|(credit, _)| credit.id.time_ms() <= mark_ms);
-        let credits = credits.filter(|(_, credit)| credit.state != CreditState::Pinned);
-        let credits = credits
-            .take(PURGED_PER_CALL_MAX - ids.len())
-            .map(|(id, _)| id.clone());
-        let credits: Vec<_> = credits.collect();
-
-        ids.iter().for_each(|id| _ = self.ids.remove(id));
-        credits.iter().for_each(|id| _ = self.credits.remove(id));
-        Ok(Reply::Purged(ids.len() + credits.len()))
+        let (order, credits) = (&mut self.credit_order, &mut self.credits);
+        let left = PURGED_PER_CALL_MAX - dropped.len();
+        let old = first(order, left, |credit| credit.id.time_ms() <= mark_ms);
+        let is_final = |id: &_| {
+            let state = credits.get(id).map(|credit| credit.state);
+            state != Some(CreditState::Pinned)
+        };
+        let credits_dropped = take_out(order, old, is_final);
+        credits_dropped.iter().for_each(|id| _ = credits.remove(id));
+        Ok(Reply::Purged(dropped.len() + credits_dropped.len()))
     }
+}
+
+/// How many at the beginning are old, of `most`.
+fn first<Id>(order: &VecDeque<Id>, most: usize, is_old: impl Fn(&Id) -> bool) -> usize {
+    order.iter().take(most).take_while(|id| is_old(id)).count()
+}
+
+/// Takes what is final out of the first `count`; the others go to the end.
+fn take_out<Id>(order: &mut VecDeque<Id>, count: usize, is_final: impl Fn(&Id) -> bool) -> Vec<Id> {
+    let (done, others): (Vec<_>, Vec<_>) = order.drain(..count).partition(is_final);
+    order.extend(others);
+    done
 }

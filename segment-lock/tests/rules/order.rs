@@ -135,6 +135,32 @@ fn as_many_ids_are_remembered_as_may_be() {
 }
 
 #[test]
+fn ids_are_forgotten_as_they_came() {
+    let mut segment = segment(9);
+    let ahead = Op {
+        id: id(NOW + 50, "ahead"),
+        ..op("a", deduct(1))
+    };
+    let held = State::Held {
+        amount: amount(1),
+        deadline_ms: NOW + 10,
+    };
+    once(
+        &mut segment,
+        op("held", reserve(1, NOW + 10)),
+        recorded(held),
+    );
+    once(&mut segment, ahead, recorded(State::Done));
+    once(&mut segment, op("behind", deduct(1)), recorded(State::Done));
+    assert_eq!(segment.purge(NOW + 1049), Ok(Reply::Purged(0)));
+    nothing(&mut segment, op("behind", deduct(1)), recorded(State::Done));
+    assert_eq!(segment.purge(NOW + 1050), Ok(Reply::Purged(2)));
+    assert_eq!(segment.order, [id(NOW, "held")], "it is not final");
+    segment.expire(NOW + 1050).unwrap();
+    assert_eq!(segment.purge(NOW + 1050), Ok(Reply::Purged(1)));
+}
+
+#[test]
 fn the_mark_never_falls() {
     let mut segment = segment(0);
     segment.purge(NOW + 1000).unwrap();

@@ -136,8 +136,12 @@ pub async fn a_group_arrives_once_all_of_it_is_there(fixture: &dyn Fixture) {
         let arrival = desk.arrives(LATER, &copied).await;
         assert_eq!(arrival, Arrival::Incomplete, "without piece {left_out}");
     }
+    // Two movers, one behind the other.
     let mut pieces = copied.pieces.clone();
-    pieces.reverse();
+    for (nth, piece) in copied.pieces.iter().enumerate() {
+        pieces.insert(2 * nth + 1, piece.clone());
+    }
+    pieces.extend(copied.pieces.iter().cloned());
     assert!(desk.puts(LATER, &copied, &pieces).await);
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
     desk.admits(LATER, &key).await;

@@ -17,8 +17,9 @@ pub(super) struct Aside {
     pub(super) until_ms: u64,
     head: Option<(u64, String)>,
     segment: Option<Box<Segment>>,
-    ids: BTreeMap<RequestId, Entry>,
-    credits: BTreeMap<CreditId, Credit>,
+    /// By their places.
+    ids: BTreeMap<usize, (RequestId, Entry)>,
+    credits: BTreeMap<usize, (CreditId, Credit)>,
 }
 
 impl Aside {
@@ -28,8 +29,8 @@ impl Aside {
             Row::Stored { .. } => {}
             Row::Head(version, head) => self.head = Some((version, head)),
             Row::Segment(segment) => self.segment = Some(segment),
-            Row::Id(id, entry) => drop(self.ids.insert(id, entry)),
-            Row::Credit(id, credit) => drop(self.credits.insert(id, credit)),
+            Row::Id(nth, id, entry) => drop(self.ids.insert(nth, (id, entry))),
+            Row::Credit(nth, id, credit) => drop(self.credits.insert(nth, (id, credit))),
         }
     }
 
@@ -49,7 +50,7 @@ impl Aside {
             ..
         } = self;
         let segment = segment.map(|mut segment| {
-            for (id, entry) in &ids {
+            for (id, entry) in ids.into_values() {
                 match entry.state {
                     State::Held { deadline_ms, .. } => {
                         segment.due.insert((deadline_ms, id.clone()));
@@ -57,10 +58,16 @@ impl Aside {
                     State::Sent { .. } => drop(segment.sent.insert(id.clone())),
                     _ => {}
                 }
+                segment.order.push_back(id.clone());
+                segment.ids.insert(id, entry);
             }
-            let pinned = (credits.iter()).filter(|(_, it)| it.state == CreditState::Pinned);
-            segment.pinned = pinned.map(|(id, _)| id.clone()).collect();
-            (segment.ids, segment.credits) = (ids, credits);
+            for (id, credit) in credits.into_values() {
+                if credit.state == CreditState::Pinned {
+                    segment.pinned.insert(id.clone());
+                }
+                segment.credit_order.push_back(id.clone());
+                segment.credits.insert(id, credit);
+            }
             *segment
         });
         Kept {
@@ -86,12 +93,15 @@ impl Kept {
         let head = head.map(|(version, head)| Row::Head(version, head));
         let segment = self.segment.as_ref();
         let alone = segment.map(|segment| Row::Segment(Box::new(alone(segment))));
-        let ids = segment.into_iter().flat_map(|segment| &segment.ids);
-        let credits = segment.into_iter().flat_map(|segment| &segment.credits);
-        head.into_iter()
-            .chain(alone)
-            .chain(ids.map(|(id, entry)| Row::Id(id.clone(), entry.clone())))
-            .chain(credits.map(|(id, credit)| Row::Credit(id.clone(), *credit)))
+        let ids = segment.into_iter().flat_map(|segment| {
+            let order = segment.order.iter().enumerate();
+            order.map(|(nth, id)| Row::Id(nth, id.clone(), segment.ids[id].clone()))
+        });
+        let credits = segment.into_iter().flat_map(|segment| {
+            let order = segment.credit_order.iter().enumerate();
+            order.map(|(nth, id)| Row::Credit(nth, id.clone(), segment.credits[id]))
+        });
+        head.into_iter().chain(alone).chain(ids).chain(credits)
     }
 }
 
@@ -111,6 +121,8 @@ fn alone(segment: &Segment) -> Segment {
         inn: segment.inn.clone(),
         ids: BTreeMap::new(),
         credits: BTreeMap::new(),
+        order: [].into(),
+        credit_order: [].into(),
         due: [].into(),
         sent: [].into(),
         pinned: [].into(),

@@ -141,13 +141,16 @@ impl Link for RedisLink {
             return Ok(CounterAnswers { quiet, replies });
         }
         let is_synced = self.is_synced().await?;
-        let calls = batch.chunks(self.counters_per_call);
-        let mut pipeline = Pipeline::with_capacity(calls.len());
-        for call in calls.clone() {
-            pipeline.add_command(counters::command(&self.connection, is_synced, call));
+        let batches = batch.chunks(self.counters_per_call);
+        let mut pipeline = Pipeline::with_capacity(batches.len());
+        let mut calls = Vec::with_capacity(batches.len());
+        for batch in batches.clone() {
+            let (command, call) = counters::command(&self.connection, is_synced, batch);
+            pipeline.add_command(command);
+            calls.push(call);
         }
         let values = self.connection.run(&pipeline).await?;
-        let (mut answers, wanted) = counters::read(calls, values)?;
+        let (mut answers, wanted) = counters::read(calls.iter().zip(batches), values)?;
         let replies = &mut answers.replies;
         let within = self.replicas_within;
         counters::await_replicas(&mut self.connection, replies, &wanted, within).await?;

@@ -61,6 +61,7 @@ pub(crate) mod shared {
         include_str!("lua/segment/expire.lua"),
         include_str!("lua/segment/land.lua"),
         include_str!("lua/segment/op.lua"),
+        include_str!("lua/segment/ops.lua"),
         include_str!("lua/segment/doubt.lua"),
         include_str!("lua/segment/load.lua"),
     );

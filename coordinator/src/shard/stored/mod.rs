@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 pub enum Kind {
     /// A hash.
     Hash,
+    /// A list.
+    List,
     /// A sorted set.
     Sorted,
 }
@@ -31,6 +33,11 @@ pub struct Part {
 
 const fn hash(name: &'static str) -> Part {
     let kind = Kind::Hash;
+    Part { name, kind }
+}
+
+const fn list(name: &'static str) -> Part {
+    let kind = Kind::List;
     Part { name, kind }
 }
 
@@ -62,12 +69,12 @@ pub const HEAD: Part = hash("head");
 pub const SEGMENT: Part = hash("seg");
 /// An id, and what became of it: its content's digest in 16 digits, or as many `-`; and its state.
 pub const IDS: Part = hash("ids");
-/// The same ids, by time.
-pub const ORDER: Part = sorted("order");
+/// The same ids, as they came.
+pub const ORDER: Part = list("order");
 /// A credit's id, and what became of it: 16 digits, and `P` pinned, `F` forgettable, `N` refused.
 pub const CREDITS: Part = hash("credits");
-/// The same, by time.
-pub const CREDIT_ORDER: Part = sorted("credit_order");
+/// The same, as they came.
+pub const CREDIT_ORDER: Part = list("credit_order");
 /// Ids of held reservations, by deadline.
 pub const DUE: Part = sorted("due");
 /// Ids of transfers that are sent, in their order: all scores are 0.
@@ -79,8 +86,13 @@ pub const OUT: Part = hash("out");
 /// A segment's number, and that of the last loan that landed from there.
 pub const INN: Part = hash("inn");
 
-/// What a part holds: fields and values, or members and scores.
+/// What a part holds: fields and values, or members and scores; or [`place`]s of a list, and what is there.
 pub type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A place in a list, as texts that have its order.
+pub fn place(nth: usize) -> Vec<u8> {
+    format!("{nth:010}").into_bytes()
+}
 
 /// A group, by the names of its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A segment as its parts, and back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ringfence_segment_lock::{
     Terms,
@@ -8,7 +8,7 @@ use ringfence_segment_lock::{
 };
 
 use super::{
-    CREDIT_ORDER, CREDITS, DUE, IDS, INN, ORDER, OUT, PINNED, Part, SEGMENT, SENT, Stored,
+    CREDIT_ORDER, CREDITS, DUE, IDS, INN, ORDER, OUT, PINNED, Part, SEGMENT, SENT, Stored, place,
     texts::{
         caller_of, caller_text, channel_of, content_of, content_text, credit_of, credit_text,
         durability_of, durability_text, id_of, id_text, number_of, state_of, state_text,
@@ -35,12 +35,16 @@ impl Stored {
             let content = entry.content.map_or(NO_CONTENT, content_text);
             let value = [&content[..], &state_text(&entry.state)].concat();
             stored.put(IDS, id_text(id), value);
-            stored.put(ORDER, id_text(id), id.time_ms().to_string());
         }
         for (id, credit) in &segment.credits {
             let value = [&content_text(credit.content)[..], &[letter(credit.state)]].concat();
             stored.put(CREDITS, credit_text(id), value);
-            stored.put(CREDIT_ORDER, credit_text(id), id.id.time_ms().to_string());
+        }
+        for (nth, id) in segment.order.iter().enumerate() {
+            stored.put(ORDER, place(nth), id_text(id));
+        }
+        for (nth, id) in segment.credit_order.iter().enumerate() {
+            stored.put(CREDIT_ORDER, place(nth), credit_text(id));
         }
         for (deadline_ms, id) in &segment.due {
             stored.put(DUE, id_text(id), deadline_ms.to_string());
@@ -104,6 +108,8 @@ impl Stored {
             newest_ms: self.number("newest")?,
             ids: self.map(IDS, id_of, entry_of)?,
             credits: self.map(CREDITS, credit_of, credit_entry_of)?,
+            order: self.list(ORDER, id_of)?,
+            credit_order: self.list(CREDIT_ORDER, credit_of)?,
             due: self
                 .map(DUE, id_of, number_of)?
                 .into_iter()
@@ -132,6 +138,10 @@ impl Stored {
         fields
             .map(|(field, found)| Some((key(field)?, value(found)?)))
             .collect()
+    }
+
+    fn list<T>(&self, part: Part, read: impl Fn(&[u8]) -> Option<T>) -> Option<VecDeque<T>> {
+        self.part(part).map(|(_, value)| read(value)).collect()
     }
 
     fn set<T: Ord>(&self, part: Part, read: impl Fn(&[u8]) -> Option<T>) -> Option<BTreeSet<T>> {

@@ -24,7 +24,7 @@ use crate::{
 
 /// Parts of a group from this one on are sorted sets, as the scripts count them, from 1: their rows are told by their
 /// scores.
-const SORTED: u8 = 7;
+const SORTED: u8 = 9;
 
 /// Rows in one command.
 const ROWS_MAX: usize = 1_000;

@@ -1,15 +1,14 @@
 //! Segments of accounts and the accounts' heads: one script call a batch.
 
 mod answers;
+mod call;
 pub(super) mod carry;
 mod pack;
 mod requests;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use hashbrown::HashMap;
 use redis::{Cmd, Value};
-use ringfence_segment_lock::segment::Request;
 
 use super::{
     Connection,
@@ -21,12 +20,9 @@ use super::{
 };
 use crate::{
     name::LockKey,
-    shard::{CounterAnswers, CounterOp, CounterReply, CounterRequest, ShardError},
+    shard::{CounterAnswers, CounterReply, CounterRequest, ShardError},
 };
-use pack::Pack;
-
-/// About what one request is packed in, in bytes.
-const PACKED: usize = 128;
+use call::Call;
 
 /// What stands between the prefix and a group's key: no record of a lock has it there.
 const GROUP: &[u8] = b":#";
@@ -54,37 +50,31 @@ pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, Shard
     }
 }
 
-/// The script call for `batch`.
-pub(super) fn command(connection: &Connection, is_synced: bool, batch: &[CounterRequest]) -> Cmd {
+/// The script call for `batch`, and what is in it.
+pub(super) fn command(
+    connection: &Connection,
+    is_synced: bool,
+    batch: &[CounterRequest],
+) -> (Cmd, Call) {
     let Connection { keys, server, .. } = connection;
-    let mut groups: HashMap<&LockKey, usize> = HashMap::new();
-    let mut names = Vec::new();
-    let mut requests = Pack::with_capacity(PACKED * batch.len());
-    requests.array(batch.len());
-    for CounterRequest { key, op, .. } in batch {
-        let group = *groups.entry(key).or_insert_with(|| {
-            names.push(name(keys, key));
-            names.len()
-        });
-        requests::push(&mut requests, group, op);
-    }
-    let is_op = |request: &CounterRequest| matches!(request.op, CounterOp::Segment(Request::Op(_)));
-    let script = match batch.iter().all(is_op) {
+    let call = Call::new(batch);
+    let script = match Call::is_ops(batch) {
         true => &scripts::OPS,
         false => &scripts::COUNTERS,
     };
-    let mut command = evalsha(script, 3 + names.len());
+    let groups = call.keys(batch);
+    let mut command = evalsha(script, 3 + groups.len());
     command.arg(&keys.quiet).arg(&keys.state).arg(&keys.slots);
-    for name in &names {
-        command.arg(name);
+    for key in groups {
+        command.arg(name(keys, key));
     }
     command
         .arg(&server.replid)
         .arg(batch[0].map.0)
         .arg(&keys.prefix)
         .arg(origin(connection, is_synced))
-        .arg(requests.into_bytes());
-    command
+        .arg(call.pack(batch));
+    (command, call)
 }
 
 /// The name of a group.
@@ -103,7 +93,7 @@ fn origin(connection: &Connection, is_synced: bool) -> String {
 
 /// What script calls answered, each with the number of replicas that must have it.
 pub(super) fn read<'a>(
-    calls: impl Iterator<Item = &'a [CounterRequest]>,
+    calls: impl Iterator<Item = (&'a Call, &'a [CounterRequest])>,
     values: Vec<Value>,
 ) -> Result<(CounterAnswers, Vec<u64>), ShardError> {
     let mut answers = CounterAnswers {
@@ -111,9 +101,9 @@ pub(super) fn read<'a>(
         replies: Vec::new(),
     };
     let mut wanted = Vec::new();
-    for (call, value) in calls.zip(values) {
+    for ((call, batch), value) in calls.zip(values) {
         let applied = !wanted.is_empty();
-        read_call(call, value, &mut answers, &mut wanted)
+        read_call(call, batch, value, &mut answers, &mut wanted)
             .map_err(|error| unless_applied(error, applied))?;
     }
     Ok((answers, wanted))
@@ -121,7 +111,8 @@ pub(super) fn read<'a>(
 
 /// Adds what one call answered.
 fn read_call(
-    call: &[CounterRequest],
+    call: &Call,
+    batch: &[CounterRequest],
     value: Value,
     answers: &mut CounterAnswers,
     wanted: &mut Vec<u64>,
@@ -130,9 +121,9 @@ fn read_call(
         Ok(Value::Array(parts)) => parts,
         Ok(other) => return Err(unexpected(WHAT, &other)),
         Err(error) if is_out_of_memory(&error) => {
-            let full = call.iter().map(|_| CounterReply::OutOfMemory);
+            let full = batch.iter().map(|_| CounterReply::OutOfMemory);
             answers.replies.extend(full);
-            wanted.extend(call.iter().map(|_| 0));
+            wanted.extend(batch.iter().map(|_| 0));
             return Ok(());
         }
         Err(error) => return Err(classify(WHAT, &error)),
@@ -142,16 +133,14 @@ fn read_call(
     }
     let [_, quiet] = integers(WHAT, &parts)?;
     answers.quiet &= quiet == 1;
-    if parts.len() < 2 + call.len() {
+    if parts.len() < 2 + call.parts() {
         return Err(ShardError::Refused {
             what: WHAT,
             reason: "fewer answers than requests".into(),
         });
     }
-    for (request, part) in call.iter().zip(&parts[2..]) {
-        let (replicas, answer) = awaited(part);
-        let reply = answers::reply(&request.op, answer);
-        let reply = reply.ok_or_else(|| unexpected(WHAT, part))?;
+    let given = call.answers(batch, &parts[2..]);
+    for (reply, replicas) in given.map_err(|value| unexpected(WHAT, value))? {
         answers.replies.push(reply);
         wanted.push(replicas);
     }
@@ -160,17 +149,6 @@ fn read_call(
 
 /// What errors call a batch.
 const WHAT: &str = "a batch of counters";
-
-/// How many replicas must have what is answered, and the answer.
-fn awaited(part: &Value) -> (u64, &Value) {
-    if let Value::Array(parts) = part
-        && let [Value::BulkString(word), Value::Int(replicas), answer] = &parts[..]
-        && word == b"replicas"
-    {
-        return (replicas.unsigned_abs(), answer);
-    }
-    (0, part)
-}
 
 /// Waits until as many replicas as any of the answers needs have all that was written, and takes back those that
 /// too few have.

@@ -8,13 +8,16 @@ use ringfence_segment_lock::{
     },
 };
 
-use super::pack::Pack;
+use super::{call::Sums, pack::Pack};
 use crate::shard::{
     CounterOp,
     stored::texts::{
         SPLIT, caller_text, content_text, credit_text, durability_text, id_text, state_text,
     },
 };
+
+/// About what one request is packed in, in bytes.
+pub(super) const PACKED: usize = 128;
 
 /// Packs what is asked of the group with that number.
 pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
@@ -93,6 +96,33 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
         Request::Accept(_) => _ = verb(pack, group, "accept", 0),
     }
+}
+
+/// Packs deposits and deductions at the group with that number: their answers, should they all be done, and each
+/// alone.
+pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
+    let times = ops.iter().map(|op| op.id.time_ms());
+    let (first, last) = (times.clone().min(), times.max());
+    let generation = ops.iter().map(|op| op.generation).min();
+    let pack = verb(pack, group, "ops", 7)
+        .number(generation.unwrap_or_default())
+        .number(first.unwrap_or_default())
+        .number(last.unwrap_or_default());
+    push_amount(push_amount(pack, sums.coming), sums.going).array(2 * ops.len());
+    for op in ops {
+        let entry = [
+            &content_text(op.change.digest())[..],
+            &state_text(&State::Done),
+        ]
+        .concat();
+        pack.text(&id_text(&op.id)).text(&entry);
+    }
+    let mut each = Pack::with_capacity(PACKED * ops.len());
+    each.array(ops.len());
+    for op in ops {
+        push_op(verb(&mut each, group, "op", 10), op);
+    }
+    pack.text(&each.into_bytes());
 }
 
 /// Begins a request, of which `more` parts follow.

@@ -9,7 +9,7 @@ ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
 ARGV[3]  slot    of the group
 ARGV[4]  keep_ms what is put aside is kept so long
-ARGV[5].. part, how many rows, and these, as HSET or ZADD takes them: for each part
+ARGV[5].. part, how many rows, and these, as HSET or ZADD takes them, or places and values of a list: for each part
 
 Returns {-1} unarmed; or {1, 1}; or {1, 0} where the slot does not come by that move: nothing was written
 
@@ -17,11 +17,25 @@ Without allow-oom: a full server refuses it whole.
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 if not comes(ARGV[3], KEYS[2], ARGV[2]) then return {1, 0} end
+
+-- Whatever a list has already stays; what would leave a gap is left out, and then something is missing.
+local function put_behind(list, at, rows)
+  local size, behind = redis.call('LLEN', list), {}
+  for place = at, at + 2 * rows - 2, 2 do
+    if tonumber(ARGV[place]) == size + #behind then behind[#behind + 1] = ARGV[place + 1] end
+  end
+  if behind[1] then redis.call('RPUSH', list, unpack(behind)) end
+end
+
 local at = 5
 while at < #ARGV do
   local i, rows = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local name = KEYS[3] .. ':' .. PARTS[i]
-  redis.call(i <= HASHES and 'HSET' or 'ZADD', name, unpack(ARGV, at + 2, at + 1 + 2 * rows))
+  if i > HASHES and i <= LISTS then
+    put_behind(name, at + 2, rows)
+  else
+    redis.call(i <= HASHES and 'HSET' or 'ZADD', name, unpack(ARGV, at + 2, at + 1 + 2 * rows))
+  end
   redis.call('PEXPIRE', name, ARGV[4])
   at = at + 2 + 2 * rows
 end

@@ -23,13 +23,30 @@ could tell.
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 local name = KEYS[3]
 if not leaves(string.match(name, '{(%d+)}'), KEYS[2], ARGV[2]) then return {0} end
-local i, cursor, room = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+local sizes, i, cursor, room = {}, tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 if i == 1 and cursor == '0' then
   now, prefix, origin = time_ms(), ARGV[3], ARGV[4]
   local segment = load({name = name})
   if segment then save(segment) end
 end
-local sizes, rows = {}, 0
+
+-- Some of a list from a place on, as {next place or "0", {place, value...}}.
+local function list_page(list, from, size, most)
+  local rows = {}
+  for _, value in ipairs(redis.call('LRANGE', list, from, from + most - 1)) do
+    rows[#rows + 1], rows[#rows + 2] = string.format('%d', from + #rows / 2), value
+  end
+  local behind = from + #rows / 2
+  return {behind < size and string.format('%d', behind) or '0', rows}
+end
+
+local function page_of(i, from, most)
+  local part = name .. ':' .. PARTS[i]
+  if i > HASHES and i <= LISTS then return list_page(part, tonumber(from), sizes[i], most) end
+  return redis.call(i <= HASHES and 'HSCAN' or 'ZSCAN', part, from, 'COUNT', most)
+end
+
+local rows = 0
 for j = 1, #PARTS do
   sizes[j] = size_of(name, j)
   rows = rows + sizes[j]
@@ -38,7 +55,7 @@ if rows == 0 then return {0} end
 local answer = {1, 0, '0', sizes}
 while i <= #PARTS and room > 0 do
   if sizes[i] > 0 then
-    local page = redis.call(i <= HASHES and 'HSCAN' or 'ZSCAN', name .. ':' .. PARTS[i], cursor, 'COUNT', room)
+    local page = page_of(i, cursor, room)
     cursor, room = page[1], room - #page[2] / 2
     answer[#answer + 1] = {i, page[2]}
   end

@@ -11,10 +11,12 @@ ARGV[2]  map     version of the sender's map
 ARGV[3]  prefix  of all names
 ARGV[4]  origin  "synced 0|1, run id : replication id, place": whether every write is synced, the life, and the
                  address that the server is reached at
-ARGV[5]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}
+ARGV[5]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}. The last that `ops`
+                 takes are the same requests, each alone, as one text by MessagePack
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answer is a recorded state, as its entry
-  says it after the content; or {word, numbers...}; amounts of 10^15 and more are {high, low}. {'replicas', n, answer}
+  says it after the content; or {word, numbers...}; amounts of 10^15 and more are {high, low}. The answer to `ops` is
+  that to every one of them; or {'each', answers...}. {'replicas', n, answer}
   where so many replicas must have what was answered: something was written then, so that WAIT waits for all before.
 
 The index `prefix:#{slot}` names every group of the slot: a hash of "{slot}:namespace:key", and the slot's epoch when
@@ -79,18 +81,25 @@ local function answer(group, _, verb, ...)
   return given, verb ~= 'inspect' and tonumber(durability)
 end
 
-local answers = {now, quiet and 1 or 0}
-for at, request in ipairs(requests) do
+-- The answer to a request; and whether it was refused.
+local function answered(request)
   local group = groups[request[1]]
-  local given, replicas = group.elsewhere, nil
-  if not given then
-    local done
-    done, given, replicas = pcall(answer, group, unpack(request))
-    if not done and (type(given) ~= 'table' or given.err) then error(given) end
-  end
+  if group.elsewhere then return group.elsewhere, false end
+  local done, given, replicas = pcall(answer, group, unpack(request))
+  if not done and (type(given) ~= 'table' or given.err) then error(given) end
   if replicas then
     given = {'replicas', replicas, given}
     group.awaited = true
+  end
+  return given, not done
+end
+
+local answers = {now, quiet and 1 or 0}
+for at, request in ipairs(requests) do
+  local given, refused = answered(request)
+  if refused and request[2] == 'ops' then
+    given = {'each'}
+    for i, single in ipairs(cmsgpack.unpack(request[9])) do given[1 + i] = answered(single) end
   end
   answers[2 + at] = given
 end

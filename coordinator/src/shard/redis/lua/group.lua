@@ -1,10 +1,10 @@
--- The parts of a group, each under the group's name and its own: hashes first, then sorted sets.
-local PARTS, HASHES = {'head', 'seg', 'ids', 'credits', 'out', 'inn',
-  'order', 'credit_order', 'due', 'sent', 'pinned'}, 6
+-- The parts of a group, each under the group's name and its own: hashes first, then lists, then sorted sets.
+local PARTS, HASHES, LISTS = {'head', 'seg', 'ids', 'credits', 'out', 'inn',
+  'order', 'credit_order', 'due', 'sent', 'pinned'}, 6, 8
 
 -- What is put aside of a group, or a group, has so many rows in a part.
 local function size_of(name, i)
-  return redis.call(i <= HASHES and 'HLEN' or 'ZCARD', name .. ':' .. PARTS[i])
+  return redis.call((i <= HASHES and 'HLEN') or (i <= LISTS and 'LLEN') or 'ZCARD', name .. ':' .. PARTS[i])
 end
 
 local function unlink_parts(name)

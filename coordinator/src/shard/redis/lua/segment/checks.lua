@@ -47,18 +47,18 @@ local function not_frozen(segment, caller)
   if by ~= caller and left > 0 then refuse('busy', left) end
 end
 
--- The time of the oldest id in `order`; nothing if there is none.
+-- The time of the first id in `order`; nothing if there is none.
 local function oldest(order)
-  local first = read('ZRANGE', whole(order), 0, 0)[1]
+  local first = read('LINDEX', whole(order), 0)
   return first and tonumber(string.sub(first, 1, 16))
 end
 
-local function has_room(segment)
+local function has_room(segment, more)
   local order, credit_order = part(segment, 'order'), part(segment, 'credit_order')
   if not segment.count then
-    segment.count = read('ZCARD', whole(order)) + read('ZCARD', whole(credit_order))
+    segment.count = read('LLEN', whole(order)) + read('LLEN', whole(credit_order))
   end
-  if segment.count < segment.ids_max then return end
+  if segment.count + (more or 1) <= segment.ids_max then return end
   local oldest_ms = math.min(oldest(order) or now, oldest(credit_order) or now)
   refuse('too_many_ids', segment.ids_max, math.max(1, oldest_ms + segment.window - now))
 end
@@ -90,7 +90,7 @@ end
 local function remember(segment, answers, order, id, time, entry)
   if time > segment.newest then set(segment, 'newest', time) end
   put(part(segment, answers), id, entry)
-  put(part(segment, order), id, string.sub(id, 1, 16))
+  push(part(segment, order), id)
   segment.count = segment.count + 1
 end
 

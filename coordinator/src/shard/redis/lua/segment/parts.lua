@@ -1,4 +1,4 @@
--- The parts of a segment beside its numbers: hashes and sorted sets, each under a name of its own. What is to
+-- The parts of a segment beside its numbers: hashes, lists and sorted sets, each under a name of its own. What is to
 -- change is kept back, and written before a part is read as a whole, and at the end of the batch: so that a batch
 -- costs few commands, however many requests it has.
 --
@@ -13,7 +13,8 @@ local rules = {}
 -- The same of heads: of the group, and of what the request says.
 local heads = {}
 
-local IS_SORTED = {order = true, credit_order = true, due = true, sent = true, pinned = true}
+local KINDS = {order = 'list', credit_order = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
+local LENGTHS = {hash = 'HLEN', list = 'LLEN', sorted = 'ZCARD'}
 
 -- Ends the present request with an answer that did nothing of it.
 local function refuse(...)
@@ -33,7 +34,7 @@ end
 local function part(segment, which)
   local found = segment.parts[which]
   if not found then
-    found = {name = segment.name .. ':' .. which, is_sorted = IS_SORTED[which], known = {}, changed = {}}
+    found = {name = segment.name .. ':' .. which, kind = KINDS[which] or 'hash', known = {}, changed = {}}
     segment.parts[which] = found
   end
   return found
@@ -52,7 +53,7 @@ end
 -- Makes sure that a part can be written.
 local function meet(found)
   if not found.met then
-    read(found.is_sorted and 'ZCARD' or 'HLEN', found.name)
+    read(LENGTHS[found.kind], found.name)
     found.met = true
   end
   return found
@@ -61,6 +62,11 @@ end
 -- A hash has `value` under `field` from now on; a sorted set the member `field` with that score. False: nothing.
 local function put(found, field, value)
   found.known[field], found.changed[field], found.is_changed = value, value, true
+end
+
+-- A list has `value` at its end from now on.
+local function push(list, value)
+  list.changed[#list.changed + 1], list.is_changed = value, true
 end
 
 -- A command may have so many arguments.
@@ -72,10 +78,8 @@ local function send(command, name, arguments)
   end
 end
 
--- Writes what was kept back of a part.
-local function write(found)
-  if not found.is_changed then return end
-  local added, dropped, score_first = {}, {}, found.is_sorted
+local function write_fields(found)
+  local added, dropped, score_first = {}, {}, found.kind == 'sorted'
   for field, value in pairs(found.changed) do
     local at = #added
     if not value then
@@ -88,6 +92,16 @@ local function write(found)
   end
   send(score_first and 'ZADD' or 'HSET', found.name, added)
   send(score_first and 'ZREM' or 'HDEL', found.name, dropped)
+end
+
+-- Writes what was kept back of a part.
+local function write(found)
+  if not found.is_changed then return end
+  if found.kind == 'list' then
+    send('RPUSH', found.name, found.changed)
+  else
+    write_fields(found)
+  end
   found.changed, found.is_changed = {}, false
 end
 

@@ -1,27 +1,26 @@
 -- Old answers are forgotten; nothing that may be needed is.
 local PURGED_PER_CALL_MAX = 1000
 
--- Drops up to `most` entries whose state is none of those of `kept`, not younger than the mark, the oldest first;
--- how many.
+-- Looks at the first that came, `most` at most, up to one that is younger than the mark: drops those whose state is
+-- none of `kept`, and puts the others at the end; how many it dropped.
 local function drop_final(segment, answers, order, kept, most)
-  local entries, sorted = part(segment, answers), part(segment, order)
-  local dropped, skipped = 0, 0
-  while dropped < most do
-    local ids = read('ZRANGEBYSCORE', whole(sorted), '-inf', segment.mark, 'LIMIT', skipped, PURGED_PER_CALL_MAX)
-    if not ids[1] then break end
-    local found = read('HMGET', whole(entries), unpack(ids))
-    for i, id in ipairs(ids) do
-      if dropped == most then break end
-      if string.find(found[i] or '', kept, 17) then
-        skipped = skipped + 1
-      else
-        put(entries, id, false)
-        put(sorted, id, false)
-        dropped = dropped + 1
-      end
+  if most == 0 then return 0 end
+  local entries, list = part(segment, answers), part(segment, order)
+  local ids, old = read('LRANGE', whole(list), 0, most - 1), 0
+  while ids[old + 1] and tonumber(string.sub(ids[old + 1], 1, 16)) <= segment.mark do old = old + 1 end
+  if old == 0 then return 0 end
+  local found, dropped = read('HMGET', whole(entries), unpack(ids, 1, old)), {}
+  for i = 1, old do
+    local id = ids[i]
+    if string.find(found[i] or '', kept, 17) then
+      push(list, id)
+    else
+      dropped[#dropped + 1], entries.known[id] = id, false
     end
   end
-  return dropped
+  redis.call('LTRIM', list.name, old, -1)
+  send('HDEL', entries.name, dropped)
+  return #dropped
 end
 
 function rules.purge(segment)

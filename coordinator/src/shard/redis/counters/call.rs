@@ -1,0 +1,176 @@
+//! A batch as one script call: what goes together, and which answer is whose.
+
+use hashbrown::HashMap;
+use redis::Value;
+use ringfence_segment_lock::{
+    Change,
+    segment::{Op, Request},
+};
+
+use super::{answers, pack::Pack, requests};
+use crate::{
+    name::LockKey,
+    shard::{CounterOp, CounterReply, CounterRequest},
+};
+
+/// What a batch is, as the script takes it.
+#[derive(Debug, Default)]
+pub(in crate::shard::redis) struct Call {
+    /// One request of each group: the first.
+    firsts: Vec<usize>,
+    parts: Vec<Part>,
+    len: usize,
+}
+
+/// Requests to one group that have one answer of the script. Their order is that of the batch, group by group.
+#[derive(Debug)]
+struct Part {
+    /// Its number, from 1 on.
+    group: usize,
+    requests: Vec<usize>,
+    /// What is deposited, and deducted, together; `None` for a request that goes alone.
+    sums: Option<Sums>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    pub(super) coming: i64,
+    pub(super) going: i64,
+}
+
+impl Sums {
+    /// With `change` too, if that goes together with others, and they are not too much.
+    fn and(self, change: &Change) -> Option<Self> {
+        let Self { coming, going } = self;
+        match change {
+            Change::Deposit { amount } => Some(Self {
+                coming: coming.checked_add(amount.get())?,
+                going,
+            }),
+            Change::Deduct { amount } => Some(Self {
+                coming,
+                going: going.checked_add(amount.get())?,
+            }),
+            Change::Reserve { .. } | Change::Transfer { .. } => None,
+        }
+    }
+}
+
+/// The request, if it is the work of an id at its home.
+fn op(request: &CounterRequest) -> Option<&Op> {
+    match &request.op {
+        CounterOp::Segment(Request::Op(op)) => Some(op),
+        _ => None,
+    }
+}
+
+impl Call {
+    pub(super) fn new(batch: &[CounterRequest]) -> Self {
+        let mut call = Self {
+            len: batch.len(),
+            ..Self::default()
+        };
+        // Each group's number, and its last part.
+        let mut groups: HashMap<&LockKey, (usize, usize)> = HashMap::new();
+        for (at, request) in batch.iter().enumerate() {
+            let (group, last) = groups.entry(&request.key).or_insert_with(|| {
+                call.firsts.push(at);
+                (call.firsts.len(), usize::MAX)
+            });
+            let plain = op(request).filter(|op| op.lands.is_empty());
+            let open = call.parts.get_mut(*last);
+            if let Some((part, op)) = open.zip(plain)
+                && let Some(sums) = part.sums.and_then(|sums| sums.and(&op.change))
+            {
+                part.sums = Some(sums);
+                part.requests.push(at);
+                continue;
+            }
+            *last = call.parts.len();
+            call.parts.push(Part {
+                group: *group,
+                requests: vec![at],
+                sums: plain.and_then(|op| Sums::default().and(&op.change)),
+            });
+        }
+        call
+    }
+
+    /// Whose groups they are, in the order of their numbers.
+    pub(super) fn keys<'a>(
+        &self,
+        batch: &'a [CounterRequest],
+    ) -> impl ExactSizeIterator<Item = &'a LockKey> {
+        self.firsts.iter().map(|&at| &batch[at].key)
+    }
+
+    /// The requests as the script reads them.
+    pub(super) fn pack(&self, batch: &[CounterRequest]) -> Vec<u8> {
+        let mut pack = Pack::with_capacity(requests::PACKED * self.len);
+        pack.array(self.parts.len());
+        for part in &self.parts {
+            match (part.sums, &part.requests[..]) {
+                (Some(sums), together @ [_, _, ..]) => {
+                    let ops: Vec<_> = together.iter().filter_map(|&at| op(&batch[at])).collect();
+                    requests::push_ops(&mut pack, part.group, sums, &ops);
+                }
+                (_, alone) => requests::push(&mut pack, part.group, &batch[alone[0]].op),
+            }
+        }
+        pack.into_bytes()
+    }
+
+    /// Whether every request is the work of an id at its home.
+    pub(super) fn is_ops(batch: &[CounterRequest]) -> bool {
+        batch.iter().all(|request| op(request).is_some())
+    }
+
+    /// How many answers the script gives.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// What each request of `batch` was answered, and the number of replicas that must have it; or what is no answer.
+    pub(super) fn answers<'a>(
+        &self,
+        batch: &[CounterRequest],
+        values: &'a [Value],
+    ) -> Result<Vec<(CounterReply, u64)>, &'a Value> {
+        let mut answers = vec![None; self.len];
+        for (part, value) in self.parts.iter().zip(values) {
+            let each = each(value, part.requests.len());
+            for (nth, &at) in part.requests.iter().enumerate() {
+                let value = each.map_or(value, |each| &each[nth]);
+                let (replicas, answer) = awaited(value);
+                let reply = answers::reply(&batch[at].op, answer).ok_or(value)?;
+                answers[at] = Some((reply, replicas));
+            }
+        }
+        let answers: Option<Vec<_>> = answers.into_iter().collect();
+        Ok(answers.expect("every request is part of one part"))
+    }
+}
+
+/// The answers of `count` requests that the script has asked each alone.
+fn each(value: &Value, count: usize) -> Option<&[Value]> {
+    match value {
+        Value::Array(parts) => match &parts[..] {
+            [Value::BulkString(word), each @ ..] if word == b"each" && each.len() == count => {
+                Some(each)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// How many replicas must have what is answered, and the answer.
+fn awaited(part: &Value) -> (u64, &Value) {
+    if let Value::Array(parts) = part
+        && let [Value::BulkString(word), Value::Int(replicas), answer] = &parts[..]
+        && word == b"replicas"
+    {
+        return (replicas.unsigned_abs(), answer);
+    }
+    (0, part)
+}
