@@ -1,15 +1,15 @@
-//! Processes share a segmented lock, and its number changes.
+//! Processes share a segmented lock, and its number changes, or the ring.
 
 use std::sync::{
     Arc,
-    atomic::{AtomicI64, Ordering::SeqCst},
+    atomic::{AtomicBool, AtomicI64, Ordering::SeqCst},
 };
 
-use ringfence_client::{Namespace, SegmentedLock};
+use ringfence_client::{Client, Namespace, NewShard, Reshape, SegmentedLock};
 use ringfence_test_support::Servers;
 use tokio::task::JoinSet;
 
-use crate::SECOND;
+use crate::{SECOND, comeback::MAX_LEASE};
 
 const CLIENTS: usize = 4;
 const TASKS: usize = 8;
@@ -24,6 +24,7 @@ impl Inside {
         let guard = lock.any().acquire().await.unwrap();
         assert!(self.0.fetch_add(1, SeqCst) < 1000, "one beside all");
         tokio::task::yield_now().await;
+        assert!(guard.is_held());
         self.0.fetch_sub(1, SeqCst);
         guard.release().await;
     }
@@ -32,6 +33,7 @@ impl Inside {
         let all = lock.all().acquire().await.unwrap();
         assert_eq!(self.0.fetch_add(1000, SeqCst), 0, "somebody beside all");
         tokio::task::yield_now().await;
+        assert!(all.is_held());
         self.0.fetch_sub(1000, SeqCst);
         all.release().await.len()
     }
@@ -76,4 +78,55 @@ async fn who_has_all_is_alone_while_processes_come_and_the_number_changes() {
         *counts.entry(shard).or_default() += 1;
     }
     assert!(counts.values().all(|count| *count <= 5), "{counts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_all_is_alone_while_shards_come_and_go_and_one_is_killed() {
+    let mut servers = Servers::spawn_with(4, |server| server.set("appendonly", "yes")).await;
+    let urls = servers.urls();
+    let connect = async || {
+        let builder = Client::builder().redis(&urls[..3]).max_lease(MAX_LEASE);
+        builder.servers_are_new(true).build().await.unwrap()
+    };
+    let (inside, stop) = (
+        Arc::new(Inside::default()),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let mut tasks = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let client = connect().await;
+        let lock = client.segmented_lock("stock/7").create(6).await.unwrap();
+        for task in 0..TASKS {
+            let (lock, inside, stop) = (lock.clone(), inside.clone(), stop.clone());
+            let client = client.clone();
+            tasks.spawn(async move {
+                let mut rounds = 0;
+                while rounds == 0 || !stop.load(SeqCst) {
+                    match (task + rounds) % TASKS {
+                        0 => assert_eq!(inside.all(&lock).await, 6),
+                        _ => inside.one(&lock).await,
+                    }
+                    rounds += 1;
+                }
+                drop(client);
+            });
+        }
+    }
+    let client = connect().await;
+    let ring = client.ring();
+    let grow = Reshape::new().add_shard(NewShard::redis(&urls[3]));
+    ring.reshape(grow).await.unwrap().run().await.unwrap();
+    servers.servers[1].kill();
+    servers.servers[1].restart().await.unwrap();
+    // Then wherever the lock's record was, it is elsewhere.
+    let founders = ["a", "b", "c"].map(|id| id.parse().unwrap());
+    let shrink = founders
+        .into_iter()
+        .fold(Reshape::new(), Reshape::remove_shard);
+    ring.reshape(shrink).await.unwrap().run().await.unwrap();
+    stop.store(true, SeqCst);
+    tasks.join_all().await;
+
+    let lock = client.segmented_lock("stock/7").open().unwrap();
+    assert_eq!(inside.all(&lock).await, 6);
 }
