@@ -126,21 +126,52 @@ async fn run(
     Ok(())
 }
 
-#[tokio::test]
-async fn what_is_forgotten_is_unknown_to_the_rest_of_its_batch() {
+/// Batches for a segment that remembers for half a minute, and is asked by nobody else. What they were answered.
+async fn told(batches: impl IntoIterator<Item = Vec<Step>>) -> Words {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
-    // Older than what the third segment remembers.
-    let old = (Since(-60_000), 0);
-    let deposit = || Step::Op(old, Kind::Deposit(1), 9, Vec::new(), 1);
-    let batches = [
-        vec![(2, Step::Create(0, 2)), (2, deposit())],
-        vec![(2, Step::Find(old, 9)), (2, Step::Purge), (2, deposit())],
-    ];
+    let create = vec![Step::Create(0, 2)];
+    let batches = [create].into_iter().chain(batches);
+    let at_third = |steps: Vec<Step>| steps.into_iter().map(|step| (2, step)).collect();
+    let batches: Vec<Vec<_>> = batches.map(at_third).collect();
     let words = RefCell::default();
     let both = (&mut desk, &mut raw);
     run(both, 1, &batches, &words).await.unwrap();
-    assert!(words.borrow().contains_key("Err(TooOld"), "{words:?}");
+    words.into_inner()
+}
+
+/// By an id that is older than what the segment remembers.
+fn old(name: u8, kind: Kind) -> Step {
+    Step::Op((Since(-60_000), name), kind, 9, Vec::new(), 1)
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_unknown_to_the_rest_of_its_batch() {
+    let deposit = || old(0, Kind::Deposit(1));
+    let find = Step::Find((Since(-60_000), 0), 9);
+    let words = told([vec![deposit()], vec![find, Step::Purge, deposit()]]).await;
+    assert!(words.contains_key("Err(TooOld"), "{words:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_final_is_kept_however_old() {
+    let transfer = old(1, Kind::Transfer(5, 0));
+    let reserve = old(2, Kind::Reserve(5, Since(-45_000)));
+    let find = |name| Step::Find((Since(-60_000), name), 9);
+    let words = told([
+        vec![old(0, Kind::Deposit(100)), transfer, reserve],
+        vec![Step::Purge, find(0), find(1), find(2)],
+        vec![Step::Purge, Step::Expire, Step::Purge],
+    ]);
+    let words = words.await;
+    assert_eq!(words["Ok(Purged(1"], 2, "{words:?}");
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_as_old_as_the_mark() {
+    // One is recorded for each of the next milliseconds to be half a minute ago.
+    let deposit = |ms: i64| Step::Op((Since(ms - 30_000), 0), Kind::Deposit(1), 9, Vec::new(), 1);
+    told([(0..100).map(deposit).chain([Step::Purge]).collect()]).await;
 }
 
 #[test]

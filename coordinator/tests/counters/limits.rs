@@ -2,10 +2,10 @@
 
 use redis::Value;
 use ringfence_coordinator::shard::{CounterOp, CounterReply, conformance::Fixture};
-use ringfence_segment_lock::{RequestId, Terms, segment::Inspect};
+use ringfence_segment_lock::{Account, Amount, Change, RequestId, Terms, segment::Inspect};
 
 use crate::{
-    desk::{Desk, create, deposit, key},
+    desk::{Desk, create, deposit, key, op},
     redis_fixture::Redis,
 };
 
@@ -46,9 +46,26 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
     desk.ask(&other, create(Terms::default())).await.unwrap();
     let name = |part: &str| [b"ringfence:#", hot.text(), b":", part.as_bytes()].concat();
     let id = |name: &str| RequestId::new(1, name).unwrap();
-    let op = |name: &str| CounterOp::Segment(deposit(&id(name), 5).into());
+    let ask = |name: &str, change| CounterOp::Segment(op(&id(name), change).into());
+    let amount = Amount::new(5).unwrap();
+    let deadline_ms = 2;
+    let to = Account::new("other").unwrap();
+    let asked = [
+        ("seg", Change::Deposit { amount }),
+        ("ids", Change::Deposit { amount }),
+        ("order", Change::Deposit { amount }),
+        ("credit_order", Change::Deposit { amount }),
+        (
+            "due",
+            Change::Reserve {
+                amount,
+                deadline_ms,
+            },
+        ),
+        ("sent", Change::Transfer { amount, to }),
+    ];
 
-    for part in ["seg", "ids", "order", "credit_order", "due"] {
+    for (part, change) in asked {
         if part != "seg" {
             desk.ask(&hot, create(Terms::default())).await.unwrap();
         }
@@ -62,9 +79,9 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
             .batch(&[(other.clone(), CounterOp::Segment(Inspect.into()))])
             .await;
         let batch = [
-            (other.clone(), op(part)),
-            (hot.clone(), op("a")),
-            (other.clone(), op(part)),
+            (other.clone(), ask(part, Change::Deposit { amount })),
+            (hot.clone(), ask("a", change)),
+            (other.clone(), ask(part, Change::Deposit { amount })),
         ];
         let replies = desk.batch(&batch).await;
         assert_eq!(replies[1], CounterReply::Foreign, "{part}");

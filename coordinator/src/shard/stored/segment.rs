@@ -80,8 +80,9 @@ impl Stored {
             self.put(SEGMENT, name, number.to_string());
         }
         self.put(SEGMENT, "durability", durability_text(terms.durability));
-        let frozen = segment.frozen.map_or(String::new(), |frozen| {
-            format!("{} {}", frozen.until_ms, caller_text(frozen.caller))
+        let frozen = segment.frozen.map_or_else(Vec::new, |frozen| {
+            let until = format!("{} ", frozen.until_ms);
+            [until.as_bytes(), &caller_text(frozen.caller)].concat()
         });
         self.put(SEGMENT, "frozen", frozen);
     }

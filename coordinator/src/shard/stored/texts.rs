@@ -147,7 +147,12 @@ pub(crate) fn number_of<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
 
 /// 16 digits of base 16.
 pub(crate) fn content_text(content: u64) -> [u8; 16] {
-    let digit = |at: usize| b"0123456789abcdef"[(content >> (60 - 4 * at) & 0xf) as usize];
+    hex(content.into())
+}
+
+/// The last digits of `number`, by 16.
+fn hex<const DIGITS: usize>(number: u128) -> [u8; DIGITS] {
+    let digit = |at: usize| b"0123456789abcdef"[(number >> (4 * (DIGITS - 1 - at)) & 0xf) as usize];
     std::array::from_fn(digit)
 }
 
@@ -166,8 +171,10 @@ pub(crate) fn channel_of(text: &[u8]) -> Option<Channel> {
 }
 
 /// `process:call`.
-pub(crate) fn caller_text(caller: Caller) -> String {
-    format!("{:032x}:{}", caller.process, caller.call)
+pub(crate) fn caller_text(caller: Caller) -> Vec<u8> {
+    let mut text = [&hex::<32>(caller.process)[..], b":"].concat();
+    push_decimal(&mut text, caller.call);
+    text
 }
 
 /// What [`caller_text`] wrote.

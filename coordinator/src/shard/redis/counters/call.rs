@@ -1,6 +1,6 @@
 //! A batch as one script call: what goes together, and which answer is whose.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use redis::Value;
 use ringfence_segment_lock::{
     Change,
@@ -72,12 +72,15 @@ impl Call {
         };
         // Each group's number, and its last part.
         let mut groups: HashMap<&LockKey, (usize, usize)> = HashMap::new();
+        let mut ids = HashSet::with_capacity(batch.len());
         for (at, request) in batch.iter().enumerate() {
             let (group, last) = groups.entry(&request.key).or_insert_with(|| {
                 call.firsts.push(at);
                 (call.firsts.len(), usize::MAX)
             });
+            // Of what goes together each has an id of its own.
             let plain = op(request).filter(|op| op.lands.is_empty());
+            let plain = plain.filter(|op| ids.insert((*group, &op.id)));
             let open = call.parts.get_mut(*last);
             if let Some((part, op)) = open.zip(plain)
                 && let Some(sums) = part.sums.and_then(|sums| sums.and(&op.change))

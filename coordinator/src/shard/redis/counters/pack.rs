@@ -36,12 +36,20 @@ impl Pack {
     }
 
     pub(super) fn text(&mut self, text: &[u8]) -> &mut Self {
-        match u32::try_from(text.len()).expect("no part of a request is that long") {
+        self.texts(&[text])
+    }
+
+    /// One text, in pieces.
+    pub(super) fn texts(&mut self, pieces: &[&[u8]]) -> &mut Self {
+        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+        match u32::try_from(len).expect("no part of a request is that long") {
             len @ 0..32 => self.0.push(0xa0 | len as u8),
             len @ 32..0x100 => self.tagged(0xd9, &[len as u8]),
             len => self.tagged(0xdb, &len.to_be_bytes()),
         }
-        self.0.extend_from_slice(text);
+        for piece in pieces {
+            self.0.extend_from_slice(piece);
+        }
         self
     }
 

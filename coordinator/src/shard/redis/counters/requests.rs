@@ -48,16 +48,13 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             let pack = verb(pack, group, "lend", 4)
                 .number(u64::from(*to))
                 .number(*seq);
-            push_amount(pack, want.get()).text(caller_text(*caller).as_bytes());
+            push_amount(pack, want.get()).text(&caller_text(*caller));
         }
         Request::Land(land) => {
-            push_loan(verb(pack, group, "land", 2), &land.loan)
-                .text(caller_text(land.caller).as_bytes());
+            push_loan(verb(pack, group, "land", 2), &land.loan).text(&caller_text(land.caller));
         }
         Request::Collect(collect) => push_collect(verb(pack, group, "collect", 3), collect),
-        Request::Thaw(thaw) => {
-            _ = verb(pack, group, "thaw", 1).text(caller_text(thaw.caller).as_bytes())
-        }
+        Request::Thaw(thaw) => _ = verb(pack, group, "thaw", 1).text(&caller_text(thaw.caller)),
         Request::Refuse(refuse) => push_refuse(verb(pack, group, "refuse", 6), refuse),
         Request::Confirm(confirm) => {
             push_id(verb(pack, group, "confirm", 3), &confirm.id).number(confirm.generation);
@@ -68,7 +65,7 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             caller,
         }) => {
             let pack = push_id(verb(pack, group, "cancel", 4), id).number(*generation);
-            pack.text(caller_text(*caller).as_bytes());
+            pack.text(&caller_text(*caller));
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
         Request::Credit(credit) => push_credit(verb(pack, group, "credit", 6), credit),
@@ -98,31 +95,39 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
     }
 }
 
-/// Packs deposits and deductions at the group with that number: their answers, should they all be done, and each
-/// alone.
+/// Packs deposits and deductions at the group with that number: their answers, should they all be done, and what else
+/// each alone would take.
 pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     let times = ops.iter().map(|op| op.id.time_ms());
     let (first, last) = (times.clone().min(), times.max());
     let generation = ops.iter().map(|op| op.generation).min();
-    let pack = verb(pack, group, "ops", 7)
+    let pack = verb(pack, group, "ops", 8)
         .number(generation.unwrap_or_default())
         .number(first.unwrap_or_default())
         .number(last.unwrap_or_default());
-    push_amount(push_amount(pack, sums.coming), sums.going).array(2 * ops.len());
-    for op in ops {
-        let entry = [
-            &content_text(op.change.digest())[..],
-            &state_text(&State::Done),
-        ]
-        .concat();
-        pack.text(&id_text(&op.id)).text(&entry);
+    push_amount(push_amount(pack, sums.coming), sums.going);
+    let ids: Vec<_> = ops.iter().map(|op| id_text(&op.id)).collect();
+    pack.array(ids.len());
+    for id in &ids {
+        pack.text(id);
     }
-    let mut each = Pack::with_capacity(PACKED * ops.len());
-    each.array(ops.len());
-    for op in ops {
-        push_op(verb(&mut each, group, "op", 10), op);
+    pack.array(2 * ids.len());
+    let done = state_text(&State::Done);
+    for (id, op) in ids.iter().zip(ops) {
+        let content = content_text(op.change.digest());
+        pack.text(id).texts(&[&content, &done]);
     }
-    pack.text(&each.into_bytes());
+    let mut others = Pack::with_capacity(PACKED * ops.len());
+    others.array(ops.len());
+    for op in ops {
+        let kind = match op.change {
+            Change::Deposit { .. } => "deposit",
+            _ => "deduct",
+        };
+        let others = others.array(4).number(op.generation).text(kind.as_bytes());
+        push_amount(others, op.change.amount().get()).text(&caller_text(op.caller));
+    }
+    pack.text(&others.into_bytes());
 }
 
 /// Begins a request, of which `more` parts follow.
@@ -155,7 +160,7 @@ fn push_op(pack: &mut Pack, op: &Op) {
     pack.text(&content_text(op.change.digest()));
     push_amount(pack.text(kind.as_bytes()), op.change.amount().get());
     pack.text(&state_text(&state));
-    pack.text(caller_text(op.caller).as_bytes());
+    pack.text(&caller_text(op.caller));
     pack.array(op.lands.len());
     for loan in &op.lands {
         push_loan(pack, loan);
@@ -169,7 +174,7 @@ fn push_collect(pack: &mut Pack, collect: &Collect) {
         None => pack.truth(false).number(0),
         Some(freeze) => {
             let caller = caller_text(freeze.caller);
-            pack.text(caller.as_bytes()).number(freeze.for_ms)
+            pack.text(&caller).number(freeze.for_ms)
         }
     };
 }
@@ -178,21 +183,21 @@ fn push_refuse(pack: &mut Pack, refuse: &Refuse) {
     push_id(pack, &refuse.id).number(refuse.generation);
     pack.text(&content_text(refuse.change.digest()));
     pack.number(refuse.version);
-    pack.text(caller_text(refuse.caller).as_bytes());
+    pack.text(&caller_text(refuse.caller));
 }
 
 fn push_credit(pack: &mut Pack, credit: &GiveCredit) {
     push_credit_id(pack, &credit.id).number(credit.generation);
     pack.text(&content_text(credit.content));
     push_amount(pack, credit.amount.get());
-    pack.text(caller_text(credit.caller).as_bytes());
+    pack.text(&caller_text(credit.caller));
 }
 
 fn push_settle(pack: &mut Pack, settle: &Settle) {
     use ringfence_segment_lock::segment::Outcome;
     push_id(pack, &settle.id).number(settle.generation);
     pack.truth(settle.outcome == Outcome::Credited);
-    pack.text(caller_text(settle.caller).as_bytes());
+    pack.text(&caller_text(settle.caller));
 }
 
 fn push_create(pack: &mut Pack, create: &Create) {

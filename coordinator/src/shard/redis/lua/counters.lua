@@ -11,8 +11,8 @@ ARGV[2]  map     version of the sender's map
 ARGV[3]  prefix  of all names
 ARGV[4]  origin  "synced 0|1, run id : replication id, place": whether every write is synced, the life, and the
                  address that the server is reached at
-ARGV[5]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}. The last that `ops`
-                 takes are the same requests, each alone, as one text by MessagePack
+ARGV[5]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}, and for `ops` what
+                 else each alone would take, by MessagePack
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answer is a recorded state, as its entry
   says it after the content; or {word, numbers...}; amounts of 10^15 and more are {high, low}. The answer to `ops` is
@@ -99,7 +99,7 @@ for at, request in ipairs(requests) do
   local given, refused = answered(request)
   if refused and request[2] == 'ops' then
     given = {'each'}
-    for i, single in ipairs(cmsgpack.unpack(request[9])) do given[1 + i] = answered(single) end
+    for i, single in ipairs(singles(request)) do given[1 + i] = answered(single) end
   end
   answers[2 + at] = given
 end

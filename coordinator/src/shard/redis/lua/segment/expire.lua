@@ -30,7 +30,7 @@ end
 
 -- Gives back what is past its deadline, the oldest first; how many. `none_due` once there is nothing more.
 local function expire_due(segment)
-  if segment.none_due then return 0 end
+  if segment.none_due or segment.held == 0 then return 0 end
   local due = read('ZRANGEBYSCORE', whole(part(segment, 'due')), '-inf', now, 'LIMIT', 0, EXPIRED_PER_CALL_MAX)
   for _, id in ipairs(due) do expire_if_due(segment, id) end
   segment.none_due = #due < EXPIRED_PER_CALL_MAX

@@ -18,7 +18,9 @@ local function that_fit(segment, lands, kind, amount)
   return landing
 end
 
--- Keeps account of what a change that is not yet final has set aside.
+-- Where a change that is not yet final is kept account of.
+local ASIDE = {reserve = 'due', transfer = 'sent'}
+
 local function hold(segment, id, kind, amount, deadline)
   if kind == 'reserve' then
     put(part(segment, 'due'), id, deadline)
@@ -42,7 +44,7 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
   acceptable(segment, time, kind, deadline)
   has_room(segment)
   local landing = that_fit(segment, lands, kind, amount)
-  if kind == 'transfer' then meet(part(segment, 'sent')) end
+  if ASIDE[kind] then meet(part(segment, ASIDE[kind])) end
 
   expire_due(segment)
   for _, loan in ipairs(landing) do
