@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::Clock,
-    name::{NameError, Namespace},
+    name::{NameError, Namespace, hex},
     random::Random,
 };
 use ringfence_segment_lock::{Account, Counter, CounterError, RequestId, Storage, Terms};
@@ -105,8 +105,9 @@ impl Counters {
 
     /// A request that is created now, of a name that no other has.
     pub fn new_request(&self) -> RequestId {
-        let name = format!("{:032x}", self.random.id());
-        RequestId::new(self.now_ms(), &name).expect("32 digits are a name")
+        let name = hex::<32>(self.random.id());
+        let name = std::str::from_utf8(&name).expect("digits are text");
+        RequestId::new(self.now_ms(), name).expect("32 digits are a name")
     }
 
     /// A deadline for a reservation, that long from now, in ms since 1970.

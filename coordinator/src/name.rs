@@ -204,6 +204,12 @@ pub(crate) fn push_digits(text: &mut Vec<u8>, number: u64, width: usize) {
     text.extend_from_slice(&digits[digits.len() - width..]);
 }
 
+/// The last digits of `number`, by 16.
+pub fn hex<const DIGITS: usize>(number: u128) -> [u8; DIGITS] {
+    let digit = |at: usize| b"0123456789abcdef"[(number >> (4 * (DIGITS - 1 - at)) & 0xf) as usize];
+    std::array::from_fn(digit)
+}
+
 /// All digits a number may have, and where those that matter begin.
 fn digits(mut number: u64) -> ([u8; 20], usize) {
     let mut digits = [b'0'; 20];

@@ -1,6 +1,6 @@
 //! What a request asks for.
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{Account, Amount, id::HASH_SEED};
 
@@ -56,12 +56,9 @@ impl Change {
             Self::Reserve { deadline_ms, .. } => (3, *deadline_ms, ""),
             Self::Transfer { to, .. } => (4, 0, to.as_str()),
         };
-        let mut hasher = Xxh3::with_seed(HASH_SEED);
-        hasher.update(&[kind]);
-        hasher.update(&self.amount().get().to_le_bytes());
-        hasher.update(&deadline_ms.to_le_bytes());
-        hasher.update(to.as_bytes());
-        hasher.digest()
+        let (amount, deadline) = (self.amount().get().to_le_bytes(), deadline_ms.to_le_bytes());
+        let content = [&[kind][..], &amount, &deadline, to.as_bytes()].concat();
+        xxh3_64_with_seed(&content, HASH_SEED)
     }
 }
 

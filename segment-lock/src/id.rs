@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
 
@@ -68,10 +68,8 @@ impl RequestId {
     /// XXH3-64 with [`HASH_SEED`] over `time_ms, u64 little-endian || name, UTF-8`: the home
     /// segment is this modulo the number of segments in force at the id's time.
     pub fn hash(&self) -> u64 {
-        let mut hasher = Xxh3::with_seed(HASH_SEED);
-        hasher.update(&self.time_ms.to_le_bytes());
-        hasher.update(self.name.as_bytes());
-        hasher.digest()
+        let content = [&self.time_ms.to_le_bytes()[..], self.name.as_bytes()].concat();
+        xxh3_64_with_seed(&content, HASH_SEED)
     }
 }
 

@@ -27,8 +27,8 @@ pub const FREEZE_MS_MAX: u64 = 1000;
 /// Most reservations that one request expires beside its own work.
 pub const EXPIRED_PER_CALL_MAX: usize = 16;
 
-/// Most entries that one purge drops.
-pub const PURGED_PER_CALL_MAX: usize = 1000;
+/// Most entries that one purge drops: a fraction of a millisecond's work, for which others wait.
+pub const PURGED_PER_CALL_MAX: usize = 256;
 
 /// Most unfinished transfers in one answer.
 pub const PAGE_LEN_MAX: usize = 100;

@@ -5,8 +5,9 @@
 //! ```
 //!
 //! A lane has one connection and one batch under way. Work has two lanes, by slot, so that the
-//! server has something to do while answers are on their way. Nothing is sent by a timer, nothing is kept
-//! for later while the shard is away: it is refused at once, and whoever asked decides.
+//! server has something to do while answers are on their way; counters have a second one that forgets, since nobody
+//! waits for that. Nothing is sent by a timer, nothing is kept for later while the shard is away: it is refused at
+//! once, and whoever asked decides.
 
 mod lane;
 mod load;
@@ -86,6 +87,7 @@ pub struct Driver {
     work: [Arc<Queue<Request>>; WORK_LANES],
     renew: Arc<Queue<Request>>,
     counters: Arc<Queue<CounterRequest>>,
+    forgetting: Arc<Queue<CounterRequest>>,
     needs: Arc<Needs>,
     standing: Arc<Standing>,
 }
@@ -125,6 +127,7 @@ impl Driver {
         let work = std::array::from_fn(|_| lanes.start(Lane::Work));
         let renew = lanes.start(Lane::Renew);
         let counters = lanes.start(Lane::Counters);
+        let forgetting = lanes.start(Lane::Counters);
         wake::start(id.clone(), shard.clone(), client, woken, around);
         Arc::new(Self {
             id,
@@ -132,6 +135,7 @@ impl Driver {
             work,
             renew,
             counters,
+            forgetting,
             needs,
             standing,
         })
@@ -199,7 +203,11 @@ impl Driver {
         request: CounterRequest,
     ) -> oneshot::Receiver<Answer<CounterReply>> {
         let (caller, answer) = oneshot::channel();
-        if let Err((respond, error)) = self.counters.push(request, Respond::Caller(caller)) {
+        let queue = match request.op.forgets() {
+            true => &self.forgetting,
+            false => &self.counters,
+        };
+        if let Err((respond, error)) = queue.push(request, Respond::Caller(caller)) {
             respond.respond(Err(error));
         }
         answer

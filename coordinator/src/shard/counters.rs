@@ -43,6 +43,13 @@ pub enum CounterOp {
     },
 }
 
+impl CounterOp {
+    /// Whether all it does is to make room.
+    pub fn forgets(&self) -> bool {
+        matches!(self, Self::Segment(SegmentRequest::Purge(_)))
+    }
+}
+
 /// The answer to a [`CounterRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterReply {

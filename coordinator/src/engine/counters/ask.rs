@@ -1,6 +1,6 @@
 //! One request, until it is answered.
 
-use std::{sync::Arc, time::Duration};
+use std::{iter, sync::Arc, time::Duration};
 
 use ringfence_segment_lock::{Effect, StorageError};
 use tokio::time::sleep;
@@ -57,7 +57,7 @@ impl Inner {
     async fn ask_ends(&self, key: &LockKey, op: &CounterOp) -> Result<CounterReply, CounterFault> {
         let (mut moves, mut away) = (None, None);
         for keeper in ends(self.routing.route(key)) {
-            let shard = keeper.driver.id().clone();
+            let shard = || keeper.driver.id().clone();
             let reply = match self.ask_at(&keeper, key, op).await {
                 Ok(reply) => reply,
                 Err(fault) => {
@@ -68,23 +68,25 @@ impl Inner {
             match reply {
                 CounterReply::Moved { .. } => {
                     self.routing.refresh();
-                    moves = Some(shard);
+                    moves = Some(shard());
                 }
                 CounterReply::Moving { epoch } | CounterReply::Coming { epoch } => {
                     // Has the view refreshed if it knows of no such move.
                     self.routing.way(key, epoch);
-                    moves = Some(shard);
+                    moves = Some(shard());
                 }
-                CounterReply::NotOnDisk => return Err(CounterFault::NotOnDisk { shard }),
+                CounterReply::NotOnDisk => return Err(CounterFault::NotOnDisk { shard: shard() }),
                 CounterReply::TooFewReplicas { replicas, wanted } => {
                     return Err(CounterFault::TooFewReplicas {
-                        shard,
+                        shard: shard(),
                         replicas,
                         wanted,
                     });
                 }
-                CounterReply::OutOfMemory => return Err(CounterFault::OutOfMemory { shard }),
-                CounterReply::Foreign => return Err(CounterFault::Foreign { shard }),
+                CounterReply::OutOfMemory => {
+                    return Err(CounterFault::OutOfMemory { shard: shard() });
+                }
+                CounterReply::Foreign => return Err(CounterFault::Foreign { shard: shard() }),
                 reply => return Ok(reply),
             }
         }
@@ -116,12 +118,9 @@ impl Inner {
 }
 
 /// Where to ask, in order.
-fn ends(Route { keeper, way }: Route) -> Vec<Arc<Keeper>> {
-    let mut ends = vec![keeper];
-    if let Some(way) = way {
-        let others = [way.to, way.from].into_iter();
-        let others = others.filter(|end| !Arc::ptr_eq(end, &ends[0]));
-        ends.extend(others.collect::<Vec<_>>());
-    }
-    ends
+fn ends(Route { keeper, way }: Route) -> impl Iterator<Item = Arc<Keeper>> {
+    let first = keeper.clone();
+    let others = way.into_iter().flat_map(|way| [way.to, way.from]);
+    let others = others.filter(move |end| !Arc::ptr_eq(end, &first));
+    iter::once(keeper).chain(others)
 }

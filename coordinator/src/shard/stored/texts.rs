@@ -7,7 +7,7 @@ use ringfence_segment_lock::{
     segment::{Channel, CreditId, State},
 };
 
-use crate::name::{push_decimal, push_digits};
+use crate::name::{hex, push_decimal, push_digits};
 
 /// The greatest number that is exact to the scripts. Times, versions and generations are below it: one above is
 /// farther in the future, or newer, than any, and so is this.
@@ -15,6 +15,8 @@ pub(crate) const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// Digits of a time in an id.
 const TIME_DIGITS: usize = 16;
+/// 32 digits by 16, a colon, and up to 20.
+const CALLER_LEN_MAX: usize = 53;
 /// Ends a name. A zero byte of the name is followed by one that no text has.
 const END: u8 = 0;
 const NOT_THE_END: u8 = 0xff;
@@ -150,12 +152,6 @@ pub(crate) fn content_text(content: u64) -> [u8; 16] {
     hex(content.into())
 }
 
-/// The last digits of `number`, by 16.
-fn hex<const DIGITS: usize>(number: u128) -> [u8; DIGITS] {
-    let digit = |at: usize| b"0123456789abcdef"[(number >> (4 * (DIGITS - 1 - at)) & 0xf) as usize];
-    std::array::from_fn(digit)
-}
-
 /// What [`content_text`] wrote.
 pub(crate) fn content_of(text: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()
@@ -172,7 +168,9 @@ pub(crate) fn channel_of(text: &[u8]) -> Option<Channel> {
 
 /// `process:call`.
 pub(crate) fn caller_text(caller: Caller) -> Vec<u8> {
-    let mut text = [&hex::<32>(caller.process)[..], b":"].concat();
+    let mut text = Vec::with_capacity(CALLER_LEN_MAX);
+    text.extend_from_slice(&hex::<32>(caller.process));
+    text.push(b':');
     push_decimal(&mut text, caller.call);
     text
 }

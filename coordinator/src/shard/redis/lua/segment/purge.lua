@@ -1,5 +1,5 @@
 -- Old answers are forgotten; nothing that may be needed is.
-local PURGED_PER_CALL_MAX = 1000
+local PURGED_PER_CALL_MAX = 256
 
 -- Which of the first that came are no younger than the mark, `most` at most.
 local function old_ones(segment, list, most)
