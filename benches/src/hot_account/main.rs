@@ -97,7 +97,7 @@ fn main() -> Result<(), Failure> {
 async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
     let plan = options.plan();
     let servers = Servers::start(&plan.setups, plan.place).await?;
-    let contenders = contenders::all(&plan.setups, &servers).await?;
+    let contenders = contenders::all(&plan.setups, &plan.tasks, &servers).await?;
     let rows = measure::run(&contenders, &plan, &servers).await?;
     contenders::audit(&contenders).await?;
     let report = report::Report::new(machine, &plan, &rows);

@@ -12,7 +12,11 @@ use hdrhistogram::Histogram;
 use ringfence_benches::{Clocks, Failure, Place, Timing, now, order};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{contenders::Contender, servers::Servers, setup::Setup};
+use crate::{
+    contenders::{Contender, Taker},
+    servers::Servers,
+    setup::Setup,
+};
 
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(60);
@@ -89,13 +93,17 @@ impl Row {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::new(Mutex::new(latencies()));
         let mut running = JoinSet::new();
-        for task in 0..self.tasks {
+        for number in 0..self.tasks {
+            let taker = Taker {
+                number,
+                of: self.tasks,
+            };
             let (account, taken) = (contender.account.clone(), contender.taken.clone());
             let (stop, seen) = (stop.clone(), seen.clone());
             running.spawn(async move {
                 while !stop.load(Relaxed) {
                     let start = now();
-                    account.deduct(task).await?;
+                    account.deduct(taker).await?;
                     taken.fetch_add(1, Relaxed);
                     let took = start.elapsed().as_nanos() as u64;
                     seen.lock()
@@ -107,7 +115,8 @@ impl Row {
         }
         let account = contender.account.clone();
         let mut keeping = JoinSet::new();
-        keeping.spawn(async move { account.keep().await });
+        let takers = self.tasks;
+        keeping.spawn(async move { account.keep(takers).await });
         sleep(timing.warm_up).await;
         seen.lock().expect("nobody panics with it").reset();
         let (from, before) = (clocks.read()?, contender.taken.load(Relaxed));

@@ -1,6 +1,6 @@
 //! From a counter.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_benches::Failure;
@@ -10,7 +10,7 @@ use ringfence_client::{
     limits::BATCH_MAX,
 };
 
-use super::{Account, PUT_IN};
+use super::{Account, PUT_IN, Taker};
 use crate::{
     servers::Servers,
     setup::{How, Log, Setup},
@@ -19,13 +19,18 @@ use crate::{
 /// How long a deduction is remembered.
 const REMEMBER_MS: u64 = 2_000;
 
+/// An account for each number of tasks: what one's deductions have it remember, it has to forget while it is measured.
 pub(crate) struct Coins {
     counters: Counters,
-    counter: Counter,
+    of: BTreeMap<usize, Counter>,
 }
 
 impl Coins {
-    pub(crate) async fn new(setup: &Setup, servers: &Servers) -> Result<Self, Failure> {
+    pub(crate) async fn new(
+        setup: &Setup,
+        tasks: &[usize],
+        servers: &Servers,
+    ) -> Result<Self, Failure> {
         let per_call = match setup.how {
             How::Alone => 1,
             _ => BATCH_MAX,
@@ -44,43 +49,56 @@ impl Coins {
             },
             ..Terms::default()
         };
-        let name = format!("hot of {}", setup.segments);
-        let counter = counters.create(&name, terms, setup.segments).await?;
-        let each = Amount::new(PUT_IN / i64::from(setup.segments))?;
-        let head = counter.read_head().await?;
-        for segment in 0..setup.segments {
-            // Whoever is at home there finds it there.
-            let id = loop {
-                let id = counters.new_request();
-                if head.home_of(&id) == Some(segment) {
-                    break id;
-                }
-            };
-            counter.deposit(&id, each).await?;
+        let mut of = BTreeMap::new();
+        for &tasks in tasks {
+            let name = format!("hot of {}, {tasks} tasks", setup.segments);
+            let counter = counters.create(&name, terms, setup.segments).await?;
+            fill(&counters, &counter, setup.segments).await?;
+            of.insert(tasks, counter);
         }
-        Ok(Self { counters, counter })
+        Ok(Self { counters, of })
     }
+}
+
+/// Puts as much into each segment.
+async fn fill(counters: &Counters, counter: &Counter, segments: u32) -> Result<(), Failure> {
+    let each = Amount::new(PUT_IN / i64::from(segments))?;
+    let head = counter.read_head().await?;
+    for segment in 0..segments {
+        // Whoever is at home there finds it there.
+        let id = loop {
+            let id = counters.new_request();
+            if head.home_of(&id) == Some(segment) {
+                break id;
+            }
+        };
+        counter.deposit(&id, each).await?;
+    }
+    Ok(())
 }
 
 #[async_trait]
 impl Account for Coins {
-    async fn deduct(&self, _task: usize) -> Result<(), Failure> {
+    async fn deduct(&self, taker: Taker) -> Result<(), Failure> {
         let one = Amount::new(1).expect("1 is an amount");
-        Ok(self
-            .counter
-            .deduct(&self.counters.new_request(), one)
-            .await?)
+        let counter = &self.of[&taker.of];
+        Ok(counter.deduct(&self.counters.new_request(), one).await?)
     }
 
-    async fn keep(&self) {
+    async fn keep(&self, takers: usize) {
         loop {
             tokio::time::sleep(Duration::from_millis(250)).await;
             // What it could not do, the next one does.
-            let _ = self.counter.sweep().await;
+            let _ = self.of[&takers].sweep().await;
         }
     }
 
     async fn left(&self) -> Result<i128, Failure> {
-        Ok(self.counter.exact_balance().await?.available)
+        // Other contenders have one account that is put in once.
+        let mut left = -i128::from(PUT_IN) * (self.of.len() as i128 - 1);
+        for counter in self.of.values() {
+            left += counter.exact_balance().await?.available;
+        }
+        Ok(left)
     }
 }

@@ -6,7 +6,7 @@ use ringfence_benches::Failure;
 use ringfence_test_support::database::postgresql;
 use tokio::sync::Mutex;
 
-use super::{Account, PUT_IN};
+use super::{Account, PUT_IN, Taker};
 use crate::{servers::Servers, setup::Setup};
 
 /// Connections in a pool: a database is slower with one a task.
@@ -68,10 +68,10 @@ impl PostgreSql {
 
 #[async_trait]
 impl Account for PostgreSql {
-    async fn deduct(&self, task: usize) -> Result<(), Failure> {
-        let (connection, statement) = &self.connections[task % CONNECTIONS];
+    async fn deduct(&self, taker: Taker) -> Result<(), Failure> {
+        let (connection, statement) = &self.connections[taker.number % CONNECTIONS];
         match connection
-            .execute(statement, &[&row(task, self.rows)])
+            .execute(statement, &[&row(taker.number, self.rows)])
             .await?
         {
             1 => Ok(()),
@@ -79,7 +79,7 @@ impl Account for PostgreSql {
         }
     }
 
-    async fn keep(&self) {
+    async fn keep(&self, _takers: usize) {
         std::future::pending().await
     }
 
@@ -109,9 +109,9 @@ impl MariaDb {
 
 #[async_trait]
 impl Account for MariaDb {
-    async fn deduct(&self, task: usize) -> Result<(), Failure> {
-        let mut connection = self.connections[task % CONNECTIONS].lock().await;
-        let row = row(task, self.rows);
+    async fn deduct(&self, taker: Taker) -> Result<(), Failure> {
+        let mut connection = self.connections[taker.number % CONNECTIONS].lock().await;
+        let row = row(taker.number, self.rows);
         connection.exec_drop(deduct(self.rows, "?"), (row,)).await?;
         match connection.affected_rows() {
             1 => Ok(()),
@@ -119,7 +119,7 @@ impl Account for MariaDb {
         }
     }
 
-    async fn keep(&self) {
+    async fn keep(&self, _takers: usize) {
         std::future::pending().await
     }
 

@@ -7,7 +7,7 @@ use redis::{AsyncCommands, aio::MultiplexedConnection};
 use ringfence_benches::Failure;
 use ringfence_client::{Client, SegmentedLock};
 
-use super::{Account, PUT_IN};
+use super::{Account, PUT_IN, Taker};
 use crate::{
     servers::Servers,
     setup::{How, Setup},
@@ -66,7 +66,7 @@ impl Rows {
 
 #[async_trait]
 impl Account for Rows {
-    async fn deduct(&self, _task: usize) -> Result<(), Failure> {
+    async fn deduct(&self, _taker: Taker) -> Result<(), Failure> {
         match &self.segmented {
             None => {
                 let name = &self.names[0];
@@ -84,7 +84,7 @@ impl Account for Rows {
         Ok(())
     }
 
-    async fn keep(&self) {
+    async fn keep(&self, _takers: usize) {
         std::future::pending().await
     }
 

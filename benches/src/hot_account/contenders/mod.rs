@@ -20,14 +20,21 @@ use crate::{
 /// What everybody has to begin with.
 const PUT_IN: i64 = 1_000_000_000_000;
 
+/// One of so many tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taker {
+    pub(crate) number: usize,
+    pub(crate) of: usize,
+}
+
 /// Something that coins are taken from.
 #[async_trait]
 pub(crate) trait Account: Send + Sync {
-    /// Takes one, in the name of `task`.
-    async fn deduct(&self, task: usize) -> Result<(), Failure>;
+    /// Takes one.
+    async fn deduct(&self, taker: Taker) -> Result<(), Failure>;
 
-    /// What is done all the time beside, by one task.
-    async fn keep(&self);
+    /// What is done all the time beside, by one task, while so many others take.
+    async fn keep(&self, takers: usize);
 
     /// How much is left, when nobody takes any more.
     async fn left(&self) -> Result<i128, Failure>;
@@ -40,11 +47,15 @@ pub(crate) struct Contender {
     pub(crate) taken: Arc<AtomicU64>,
 }
 
-/// One for each set-up.
-pub(crate) async fn all(setups: &[Setup], servers: &Servers) -> Result<Vec<Contender>, Failure> {
+/// One for each set-up, for each of these numbers of tasks.
+pub(crate) async fn all(
+    setups: &[Setup],
+    tasks: &[usize],
+    servers: &Servers,
+) -> Result<Vec<Contender>, Failure> {
     let mut contenders = Vec::new();
     for setup in setups {
-        let account = open(setup, servers).await;
+        let account = open(setup, tasks, servers).await;
         let account = account.map_err(|error| format!("{setup}: {error}"))?;
         contenders.push(Contender {
             setup: *setup,
@@ -55,13 +66,17 @@ pub(crate) async fn all(setups: &[Setup], servers: &Servers) -> Result<Vec<Conte
     Ok(contenders)
 }
 
-async fn open(setup: &Setup, servers: &Servers) -> Result<Arc<dyn Account>, Failure> {
+async fn open(
+    setup: &Setup,
+    tasks: &[usize],
+    servers: &Servers,
+) -> Result<Arc<dyn Account>, Failure> {
     Ok(match setup.how {
         How::Lock | How::HandedOn | How::Segments => {
             Arc::new(locked::Rows::new(setup, servers).await?)
         }
         How::Alone | How::Counter | How::CounterAgain => {
-            Arc::new(counter::Coins::new(setup, servers).await?)
+            Arc::new(counter::Coins::new(setup, tasks, servers).await?)
         }
         How::PostgreSql => Arc::new(database::PostgreSql::new(setup, servers).await?),
         How::MariaDb => Arc::new(database::MariaDb::new(setup, servers).await?),
