@@ -24,6 +24,8 @@ const GOALS: &[(Setup, Setup, usize, f64)] = &[
     (COUNTER, ALONE, 64, 1.3),
     (COUNTER, ALONE, 1024, 1.5),
     (COUNTER, LOCK, 64, 40.0),
+    (COUNTER, LOCK, 256, 40.0),
+    (COUNTER, LOCK, 1024, 40.0),
     (COUNTER_OVER_2, COUNTER, 1024, 1.6),
     (SYNCED, ROW, 64, 20.0),
     (SYNCED, ROW, 256, 20.0),
