@@ -2,7 +2,10 @@
 
 use redis::Value;
 use ringfence_coordinator::shard::{CounterOp, CounterReply, conformance::Fixture};
-use ringfence_segment_lock::{Account, Amount, Change, RequestId, Terms, segment::Inspect};
+use ringfence_segment_lock::{
+    Account, Amount, Change, RequestId, Terms,
+    segment::{Inspect, Purge},
+};
 
 use crate::{
     desk::{Desk, create, deposit, key, op},
@@ -105,4 +108,26 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
             assert_eq!(desk.look(&hot).await.value, 0, "{part}");
         }
     }
+}
+
+#[tokio::test]
+async fn nothing_is_forgotten_where_answers_are_foreign() {
+    let redis = Redis::new().await;
+    let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
+    let hot = key("hot");
+    desk.ask(&hot, create(Terms::default())).await.unwrap();
+    let old = RequestId::new(1, "old").unwrap();
+    desk.ask(&hot, deposit(&old, 5)).await.unwrap();
+    let name = |part: &str| [b"ringfence:#", hot.text(), b":", part.as_bytes()].concat();
+    let theirs = redis::Cmd::set(name("ids"), "theirs");
+    theirs.exec_async(&mut raw).await.unwrap();
+
+    let purge = CounterOp::Segment(Purge.into());
+    assert_eq!(desk.one(&hot, purge).await, CounterReply::Foreign);
+    let order: u64 = redis::cmd("LLEN")
+        .arg(name("order"))
+        .query_async(&mut raw)
+        .await
+        .unwrap();
+    assert_eq!(order, 1);
 }
