@@ -10,6 +10,7 @@ use ringfence_segment_lock::{
 use crate::{
     desk::{Desk, create, deposit, key, op},
     redis_fixture::Redis,
+    stored::part_of,
 };
 
 #[tokio::test]
@@ -47,7 +48,6 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
     let (hot, other) = (key("hot"), key("other"));
     desk.ask(&other, create(Terms::default())).await.unwrap();
-    let name = |part: &str| [b"ringfence:#", hot.text(), b":", part.as_bytes()].concat();
     let id = |name: &str| RequestId::new(1, name).unwrap();
     let ask = |name: &str, change| CounterOp::Segment(op(&id(name), change).into());
     let amount = Amount::new(5).unwrap();
@@ -73,8 +73,11 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
             desk.ask(&hot, create(Terms::default())).await.unwrap();
         }
         let mut del = redis::cmd("DEL");
-        del.arg(name(part)).exec_async(&mut raw).await.unwrap();
-        redis::Cmd::set(name(part), "theirs")
+        del.arg(part_of(&hot, part))
+            .exec_async(&mut raw)
+            .await
+            .unwrap();
+        redis::Cmd::set(part_of(&hot, part), "theirs")
             .exec_async(&mut raw)
             .await
             .unwrap();
@@ -95,12 +98,12 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
                     .batch(&[(other.clone(), CounterOp::Segment(Inspect.into()))])
                     .await
         );
-        let theirs: Value = redis::Cmd::get(name(part))
+        let theirs: Value = redis::Cmd::get(part_of(&hot, part))
             .query_async(&mut raw)
             .await
             .unwrap();
         assert_eq!(theirs, Value::BulkString(b"theirs".into()), "{part}");
-        redis::Cmd::del(name(part))
+        redis::Cmd::del(part_of(&hot, part))
             .exec_async(&mut raw)
             .await
             .unwrap();
@@ -118,14 +121,13 @@ async fn nothing_is_forgotten_where_answers_are_foreign() {
     desk.ask(&hot, create(Terms::default())).await.unwrap();
     let old = RequestId::new(1, "old").unwrap();
     desk.ask(&hot, deposit(&old, 5)).await.unwrap();
-    let name = |part: &str| [b"ringfence:#", hot.text(), b":", part.as_bytes()].concat();
-    let theirs = redis::Cmd::set(name("ids"), "theirs");
+    let theirs = redis::Cmd::set(part_of(&hot, "ids"), "theirs");
     theirs.exec_async(&mut raw).await.unwrap();
 
     let purge = CounterOp::Segment(Purge.into());
     assert_eq!(desk.one(&hot, purge).await, CounterReply::Foreign);
     let order: u64 = redis::cmd("LLEN")
-        .arg(name("order"))
+        .arg(part_of(&hot, "order"))
         .query_async(&mut raw)
         .await
         .unwrap();

@@ -6,11 +6,16 @@ use ringfence_coordinator::{
     shard::stored::{Fields, Kind, PARTS, Stored, place},
 };
 
+/// The name of a part of a group.
+pub(crate) fn part_of(group: &LockKey, part: &str) -> Vec<u8> {
+    [b"ringfence:#", group.text(), b":", part.as_bytes()].concat()
+}
+
 /// The group of `key`, read part by part.
 pub(crate) async fn stored(raw: &mut MultiplexedConnection, key: &LockKey) -> Stored {
     let mut stored = Stored::default();
     for part in PARTS {
-        let name = [b"ringfence:#", key.text(), b":", part.name.as_bytes()].concat();
+        let name = part_of(key, part.name);
         let command = match part.kind {
             Kind::Hash => redis::cmd("HGETALL").arg(name).to_owned(),
             Kind::List => redis::cmd("LRANGE").arg(name).arg(0).arg(-1).to_owned(),

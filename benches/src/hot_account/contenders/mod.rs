@@ -47,7 +47,7 @@ pub(crate) struct Contender {
     pub(crate) taken: Arc<AtomicU64>,
 }
 
-/// One for each set-up, for each of these numbers of tasks.
+/// One for each set-up. As many tasks as each of `tasks` says will take from it, one crowd after the other.
 pub(crate) async fn all(
     setups: &[Setup],
     tasks: &[usize],

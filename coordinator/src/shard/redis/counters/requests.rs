@@ -120,11 +120,8 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     let mut others = Pack::with_capacity(PACKED * ops.len());
     others.array(ops.len());
     for op in ops {
-        let kind = match op.change {
-            Change::Deposit { .. } => "deposit",
-            _ => "deduct",
-        };
-        let others = others.array(4).number(op.generation).text(kind.as_bytes());
+        let kind = kind(&op.change).as_bytes();
+        let others = others.array(4).number(op.generation).text(kind);
         push_amount(others, op.change.amount().get()).text(&caller_text(op.caller));
     }
     pack.text(&others.into_bytes());
@@ -137,10 +134,18 @@ fn verb<'a>(pack: &'a mut Pack, group: usize, word: &str, more: usize) -> &'a mu
         .text(word.as_bytes())
 }
 
+fn kind(change: &Change) -> &'static str {
+    match change {
+        Change::Deposit { .. } => "deposit",
+        Change::Deduct { .. } => "deduct",
+        Change::Reserve { .. } => "reserve",
+        Change::Transfer { .. } => "transfer",
+    }
+}
+
 fn push_op(pack: &mut Pack, op: &Op) {
-    let (kind, deadline_ms, state) = match &op.change {
-        Change::Deposit { .. } => ("deposit", 0, State::Done),
-        Change::Deduct { .. } => ("deduct", 0, State::Done),
+    let (deadline_ms, state) = match &op.change {
+        Change::Deposit { .. } | Change::Deduct { .. } => (0, State::Done),
         &Change::Reserve {
             amount,
             deadline_ms,
@@ -149,16 +154,19 @@ fn push_op(pack: &mut Pack, op: &Op) {
                 amount,
                 deadline_ms,
             };
-            ("reserve", deadline_ms, held)
+            (deadline_ms, held)
         }
         Change::Transfer { amount, to } => {
             let (amount, to) = (*amount, to.clone());
-            ("transfer", 0, State::Sent { amount, to })
+            (0, State::Sent { amount, to })
         }
     };
     push_id(pack, &op.id).number(op.generation);
     pack.text(&content_text(op.change.digest()));
-    push_amount(pack.text(kind.as_bytes()), op.change.amount().get());
+    push_amount(
+        pack.text(kind(&op.change).as_bytes()),
+        op.change.amount().get(),
+    );
     pack.text(&state_text(&state));
     pack.text(&caller_text(op.caller));
     pack.array(op.lands.len());

@@ -31,7 +31,7 @@ local at = 5
 while at < #ARGV do
   local i, rows = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local name = KEYS[3] .. ':' .. PARTS[i]
-  if i > HASHES and i <= LISTS then
+  if is_list(i) then
     put_behind(name, at + 2, rows)
   else
     redis.call(i <= HASHES and 'HSET' or 'ZADD', name, unpack(ARGV, at + 2, at + 1 + 2 * rows))

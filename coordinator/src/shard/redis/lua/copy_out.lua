@@ -42,7 +42,7 @@ end
 
 local function page_of(i, from, most)
   local part = name .. ':' .. PARTS[i]
-  if i > HASHES and i <= LISTS then return list_page(part, tonumber(from), sizes[i], most) end
+  if is_list(i) then return list_page(part, tonumber(from), sizes[i], most) end
   return redis.call(i <= HASHES and 'HSCAN' or 'ZSCAN', part, from, 'COUNT', most)
 end
 

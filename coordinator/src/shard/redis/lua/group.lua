@@ -2,9 +2,13 @@
 local PARTS, HASHES, LISTS = {'head', 'seg', 'ids', 'credits', 'out', 'inn',
   'order', 'credit_order', 'due', 'sent', 'pinned'}, 6, 8
 
+local function is_list(i)
+  return i > HASHES and i <= LISTS
+end
+
 -- What is put aside of a group, or a group, has so many rows in a part.
 local function size_of(name, i)
-  return redis.call((i <= HASHES and 'HLEN') or (i <= LISTS and 'LLEN') or 'ZCARD', name .. ':' .. PARTS[i])
+  return redis.call((i <= HASHES and 'HLEN') or (is_list(i) and 'LLEN') or 'ZCARD', name .. ':' .. PARTS[i])
 end
 
 local function unlink_parts(name)
