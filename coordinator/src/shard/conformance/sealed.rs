@@ -5,7 +5,7 @@ use super::{
     batches::word,
     desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, acquire, nonce, nonce_of},
     line::{Ear, WAITER, queue},
-    movers::{LATER, MOVE, armed_in, moving_desk},
+    movers::{LATER, MOVE, armed_in, moving_desk, still},
 };
 use crate::{
     ids::{Epoch, MapVersion, Nonce, Token},
@@ -244,6 +244,9 @@ pub async fn in_a_sealed_slot_no_renewal_saves_a_record_of_an_older_arming(fixtu
 
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     assert_eq!(desk.scanned(MOVE).await, []);
+    let asked = still(MOVE, &[&key], &[key.slot()]);
+    let answer = desk.link.still_held(&asked).await.expect("an answer");
+    assert_eq!(answer.keys, []);
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "absent");
     assert_eq!(desk.renew(&key, (holder, token), LONG).await, Reply::Lost);
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "absent");

@@ -14,8 +14,9 @@ Returns {-1} unarmed; or {1, slots, groups}: the slots that do not leave by that
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 local refused, found, most = {}, {}, 2 * tonumber(ARGV[4])
+local some = #KEYS > 2 and redis.call('EXISTS', unpack(KEYS, 3)) > 0
 for i = 1, #ARGV[3] / 2 do
-  local slot, cursor = struct.unpack('>I2', ARGV[3], 2 * i - 1), '0'
+  local slot, cursor = struct.unpack('>I2', ARGV[3], 2 * i - 1), some and '0'
   if not leaves(slot, KEYS[2], ARGV[2]) then
     refused[#refused + 1] = slot
     cursor = nil

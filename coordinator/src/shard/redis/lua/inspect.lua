@@ -10,9 +10,10 @@ Returns {-1} unarmed; or {1, now, record | nothing where it is free, remaining_m
   that wait, in order, ended ones among them; and each one's nonce and ticket, in no order
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local live, now = live_records(KEYS[1])
-if not live then return {-1} end
-local record, remaining = live(KEYS[2])
+local is_live, now = live_records(KEYS[1])
+if not is_live then return {-1} end
+local record, remaining = redis.pcall('GET', KEYS[2]), redis.call('PTTL', KEYS[2])
+if not is_live(record) then record, remaining = false, 0 end
 local queue = queueing({}).queue_of(KEYS[2])
 if not queue then return {1, now, record, remaining, {}, {}} end
 local nonces = redis.call('ZRANGE', queue.places, 0, -1)

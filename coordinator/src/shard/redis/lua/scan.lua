@@ -21,14 +21,36 @@ Nothing in grace. Every name comes from the server: none is among KEYS. A key co
 queue, or by both.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local live, now, grace_left = live_records(KEYS[1])
-if not live then return {-1} end
+local is_live, now, grace_left = live_records(KEYS[1])
+if not is_live then return {-1} end
 if grace_left > 0 then return {1, grace_left, '0'} end
-local line, most = nil, tonumber(ARGV[7])
+local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
+local answer = {1, 0, page[1]}
+local start, open = #ARGV[4] + 1, redis.call('GET', KEYS[3])
+local sealed = struct.pack('>c1I4', 'S', tonumber(ARGV[2]))
+
+-- Of a foreign name the slot may be none. Most are open: that costs no command.
+local function is_sealed(slot)
+  if #slot > 5 then return false end
+  local bits = string.byte(open, math.floor(slot / 8) + 1) or 0
+  if bit.band(bits, bit.rshift(128, slot % 8)) ~= 0 then return false end
+  return redis.call('GETRANGE', KEYS[2], slot * 5, slot * 5 + 4) == sealed
+end
+
+local texts, names = {}, {}
+for _, name in ipairs(page[2]) do
+  local at, slot = start, string.match(name, '^{(%d+)}:', start)
+  if not slot then at, slot = start + #'queue:', string.match(name, '^queue:{(%d+)}:', start) end
+  if slot and is_sealed(slot) then
+    texts[#texts + 1] = string.sub(name, at)
+    names[#texts] = ARGV[4] .. texts[#texts]
+  end
+end
+if not names[1] then return answer end
+local line, most = queueing({}), tonumber(ARGV[7])
 
 -- The tickets of a record's key, in order.
 local function tickets_of(name)
-  line = line or queueing({})
   local queue, found, from = line.queue_of(name), {}, 0
   while queue and #found < 2 * most do
     local nonces = redis.call('ZRANGE', queue.places, from, from + most - 1)
@@ -45,27 +67,11 @@ local function tickets_of(name)
   return found
 end
 
-local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
-local answer = {1, 0, page[1]}
-local sealed, start = struct.pack('>c1I4', 'S', tonumber(ARGV[2])), #ARGV[4] + 1
-local open = redis.call('GET', KEYS[3])
--- Of a foreign name the slot may be none. Most are open: that costs no command.
-local function is_sealed(slot)
-  if #slot > 5 then return false end
-  local bits = string.byte(open, math.floor(slot / 8) + 1) or 0
-  if bit.band(bits, bit.rshift(128, slot % 8)) ~= 0 then return false end
-  return redis.call('GETRANGE', KEYS[2], slot * 5, slot * 5 + 4) == sealed
-end
-for _, name in ipairs(page[2]) do
-  local at, slot = start, string.match(name, '^{(%d+)}:', start)
-  if not slot then at, slot = start + #'queue:', string.match(name, '^queue:{(%d+)}:', start) end
-  if slot and is_sealed(slot) then
-    local text = string.sub(name, at)
-    local record = ARGV[4] .. text
-    local held, tickets, last = live(record), tickets_of(record), #answer
-    if held or tickets[1] then
-      answer[last + 1], answer[last + 2], answer[last + 3] = text, held and 1 or 0, tickets
-    end
+local records, waited = redis.call('MGET', unpack(names)), line.waited_for(names)
+for i, name in ipairs(names) do
+  local held, tickets, last = is_live(records[i]), waited[name] and tickets_of(name) or {}, #answer
+  if held or tickets[1] then
+    answer[last + 1], answer[last + 2], answer[last + 3] = texts[i], held and 1 or 0, tickets
   end
 end
 return answer

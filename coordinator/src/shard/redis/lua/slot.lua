@@ -24,8 +24,8 @@ local function slot_of(text, slots)
 
   -- Remembers something for as long as the slot comes here; for an hour at most, so that nothing is left of
   -- it after this life.
-  function import.note(something)
-    redis.call('SADD', name, something)
+  function import.note(...)
+    redis.call('SADD', name, ...)
     if not noted then redis.call('PEXPIRE', name, '3600000') end
     noted = true
   end

@@ -13,12 +13,13 @@ Returns {-1} unarmed; or {1, grace_left_ms, held, refused}: which of the records
 from 1, and which slots are neither; nothing of both in grace
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local live, _, grace_left = live_records(KEYS[1])
-if not live then return {-1} end
+local is_live, _, grace_left = live_records(KEYS[1])
+if not is_live then return {-1} end
 local held, refused = {}, {}
 if grace_left > 0 then return {1, grace_left, held, refused} end
-for i = 1, #KEYS - 2 do
-  if live(KEYS[2 + i]) then held[#held + 1] = i end
+local records = #KEYS > 2 and redis.call('MGET', unpack(KEYS, 3)) or {}
+for i, record in ipairs(records) do
+  if is_live(record) then held[#held + 1] = i end
 end
 local epoch = tonumber(ARGV[2])
 for at = 1, #ARGV[3], 2 do

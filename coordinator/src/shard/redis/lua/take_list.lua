@@ -24,12 +24,12 @@ local line = queueing({now = now, te = te, arm = arm, ctr = KEYS[1], top = tonum
   marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = tonumber(ARGV[5])})
 local epoch, answer, known = tonumber(ARGV[2]), {1}, {}
 
--- What is known of the keys of a slot, that `text` names; nothing where the slot is refused.
+-- What is known of the keys of a slot that `text` names, and what is to be noted; false where the slot is refused.
 local function import_of(text)
   local slot = tonumber(string.match(text, '{(%d+)}'))
   if known[slot] == nil then
     local _, its_epoch, import = slot_of(text, KEYS[3])
-    known[slot] = import and its_epoch == epoch and import or false
+    known[slot] = import and its_epoch == epoch and {of = import, notes = {}} or false
     if not known[slot] then answer[#answer + 1] = slot end
   end
   return known[slot]
@@ -53,25 +53,28 @@ local function carry(key, at, count)
   end
 end
 
-local imports, at = {}, 7
-for i = 1, #KEYS - 4 do
-  local key, held, count = KEYS[4 + i], ARGV[at], tonumber(ARGV[at + 1])
-  imports[i] = import_of(key)
-  if imports[i] then
-    if held == '1' then imports[i].note('k' .. key) end
+local records, imports, at = {unpack(KEYS, 5)}, {}, 7
+for i, key in ipairs(records) do
+  local held, count, import = ARGV[at], tonumber(ARGV[at + 1]), import_of(key)
+  if import then
+    if held == '1' then import.notes[#import.notes + 1] = 'k' .. key end
     carry(key, at + 2, count)
   end
+  imports[i] = import
   at = at + 2 + 2 * count
 end
 for at = 1, #ARGV[6], 2 do
   local import = import_of('{' .. struct.unpack('>I2', ARGV[6], at) .. '}')
-  if import then import.note('*') end
+  if import then import.notes[#import.notes + 1] = '*' end
+end
+for _, import in pairs(known) do
+  if import and import.notes[1] then import.of.note(unpack(import.notes)) end
 end
 if now < grace or now < shut then return answer end
-for i = 1, #KEYS - 4 do
-  local key = KEYS[4 + i]
-  local queue = imports[i] and line.queue_of(key)
-  if queue and not holder_of(key) and imports[i].frees(key, line.first_came_along(queue)) then
+local waited = line.waited_for(records)
+for i, key in ipairs(records) do
+  local queue = imports[i] and waited[key] and line.queue_of(key)
+  if queue and not holder_of(key) and imports[i].of.frees(key, line.first_came_along(queue)) then
     line.pass(queue, key)
   end
 end
