@@ -74,7 +74,10 @@ pub const HANDOFF_FOR: Duration = Duration::from_millis(10);
 pub const LIST_PAGE: usize = 256;
 
 /// Records that a shard looks at for one page of what is left in sealed slots, about.
-pub const SCAN_PAGE: usize = 48;
+pub const SCAN_PAGE: usize = 128;
+
+/// Keys that a shard is told of at a time as left in the shard that their slots come from.
+pub const LISTED_KEYS: usize = 48;
 
 /// Tickets of one key that move with their slot. Those behind them come by themselves, with their next
 /// re-check.
@@ -82,7 +85,7 @@ pub const CARRIED_MAX: usize = 1_000;
 
 /// Slots that a shard changes, or learns everything of, at a time, in a resize: nobody else is served
 /// meanwhile.
-pub const STEP_SLOTS: usize = 16;
+pub const STEP_SLOTS: usize = 32;
 
 /// Groups of keys, each a counter's segment or head, that a shard names or drops at a time, about.
 pub const GROUPS_PAGE: usize = 32;
@@ -95,6 +98,12 @@ pub const ASIDE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Slots that a resize has in motion at a time, unless it is told another number.
 pub const SLOTS_IN_FLIGHT: usize = 1_024;
+
+/// Pause between two pieces of what a resize asks of shards, unless it is told another.
+pub const MOVER_PAUSE: Duration = Duration::from_millis(4);
+
+/// Longest such pause.
+pub const MOVER_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How long a request about a counter is asked again while its shard cannot answer.
 pub const COUNTER_PATIENCE: Duration = Duration::from_secs(5);

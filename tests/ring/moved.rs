@@ -288,6 +288,7 @@ async fn a_server_that_cannot_come_is_refused_and_left_as_it_is() {
             2,
             "must be 1 to 65536",
         ),
+        (&["weigh", "a=2", "--pause", "2s"], 2, "must be at most 1s"),
     ] {
         let refused = ring(&servers, args);
         assert_eq!(

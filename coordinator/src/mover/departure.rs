@@ -25,14 +25,14 @@ use crate::{
     backoff::Backoff,
     failpoint::{Rule, is_off},
     ids::{Epoch, Life, MapVersion, Token},
-    limits::{SCAN_PAGE, STEP_SLOTS},
+    limits::{LISTED_KEYS, STEP_SLOTS},
     name::LockKey,
     shard::{Left, Listing, Mode, Scan, Step},
     topology::{Motion, ShardName, Topology, Way},
 };
 
 /// First and longest pause between two looks at what is left.
-const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
 
 /// What is told of a batch's slots.
 #[derive(Debug)]
@@ -343,7 +343,7 @@ impl Imported<'_> {
                 complete: Vec::new(),
             };
             let first = pieces.len();
-            pieces.extend(left.chunks(SCAN_PAGE).map(piece));
+            pieces.extend(left.chunks(LISTED_KEYS).map(piece));
             if pieces.len() == first {
                 pieces.push(piece(&[]));
             }

@@ -23,6 +23,7 @@
 //! | `opening.rs` | slots of shards that are gone for good |
 //! | `shards.rs` | one connection a shard, and what it means if it fails |
 //! | `groups.rs` | what is asked over it about counters |
+//! | `pauses.rs` | how much of them a mover takes |
 //! | `phase.rs` | how far a move has come, for tests |
 //! | `progress.rs` | how far the resize has come, for people |
 //!
@@ -38,6 +39,7 @@ mod groups;
 mod left;
 mod opening;
 mod orders;
+mod pauses;
 mod phase;
 mod progress;
 mod run;
@@ -51,7 +53,7 @@ use self::run::Run;
 use crate::{
     clock::Clock,
     engine::Dial,
-    limits::SLOTS_IN_FLIGHT,
+    limits::{MOVER_PAUSE, SLOTS_IN_FLIGHT},
     random::Random,
     topology::{Topology, TopologyError, TopologyStore},
 };
@@ -86,7 +88,8 @@ pub struct Parts {
 pub struct Pace {
     /// Slots in motion at a time, at most; at least 1.
     pub slots_in_flight: usize,
-    /// Pause between two pieces of what one shard is asked, in which it serves others.
+    /// Pause between two pieces of what shards are asked, in which they serve others; pieces are of about a fifth of a
+    /// millisecond of a shard's time.
     pub pause: Duration,
 }
 
@@ -94,7 +97,7 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             slots_in_flight: SLOTS_IN_FLIGHT,
-            pause: Duration::from_millis(2),
+            pause: MOVER_PAUSE,
         }
     }
 }

@@ -12,7 +12,7 @@ use ringfence_ring::{ShardId, Slot};
 use tokio::{
     sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},
-    time::sleep,
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::{
@@ -24,14 +24,15 @@ use super::{
 use crate::{
     failpoint::{Rule, is_off},
     ids::Epoch,
-    topology::{Round, ShardName, Swap, Topology, TopologyError, Version, Way},
+    topology::{Motion, Round, ShardName, Swap, Topology, TopologyError, Version, Way},
 };
 
 /// Longest pause before everything is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long to gather what is told: each change of the record is read by every engine.
-const GATHER: Duration = Duration::from_millis(200);
+/// How long to gather what is told: each change of the record is read by every engine, and makes shards look at every
+/// request for a moment.
+const GATHER: Duration = Duration::from_secs(1);
 
 /// Reports that wait to be heard.
 const REPORTS_MAX: usize = 64;
@@ -245,11 +246,7 @@ impl<'a> Run<'a> {
         tokio::select! {
             Some(report) = self.reports.1.recv() => {
                 self.hear(report).await?;
-                sleep(GATHER).await;
-                while let Ok(report) = self.reports.1.try_recv() {
-                    self.hear(report).await?;
-                }
-                Ok(())
+                self.gather().await
             }
             newer = store.watch(self.record.version()) => match newer {
                 Ok(newer) => self.adopt(newer).await,
@@ -257,6 +254,32 @@ impl<'a> Run<'a> {
             },
             () = sleep(LOOK_AGAIN) => Ok(()),
         }
+    }
+
+    /// Hears what else is told for a while, unless there is nothing more to wait for.
+    async fn gather(&mut self) -> Result<(), TopologyError> {
+        let until = Instant::now() + GATHER;
+        while !self.is_ripe()
+            && let Ok(Some(report)) = timeout_at(until, self.reports.1.recv()).await
+        {
+            self.hear(report).await?;
+        }
+        while let Ok(report) = self.reports.1.try_recv() {
+            self.hear(report).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether every list is where it has to be, which saves whoever asks for a key a round trip; or every slot is empty.
+    fn is_ripe(&self) -> bool {
+        let mut unlisted = self.record.motions.iter().filter(|motion| !motion.listed);
+        let listed =
+            !self.listed.is_empty() && unlisted.all(|motion| self.listed.contains(&motion.way()));
+        let empty = |motion: &Motion| {
+            let empty = self.empty.get(&motion.way());
+            empty.is_some_and(|empty| empty.slots.len() == motion.slots.len())
+        };
+        listed || self.record.motions.iter().all(empty)
     }
 
     async fn hear(&mut self, report: Report) -> Result<(), TopologyError> {

@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use ringfence_ring::{ShardId, Slot};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard},
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use super::Surroundings;
+use super::{Surroundings, pauses::Pauses};
 use crate::{
     backoff::Backoff,
     clock::Instant,
@@ -63,6 +63,7 @@ pub(super) struct Shards {
     members: Mutex<Members>,
     /// Those that are not asked now, and why.
     waiting: Mutex<BTreeMap<ShardId, String>>,
+    pauses: Pauses,
 }
 
 /// One shard.
@@ -110,6 +111,7 @@ impl DerefMut for Borrowed {
 impl Shards {
     pub(super) fn new(around: Surroundings) -> Self {
         Self {
+            pauses: Pauses::new(around.pause),
             around,
             members: Mutex::default(),
             waiting: Mutex::default(),
@@ -141,9 +143,9 @@ impl Shards {
         }
     }
 
-    /// Lets a shard serve others, between two pieces of what it is asked.
+    /// Lets shards serve others, between two pieces of what they are asked.
     pub(super) async fn pause(&self) {
-        sleep(self.around.pause).await;
+        self.pauses.take().await;
     }
 
     /// Changes slots.

@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     shard::{Lane, Op, Request, Shard},
     topology::shard_id,
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{
     bank::Bank,
@@ -180,4 +180,63 @@ async fn shards_are_quiet_after_a_resize() {
         let answers = link.unwrap().call(&[release]).await.unwrap();
         assert!(answers.quiet, "shard {index}");
     }
+}
+
+/// When phases were reached, from the beginning of a resize on.
+#[derive(Clone, Default)]
+struct Times(Arc<Mutex<Vec<(Phase, Duration)>>>);
+
+impl Times {
+    fn observer(&self) -> Observer {
+        let (times, begin) = (self.0.clone(), Instant::now());
+        Observer::new(move |phase| times.lock().push((phase, begin.elapsed())))
+    }
+
+    fn of(&self, phase: Phase) -> Vec<Duration> {
+        let times = self.0.lock();
+        let of_it = times.iter().filter(|(its, _)| *its == phase);
+        of_it.map(|(_, at)| *at).collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nothing_is_held_nothing_is_waited_for() {
+    let stage = Stage::new(3).await;
+    stage.add(3, 1).await;
+    let times = Times::default();
+    stage.resize_with(16, times.observer()).await;
+    let finished = times.of(Phase::Finished);
+    assert!(finished[0] < Duration::from_millis(500), "{finished:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_record_has_lists_at_once_and_what_is_finished_once_a_second() {
+    let stage = Stage::new(3).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    for grow in [true, false] {
+        match grow {
+            true => stage.add(3, 1).await,
+            false => stage.remove(3),
+        };
+        let times = Times::default();
+        stage.resize_with(16, times.observer()).await;
+        let delivered = times.of(Phase::Delivered);
+        for at in times.of(Phase::Listed) {
+            // Of the last that had to be there.
+            let last = delivered.iter().rfind(|delivered| **delivered <= at);
+            assert!(
+                at - *last.unwrap() < Duration::from_millis(100),
+                "{at:?}, {delivered:?}"
+            );
+        }
+        let finished = times.of(Phase::Finished);
+        let all_but_the_last = finished.windows(2).rev().skip(1);
+        for pair in all_but_the_last {
+            assert!(
+                pair[1] - pair[0] >= Duration::from_millis(900),
+                "{finished:?}"
+            );
+        }
+    }
+    lockers.stop().await;
 }

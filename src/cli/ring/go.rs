@@ -6,7 +6,7 @@ use clap::Args;
 use ringfence_client::{BootClock, Clock as _, Topology};
 use ringfence_coordinator::{
     ids::ClientId,
-    limits::SLOTS_IN_FLIGHT,
+    limits::{MOVER_PAUSE, MOVER_PAUSE_MAX, SLOTS_IN_FLIGHT},
     mover::{Mover, Observer, Pace, Parts},
     random::Random,
     shard::redis::RedisOptions,
@@ -47,6 +47,11 @@ pub(crate) struct How {
     #[arg(long, value_name = "N", default_value_t = SLOTS_IN_FLIGHT)]
     #[arg(value_parser = in_flight)]
     slots_in_flight: usize,
+    /// Pause between two pieces of what shards are asked, in which they serve others: a shorter one is quicker, and felt
+    /// more
+    #[arg(long, value_name = "LENGTH", default_value_t = MOVER_PAUSE.into())]
+    #[arg(value_parser = pause)]
+    pause: humantime::Duration,
     #[command(flatten)]
     seeds: Seeds,
     /// Print one JSON object a line
@@ -99,7 +104,7 @@ impl How {
             random: Arc::new(Random::from_os()),
             pace: Pace {
                 slots_in_flight: self.slots_in_flight,
-                ..Pace::default()
+                pause: *self.pause,
             },
             servers_are_new,
             observer: Observer::default(),
@@ -174,4 +179,12 @@ fn in_flight(text: &str) -> Result<usize, String> {
     let slots = text.parse().ok();
     let slots = slots.filter(|slots| (1..=SLOTS_MAX as usize).contains(slots));
     slots.ok_or_else(|| format!("must be 1 to {SLOTS_MAX}"))
+}
+
+fn pause(text: &str) -> Result<humantime::Duration, String> {
+    let pause: humantime::Duration = text.parse().map_err(|error| format!("{error}"))?;
+    match *pause <= MOVER_PAUSE_MAX {
+        true => Ok(pause),
+        false => Err(format!("must be at most {MOVER_PAUSE_MAX:?}")),
+    }
 }
