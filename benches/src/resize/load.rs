@@ -1,4 +1,4 @@
-//! Tasks that take and give back locks as fast as they can.
+//! Tasks that take and give back locks.
 
 use std::time::{Duration, Instant};
 
@@ -7,6 +7,7 @@ use ringfence_client::{Client, LockKey, Namespace};
 use tokio::{
     sync::mpsc,
     task::{JoinSet, yield_now},
+    time::sleep_until,
 };
 
 /// Keys of a task, which nobody else wants.
@@ -29,12 +30,13 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts `count` tasks.
-    pub(crate) fn start(client: &Client, count: usize) -> Self {
+    /// Starts `count` tasks, which do `rate` acquires a second, if they can; without, as many as they can.
+    pub(crate) fn start(client: &Client, count: usize, rate: Option<f64>) -> Self {
         let (sender, acquired) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
+        let every = rate.map(|rate| Duration::from_secs_f64(count as f64 / rate));
         for task in 0..count {
-            tasks.spawn(run(client.clone(), task, sender.clone()));
+            tasks.spawn(run(client.clone(), task, every, sender.clone()));
         }
         Self { tasks, acquired }
     }
@@ -55,6 +57,7 @@ impl Load {
 async fn run(
     client: Client,
     task: usize,
+    every: Option<Duration>,
     acquired: mpsc::UnboundedSender<Acquired>,
 ) -> Result<(), Failure> {
     let slots = client.topology().table.slots();
@@ -67,6 +70,7 @@ async fn run(
         })
         .collect();
     let keys = keys?;
+    let mut turn = now();
     for (key, slot) in keys.iter().cycle() {
         let on_its_way = client.topology().motion_of(*slot).is_some();
         let at = now();
@@ -81,7 +85,13 @@ async fn run(
         if acquired.send(done).is_err() {
             return Ok(());
         }
-        yield_now().await;
+        match every {
+            Some(every) => {
+                turn += every;
+                sleep_until(turn.into()).await;
+            }
+            None => yield_now().await,
+        }
     }
     Ok(())
 }

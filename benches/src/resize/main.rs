@@ -38,6 +38,9 @@ struct Options {
     /// Tasks that take and give back locks.
     #[arg(long, default_value_t = 16)]
     tasks: usize,
+    /// Acquires a second, of all tasks together; as fast as they can if not said.
+    #[arg(long)]
+    rate: Option<f64>,
     /// Locks held: 100,000 if not said, 10,000 with --quick.
     #[arg(long)]
     held: Option<usize>,
@@ -56,6 +59,7 @@ impl Options {
         Plan {
             rounds: self.rounds.max(1),
             tasks: self.tasks,
+            rate: self.rate,
             held: self.held.unwrap_or(held),
             lease: Duration::from_secs(lease_s),
             window: Duration::from_secs(window_s),

@@ -28,6 +28,8 @@ const BIN: Duration = Duration::from_secs(1);
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) tasks: usize,
+    /// Acquires a second; as fast as they can without.
+    pub(crate) rate: Option<f64>,
     pub(crate) held: usize,
     pub(crate) lease: Duration,
     /// At rest, before each resize.
@@ -73,7 +75,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<(Vec<Round>, Naive), Failure> {
     };
     let (holder, worker) = (build().await?, build().await?);
     let held = Held::start(&holder, plan.held, plan.lease).await?;
-    let mut load = Load::start(&worker, plan.tasks);
+    let mut load = Load::start(&worker, plan.tasks, plan.rate);
     sleep(plan.window).await;
 
     let mut rounds = Vec::new();

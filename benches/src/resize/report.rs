@@ -35,6 +35,7 @@ pub(crate) struct Report {
 struct Parameters {
     rounds: usize,
     tasks: usize,
+    rate: Option<f64>,
     held: usize,
     lease_ms: u64,
     window_ms: u64,
@@ -66,6 +67,7 @@ impl Report {
             parameters: Parameters {
                 rounds: plan.rounds,
                 tasks: plan.tasks,
+                rate: plan.rate,
                 held: plan.held,
                 lease_ms: plan.lease.as_millis() as u64,
                 window_ms: plan.window.as_millis() as u64,
@@ -87,14 +89,18 @@ impl Report {
         let Parameters {
             rounds,
             tasks,
+            rate,
             held,
             lease_ms,
             ..
         } = self.parameters;
+        let rate = rate.map_or("as fast as they can".into(), |rate| {
+            format!("{rate} times a second")
+        });
         println!("{}", self.machine);
         println!(
             "{SHARDS} shards and one that joins and leaves; {held} locks held for {lease_ms} ms at a time, \
-             {tasks} tasks that take and give back others"
+             {tasks} tasks that take and give back others, {rate}"
         );
         println!("{rounds} rounds, there and back; median (min … max) of them");
         println!("other work on the machine: {:.1} processors\n", self.others);
