@@ -199,7 +199,7 @@ impl Builder {
     }
 
     /// How often, and for how long, a lock goes on from task to task of this process once another process
-    /// waits for it: 64 times and 10 ms if not said, whichever is over first. While none waits there is no
+    /// waits for it: 64 times and 20 ms if not said, whichever is over first. While none waits there is no
     /// bound. With `max` 0 it never does: every task asks the shard.
     pub fn handoff(mut self, max: u32, length: Duration) -> Self {
         self.sharing.handoff = Handoff { max, length };

@@ -68,7 +68,7 @@ pub const TOKENS_MAX: u32 = 8_192;
 pub const HANDOFF_MAX: u32 = 64;
 
 /// Once another process waits, a process hands a lock on among its own tasks for this long at most.
-pub const HANDOFF_FOR: Duration = Duration::from_millis(10);
+pub const HANDOFF_FOR: Duration = Duration::from_millis(20);
 
 /// Records that a shard looks at for one page of its locks, about: it serves everybody else in between.
 pub const LIST_PAGE: usize = 256;
