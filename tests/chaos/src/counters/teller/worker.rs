@@ -116,9 +116,9 @@ impl<'a> Worker<'a> {
     fn new_order(&mut self, account: usize) -> Order {
         let desk = &self.shared.desk;
         let deed = match self.random.random_range(0..100) {
-            0..35 => Deed::Deposit,
-            35..64 => Deed::Deduct,
-            64..82 => {
+            0..34 => Deed::Deposit,
+            34..65 => Deed::Deduct,
+            65..82 => {
                 let length = RESERVED_MAX.mul_f64(self.random.random());
                 Deed::Reserve(desk.counters.deadline_in(length))
             }
