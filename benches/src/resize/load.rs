@@ -31,10 +31,10 @@ pub(crate) struct Load {
 
 impl Load {
     /// Starts `count` tasks, which do `rate` acquires a second, if they can; without, as many as they can.
-    pub(crate) fn start(client: &Client, count: usize, rate: Option<f64>) -> Self {
+    pub(crate) fn start(client: &Client, count: usize, rate: Option<u32>) -> Self {
         let (sender, acquired) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
-        let every = rate.map(|rate| Duration::from_secs_f64(count as f64 / rate));
+        let every = rate.map(|rate| Duration::from_secs(count as u64) / rate);
         for task in 0..count {
             tasks.spawn(run(client.clone(), task, every, sender.clone()));
         }

@@ -39,8 +39,8 @@ struct Options {
     #[arg(long, default_value_t = 16)]
     tasks: usize,
     /// Acquires a second, of all tasks together; as fast as they can if not said.
-    #[arg(long)]
-    rate: Option<f64>,
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: Option<u32>,
     /// Locks held: 100,000 if not said, 10,000 with --quick.
     #[arg(long)]
     held: Option<usize>,

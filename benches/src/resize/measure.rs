@@ -29,7 +29,7 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) tasks: usize,
     /// Acquires a second; as fast as they can without.
-    pub(crate) rate: Option<f64>,
+    pub(crate) rate: Option<u32>,
     pub(crate) held: usize,
     pub(crate) lease: Duration,
     /// At rest, before each resize.

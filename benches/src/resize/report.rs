@@ -35,7 +35,7 @@ pub(crate) struct Report {
 struct Parameters {
     rounds: usize,
     tasks: usize,
-    rate: Option<f64>,
+    rate: Option<u32>,
     held: usize,
     lease_ms: u64,
     window_ms: u64,
