@@ -1,6 +1,6 @@
 //! What callers name things: namespaces, keys, labels. Checked here, once.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use ringfence_ring::{Slot, SlotCount, key_hash};
 
@@ -194,14 +194,13 @@ impl fmt::Display for Label {
 
 /// Appends `number` in decimal, without going through a formatter.
 pub(crate) fn push_decimal(text: &mut Vec<u8>, number: u64) {
-    let (digits, at) = digits(number);
-    text.extend_from_slice(&digits[at..]);
+    text.extend_from_slice(&Decimal::of(number));
 }
 
 /// Appends the last `width` digits of `number`, of 20 at most: such texts compare as their numbers do.
 pub(crate) fn push_digits(text: &mut Vec<u8>, number: u64, width: usize) {
-    let (digits, _) = digits(number);
-    text.extend_from_slice(&digits[digits.len() - width..]);
+    let all = Decimal::of(number).digits;
+    text.extend_from_slice(&all[all.len() - width..]);
 }
 
 /// The last digits of `number`, by 16.
@@ -210,16 +209,39 @@ pub fn hex<const DIGITS: usize>(number: u128) -> [u8; DIGITS] {
     std::array::from_fn(digit)
 }
 
-/// All digits a number may have, and where those that matter begin.
-fn digits(mut number: u64) -> ([u8; 20], usize) {
-    let mut digits = [b'0'; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return (digits, at);
+/// A number's decimal digits.
+pub(crate) struct Decimal {
+    /// All that a number may have.
+    digits: [u8; 20],
+    /// Where those that matter begin.
+    at: usize,
+}
+
+impl Decimal {
+    pub(crate) fn of(mut number: u64) -> Self {
+        let mut digits = [b'0'; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return Self { digits, at };
+            }
         }
+    }
+
+    /// The last of them, with zeros before those that matter.
+    pub(crate) fn last<const DIGITS: usize>(&self) -> [u8; DIGITS] {
+        let at = self.digits.len() - DIGITS;
+        std::array::from_fn(|nth| self.digits[at + nth])
+    }
+}
+
+impl Deref for Decimal {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.digits[self.at..]
     }
 }

@@ -1,8 +1,6 @@
 //! What a request asks for.
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
-
-use crate::{Account, Amount, id::HASH_SEED};
+use crate::{Account, Amount, id::hash_of, limits::ACCOUNT_NAME_LEN_MAX};
 
 /// What is to happen to an account, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,8 +55,7 @@ impl Change {
             Self::Transfer { to, .. } => (4, 0, to.as_str()),
         };
         let (amount, deadline) = (self.amount().get().to_le_bytes(), deadline_ms.to_le_bytes());
-        let content = [&[kind][..], &amount, &deadline, to.as_bytes()].concat();
-        xxh3_64_with_seed(&content, HASH_SEED)
+        hash_of::<{ 17 + ACCOUNT_NAME_LEN_MAX }>(&[&[kind], &amount, &deadline, to.as_bytes()])
     }
 }
 

@@ -9,6 +9,17 @@ use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
 /// Seed of the hashes that decide homes and tell contents apart: `SEGMENTS` in ASCII. Never changes.
 pub const HASH_SEED: u64 = 0x5345_474d_454e_5453;
 
+/// XXH3-64 with [`HASH_SEED`] over `parts`, of which there are `MAX` bytes at most.
+pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
+    let mut content = [0; MAX];
+    let mut len = 0;
+    for part in parts {
+        content[len..len + part.len()].copy_from_slice(part);
+        len += part.len();
+    }
+    xxh3_64_with_seed(&content[..len], HASH_SEED)
+}
+
 /// A name that is empty or too long. Repeating the call cannot help; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {len} bytes long, must be 1 to {max}")]
@@ -68,8 +79,8 @@ impl RequestId {
     /// XXH3-64 with [`HASH_SEED`] over `time_ms, u64 little-endian || name, UTF-8`: the home
     /// segment is this modulo the number of segments in force at the id's time.
     pub fn hash(&self) -> u64 {
-        let content = [&self.time_ms.to_le_bytes()[..], self.name.as_bytes()].concat();
-        xxh3_64_with_seed(&content, HASH_SEED)
+        let time = self.time_ms.to_le_bytes();
+        hash_of::<{ 8 + REQUEST_NAME_LEN_MAX }>(&[&time, self.name.as_bytes()])
     }
 }
 

@@ -7,7 +7,7 @@ use ringfence_segment_lock::{
     segment::{Channel, CreditId, State},
 };
 
-use crate::name::{hex, push_decimal, push_digits};
+use crate::name::{Decimal, hex, push_decimal};
 
 /// The greatest number that is exact to the scripts. Times, versions and generations are below it: one above is
 /// farther in the future, or newer, than any, and so is this.
@@ -15,8 +15,6 @@ pub(crate) const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// Digits of a time in an id.
 const TIME_DIGITS: usize = 16;
-/// 32 digits by 16, a colon, and up to 20.
-const CALLER_LEN_MAX: usize = 53;
 /// Ends a name. A zero byte of the name is followed by one that no text has.
 const END: u8 = 0;
 const NOT_THE_END: u8 = 0xff;
@@ -26,15 +24,16 @@ pub(crate) const SPLIT: u64 = 1_000_000_000_000_000;
 
 /// `time:name`.
 pub(crate) fn id_text(id: &RequestId) -> Vec<u8> {
-    let mut text = Vec::with_capacity(TIME_DIGITS + 1 + id.name().len());
-    push_time(&mut text, id);
-    text.extend_from_slice(id.name().as_bytes());
-    text
+    let (time, name) = id_pieces(id);
+    [&time[..], name].concat()
 }
 
-fn push_time(text: &mut Vec<u8>, id: &RequestId) {
-    push_digits(text, id.time_ms().min(EXACT_MAX), TIME_DIGITS);
-    text.push(b':');
+/// What [`id_text`] writes, in two pieces.
+pub(crate) fn id_pieces(id: &RequestId) -> ([u8; TIME_DIGITS + 1], &[u8]) {
+    let mut time = [b':'; TIME_DIGITS + 1];
+    let digits = Decimal::of(id.time_ms().min(EXACT_MAX));
+    time[..TIME_DIGITS].copy_from_slice(&digits.last::<TIME_DIGITS>());
+    (time, id.name().as_bytes())
 }
 
 /// What [`id_text`] wrote.
@@ -46,10 +45,10 @@ pub(crate) fn id_of(text: &[u8]) -> Option<RequestId> {
 
 /// `time:name`, the name's end, and whose it is.
 pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
-    let (id, from) = (&credit.id, credit.from.as_str());
-    let mut text = Vec::with_capacity(TIME_DIGITS + 2 + id.name().len() + from.len());
-    push_time(&mut text, id);
-    for byte in id.name().bytes() {
+    let ((time, name), from) = (id_pieces(&credit.id), credit.from.as_str());
+    let mut text = Vec::with_capacity(time.len() + name.len() + 1 + from.len());
+    text.extend_from_slice(&time);
+    for &byte in name {
         text.push(byte);
         if byte == END {
             text.push(NOT_THE_END);
@@ -168,11 +167,15 @@ pub(crate) fn channel_of(text: &[u8]) -> Option<Channel> {
 
 /// `process:call`.
 pub(crate) fn caller_text(caller: Caller) -> Vec<u8> {
-    let mut text = Vec::with_capacity(CALLER_LEN_MAX);
-    text.extend_from_slice(&hex::<32>(caller.process));
-    text.push(b':');
-    push_decimal(&mut text, caller.call);
-    text
+    let (process, call) = caller_pieces(caller);
+    [&process[..], &call].concat()
+}
+
+/// What [`caller_text`] writes, in two pieces.
+pub(crate) fn caller_pieces(caller: Caller) -> ([u8; 33], Decimal) {
+    let mut process = [b':'; 33];
+    process[..32].copy_from_slice(&hex::<32>(caller.process));
+    (process, Decimal::of(caller.call))
 }
 
 /// What [`caller_text`] wrote.

@@ -1,7 +1,7 @@
 //! Requests as `lua/segment` takes them: a verb, and what its function takes behind the segment.
 
 use ringfence_segment_lock::{
-    Change, RequestId,
+    Caller, Change, RequestId,
     segment::{
         Cancel, Collect, Create, CreditId, Forget, GiveCredit, Lend, Loan, Op, Prepare, Refuse,
         Request, Settle, State,
@@ -12,7 +12,8 @@ use super::{call::Sums, pack::Pack};
 use crate::shard::{
     CounterOp,
     stored::texts::{
-        SPLIT, caller_text, content_text, credit_text, durability_text, id_text, state_text,
+        SPLIT, caller_pieces, content_text, credit_text, durability_text, id_pieces, id_text,
+        state_text,
     },
 };
 
@@ -48,13 +49,16 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             let pack = verb(pack, group, "lend", 4)
                 .number(u64::from(*to))
                 .number(*seq);
-            push_amount(pack, want.get()).text(&caller_text(*caller));
+            push_caller(push_amount(pack, want.get()), *caller);
         }
         Request::Land(land) => {
-            push_loan(verb(pack, group, "land", 2), &land.loan).text(&caller_text(land.caller));
+            push_caller(
+                push_loan(verb(pack, group, "land", 2), &land.loan),
+                land.caller,
+            );
         }
         Request::Collect(collect) => push_collect(verb(pack, group, "collect", 3), collect),
-        Request::Thaw(thaw) => _ = verb(pack, group, "thaw", 1).text(&caller_text(thaw.caller)),
+        Request::Thaw(thaw) => _ = push_caller(verb(pack, group, "thaw", 1), thaw.caller),
         Request::Refuse(refuse) => push_refuse(verb(pack, group, "refuse", 6), refuse),
         Request::Confirm(confirm) => {
             push_id(verb(pack, group, "confirm", 3), &confirm.id).number(confirm.generation);
@@ -65,7 +69,7 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             caller,
         }) => {
             let pack = push_id(verb(pack, group, "cancel", 4), id).number(*generation);
-            pack.text(&caller_text(*caller));
+            push_caller(pack, *caller);
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
         Request::Credit(credit) => push_credit(verb(pack, group, "credit", 6), credit),
@@ -106,23 +110,22 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
         .number(first.unwrap_or_default())
         .number(last.unwrap_or_default());
     push_amount(push_amount(pack, sums.coming), sums.going);
-    let ids: Vec<_> = ops.iter().map(|op| id_text(&op.id)).collect();
-    pack.array(ids.len());
-    for id in &ids {
-        pack.text(id);
+    pack.array(ops.len());
+    for op in ops {
+        push_id_text(pack, &op.id);
     }
-    pack.array(2 * ids.len());
+    pack.array(2 * ops.len());
     let done = state_text(&State::Done);
-    for (id, op) in ids.iter().zip(ops) {
+    for op in ops {
         let content = content_text(op.change.digest());
-        pack.text(id).texts(&[&content, &done]);
+        push_id_text(pack, &op.id).texts(&[&content, &done]);
     }
     let mut others = Pack::with_capacity(PACKED * ops.len());
     others.array(ops.len());
     for op in ops {
         let kind = kind(&op.change).as_bytes();
         let others = others.array(4).number(op.generation).text(kind);
-        push_amount(others, op.change.amount().get()).text(&caller_text(op.caller));
+        push_caller(push_amount(others, op.change.amount().get()), op.caller);
     }
     pack.text(&others.into_bytes());
 }
@@ -168,7 +171,7 @@ fn push_op(pack: &mut Pack, op: &Op) {
         op.change.amount().get(),
     );
     pack.text(&state_text(&state));
-    pack.text(&caller_text(op.caller));
+    push_caller(pack, op.caller);
     pack.array(op.lands.len());
     for loan in &op.lands {
         push_loan(pack, loan);
@@ -180,10 +183,7 @@ fn push_collect(pack: &mut Pack, collect: &Collect) {
     pack.number(collect.generation);
     match collect.freeze {
         None => pack.truth(false).number(0),
-        Some(freeze) => {
-            let caller = caller_text(freeze.caller);
-            pack.text(&caller).number(freeze.for_ms)
-        }
+        Some(freeze) => push_caller(pack, freeze.caller).number(freeze.for_ms),
     };
 }
 
@@ -191,21 +191,21 @@ fn push_refuse(pack: &mut Pack, refuse: &Refuse) {
     push_id(pack, &refuse.id).number(refuse.generation);
     pack.text(&content_text(refuse.change.digest()));
     pack.number(refuse.version);
-    pack.text(&caller_text(refuse.caller));
+    push_caller(pack, refuse.caller);
 }
 
 fn push_credit(pack: &mut Pack, credit: &GiveCredit) {
     push_credit_id(pack, &credit.id).number(credit.generation);
     pack.text(&content_text(credit.content));
     push_amount(pack, credit.amount.get());
-    pack.text(&caller_text(credit.caller));
+    push_caller(pack, credit.caller);
 }
 
 fn push_settle(pack: &mut Pack, settle: &Settle) {
     use ringfence_segment_lock::segment::Outcome;
     push_id(pack, &settle.id).number(settle.generation);
     pack.truth(settle.outcome == Outcome::Credited);
-    pack.text(&caller_text(settle.caller));
+    push_caller(pack, settle.caller);
 }
 
 fn push_create(pack: &mut Pack, create: &Create) {
@@ -226,7 +226,17 @@ fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {
 
 /// An id, and its time.
 fn push_id<'a>(pack: &'a mut Pack, id: &RequestId) -> &'a mut Pack {
-    pack.text(&id_text(id)).number(id.time_ms())
+    push_id_text(pack, id).number(id.time_ms())
+}
+
+fn push_id_text<'a>(pack: &'a mut Pack, id: &RequestId) -> &'a mut Pack {
+    let (time, name) = id_pieces(id);
+    pack.texts(&[&time, name])
+}
+
+fn push_caller(pack: &mut Pack, caller: Caller) -> &mut Pack {
+    let (process, call) = caller_pieces(caller);
+    pack.texts(&[&process, &call])
 }
 
 /// A credit's id, and its time.
