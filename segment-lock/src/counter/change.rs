@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
     Amount, Caller, Change, Head, RequestId,
-    segment::{Loan, Op, Refusal, Reply, Request, State, Thaw},
+    segment::{Loan, Look, Op, Refusal, Reply, Request, State, Thaw},
 };
 
 /// A change under way.
@@ -81,7 +81,7 @@ impl Counter {
             match self.round(&attempt, lands, freeze).await {
                 Ok(Round::Decided(state)) => {
                     if freeze {
-                        self.thaw(&attempt.head, caller).await;
+                        Box::pin(self.thaw(&attempt.head, caller)).await;
                     }
                     return Ok(state);
                 }
@@ -108,11 +108,22 @@ impl Counter {
             lands,
             caller: attempt.caller,
         });
-        let short = match self.ask(head, *home, op).await? {
-            Reply::Recorded(state) => return Ok(Round::Decided(state)),
-            Reply::Short(look) => look,
-            reply => return Err(CounterError::unexpected("op", &reply)),
-        };
+        match self.ask(head, *home, op).await? {
+            Reply::Recorded(state) => Ok(Round::Decided(state)),
+            // Seldom: those who are not short need no room for it.
+            Reply::Short(look) => Box::pin(self.short(attempt, look, freeze)).await,
+            reply => Err(CounterError::unexpected("op", &reply)),
+        }
+    }
+
+    /// The home is short: looks at the others, then borrows or refuses.
+    async fn short(
+        &self,
+        attempt: &Attempt<'_>,
+        short: Look,
+        freeze: bool,
+    ) -> Result<Round, CounterError> {
+        let Attempt { head, home, .. } = attempt;
         let looks = match freeze {
             true => self.freeze_all(head, attempt.caller).await?,
             false => {

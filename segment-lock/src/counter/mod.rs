@@ -138,7 +138,7 @@ impl Counter {
         let known = self.head.lock().clone();
         match known {
             Some(head) => Ok(head),
-            None => self.newest_head().await,
+            None => Box::pin(self.newest_head()).await,
         }
     }
 

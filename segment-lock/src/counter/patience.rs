@@ -51,7 +51,9 @@ impl Counter {
     ) -> Result<(), CounterError> {
         match error {
             CounterError::Refused(Refusal::Layout { .. }) => {
-                self.newest_head().await.map_err(CounterError::aside)?;
+                Box::pin(self.newest_head())
+                    .await
+                    .map_err(CounterError::aside)?;
             }
             CounterError::Refused(Refusal::Busy { retry_after_ms }) => {
                 patience.wait(retry_after_ms).await;
