@@ -105,6 +105,9 @@ pub const MOVER_PAUSE: Duration = Duration::from_millis(4);
 /// Longest such pause.
 pub const MOVER_PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// Segments whose keys a process remembers, for each namespace.
+pub const SEGMENT_KEYS_MAX: usize = 16_384;
+
 /// How long a request about a counter is asked again while its shard cannot answer.
 pub const COUNTER_PATIENCE: Duration = Duration::from_secs(5);
 

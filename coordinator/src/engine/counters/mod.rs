@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
+use hashbrown::HashMap;
 use ringfence_segment_lock::{
     Account, At, Heads, Segments, Storage, StorageError,
     lock::{self, Split},
@@ -22,8 +23,10 @@ use ringfence_segment_lock::{
 
 use super::Engine;
 use crate::{
+    limits::SEGMENT_KEYS_MAX,
     name::{LockKey, NameError, Namespace},
     shard::{CounterOp, CounterReply},
+    sync::Mutex,
 };
 pub use error::CounterFault;
 
@@ -42,6 +45,7 @@ impl Engine {
         Arc::new(Stored {
             engine: self.clone(),
             namespace: namespace.clone(),
+            keys: Mutex::default(),
         })
     }
 }
@@ -51,6 +55,8 @@ impl Engine {
 struct Stored {
     engine: Engine,
     namespace: Namespace,
+    /// Of segments that were asked: it takes longer to make one than to find it.
+    keys: Mutex<HashMap<At, LockKey>>,
 }
 
 impl Stored {
@@ -64,12 +70,21 @@ impl Stored {
 
     /// A segment has a key of its own, and its place in it: so it lies on a slot of its own.
     fn segment_key(&self, at: &At) -> Result<LockKey, NameError> {
+        if let Some(key) = self.keys.lock().get(at) {
+            return Ok(key.clone());
+        }
         let At {
             account,
             index,
             place,
         } = at;
-        self.key(&lock::key(account.as_str(), *index, *place))
+        let key = self.key(&lock::key(account.as_str(), *index, *place))?;
+        let mut keys = self.keys.lock();
+        if keys.len() >= SEGMENT_KEYS_MAX {
+            keys.clear();
+        }
+        keys.insert(at.clone(), key.clone());
+        Ok(key)
     }
 }
 
