@@ -30,9 +30,9 @@ pub const RHO_PERMILLE: u32 = 10;
 /// timer's lateness.
 pub const MARGIN: Duration = Duration::from_millis(20);
 
-/// Connections a shard's acquires and releases are spread over, by slot: while one batch is on its
-/// way the server works on the other's. A key's requests always share one.
-pub const WORK_LANES: usize = 2;
+/// Connections a shard's acquires and releases are spread over, by slot, and as many its counters: while one
+/// batch is on its way the server works on the other's. A key's requests always share one.
+pub const LANES_BY_SLOT: usize = 2;
 
 /// Operations in one script call, at most.
 pub const BATCH_MAX: usize = 128;

@@ -169,8 +169,9 @@ impl<L: Load> Running<L> {
         let mut batch = Batch::<L>::default();
         let mut crowded = false;
         loop {
-            if crowded {
-                // Those just answered are about to ask again: let them, and send it all at once.
+            if crowded && !self.queue.fills_a_batch() {
+                // Those just answered are about to ask again: let them, and send it all at once. Unless others fill
+                // a batch already: then the server need not wait for them.
                 tokio::task::yield_now().await;
             }
             let stopped = tokio::select! {

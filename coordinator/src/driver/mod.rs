@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A lane has one connection and one batch under way. Work has two lanes, by slot, so that the
-//! server has something to do while answers are on their way; counters have a second one that forgets, since nobody
-//! waits for that. Nothing is sent by a timer, nothing is kept for later while the shard is away: it is refused at
+//! server has something to do while answers are on their way; so have counters, and one more for what only forgets, since
+//! nobody waits for that. Nothing is sent by a timer, nothing is kept for later while the shard is away: it is refused at
 //! once, and whoever asked decides.
 
 mod lane;
@@ -24,7 +24,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     clock::{Clock, Instant},
     ids::{ClientId, Life},
-    limits::{BATCH_MAX, WORK_LANES},
+    limits::{BATCH_MAX, LANES_BY_SLOT},
+    name::LockKey,
     random::Random,
     shard::{CounterReply, CounterRequest, Lane, Reply, Request, Shard, ShardError, Wake},
     view::ViewLease,
@@ -84,9 +85,9 @@ pub type Woken = Arc<dyn Fn(Wake) + Send + Sync>;
 pub struct Driver {
     id: ShardId,
     shard: Arc<dyn Shard>,
-    work: [Arc<Queue<Request>>; WORK_LANES],
+    work: [Arc<Queue<Request>>; LANES_BY_SLOT],
     renew: Arc<Queue<Request>>,
-    counters: Arc<Queue<CounterRequest>>,
+    counters: [Arc<Queue<CounterRequest>>; LANES_BY_SLOT],
     forgetting: Arc<Queue<CounterRequest>>,
     needs: Arc<Needs>,
     standing: Arc<Standing>,
@@ -126,7 +127,7 @@ impl Driver {
         };
         let work = std::array::from_fn(|_| lanes.start(Lane::Work));
         let renew = lanes.start(Lane::Renew);
-        let counters = lanes.start(Lane::Counters);
+        let counters = std::array::from_fn(|_| lanes.start(Lane::Counters));
         let forgetting = lanes.start(Lane::Counters);
         wake::start(id.clone(), shard.clone(), client, woken, around);
         Arc::new(Self {
@@ -205,7 +206,7 @@ impl Driver {
         let (caller, answer) = oneshot::channel();
         let queue = match request.op.forgets() {
             true => &self.forgetting,
-            false => &self.counters,
+            false => &self.counters[of_its_slot(&request.key)],
         };
         if let Err((respond, error)) = queue.push(request, Respond::Caller(caller)) {
             respond.respond(Err(error));
@@ -235,13 +236,15 @@ impl Driver {
         respond: Respond,
     ) -> Result<(), (Respond, ShardError)> {
         match lane {
-            Lane::Work => {
-                let of_its_slot = request.key.slot().index() % WORK_LANES;
-                self.work[of_its_slot].push(request, respond)
-            }
+            Lane::Work => self.work[of_its_slot(&request.key)].push(request, respond),
             Lane::Renew | Lane::Counters | Lane::Control => self.renew.push(request, respond),
         }
     }
+}
+
+/// Which of the lanes that are by slot.
+fn of_its_slot(key: &LockKey) -> usize {
+    key.slot().index() % LANES_BY_SLOT
 }
 
 /// What lanes to one shard have in common.

@@ -140,6 +140,11 @@ impl<L: Load> Queue<L> {
         self.state.lock().down = None;
     }
 
+    /// Whether as much waits as one batch takes.
+    pub(super) fn fills_a_batch(&self) -> bool {
+        self.state.lock().waiting.len() >= self.batch_max
+    }
+
     /// Waits for requests and moves as many of one map version as may be into `batch`.
     ///
     /// # Cancel safety
