@@ -5,6 +5,7 @@ mod machine;
 mod place;
 mod report;
 mod rounds;
+mod share;
 mod stats;
 mod usage;
 
@@ -18,6 +19,7 @@ pub use machine::Machine;
 pub use place::Place;
 pub use report::{print_table, write_json};
 pub use rounds::{Timing, order};
+pub use share::HalfShare;
 pub use stats::Spread;
 pub use usage::{Clocks, Reading};
 

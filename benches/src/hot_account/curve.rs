@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use ringfence_benches::Spread;
 
-use crate::{measure::Row, setup::How};
+use crate::{
+    measure::Row,
+    setup::{How, Setup, Share},
+};
 
 const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 420.0;
@@ -20,7 +23,10 @@ pub(crate) fn svg(rows: &[Row]) -> String {
     let tasks = rows.iter().map(|row| row.tasks).max().unwrap_or_default();
     let mut lines: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let drawn = |row: &&Row| {
-        row.tasks == tasks && !matches!(row.setup.how, How::CounterAgain | How::HandedOn)
+        let Setup { how, share, .. } = row.setup;
+        row.tasks == tasks
+            && share == Share::Whole
+            && !matches!(how, How::CounterAgain | How::HandedOn)
     };
     for row in rows.iter().filter(drawn) {
         let setup = row.setup;

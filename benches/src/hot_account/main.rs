@@ -11,6 +11,9 @@
 //! deduction that was answered. Counters remember each deduction for two seconds, and forget it while they are
 //! measured.
 //!
+//! What a second shard brings is asked of servers that may use half a processor each: on two cores, one shard and the
+//! client leave nothing for another. That takes root; without, it is left out, and said.
+//!
 //! *Not* measured: more than one process, networks, replicas, TLS, accounts that are short. The process and all
 //! servers share the machine.
 //!
@@ -28,9 +31,9 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use measure::Plan;
-use ringfence_benches::{Failure, Machine, Place, Timing};
+use ringfence_benches::{Failure, HalfShare, Machine, Place, Timing};
 use servers::Servers;
-use setup::Setup;
+use setup::{Setup, Share};
 
 /// One hot account: everybody takes from it, one unit at a time.
 #[derive(Debug, Parser)]
@@ -65,11 +68,13 @@ impl Options {
         } else {
             (11, Timing::of_ms(250, 1000))
         };
+        let mut setups: Vec<_> = Setup::all().filter(|setup| self.wants(setup)).collect();
+        if let Err(error) = HalfShare::new("ringfence-bench") {
+            eprintln!("no server can be held to half a processor ({error}): left out");
+            setups.retain(|setup| setup.share == Share::Whole);
+        }
         Plan {
-            setups: Setup::all()
-                .into_iter()
-                .filter(|setup| self.wants(setup))
-                .collect(),
+            setups,
             tasks: self.tasks.clone(),
             rounds: self.rounds.unwrap_or(rounds).max(1),
             timing,

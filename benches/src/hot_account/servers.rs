@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_benches::{Failure, Place};
+use ringfence_benches::{Failure, HalfShare, Place};
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql};
 
-use crate::setup::{How, Log, Setup};
+use crate::setup::{How, Log, Setup, Share};
 
-/// Redis servers, by what they have written when they answer; and databases, which sync every commit, as they do by
+/// Redis servers, by what they have written when they answer, and what they may use; and databases, which sync every commit, as they do by
 /// default.
 pub(crate) struct Servers {
-    redis: BTreeMap<Log, Vec<RedisServer>>,
+    redis: BTreeMap<(Log, Share), Vec<RedisServer>>,
+    /// Behind the servers: they are empty by the time that they go.
+    _shares: Vec<HalfShare>,
     postgresql: Option<PostgreSql>,
     mariadb: Option<MariaDb>,
 }
@@ -19,15 +21,22 @@ pub(crate) struct Servers {
 impl Servers {
     /// Starts what `setups` need.
     pub(crate) async fn start(setups: &[Setup], place: Place) -> Result<Self, Failure> {
-        let mut redis: BTreeMap<Log, Vec<RedisServer>> = BTreeMap::new();
+        let mut redis: BTreeMap<_, Vec<RedisServer>> = BTreeMap::new();
+        let mut shares = Vec::new();
         let on_redis = setups
             .iter()
             .filter(|setup| !matches!(setup.how, How::PostgreSql | How::MariaDb));
         for setup in on_redis {
-            let started = redis.entry(setup.log).or_default();
+            let started = redis.entry((setup.log, setup.share)).or_default();
             while started.len() < setup.shards {
                 let server = builder(setup.log).spawn().await?;
-                place.server(server.pid().ok_or("a server is gone")?)?;
+                let pid = server.pid().ok_or("a server is gone")?;
+                place.server(pid)?;
+                if setup.share == Share::Half {
+                    let half = HalfShare::new(&format!("ringfence-bench-{pid}"))?;
+                    half.admit(pid)?;
+                    shares.push(half);
+                }
                 started.push(server);
             }
         }
@@ -42,6 +51,7 @@ impl Servers {
         };
         Ok(Self {
             redis,
+            _shares: shares,
             postgresql,
             mariadb,
         })
@@ -49,7 +59,9 @@ impl Servers {
 
     /// Where the shards of `setup` are.
     pub(crate) fn urls(&self, setup: &Setup) -> Vec<String> {
-        let servers = self.redis[&setup.log].iter().take(setup.shards);
+        let servers = self.redis[&(setup.log, setup.share)]
+            .iter()
+            .take(setup.shards);
         servers.map(RedisServer::url).collect()
     }
 

@@ -36,6 +36,15 @@ pub(crate) enum Log {
     Always,
 }
 
+/// What each server may use of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Share {
+    /// All that it gets.
+    Whole,
+    /// Half of one: so that servers are what is short, on a machine of few cores.
+    Half,
+}
+
 /// One contender's set-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Setup {
@@ -45,6 +54,7 @@ pub(crate) struct Setup {
     /// Servers.
     pub(crate) shards: usize,
     pub(crate) log: Log,
+    pub(crate) share: Share,
 }
 
 impl Setup {
@@ -54,11 +64,20 @@ impl Setup {
             segments,
             shards,
             log,
+            share: Share::Whole,
+        }
+    }
+
+    /// The same, on servers that may use half a processor each.
+    pub(crate) const fn halved(self) -> Self {
+        Self {
+            share: Share::Half,
+            ..self
         }
     }
 
     /// Everything that is compared.
-    pub(crate) fn all() -> Vec<Self> {
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         use How::{Alone, Counter, CounterAgain, HandedOn, Lock, MariaDb, PostgreSql, Segments};
         use Log::{Always, EverySecond, Off};
         let mut all = vec![Self::new(Lock, 1, 1, Off), Self::new(HandedOn, 1, 1, Off)];
@@ -69,11 +88,14 @@ impl Setup {
                 all.extend(sizes.map(|(segments, shards)| Self::new(how, segments, shards, log)));
             }
         }
-        all.push(Self::new(CounterAgain, 4, 1, Off));
+        let again = Self::new(CounterAgain, 4, 1, Off);
+        all.push(again);
+        all.extend([1, 2].map(|shards| Self::new(Counter, 4, shards, Off).halved()));
+        all.push(again.halved());
         for how in [PostgreSql, MariaDb] {
             all.extend([1, 16].map(|rows| Self::new(how, rows, 1, Always)));
         }
-        all
+        all.into_iter()
     }
 }
 
@@ -109,9 +131,14 @@ impl fmt::Display for Setup {
             segments,
             shards,
             log,
+            share,
         } = self;
         let (how, log) = (how.name(), log.name());
-        write!(out, "{how} {segments} over {shards}, {log}")
+        write!(out, "{how} {segments} over {shards}, {log}")?;
+        match share {
+            Share::Whole => Ok(()),
+            Share::Half => out.write_str(", half a processor each"),
+        }
     }
 }
 
