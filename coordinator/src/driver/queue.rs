@@ -16,9 +16,6 @@ use crate::{
     sync::Mutex,
 };
 
-/// Requests that one batch leaves for the next, at most.
-const ASIDE_MAX: usize = 32;
-
 /// Requests in the order they came. What is new is refused beyond [`QUEUE_MAX`]; renewals and
 /// releases, of which there is at most one a held lock, are not.
 #[derive(Debug)]
@@ -145,7 +142,7 @@ impl<L: Load> Queue<L> {
         self.state.lock().waiting.len() >= self.batch_max
     }
 
-    /// Waits for requests and moves as many of one map version as may be into `batch`.
+    /// Waits for requests and moves as many as may be into `batch`, those of one map version behind each other.
     ///
     /// # Cancel safety
     ///
@@ -161,7 +158,7 @@ impl<L: Load> Queue<L> {
         let mut state = self.state.lock();
         let mut map: Option<MapVersion> = None;
         let mut aside = Aside(Vec::new());
-        while batch.requests.len() < self.batch_max && !aside.is_full() {
+        while batch.requests.len() + aside.0.len() < self.batch_max {
             let Some((request, respond)) = state.waiting.pop_front() else {
                 break;
             };
@@ -170,13 +167,16 @@ impl<L: Load> Queue<L> {
                 continue;
             }
             if *map.get_or_insert(request.map()) != request.map() || aside.has(request.key()) {
-                aside.put((request, respond));
+                aside.0.push((request, respond));
                 continue;
             }
             batch.requests.push(request);
             batch.responds.push(respond);
         }
-        aside.back_to(&mut state.waiting);
+        for (request, respond) in aside.0 {
+            batch.requests.push(request);
+            batch.responds.push(respond);
+        }
         if !state.waiting.is_empty() {
             self.ready.notify_one();
         }
@@ -184,27 +184,13 @@ impl<L: Load> Queue<L> {
     }
 }
 
-/// Requests of another map version than the batch's: they wait for the next one, in their order, with all that
+/// Requests of another map version than the batch's first: they go behind the others, in their order, with all that
 /// come after them for the same keys.
 struct Aside<L: Load>(Vec<(L, Respond<L::Reply>)>);
 
 impl<L: Load> Aside<L> {
-    fn is_full(&self) -> bool {
-        self.0.len() >= ASIDE_MAX
-    }
-
     fn has(&self, key: &LockKey) -> bool {
         self.0.iter().any(|(request, _)| request.key() == key)
-    }
-
-    fn put(&mut self, request: (L, Respond<L::Reply>)) {
-        self.0.push(request);
-    }
-
-    fn back_to(self, waiting: &mut VecDeque<(L, Respond<L::Reply>)>) {
-        for request in self.0.into_iter().rev() {
-            waiting.push_front(request);
-        }
     }
 }
 

@@ -92,7 +92,7 @@ pub enum CounterReply {
 /// The answers to a batch of [`CounterRequest`]s.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterAnswers {
-    /// Whether the slots needed no look: the shard is quiet at the batch's map version.
+    /// Whether the slots needed no look: the shard is quiet at the first request's map version.
     pub quiet: bool,
     /// One for each request, in their order.
     pub replies: Vec<CounterReply>,

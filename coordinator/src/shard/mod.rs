@@ -145,8 +145,8 @@ pub trait Link: fmt::Debug + Send {
     /// Dropping the future has no effect.
     async fn ended(&mut self);
 
-    /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests that all carry
-    /// the same map version, and answers each.
+    /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests, and answers each. Those that carry
+    /// the same map version had better follow each other: each such run is applied by itself.
     ///
     /// # Cancel safety
     ///
@@ -154,8 +154,8 @@ pub trait Link: fmt::Debug + Send {
     /// connect anew in its place. After that nothing more of it is.
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError>;
 
-    /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests that all carry
-    /// the same map version, each in one atomic step and in their order, and answers each once its change is
+    /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests, run by run as in
+    /// [`call`](Self::call), each in one atomic step and in their order, and answers each once its change is
     /// as durable as its account asks for. Only where a key's slot is open, or comes here and its counters
     /// have; timers do not matter, but for slots that were opened by force.
     ///

@@ -204,7 +204,7 @@ pub struct ShardTime(pub u64);
 pub struct Answers {
     /// When the shard applied the batch, by its own clock.
     pub now: ShardTime,
-    /// Whether the slots needed no look: the shard is quiet at the batch's map version. Says
+    /// Whether the slots needed no look: the shard is quiet at the first request's map version. Says
     /// nothing where the batch has only releases, which look at no slot.
     pub quiet: bool,
     /// The token counter after the batch, if the batch could grant.

@@ -13,6 +13,8 @@ use super::{
         Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, connect, nonce, settle, settled,
         slot_count,
     },
+    movers::MOVE,
+    slots::elsewhere,
 };
 use crate::{
     ids::{Epoch, MapVersion},
@@ -177,6 +179,38 @@ pub async fn counters_say_whether_the_shard_is_quiet(fixture: &dyn Fixture) {
     assert!(!ask(&mut desk).await, "of another map");
     desk.map = QUIET;
     assert!(ask(&mut desk).await);
+}
+
+/// Quiet at its map version helps a request with no other one, in the same batch too.
+pub async fn counters_on_their_way_are_frozen_beside_those_that_are_not(fixture: &dyn Fixture) {
+    let [mut full, mut desk] = Desk::both_ways(fixture).await;
+    let key = desk.key("key");
+    let other = elsewhere(&desk, &key);
+    full.becomes(&key, MOVE, Mode::Sealed).await;
+    let mut rest = all_slots();
+    rest.retain(|slot| *slot != key.slot());
+    let quiet = settled(fixture, &settle(FIRST, QUIET, rest)).await;
+    assert!(quiet.expect("it is armed"));
+    let read = |key: &LockKey, map| CounterRequest {
+        key: key.clone(),
+        map,
+        op: CounterOp::ReadHead,
+    };
+    let mut batch = [read(&other, QUIET), read(&key, MapVersion::UNKNOWN)];
+    let mut replies = [
+        CounterReply::Head(None),
+        CounterReply::Moving { epoch: MOVE },
+    ];
+    for quiet in [true, false] {
+        let answers = desk.link.call_counters(&batch).await;
+        let expected = CounterAnswers {
+            quiet,
+            replies: replies.to_vec(),
+        };
+        assert_eq!(answers.expect("an answer"), expected);
+        batch.reverse();
+        replies.reverse();
+    }
 }
 
 /// Each request finds what those before it in the batch have done, and nothing of those behind.

@@ -251,6 +251,34 @@ pub async fn a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet(fixtu
     assert!(token > above.above, "{token}");
 }
 
+/// Quiet at its map version helps a request with no other one, in the same batch too.
+pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fixture) {
+    let [mut full, mut desk] = Desk::both_ways(fixture).await;
+    let key = desk.key("key");
+    let other = elsewhere(&desk, &key);
+    full.becomes(&key, MOVE, Mode::Sealed).await;
+    let mut rest = all_slots();
+    rest.retain(|slot| *slot != key.slot());
+    let quiet = settled(fixture, &settle(FIRST, QUIET, rest)).await;
+    assert!(quiet.expect("it is armed"));
+    for on_its_way_first in [false, true] {
+        let nonce = nonce();
+        let mut batch = [
+            desk.request(&other, acquire(nonce, LONG)),
+            full.request(&key, acquire(nonce, LONG)),
+        ];
+        if on_its_way_first {
+            batch.reverse();
+        }
+        let answers = desk.batch(&batch).await;
+        let mut words: Vec<_> = answers.replies.iter().map(word).collect();
+        assert_eq!(answers.quiet, !on_its_way_first, "as for the first");
+        words.sort_unstable();
+        assert_eq!(words, ["absent", "granted"]);
+        desk.release(&other, nonce).await;
+    }
+}
+
 /// A key's next shard grants it with a greater token than its former one has.
 pub async fn tokens_rise_above_those_of_the_shard_a_slot_comes_from(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;

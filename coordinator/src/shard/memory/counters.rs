@@ -6,7 +6,7 @@ use ringfence_segment_lock::segment::{Answer, Refusal, Request as SegmentRequest
 
 use super::{armed::Armed, aside::Aside, batch::Batch, state::Memory};
 use crate::{
-    ids::{Epoch, Life, MapVersion},
+    ids::{Epoch, Life},
     name::LockKey,
     shard::{CounterAnswers, CounterOp, CounterReply, CounterRequest, Mode, ShardError},
 };
@@ -37,12 +37,12 @@ impl Memory {
         unix_ms: u64,
     ) -> Result<CounterAnswers, ShardError> {
         let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
-        let map = batch.first().map_or(MapVersion::UNKNOWN, |first| first.map);
-        let quiet = Batch::is_quiet(armed, map);
+        let is_quiet = |request: &CounterRequest| Batch::is_quiet(armed, request.map);
+        let quiet = batch.first().is_some_and(is_quiet);
         let replies = batch
             .iter()
             .map(|request| match elsewhere(armed, &request.key, now_ms) {
-                Some(reply) if !quiet => reply,
+                Some(reply) if !is_quiet(request) => reply,
                 _ if self.full => CounterReply::OutOfMemory,
                 _ => {
                     let since = armed.slots.get(request.key.slot()).epoch;

@@ -54,13 +54,13 @@ impl<'a> Reading<'a> {
         let (grants, header) = match call.verb {
             Verb::Acquire => {
                 let [now, quiet, te, before, after] = self.header(&parts)?;
-                self.quiet &= quiet == 1;
+                self.hear(call, quiet == 1);
                 self.counter = after;
                 (Some((Epoch(te), before)), now)
             }
             Verb::Renew | Verb::Adopt => {
                 let [now, quiet] = self.header(&parts)?;
-                self.quiet &= quiet == 1;
+                self.hear(call, quiet == 1);
                 (None, now)
             }
             Verb::Release | Verb::Remove => {
@@ -77,6 +77,13 @@ impl<'a> Reading<'a> {
             self.replies[place] = Some(reply.ok_or_else(|| unexpected("a batch", part))?);
         }
         Ok(())
+    }
+
+    /// Whether the shard is quiet at the map version of `call`, if that is the batch's first.
+    fn hear(&mut self, call: &Call, quiet: bool) {
+        if call.map(self.batch) == self.batch[0].map {
+            self.quiet &= quiet;
+        }
     }
 
     /// The numbers before the answers.

@@ -3,6 +3,7 @@
 use hashbrown::HashSet;
 
 use crate::{
+    ids::MapVersion,
     name::LockKey,
     shard::{Op, Request},
 };
@@ -59,6 +60,11 @@ impl Call {
         })
     }
 
+    /// The map version of them all.
+    pub(super) fn map(&self, batch: &[Request]) -> MapVersion {
+        batch[self.places[0]].map
+    }
+
     /// How many tokens it sets aside, granted or not.
     pub(super) fn tokens(&self, batch: &[Request]) -> u64 {
         self.places
@@ -75,19 +81,30 @@ fn tokens(op: &Op) -> u64 {
     }
 }
 
-/// Splits `batch` into script calls. Operations of one verb go together; where that would let one
-/// overtake another on the same key, a new round of calls begins.
+/// Splits `batch` into script calls. Operations of one verb go together, as far as they follow each other with
+/// the same map version; where that would let one overtake another on the same key, a new round of calls begins.
 pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
-    let first = Verb::of(&batch[0].op);
-    if batch.iter().all(|request| Verb::of(&request.op) == first) {
+    let mut calls = Vec::new();
+    let mut from = 0;
+    for run in batch.chunk_by(|one, next| one.map == next.map) {
+        calls.append(&mut plan_run(run, from));
+        from += run.len();
+    }
+    calls
+}
+
+/// Splits a run of one map version, whose first request has the place `from`.
+fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
+    let first = Verb::of(&run[0].op);
+    if run.iter().all(|request| Verb::of(&request.op) == first) {
         return vec![Call {
             verb: first,
-            places: (0..batch.len()).collect(),
+            places: (from..from + run.len()).collect(),
         }];
     }
     let mut calls = Vec::new();
     let mut round = Round::default();
-    for (place, request) in batch.iter().enumerate() {
+    for (place, request) in (from..).zip(run) {
         let verb = Verb::of(&request.op);
         if round.would_overtake(verb, &request.key) {
             calls.append(&mut round.finish());
@@ -183,6 +200,19 @@ mod tests {
         ];
         let expected = vec![(Verb::Release, vec![1, 3]), (Verb::Acquire, vec![0, 2])];
         assert_eq!(planned(&batch), expected);
+    }
+
+    #[test]
+    fn what_is_of_another_map_goes_in_a_call_of_its_own() {
+        let mut batch = ["a", "b", "a"].map(|key| request(key, true));
+        batch[2].map = MapVersion(7);
+        let expected = vec![(Verb::Acquire, vec![0, 1]), (Verb::Acquire, vec![2])];
+        assert_eq!(planned(&batch), expected);
+        let maps = plan(&batch)
+            .iter()
+            .map(|call| call.map(&batch))
+            .collect::<Vec<_>>();
+        assert_eq!(maps, [MapVersion::UNKNOWN, MapVersion(7)]);
     }
 
     #[test]

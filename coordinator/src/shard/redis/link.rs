@@ -141,10 +141,13 @@ impl Link for RedisLink {
             return Ok(CounterAnswers { quiet, replies });
         }
         let is_synced = self.is_synced().await?;
-        let batches = batch.chunks(self.counters_per_call);
+        let runs = batch.chunk_by(|one, next| one.map == next.map);
+        let batches: Vec<_> = runs
+            .flat_map(|run| run.chunks(self.counters_per_call))
+            .collect();
         let mut pipeline = Pipeline::with_capacity(batches.len());
         let mut calls = Vec::with_capacity(batches.len());
-        for batch in batches.clone() {
+        for &batch in &batches {
             let (command, call) = counters::command(&self.connection, is_synced, batch);
             pipeline.add_command(command);
             calls.push(call);

@@ -29,7 +29,7 @@ impl RedisLink {
     pub(super) fn command(&mut self, call: &Call, batch: &[Request]) -> Cmd {
         let keys = &self.connection.keys;
         let replid = &self.connection.server.replid;
-        let map = batch[0].map.0;
+        let map = call.map(batch).0;
         let count = call.places.len();
         let Keys {
             quiet,

@@ -132,7 +132,9 @@ fn read_call(
         return Err(ShardError::Unarmed);
     }
     let [_, quiet] = integers(WHAT, &parts)?;
-    answers.quiet &= quiet == 1;
+    if answers.replies.is_empty() {
+        answers.quiet = quiet == 1;
+    }
     if parts.len() < 2 + call.parts() {
         return Err(ShardError::Refused {
             what: WHAT,
