@@ -13,7 +13,7 @@ pub struct HalfShare(PathBuf);
 /// Where the groups for processors are, by version 2 and by version 1.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"];
 
-/// Half of it, in µs. Short, so that nothing waits long for the next.
+/// Half of this may be used, then nothing until the next begins, in µs: short, so that nobody waits long.
 const PERIOD_US: u32 = 4_000;
 
 impl HalfShare {
