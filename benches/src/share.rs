@@ -25,10 +25,9 @@ impl HalfShare {
     pub fn new(name: &str) -> io::Result<Self> {
         let mut refused = io::Error::from(io::ErrorKind::NotFound);
         for root in ROOTS {
-            // Dropped, and so removed, if it cannot be limited.
-            let group = Self(Path::new(root).join(name));
-            match fs::create_dir(&group.0).and_then(|()| group.limit()) {
-                Ok(()) => return Ok(group),
+            let group = Path::new(root).join(name);
+            match fs::create_dir(&group).and_then(|()| Self(group).limited()) {
+                Ok(group) => return Ok(group),
                 Err(error) => refused = error,
             }
         }
@@ -44,15 +43,16 @@ impl HalfShare {
         self.write("cgroup.procs", process)
     }
 
-    fn limit(&self) -> io::Result<()> {
+    /// Dropped, and so removed, if it cannot be.
+    fn limited(self) -> io::Result<Self> {
         let half = PERIOD_US / 2;
-        match self.0.join("cpu.max").exists() {
-            true => self.write("cpu.max", format!("{half} {PERIOD_US}")),
-            false => {
-                self.write("cpu.cfs_period_us", PERIOD_US)?;
-                self.write("cpu.cfs_quota_us", half)
-            }
+        if self.0.join("cpu.max").exists() {
+            self.write("cpu.max", format!("{half} {PERIOD_US}"))?;
+        } else {
+            self.write("cpu.cfs_period_us", PERIOD_US)?;
+            self.write("cpu.cfs_quota_us", half)?;
         }
+        Ok(self)
     }
 
     /// The file must be there: not every directory is a control group.

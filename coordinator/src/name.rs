@@ -199,8 +199,7 @@ pub(crate) fn push_decimal(text: &mut Vec<u8>, number: u64) {
 
 /// Appends the last `width` digits of `number`, of 20 at most: such texts compare as their numbers do.
 pub(crate) fn push_digits(text: &mut Vec<u8>, number: u64, width: usize) {
-    let all = Decimal::of(number).digits;
-    text.extend_from_slice(&all[all.len() - width..]);
+    text.extend_from_slice(Decimal::of(number).last(width));
 }
 
 /// The last digits of `number`, by 16.
@@ -231,10 +230,9 @@ impl Decimal {
         }
     }
 
-    /// The last of them, with zeros before those that matter.
-    pub(crate) fn last<const DIGITS: usize>(&self) -> [u8; DIGITS] {
-        let at = self.digits.len() - DIGITS;
-        std::array::from_fn(|nth| self.digits[at + nth])
+    /// The last `width` of them, of 20 at most, with zeros before those that matter.
+    pub(crate) fn last(&self, width: usize) -> &[u8] {
+        &self.digits[self.digits.len() - width..]
     }
 }
 

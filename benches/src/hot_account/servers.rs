@@ -8,8 +8,8 @@ use ringfence_test_support::database::{mariadb::MariaDb, postgresql::PostgreSql}
 
 use crate::setup::{How, Log, Setup, Share};
 
-/// Redis servers, by what they have written when they answer, and what they may use; and databases, which sync every commit, as they do by
-/// default.
+/// Redis servers, by what they have written when they answer, and what they may use; and databases, which sync every
+/// commit, as they do by default.
 pub(crate) struct Servers {
     redis: BTreeMap<(Log, Share), Vec<RedisServer>>,
     /// Behind the servers: they are empty by the time that they go.

@@ -11,7 +11,6 @@ use super::{Respond, load::Load};
 use crate::{
     ids::MapVersion,
     limits::{BATCH_MAX, QUEUE_MAX},
-    name::LockKey,
     shard::ShardError,
     sync::Mutex,
 };
@@ -157,8 +156,10 @@ impl<L: Load> Queue<L> {
     pub(super) fn take(&self, batch: &mut Batch<L>) -> bool {
         let mut state = self.state.lock();
         let mut map: Option<MapVersion> = None;
-        let mut aside = Aside(Vec::new());
-        while batch.requests.len() + aside.0.len() < self.batch_max {
+        // Of another map version than the first: they go behind the others, in their order, with all that come after
+        // them for the same keys.
+        let mut aside: Vec<(L, Respond<L::Reply>)> = Vec::new();
+        while batch.requests.len() + aside.len() < self.batch_max {
             let Some((request, respond)) = state.waiting.pop_front() else {
                 break;
             };
@@ -166,31 +167,21 @@ impl<L: Load> Queue<L> {
             if nobody_waits && request.is_new() {
                 continue;
             }
-            if *map.get_or_insert(request.map()) != request.map() || aside.has(request.key()) {
-                aside.0.push((request, respond));
+            let of_the_first = *map.get_or_insert(request.map()) == request.map();
+            if !of_the_first || aside.iter().any(|(its, _)| its.key() == request.key()) {
+                aside.push((request, respond));
                 continue;
             }
             batch.requests.push(request);
             batch.responds.push(respond);
         }
-        for (request, respond) in aside.0 {
-            batch.requests.push(request);
-            batch.responds.push(respond);
-        }
+        let (requests, responds): (Vec<_>, Vec<_>) = aside.into_iter().unzip();
+        batch.requests.extend(requests);
+        batch.responds.extend(responds);
         if !state.waiting.is_empty() {
             self.ready.notify_one();
         }
         !batch.requests.is_empty()
-    }
-}
-
-/// Requests of another map version than the batch's first: they go behind the others, in their order, with all that
-/// come after them for the same keys.
-struct Aside<L: Load>(Vec<(L, Respond<L::Reply>)>);
-
-impl<L: Load> Aside<L> {
-    fn has(&self, key: &LockKey) -> bool {
-        self.0.iter().any(|(request, _)| request.key() == key)
     }
 }
 

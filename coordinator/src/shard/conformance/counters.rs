@@ -13,7 +13,7 @@ use super::{
         Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, connect, nonce, settle, settled,
         slot_count,
     },
-    movers::MOVE,
+    movers::{MOVE, quiet_beside_sealed},
     slots::elsewhere,
 };
 use crate::{
@@ -183,14 +183,8 @@ pub async fn counters_say_whether_the_shard_is_quiet(fixture: &dyn Fixture) {
 
 /// Quiet at its map version helps a request with no other one, in the same batch too.
 pub async fn counters_on_their_way_are_frozen_beside_those_that_are_not(fixture: &dyn Fixture) {
-    let [mut full, mut desk] = Desk::both_ways(fixture).await;
-    let key = desk.key("key");
+    let ([_, mut desk], key) = quiet_beside_sealed(fixture).await;
     let other = elsewhere(&desk, &key);
-    full.becomes(&key, MOVE, Mode::Sealed).await;
-    let mut rest = all_slots();
-    rest.retain(|slot| *slot != key.slot());
-    let quiet = settled(fixture, &settle(FIRST, QUIET, rest)).await;
-    assert!(quiet.expect("it is armed"));
     let read = |key: &LockKey, map| CounterRequest {
         key: key.clone(),
         map,

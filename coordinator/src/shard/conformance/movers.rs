@@ -7,7 +7,10 @@ use ringfence_ring::Slot;
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, acquire, arm, connect, incarnation, slot_count},
+    desk::{
+        Desk, FIRST, LONG, QUIET, acquire, all_slots, arm, connect, incarnation, settle, settled,
+        slot_count,
+    },
     line::queue,
 };
 use crate::{
@@ -47,6 +50,24 @@ pub(super) async fn moving_desk(fixture: &dyn Fixture, mode: Mode) -> (Desk, Loc
     let key = desk.key("key");
     desk.becomes(&key, MOVE, mode).await;
     (desk, key)
+}
+
+/// Two desks at one armed shard, as of [`Desk::both_ways`], and a key whose slot is sealed: the shard is quiet at the
+/// map that has it in motion.
+pub(super) async fn quiet_beside_sealed(fixture: &dyn Fixture) -> ([Desk; 2], LockKey) {
+    let [mut full, desk] = Desk::both_ways(fixture).await;
+    let key = desk.key("key");
+    full.becomes(&key, MOVE, Mode::Sealed).await;
+    let quiet = settled(fixture, &settle(FIRST, QUIET, all_but(&key))).await;
+    assert!(quiet.expect("it is armed"));
+    ([full, desk], key)
+}
+
+/// Every slot but that of `key`.
+pub(super) fn all_but(key: &LockKey) -> Vec<Slot> {
+    let mut rest = all_slots();
+    rest.retain(|slot| *slot != key.slot());
+    rest
 }
 
 /// Arms a life with `number`, where the slot of `key` is in `mode` since [`MOVE`], and all others are open.

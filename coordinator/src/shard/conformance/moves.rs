@@ -7,7 +7,7 @@ use super::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, connect,
         incarnation, nonce, settle, settled,
     },
-    movers::{EARLIER, LATER, MOVE, armed_in, step},
+    movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, step},
     slots::elsewhere,
 };
 use crate::{
@@ -195,8 +195,7 @@ pub async fn steps_and_settles_leave_a_copy_of_the_newest_topology(fixture: &dyn
 pub async fn a_step_ends_the_quiet_until_the_next_settle(fixture: &dyn Fixture) {
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
-    let mut rest = all_slots();
-    rest.retain(|slot| *slot != key.slot());
+    let rest = all_but(&key);
     for (epoch, mode) in [
         (MOVE, Mode::Sealed),
         (MOVE, Mode::Shut),
@@ -221,8 +220,7 @@ pub async fn a_step_ends_the_quiet_until_the_next_settle(fixture: &dyn Fixture) 
 pub async fn a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet(fixture: &dyn Fixture) {
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
-    let mut rest = all_slots();
-    rest.retain(|slot| *slot != key.slot());
+    let rest = all_but(&key);
     let other = MapVersion(QUIET.0 - 1);
     for (epoch, mode) in [
         (MOVE, Mode::Sealed),
@@ -253,14 +251,8 @@ pub async fn a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet(fixtu
 
 /// Quiet at its map version helps a request with no other one, in the same batch too.
 pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fixture) {
-    let [mut full, mut desk] = Desk::both_ways(fixture).await;
-    let key = desk.key("key");
+    let ([full, mut desk], key) = quiet_beside_sealed(fixture).await;
     let other = elsewhere(&desk, &key);
-    full.becomes(&key, MOVE, Mode::Sealed).await;
-    let mut rest = all_slots();
-    rest.retain(|slot| *slot != key.slot());
-    let quiet = settled(fixture, &settle(FIRST, QUIET, rest)).await;
-    assert!(quiet.expect("it is armed"));
     for on_its_way_first in [false, true] {
         let nonce = nonce();
         let mut batch = [

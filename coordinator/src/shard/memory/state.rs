@@ -84,12 +84,14 @@ impl Memory {
     pub(super) fn call(&mut self, batch: &[Request], now_ms: u64) -> Result<Answers, ShardError> {
         let first = batch.first();
         let map = first.map_or(MapVersion::UNKNOWN, |request| request.map);
-        let quiet = self.batch(map, now_ms)?.quiet;
+        let mut applying = self.batch(map, now_ms)?;
+        let quiet = applying.quiet;
         let mut replies = Vec::with_capacity(batch.len());
         for run in batch.chunk_by(|one, next| one.map == next.map) {
-            replies.extend(self.batch(run[0].map, now_ms)?.apply(run));
+            applying.quiet = Batch::is_quiet(applying.armed, run[0].map);
+            replies.extend(applying.apply(run));
         }
-        let Batch { armed, full, .. } = self.batch(map, now_ms)?;
+        let Batch { armed, full, .. } = applying;
         let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
         let could_grant = !full && batch.iter().any(is_acquire);
         Ok(Answers {

@@ -32,7 +32,7 @@ pub(crate) fn id_text(id: &RequestId) -> Vec<u8> {
 pub(crate) fn id_pieces(id: &RequestId) -> ([u8; TIME_DIGITS + 1], &[u8]) {
     let mut time = [b':'; TIME_DIGITS + 1];
     let digits = Decimal::of(id.time_ms().min(EXACT_MAX));
-    time[..TIME_DIGITS].copy_from_slice(&digits.last::<TIME_DIGITS>());
+    time[..TIME_DIGITS].copy_from_slice(digits.last(TIME_DIGITS));
     (time, id.name().as_bytes())
 }
 
