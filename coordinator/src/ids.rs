@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{limits::EPOCH_MAX, name::push_decimal};
+use crate::{
+    limits::EPOCH_MAX,
+    name::{hex, push_decimal},
+};
 
 /// One process that asks for locks: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,13 +32,8 @@ pub struct Nonce {
 impl Nonce {
     /// Appends `client:sequence`: 32 hex digits, a colon, a decimal number.
     pub fn push_text(&self, text: &mut Vec<u8>) {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut client = [b':'; 33];
-        for (pair, byte) in client.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
-            pair[0] = HEX[usize::from(byte >> 4)];
-            pair[1] = HEX[usize::from(byte & 15)];
-        }
-        text.extend_from_slice(&client);
+        text.extend_from_slice(&hex::<32>(self.client.0));
+        text.push(b':');
         push_decimal(text, self.sequence);
     }
 }
