@@ -274,28 +274,26 @@ impl Worker for Loop {
             acquires.add_command(self.calls.acquire(locks));
         }
         // After now, quiet, token epoch and the counter before and after: 0 a lock, granted.
-        self.send(&acquires, 5, 0).await?;
+        self.send(&acquires, 5).await?;
         let mut releases = redis::pipe();
         for locks in self.locks.chunks(BATCH_MAX) {
             releases.add_command(self.calls.release(locks));
         }
         // After now: 1 a lock, deleted.
-        self.send(&releases, 1, 1).await
+        self.send(&releases, 1).await
     }
 }
 
 impl Loop {
-    /// Sends `calls`, whose answers are to be `wanted`, once for each lock, after `skip` numbers.
-    async fn send(&mut self, calls: &Pipeline, skip: usize, wanted: i64) -> Result<(), Failure> {
+    /// Sends `calls`, whose answers are to be `numbers` numbers: one more for each lock says that some are not as asked.
+    async fn send(&mut self, calls: &Pipeline, numbers: usize) -> Result<(), Failure> {
         let answers = self
             .connection
             .send_packed_commands(calls, 0, calls.len())
             .await?;
-        let as_wanted = |answer: &Value| match answer {
-            Value::Array(parts) => parts[skip..].iter().all(|part| *part == Value::Int(wanted)),
-            _ => false,
-        };
-        match answers.iter().find(|answer| !as_wanted(answer)) {
+        let as_asked =
+            |answer: &Value| matches!(answer, Value::Array(parts) if parts.len() == numbers);
+        match answers.iter().find(|answer| !as_asked(answer)) {
             None => Ok(()),
             Some(answer) => Err(format!("a call was answered {answer:?}").into()),
         }

@@ -51,30 +51,35 @@ impl<'a> Reading<'a> {
         let Value::Array(parts) = value else {
             return Err(unexpected("a batch", &value));
         };
-        let (grants, header) = match call.verb {
+        let (grants, answers) = match call.verb {
             Verb::Acquire => {
-                let [now, quiet, te, before, after] = self.header(&parts)?;
+                let ([now, quiet, te, before, after], answers) = self.header(&parts)?;
+                self.now = ShardTime(now);
                 self.hear(call, quiet == 1);
                 self.counter = after;
-                (Some((Epoch(te), before)), now)
+                (Some((Epoch(te), before)), answers)
             }
             Verb::Renew | Verb::Adopt => {
-                let [now, quiet] = self.header(&parts)?;
+                let ([now, quiet], answers) = self.header(&parts)?;
+                self.now = ShardTime(now);
                 self.hear(call, quiet == 1);
-                (None, now)
+                (None, answers)
             }
             Verb::Release | Verb::Remove => {
-                let [now] = self.header(&parts)?;
-                (None, now)
+                let ([now], answers) = self.header(&parts)?;
+                self.now = ShardTime(now);
+                (None, answers)
             }
         };
-        self.now = ShardTime(header);
-        let skip = parts.len() - call.places.len();
-        let asked = call.places.iter().zip(call.ops(self.batch));
-        for ((&place, (op, offset)), part) in asked.zip(&parts[skip..]) {
+        let all = call.verb.of_all().filter(|_| answers.is_empty());
+        let mut answers = answers.iter();
+        for (&place, (op, offset)) in call.places.iter().zip(call.ops(self.batch)) {
+            let Some(answer) = all.as_ref().or_else(|| answers.next()) else {
+                break;
+            };
             let fresh = grants.map(|(te, before)| Token::new(te, before + offset));
-            let reply = reply(op, part, fresh);
-            self.replies[place] = Some(reply.ok_or_else(|| unexpected("a batch", part))?);
+            let reply = reply(op, answer, fresh);
+            self.replies[place] = Some(reply.ok_or_else(|| unexpected("a batch", answer))?);
         }
         Ok(())
     }
@@ -86,11 +91,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The numbers before the answers.
-    fn header<const N: usize>(&self, parts: &[Value]) -> Result<[u64; N], ShardError> {
+    /// The numbers before the answers, and the answers.
+    fn header<'p, const N: usize>(
+        &self,
+        parts: &'p [Value],
+    ) -> Result<([u64; N], &'p [Value]), ShardError> {
         match parts.first() {
             Some(Value::Int(-1)) => Err(ShardError::Unarmed),
-            _ => integers("a batch", parts),
+            _ => Ok((integers("a batch", parts)?, &parts[N..])),
         }
     }
 
@@ -113,6 +121,17 @@ impl<'a> Reading<'a> {
             counter,
             replies,
         })
+    }
+}
+
+impl Verb {
+    /// The answer that all have got where none is given.
+    fn of_all(self) -> Option<Value> {
+        match self {
+            Self::Acquire | Self::Renew => Some(Value::Int(0)),
+            Self::Release => Some(Value::Int(1)),
+            Self::Adopt | Self::Remove => None,
+        }
     }
 }
 

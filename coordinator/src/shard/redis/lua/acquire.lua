@@ -20,7 +20,8 @@ ARGV[7]  more    41 digits an operation: a ticket's sent 20 and claim_ms 10, whi
 ARGV[8].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
          tokens of those before
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}:
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, without the answers
+where all of them are 0:
   0 granted: token (te, ctr before + offset), nobody waits
   {1, te, ctr, tokens, wanted 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
@@ -138,7 +139,7 @@ local function acquire(queue, key, head, lease, ticket, proof, who)
   return 0
 end
 
-local answers = {now, quiet and 1 or 0, tonumber(te), base, 0}
+local answers, all_granted = {now, quiet and 1 or 0, tonumber(te), base, 0}, true
 for i = 1, #KEYS - 5 do
   local key, at = KEYS[5 + i], 6 + 2 * i
   local head, lease = ARGV[at], ARGV[at + 1]
@@ -147,8 +148,9 @@ for i = 1, #KEYS - 5 do
     and redis.call('SET', key, head .. suffix, 'NX', 'PX', lease) then
     answers[5 + i] = 0
   else
-    answers[5 + i] = acquire(queue, key, head, lease, more_of(i, head))
+    local answer = acquire(queue, key, head, lease, more_of(i, head))
+    answers[5 + i], all_granted = answer, all_granted and answer == 0
   end
 end
 answers[5] = line and line.counter or spent and base or ctr
-return answers
+return all_granted and {unpack(answers, 1, 5)} or answers

@@ -13,7 +13,8 @@ ARGV[2]  map     version of the sender's map
 ARGV[3]  top     the counter's upper end
 ARGV[4].. nonces, one an operation
 
-Returns {-1} unarmed, nothing written; or {now, answers...}: 1 deleted, 0 not (or no longer) there
+Returns {-1} unarmed, nothing written; or {now, answers...}: 1 deleted, 0 not (or no longer) there; {now} where all are
+deleted
 
 Two commands for the whole batch, as long as nobody waits. Nothing can fail once something is written.
 ]]
@@ -46,7 +47,7 @@ local function release(queue, key, record, nonce)
   return held and 1 or 0
 end
 
-local answers, doomed, gone, changed = {now}, {}, {}, {}
+local answers, all_deleted, doomed, gone, changed = {now}, true, {}, {}, {}
 for i = 1, #KEYS - 5 do
   local record, nonce, key = found[3 + i], ARGV[3 + i], KEYS[5 + i]
   local queue = waited[key] and line.queue_of(key)
@@ -58,6 +59,7 @@ for i = 1, #KEYS - 5 do
   else
     answers[1 + i] = 0
   end
+  all_deleted = all_deleted and answers[1 + i] == 1
 end
 if doomed[1] then redis.call('DEL', unpack(doomed)) end
-return answers
+return all_deleted and {now} or answers

@@ -13,7 +13,7 @@ ARGV[2]  map     version of the sender's map
 ARGV[3]  top     the counter's upper end
 ARGV[4].. nonce, label, te, ctr, lease_ms: five an operation
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}:
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}, without the answers where all of them are 0:
   0 renewed · 1 reclaimed: put back with its own token · either + 4: somebody waits
   {8, epoch, one of these} and the slot is sealed
   2 lost: and whoever waits longest has got it, if nobody had · {3, epoch} moved
@@ -56,13 +56,14 @@ local function renew(key, queue, nonce, label, te, ctr, lease)
   return 1, sealed
 end
 
-local answers = {now, quiet and 1 or 0}
+local answers, all_renewed = {now, quiet and 1 or 0}, true
 for i = 1, #KEYS - 5 do
   local key, at = KEYS[5 + i], 5 * i - 1
   local queue = waited[key] and line.queue_of(key)
   local answer, sealed = renew(key, queue, unpack(ARGV, at, at + 4))
   local kept = answer == 0 or answer == 1
   if kept and queue then answer = answer + 4 * line.wanted(queue) end
-  answers[2 + i] = kept and sealed and {8, sealed, answer} or answer
+  if kept and sealed then answer = {8, sealed, answer} end
+  answers[2 + i], all_renewed = answer, all_renewed and answer == 0
 end
-return answers
+return all_renewed and {unpack(answers, 1, 2)} or answers
