@@ -159,10 +159,9 @@ impl<L: Load> Queue<L> {
         // Of another map version than the first: they go behind the others, in their order, with all that come after
         // them for the same keys.
         let mut aside: Vec<(L, Respond<L::Reply>)> = Vec::new();
-        while batch.requests.len() + aside.len() < self.batch_max {
-            let Some((request, respond)) = state.waiting.pop_front() else {
-                break;
-            };
+        while batch.requests.len() + aside.len() < self.batch_max
+            && let Some((request, respond)) = state.waiting.pop_front()
+        {
             let nobody_waits = matches!(&respond, Respond::Caller(caller) if caller.is_closed());
             if nobody_waits && request.is_new() {
                 continue;

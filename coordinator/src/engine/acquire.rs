@@ -93,7 +93,7 @@ impl Engine {
 
 impl Inner {
     fn lease(&self, asked: Option<Duration>) -> Result<Duration, AcquireError> {
-        let max = self.routing.topology().constants.max_lease();
+        let max = self.routing.max_lease();
         let lease = asked.unwrap_or(max);
         if lease > max {
             return Err(AcquireError::LeaseTooLong { lease, max });

@@ -148,10 +148,11 @@ impl Guard {
     ///
     /// Dropping the future gives the lock back in the background, as dropping the guard does.
     pub async fn release(mut self) -> ReleaseAnswer {
-        let held = self.is_held();
+        let now = self.engine.now();
+        let held = self.grant.hold.is_held(now);
         self.counted = false;
         if self.grant.leave() {
-            self.engine.release(&self.grant).await
+            self.engine.release(&self.grant, now).await
         } else if held {
             ReleaseAnswer::Held
         } else {

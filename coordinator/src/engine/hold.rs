@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
 use super::{
     flow::Flow,
+    home::{Found, Home},
     keeper::Keeper,
     line::{Standing, Terms},
     wheel::Place,
@@ -60,8 +60,8 @@ pub(super) struct Hold {
     pub(super) terms: Terms,
     /// How many tokens are asked for.
     pub(super) tokens: u32,
-    /// Of the shard it is at. Changed under the lock of its flow, and out of that shard's wheel.
-    keeper: ArcSwap<Keeper>,
+    /// The shard it is at. Changed under the lock of its flow, and out of that shard's wheel.
+    home: Home,
     pub(super) place: Place,
     /// The first of its tokens.
     token: AtomicU64,
@@ -113,7 +113,7 @@ impl Hold {
             nonce,
             terms,
             tokens,
-            keeper: ArcSwap::new(keeper),
+            home: Home::new(keeper),
             place: Place::default(),
             token: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
@@ -129,18 +129,18 @@ impl Hold {
     }
 
     /// Of the shard it is at.
-    pub(super) fn keeper(&self) -> Arc<Keeper> {
-        self.keeper.load_full()
+    pub(super) fn keeper(&self) -> Found<'_> {
+        self.home.get()
     }
 
     /// Whether it is at the shard of `keeper`.
     pub(super) fn is_at(&self, keeper: &Keeper) -> bool {
-        std::ptr::eq(&**self.keeper.load(), keeper)
+        std::ptr::eq(&**self.home.get(), keeper)
     }
 
     /// It is at the shard of `keeper` from now on.
     pub(super) fn set_keeper(&self, keeper: &Arc<Keeper>) {
-        self.keeper.store(keeper.clone());
+        self.home.set(keeper);
     }
 
     /// The shard granted a request that had been sent at `sent`, for a full lease; or, by a turn, for

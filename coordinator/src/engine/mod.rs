@@ -30,6 +30,7 @@ mod flow;
 mod grant;
 mod guard;
 mod hold;
+mod home;
 mod inspect;
 mod keeper;
 mod line;

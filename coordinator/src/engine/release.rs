@@ -77,14 +77,14 @@ impl Releases {
 
     /// Releases `hold`, whose belief has ended: where it is, and wherever else something of it may be.
     pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>) {
-        self.send_to(hold, hold.keeper());
+        self.send_to(hold, hold.keeper().clone());
         self.send_elsewhere(hold);
     }
 
     /// Takes back whatever of `hold`, which was given up, may be at a shard.
     pub(super) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
         if hold.flow.lock().here.may_be_there() {
-            self.send_to(hold, hold.keeper());
+            self.send_to(hold, hold.keeper().clone());
         }
         self.send_elsewhere(hold);
     }
@@ -271,10 +271,10 @@ impl Drop for Releasing<'_> {
 
 impl Inner {
     /// Ends `grant`, the last guard of it being gone: the lock goes to whoever waits in this process, or
-    /// back to the shard.
-    pub(super) async fn release(&self, grant: &Grant) -> ReleaseAnswer {
-        let held = grant.hold.is_held(self.now());
-        let Some(mut due) = self.lines.released(&grant.hold) else {
+    /// back to the shard. `now` is when that was asked for.
+    pub(super) async fn release(&self, grant: &Grant, now: Instant) -> ReleaseAnswer {
+        let held = grant.hold.is_held(now);
+        let Some(mut due) = self.lines.released(&grant.hold, now) else {
             return ReleaseAnswer::Lost;
         };
         // Belief ends before the release is sent.
@@ -292,7 +292,7 @@ impl Inner {
 
     /// Ends `grant` without waiting.
     pub(super) fn release_in_background(&self, grant: &Grant) {
-        if let Some(due) = self.lines.released(&grant.hold) {
+        if let Some(due) = self.lines.released(&grant.hold, self.now()) {
             self.lines.perform(due);
         }
     }

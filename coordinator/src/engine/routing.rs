@@ -1,6 +1,6 @@
 //! Key → slot → shard: a snapshot of the ring, swapped whole.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use ringfence_ring::{ShardId, Slot, SlotCount};
@@ -134,6 +134,11 @@ impl Routing {
 
     pub(super) fn slots(&self) -> SlotCount {
         self.view.load().topology.table.slots()
+    }
+
+    /// The longest lease that may be asked for.
+    pub(super) fn max_lease(&self) -> Duration {
+        self.view.load().topology.constants.max_lease()
     }
 
     pub(super) fn topology(&self) -> Arc<Topology> {

@@ -53,6 +53,9 @@ impl Wheel {
 
     pub(super) fn remove(&mut self, hold: &Hold) {
         let tick = hold.place.tick.swap(Place::NOWHERE, Relaxed);
+        if tick == Place::NOWHERE {
+            return;
+        }
         let Some(bucket) = self.due.get_mut(&tick) else {
             return;
         };

@@ -95,9 +95,9 @@ impl Lines {
             flow.here.asking.sent();
             let sent = self.around.clock.now();
             told::asking(hold, sent);
-            let (at, lines, asked) = (hold.keeper(), self.clone(), hold.clone());
+            let at = hold.keeper();
             let request = request(hold, &at, sent, &flow);
-            let from = at.clone();
+            let (from, lines, asked) = (at.clone(), self.clone(), hold.clone());
             let respond = move |answer| lines.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
             at.driver.try_submit(Lane::Work, request, respond)

@@ -158,7 +158,8 @@ impl Lines {
         key: &LockKey,
         change: impl FnOnce(&mut KeyLine, Instant) -> T,
     ) -> Option<T> {
-        let (changed, due) = self.step(key, change)?;
+        let now = self.around.clock.now();
+        let (changed, due) = self.step(key, now, |line| change(line, now))?;
         self.perform(due);
         Some(changed)
     }
@@ -167,12 +168,12 @@ impl Lines {
     fn step<T>(
         &self,
         key: &LockKey,
-        change: impl FnOnce(&mut KeyLine, Instant) -> T,
+        now: Instant,
+        change: impl FnOnce(&mut KeyLine) -> T,
     ) -> Option<(T, Due)> {
-        let now = self.around.clock.now();
         let mut table = self.table(key).lock();
         let line = table.get_mut(key)?;
-        let changed = change(line, now);
+        let changed = change(line);
         let due = self.settle(key, line, now);
         if line.is_empty() {
             table.remove(key);
@@ -269,8 +270,8 @@ impl Lines {
 
     /// The last guard of one holder of `hold` is gone. What follows: the record may be given back to the
     /// shard.
-    pub(super) fn released(&self, hold: &Arc<Hold>) -> Option<Due> {
-        let released = self.step(&hold.key, |line, _| line.released(hold));
+    pub(super) fn released(&self, hold: &Arc<Hold>, now: Instant) -> Option<Due> {
+        let released = self.step(&hold.key, now, |line| line.released(hold));
         released.map(|((), due)| due)
     }
 

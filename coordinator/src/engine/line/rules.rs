@@ -140,6 +140,10 @@ impl<H: Standing, W> Line<H, W> {
         let id = WaiterId(self.next);
         self.next += 1;
         self.once |= once;
+        if self.waiters.capacity() == 0 {
+            // Mostly nobody else comes.
+            self.waiters.reserve_exact(1);
+        }
         self.waiters.push_back(Waiter {
             id,
             terms,
