@@ -172,6 +172,7 @@ macro_rules! shard_conformance {
             a_recheck_keeps_its_place,
             a_recheck_finds_the_grant_made_to_it,
             an_ended_ticket_is_skipped,
+            a_renewal_that_comes_too_late_skips_an_ended_ticket,
             when_every_ticket_has_ended_nobody_waits,
             a_dead_head_costs_its_claim,
             giving_up_leaves_no_ticket,

@@ -116,6 +116,26 @@ pub async fn an_ended_ticket_is_skipped(fixture: &dyn Fixture) {
     }
 }
 
+/// So it is by whoever finds, renewing, that it has lost the key.
+pub async fn a_renewal_that_comes_too_late_skips_an_ended_ticket(fixture: &dyn Fixture) {
+    let lease = MOST_OF_A_TICKET + HALF_A_SECOND;
+    let mut desks = Vec::new();
+    for mut desk in Desk::both_ways(fixture).await {
+        let waiting = [(); 2].map(|()| nonce());
+        let (key, grant) = desk.with_queue("key", lease, &waiting).await;
+        desks.push((desk, key, grant, waiting));
+    }
+    fixture.elapse(MOST_OF_A_TICKET).await;
+    for (desk, key, _, [_, second]) in &mut desks {
+        assert_eq!(desk.queues(key, *second).await, 1);
+    }
+    fixture.elapse(THE_REST).await;
+    for (desk, key, grant, [_, second]) in &mut desks {
+        assert_eq!(word(&desk.renew(key, *grant, LONG).await), "lost");
+        assert_eq!(desk.holder(key).await, Some(*second));
+    }
+}
+
 /// However long it is: whoever asks again stays.
 pub async fn a_queue_lasts_for_as_long_as_somebody_asks_again(fixture: &dyn Fixture) {
     let mut desks = Vec::new();

@@ -95,7 +95,7 @@ impl Memory {
         let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
         let could_grant = !full && batch.iter().any(is_acquire);
         Ok(Answers {
-            now: ShardTime(now_ms),
+            now: Some(ShardTime(now_ms)),
             quiet,
             counter: if could_grant { armed.counter } else { 0 },
             replies,

@@ -19,7 +19,7 @@ use crate::{
 /// The answers of a batch, as its calls are read.
 pub(super) struct Reading<'a> {
     batch: &'a [Request],
-    now: ShardTime,
+    now: Option<ShardTime>,
     quiet: bool,
     counter: u64,
     replies: Vec<Option<Reply>>,
@@ -29,7 +29,7 @@ impl<'a> Reading<'a> {
     pub(super) fn new(batch: &'a [Request]) -> Self {
         Self {
             batch,
-            now: ShardTime(0),
+            now: None,
             quiet: true,
             counter: 0,
             replies: vec![None; batch.len()],
@@ -54,20 +54,20 @@ impl<'a> Reading<'a> {
         let (grants, answers) = match call.verb {
             Verb::Acquire => {
                 let ([now, quiet, te, before, after], answers) = self.header(&parts)?;
-                self.now = ShardTime(now);
+                self.look_at_clock(now);
                 self.hear(call, quiet == 1);
                 self.counter = after;
                 (Some((Epoch(te), before)), answers)
             }
             Verb::Renew | Verb::Adopt => {
                 let ([now, quiet], answers) = self.header(&parts)?;
-                self.now = ShardTime(now);
+                self.look_at_clock(now);
                 self.hear(call, quiet == 1);
                 (None, answers)
             }
             Verb::Release | Verb::Remove => {
                 let ([now], answers) = self.header(&parts)?;
-                self.now = ShardTime(now);
+                self.look_at_clock(now);
                 (None, answers)
             }
         };
@@ -82,6 +82,12 @@ impl<'a> Reading<'a> {
             self.replies[place] = Some(reply.ok_or_else(|| unexpected("a batch", answer))?);
         }
         Ok(())
+    }
+
+    /// A call was applied at `now`, or at a time that did not matter to it: 0.
+    fn look_at_clock(&mut self, now: u64) {
+        let now = (now > 0).then_some(ShardTime(now));
+        self.now = now.or(self.now);
     }
 
     /// Whether the shard is quiet at the map version of `call`, if that is the batch's first.

@@ -20,8 +20,8 @@ ARGV[7]  more    41 digits an operation: a ticket's sent 20 and claim_ms 10, whi
 ARGV[8].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
          tokens of those before
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, without the answers
-where all of them are 0:
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, now being 0
+if it did not matter, and without the answers where all of them are 0:
   0 granted: token (te, ctr before + offset), nobody waits
   {1, te, ctr, tokens, wanted 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
@@ -34,7 +34,7 @@ SET an operation, as long as nobody waits; nothing on that path can fail once so
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local now, quiet, te, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 
 local top, tokens = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -45,7 +45,7 @@ local suffix = string.format('|%s|%d|%s|0', te, base, arm)
 
 local line
 local function queues()
-  line = line or queueing({now = now, te = te, arm = arm, ctr = KEYS[2], top = top, queues = KEYS[5],
+  line = line or queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = top, queues = KEYS[5],
     marked = tonumber(marks[2]) or 0, keep = ARGV[5], waiters = tonumber(ARGV[6])})
   return line
 end
@@ -97,6 +97,7 @@ local function acquire(queue, key, head, lease, ticket, proof, who)
   local nonce, mode, epoch, import = string.match(head, '^[^|]*'), 'O', nil, nil
   if not quiet then
     mode, epoch, import = slot_of(key, KEYS[4])
+    local now = time_ms()
     if now < shut or mode == '-' then return {3, epoch} end
     if now < grace then
       if mode == 'S' then return {8, epoch, 0} end
@@ -139,7 +140,7 @@ local function acquire(queue, key, head, lease, ticket, proof, who)
   return 0
 end
 
-local answers, all_granted = {now, quiet and 1 or 0, tonumber(te), base, 0}, true
+local answers, all_granted = {0, quiet and 1 or 0, tonumber(te), base, 0}, true
 for i = 1, #KEYS - 5 do
   local key, at = KEYS[5 + i], 6 + 2 * i
   local head, lease = ARGV[at], ARGV[at + 1]
@@ -152,5 +153,5 @@ for i = 1, #KEYS - 5 do
     answers[5 + i], all_granted = answer, all_granted and answer == 0
   end
 end
-answers[5] = line and line.counter or spent and base or ctr
+answers[1], answers[5] = looked_at_ms, line and line.counter or spent and base or ctr
 return all_granted and {unpack(answers, 1, 5)} or answers

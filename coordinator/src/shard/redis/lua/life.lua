@@ -6,8 +6,12 @@ local function same_life(replid)
     and string.find(info, 'master_replid:' .. replid, 1, true)
 end
 
--- The server's clock in milliseconds.
+-- The server's clock in milliseconds, once somebody looked at it; 0 until then.
+local looked_at_ms = 0
 local function time_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  if looked_at_ms == 0 then
+    local time = redis.call('TIME')
+    looked_at_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return looked_at_ms
 end

@@ -13,20 +13,20 @@ ARGV[2]  map     version of the sender's map
 ARGV[3]  top     the counter's upper end
 ARGV[4].. nonces, one an operation
 
-Returns {-1} unarmed, nothing written; or {now, answers...}: 1 deleted, 0 not (or no longer) there; {now} where all are
-deleted
+Returns {-1} unarmed, nothing written; or {now, answers...}, now being 0 if it did not matter: 1 deleted, 0 not
+(or no longer) there; without the answers where all are deleted
 
 Two commands for the whole batch, as long as nobody waits. Nothing can fail once something is written.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[5], unpack(KEYS, 6))
 if not found[2] then return {-1} end
-local now, quiet, te, arm, grace, shut = time_ms()
+local quiet, te, arm, grace, shut
 local line, waited = nil, {}
 if found[3] then
   quiet, te, arm, grace, shut = armed(found[1], ARGV[2], KEYS[3])
   if not arm then return {-1} end
-  line = queueing({now = now, te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
+  line = queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
   waited = line.waited_for({unpack(KEYS, 6)})
 end
 
@@ -38,7 +38,7 @@ local function release(queue, key, record, nonce)
   local holder, _, _, _, _, _, its_arm = parse(record)
   local held = holder == nonce
   local free = held or not record or (holder and its_arm ~= arm)
-  local open = free and now >= grace and now >= shut
+  local open = free and time_ms() >= grace and time_ms() >= shut
   if open and not quiet then
     local mode, _, import = slot_of(key, KEYS[4])
     open = mode == 'O' or (import and import.frees(key, line.first_came_along(queue)))
@@ -47,7 +47,7 @@ local function release(queue, key, record, nonce)
   return held and 1 or 0
 end
 
-local answers, all_deleted, doomed, gone, changed = {now}, true, {}, {}, {}
+local answers, all_deleted, doomed, gone, changed = {looked_at_ms}, true, {}, {}, {}
 for i = 1, #KEYS - 5 do
   local record, nonce, key = found[3 + i], ARGV[3 + i], KEYS[5 + i]
   local queue = waited[key] and line.queue_of(key)
@@ -62,4 +62,4 @@ for i = 1, #KEYS - 5 do
   all_deleted = all_deleted and answers[1 + i] == 1
 end
 if doomed[1] then redis.call('DEL', unpack(doomed)) end
-return all_deleted and {now} or answers
+return all_deleted and {answers[1]} or answers

@@ -13,7 +13,8 @@ ARGV[2]  map     version of the sender's map
 ARGV[3]  top     the counter's upper end
 ARGV[4].. nonce, label, te, ctr, lease_ms: five an operation
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}, without the answers where all of them are 0:
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}, now being 0 if it did not matter, and
+without the answers where all of them are 0:
   0 renewed · 1 reclaimed: put back with its own token · either + 4: somebody waits
   {8, epoch, one of these} and the slot is sealed
   2 lost: and whoever waits longest has got it, if nobody had · {3, epoch} moved
@@ -22,9 +23,9 @@ With allow-oom: a full server must not lose the locks it has.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local now, quiet, te, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
-local line = marks[2] and queueing({now = now, te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
+local line = marks[2] and queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
 local waited = line and line.waited_for({unpack(KEYS, 6)}) or {}
 
 -- What became of a renewal; and, of one that was kept, the epoch that its slot is sealed at.
@@ -34,17 +35,17 @@ local function renew(key, queue, nonce, label, te, ctr, lease)
   local own, mode, epoch, import = holder == nonce, 'O', nil, nil
   if not quiet then
     mode, epoch, import = slot_of(key, KEYS[4])
-    if mode == '-' or (now < shut and not own) then return {3, epoch} end
+    if mode == '-' or (time_ms() < shut and not own) then return {3, epoch} end
   end
   local sealed = mode == 'S' and epoch
   -- A sealed slot has answered that nobody holds this: it must stay so.
-  own = own and (not sealed or its_arm == arm or now < grace)
+  own = own and (not sealed or its_arm == arm or time_ms() < grace)
   if own then
     keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)
     return 0, sealed
   end
   if record and not holder then return 2 end
-  if now >= grace then
+  if time_ms() >= grace then
     local passes = queue and its_arm ~= arm
       and (mode == 'O' or (import and import.frees(key, line.first_came_along(queue))))
     if passes then line.pass(queue, key) end
@@ -56,7 +57,7 @@ local function renew(key, queue, nonce, label, te, ctr, lease)
   return 1, sealed
 end
 
-local answers, all_renewed = {now, quiet and 1 or 0}, true
+local answers, all_renewed = {0, quiet and 1 or 0}, true
 for i = 1, #KEYS - 5 do
   local key, at = KEYS[5 + i], 5 * i - 1
   local queue = waited[key] and line.queue_of(key)
@@ -66,4 +67,5 @@ for i = 1, #KEYS - 5 do
   if kept and sealed then answer = {8, sealed, answer} end
   answers[2 + i], all_renewed = answer, all_renewed and answer == 0
 end
+answers[1] = looked_at_ms
 return all_renewed and {unpack(answers, 1, 2)} or answers
