@@ -1,6 +1,6 @@
 //! A batch, split into script calls.
 
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 
 use crate::{
     ids::MapVersion,
@@ -10,7 +10,7 @@ use crate::{
 
 /// Which script an operation travels in. Acquire never shares a call with the others: they must
 /// work on a full server, and it must not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Verb {
     Release,
     Remove,
@@ -106,10 +106,10 @@ fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
     let mut round = Round::default();
     for (place, request) in (from..).zip(run) {
         let verb = Verb::of(&request.op);
-        if round.would_overtake(verb, &request.key) {
+        if !round.add(verb, place, &request.key) {
             calls.append(&mut round.finish());
+            round.add(verb, place, &request.key);
         }
-        round.add(verb, place, &request.key);
     }
     calls.append(&mut round.finish());
     calls
@@ -119,20 +119,20 @@ fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
 #[derive(Default)]
 struct Round<'a> {
     places: [Vec<usize>; Verb::ALL.len()],
-    keys: [HashSet<&'a LockKey>; Verb::ALL.len()],
+    /// The last of them in which there is something for a key.
+    last: HashMap<&'a LockKey, Verb>,
 }
 
 impl<'a> Round<'a> {
-    /// Whether an operation on `key` added now would run before one on it that was added earlier.
-    fn would_overtake(&self, verb: Verb, key: &LockKey) -> bool {
-        self.keys[verb as usize + 1..]
-            .iter()
-            .any(|keys| keys.contains(key))
-    }
-
-    fn add(&mut self, verb: Verb, place: usize, key: &'a LockKey) {
-        self.places[verb as usize].push(place);
-        self.keys[verb as usize].insert(key);
+    /// Adds an operation on `key`, unless it would run before one on it that was added earlier.
+    fn add(&mut self, verb: Verb, place: usize, key: &'a LockKey) -> bool {
+        let last = self.last.entry(key).or_insert(verb);
+        let behind = *last <= verb;
+        if behind {
+            *last = verb;
+            self.places[verb as usize].push(place);
+        }
+        behind
     }
 
     fn finish(&mut self) -> Vec<Call> {
@@ -222,6 +222,13 @@ mod tests {
             (Verb::Acquire, vec![0]),
             (Verb::Release, vec![1]),
             (Verb::Acquire, vec![2]),
+        ];
+        assert_eq!(planned(&batch), expected);
+        let batch = [false, true, false].map(|acquire| request("a", acquire));
+        let expected = vec![
+            (Verb::Release, vec![0]),
+            (Verb::Acquire, vec![1]),
+            (Verb::Release, vec![2]),
         ];
         assert_eq!(planned(&batch), expected);
     }
