@@ -3,6 +3,7 @@
 use std::{
     fmt,
     hash::{Hash, Hasher},
+    iter,
     ops::Deref,
     sync::{Arc, LazyLock},
 };
@@ -95,18 +96,12 @@ impl LockKey {
             length => return Err(NameError::KeyTooLong(length)),
         }
         let slot = slots.slot_of(key_hash(namespace.as_str(), key));
-        let mut text = Vec::with_capacity(namespace.0.len() + key.len() + 9);
-        text.push(b'{');
-        push_decimal(&mut text, slot.index() as u64);
-        text.extend_from_slice(b"}:");
-        text.extend_from_slice(namespace.0.as_bytes());
-        text.push(b':');
-        let key_at = text.len() as u16;
-        text.extend_from_slice(key);
+        let index = Decimal::of(slot.index() as u64);
+        let text = concat([b"{", &index, b"}:", namespace.0.as_bytes(), b":", key]);
         Ok(Self {
             slot,
-            key_at,
-            text: text.into(),
+            key_at: (text.len() - key.len()) as u16,
+            text,
         })
     }
 
@@ -203,6 +198,19 @@ impl fmt::Display for Label {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
+}
+
+/// All `pieces`, without a text of their own on the way.
+fn concat<const COUNT: usize>(pieces: [&[u8]; COUNT]) -> Arc<[u8]> {
+    let length = pieces.iter().map(|piece| piece.len()).sum();
+    let mut text: Arc<[u8]> = iter::repeat_n(0, length).collect();
+    let mut rest = Arc::get_mut(&mut text).expect("nobody else has it yet");
+    for piece in pieces {
+        let (here, after) = rest.split_at_mut(piece.len());
+        here.copy_from_slice(piece);
+        rest = after;
+    }
+    text
 }
 
 /// Appends `number` in decimal, without going through a formatter.

@@ -37,7 +37,7 @@ use std::{
     time::Duration,
 };
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, hash_map::EntryRef};
 
 use super::{
     AcquireError,
@@ -172,11 +172,14 @@ impl Lines {
         change: impl FnOnce(&mut KeyLine) -> T,
     ) -> Option<(T, Due)> {
         let mut table = self.table(key).lock();
-        let line = table.get_mut(key)?;
+        let EntryRef::Occupied(mut entry) = table.entry_ref(key) else {
+            return None;
+        };
+        let line = entry.get_mut();
         let changed = change(line);
         let due = self.settle(key, line, now);
         if line.is_empty() {
-            table.remove(key);
+            entry.remove();
         }
         Some((changed, due))
     }
