@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 
 use redis::InfoDict;
-use ringfence_coordinator::{limits::BATCH_MAX, shard::Reply};
+use ringfence_coordinator::{
+    ids::MapVersion,
+    limits::BATCH_MAX,
+    name::LockKey,
+    shard::{Reply, Request},
+};
 
 use crate::{Desk, acquire, key, release};
 
@@ -78,4 +83,32 @@ async fn where_nobody_waits_a_batch_costs_what_it_did_without_queues() {
     let back = keys.each_ref().map(|key| release(key, 1));
     desk.batch(&back).await;
     assert_eq!(calls(&mut desk).await, expected(&[("mget", 1), ("del", 1)]));
+}
+
+/// Two locks are given back and two are taken, a pair of them by a map version that has its slot looked at.
+fn exchange(given_back: [&LockKey; 2], taken: [&LockKey; 2]) -> [Request; 4] {
+    let [mut looked_at, mut too] = [release(given_back[1], 1), acquire(taken[1], 2)];
+    looked_at.map = MapVersion::UNKNOWN;
+    too.map = MapVersion::UNKNOWN;
+    let [one, other] = [release(given_back[0], 1), acquire(taken[0], 2)];
+    [other, one, too, looked_at]
+}
+
+/// What is given back must not wait for memory.
+#[tokio::test]
+async fn on_a_full_server_locks_are_given_back_beside_those_that_cannot_be_taken() {
+    let mut desk = Desk::quiet().await;
+    let [one, other, third, fourth] = ["a", "b", "c", "d"].map(key);
+    desk.batch(&[acquire(&one, 1), acquire(&other, 1)]).await;
+    let () = desk.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let batch = exchange([&one, &other], [&third, &fourth]);
+    let (full, back) = (Reply::OutOfMemory, Reply::Released { held: true });
+    assert_eq!(
+        desk.batch(&batch).await,
+        [full.clone(), back.clone(), full, back]
+    );
+    let () = desk.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    for reply in desk.batch(&[acquire(&one, 3), acquire(&other, 3)]).await {
+        assert!(matches!(reply, Reply::Granted { .. }), "{reply:?}");
+    }
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Grace, Lane, Mode, Reply, ShardError, Step, Waited},
+    shard::{Grace, Lane, Mode, Op, Reply, ShardError, Step, Waited},
 };
 
 /// What a newcomer is answered where nobody holds `key`, and nobody came before it.
@@ -269,6 +269,17 @@ pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fi
         assert_eq!(words, ["absent", "granted"]);
         desk.release(&other, nonce).await;
     }
+    let holder = nonce();
+    desk.granted(&other, holder, LONG).await;
+    let batch = [
+        desk.request(&other, Op::Release { nonce: holder }),
+        full.request(&key, acquire(nonce(), LONG)),
+    ];
+    let replies = desk.batch(&batch).await.replies;
+    assert_eq!(
+        replies.iter().map(word).collect::<Vec<_>>(),
+        ["released", "absent"]
+    );
 }
 
 /// A key's next shard grants it with a greater token than its former one has.
