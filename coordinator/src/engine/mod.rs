@@ -5,6 +5,7 @@
 //! | `acquire.rs` | one acquisition |
 //! | `line/` | who of this process has a key, and who waits; the request at the shard |
 //! | `hold.rs` | what is known of one record at a shard: tokens, deadline, state |
+//! | `home.rs` | the shard that a record is at |
 //! | `flow.rs` | what is on its way for it |
 //! | `grant.rs` | one holder's time with it |
 //! | `guard.rs` | a holder's side of that |
