@@ -273,13 +273,13 @@ impl Worker for Loop {
         for locks in self.locks.chunks_mut(BATCH_MAX) {
             acquires.add_command(self.calls.acquire(locks));
         }
-        // After now, quiet, token epoch and the counter before and after: 0 a lock, granted.
+        // Now, quiet, token epoch and the counter before and after: all are granted.
         self.send(&acquires, 5).await?;
         let mut releases = redis::pipe();
         for locks in self.locks.chunks(BATCH_MAX) {
             releases.add_command(self.calls.release(locks));
         }
-        // After now: 1 a lock, deleted.
+        // Now: all are deleted.
         self.send(&releases, 1).await
     }
 }
