@@ -164,6 +164,12 @@ pub struct MapVersion(pub u64);
 impl MapVersion {
     /// Never a shard's version: asks for every check.
     pub const UNKNOWN: Self = Self(0);
+
+    /// Whether requests of `next` that follow those of this version are applied together with them: they are of the
+    /// same, or of none.
+    pub(crate) fn takes_along(self, next: Self) -> bool {
+        next == self || next == Self::UNKNOWN
+    }
 }
 
 impl fmt::Display for MapVersion {

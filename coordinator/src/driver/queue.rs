@@ -141,7 +141,8 @@ impl<L: Load> Queue<L> {
         self.state.lock().waiting.len() >= self.batch_max
     }
 
-    /// Waits for requests and moves as many as may be into `batch`, those of one map version behind each other.
+    /// Waits for requests and moves as many as may be into `batch`: those of one map version behind each other, and
+    /// those of none last.
     ///
     /// # Cancel safety
     ///
@@ -156,8 +157,8 @@ impl<L: Load> Queue<L> {
     pub(super) fn take(&self, batch: &mut Batch<L>) -> bool {
         let mut state = self.state.lock();
         let mut map: Option<MapVersion> = None;
-        // Of another map version than the first: they go behind the others, in their order, with all that come after
-        // them for the same keys.
+        // Of another map version than the first that there is, or of none: they go behind the others, in their order,
+        // with all that come after them for the same keys.
         let mut aside: Vec<(L, Respond<L::Reply>)> = Vec::new();
         while batch.requests.len() + aside.len() < self.batch_max
             && let Some((request, respond)) = state.waiting.pop_front()
@@ -166,8 +167,12 @@ impl<L: Load> Queue<L> {
             if nobody_waits && request.is_new() {
                 continue;
             }
-            let of_the_first = *map.get_or_insert(request.map()) == request.map();
-            if !of_the_first || aside.iter().any(|(its, _)| its.key() == request.key()) {
+            let its_map = Some(request.map()).filter(|&map| map != MapVersion::UNKNOWN);
+            map = map.or(its_map);
+            if its_map.is_none()
+                || its_map != map
+                || aside.iter().any(|(its, _)| its.key() == request.key())
+            {
                 aside.push((request, respond));
                 continue;
             }

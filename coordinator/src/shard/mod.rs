@@ -146,7 +146,8 @@ pub trait Link: fmt::Debug + Send {
     async fn ended(&mut self);
 
     /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests, and answers each. Those that carry
-    /// the same map version had better follow each other: each such run is applied by itself.
+    /// the same map version had better follow each other, and those that carry none these: each such run is applied by
+    /// itself.
     ///
     /// # Cancel safety
     ///

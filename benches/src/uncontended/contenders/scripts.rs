@@ -247,6 +247,7 @@ impl Calls {
             .arg(records(locks))
             .arg(&self.replid)
             .arg(self.shard.map.0)
+            .arg(locks.len())
             .arg(COUNTER_MAX);
         call
     }

@@ -214,6 +214,7 @@ macro_rules! shard_conformance {
             a_step_ends_the_quiet_until_the_next_settle,
             a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet,
             what_is_on_its_way_is_looked_at_beside_what_is_not,
+            what_is_held_on_its_way_is_looked_at_beside_what_is_not,
             tokens_rise_above_those_of_the_shard_a_slot_comes_from,
             a_seal_tells_the_last_token_when_it_is_repeated_too,
             no_step_ends_a_grace,

@@ -5,7 +5,7 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, connect,
-        incarnation, nonce, settle, settled,
+        incarnation, nonce, renew, settle, settled,
     },
     movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, step},
     slots::elsewhere,
@@ -279,6 +279,43 @@ pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fi
     assert_eq!(
         replies.iter().map(word).collect::<Vec<_>>(),
         ["released", "absent"]
+    );
+}
+
+/// Its holder hears that it is to bring it along, and whoever waits is granted nothing here.
+pub async fn what_is_held_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fixture) {
+    let [mut full, mut desk] = Desk::both_ways(fixture).await;
+    let waiting = nonce();
+    let (key, (holder, token)) = full.with_queue("key", LONG, &[waiting]).await;
+    full.becomes(&key, MOVE, Mode::Sealed).await;
+    let quiet = settled(fixture, &settle(FIRST, QUIET, all_but(&key))).await;
+    assert!(quiet.expect("it is armed"));
+    let other = elsewhere(&desk, &key);
+    let its_holder = nonce();
+    let its_token = desk.granted(&other, its_holder, LONG).await;
+
+    let renewals = [
+        desk.request(&other, renew(its_holder, its_token, LONG)),
+        full.request(&key, renew(holder, token, LONG)),
+    ];
+    let renewed = |wanted, moving| Reply::Renewed {
+        reclaimed: false,
+        wanted,
+        moving,
+    };
+    let replies = desk.batch(&renewals).await.replies;
+    assert_eq!(replies, [renewed(false, None), renewed(true, Some(MOVE))]);
+
+    let releases = [
+        desk.request(&other, Op::Release { nonce: its_holder }),
+        full.request(&key, Op::Release { nonce: holder }),
+    ];
+    let replies = desk.batch(&releases).await.replies;
+    assert!(replies.iter().all(|reply| word(reply) == "released"));
+    assert_eq!(
+        desk.holder(&key).await,
+        None,
+        "a sealed slot grants nothing"
     );
 }
 

@@ -87,8 +87,7 @@ impl Memory {
         let mut applying = self.batch(map, now_ms)?;
         let quiet = applying.quiet;
         let mut replies = Vec::with_capacity(batch.len());
-        for run in batch.chunk_by(|one, next| one.map == next.map) {
-            applying.quiet = Batch::is_quiet(applying.armed, run[0].map);
+        for run in batch.chunk_by(|one, next| one.map.takes_along(next.map)) {
             replies.extend(applying.apply(run));
         }
         let Batch { armed, full, .. } = applying;

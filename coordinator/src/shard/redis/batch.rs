@@ -60,9 +60,14 @@ impl Call {
         })
     }
 
-    /// The map version of them all.
+    /// The map version of those that have one.
     pub(super) fn map(&self, batch: &[Request]) -> MapVersion {
         batch[self.places[0]].map
+    }
+
+    /// How many have it: those from the first. The others ask for a look at their slots.
+    pub(super) fn by_map(&self, batch: &[Request]) -> usize {
+        by_map(self.places.iter().map(|&place| batch[place].map))
     }
 
     /// How many tokens it sets aside, granted or not.
@@ -74,6 +79,11 @@ impl Call {
     }
 }
 
+/// How many of `maps`, from the first, are versions.
+pub(super) fn by_map(maps: impl Iterator<Item = MapVersion>) -> usize {
+    maps.take_while(|&map| map != MapVersion::UNKNOWN).count()
+}
+
 fn tokens(op: &Op) -> u64 {
     match op {
         Op::Acquire { tokens, .. } => u64::from(*tokens),
@@ -82,18 +92,19 @@ fn tokens(op: &Op) -> u64 {
 }
 
 /// Splits `batch` into script calls. Operations of one verb go together, as far as they follow each other with
-/// the same map version; where that would let one overtake another on the same key, a new round of calls begins.
+/// the same map version, and behind these with none; where that would let one overtake another on the same key, a new
+/// round of calls begins.
 pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
     let mut calls = Vec::new();
     let mut from = 0;
-    for run in batch.chunk_by(|one, next| one.map == next.map) {
+    for run in batch.chunk_by(|one, next| one.map.takes_along(next.map)) {
         calls.append(&mut plan_run(run, from));
         from += run.len();
     }
     calls
 }
 
-/// Splits a run of one map version, whose first request has the place `from`.
+/// Splits such a run, whose first request has the place `from`.
 fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
     let first = Verb::of(&run[0].op);
     if run.iter().all(|request| Verb::of(&request.op) == first) {
@@ -202,17 +213,35 @@ mod tests {
         assert_eq!(planned(&batch), expected);
     }
 
+    /// The operations of each call, and how many of them go by its map version.
+    fn planned_by_map(maps: &[u64]) -> Vec<(MapVersion, Vec<usize>, usize)> {
+        let mut batch: Vec<_> = maps.iter().map(|_| request("a", true)).collect();
+        for (request, map) in batch.iter_mut().zip(maps) {
+            request.map = MapVersion(*map);
+        }
+        let calls = plan(&batch).into_iter();
+        calls
+            .map(|call| (call.map(&batch), call.places.clone(), call.by_map(&batch)))
+            .collect()
+    }
+
     #[test]
     fn what_is_of_another_map_goes_in_a_call_of_its_own() {
-        let mut batch = ["a", "b", "a"].map(|key| request(key, true));
-        batch[2].map = MapVersion(7);
-        let expected = vec![(Verb::Acquire, vec![0, 1]), (Verb::Acquire, vec![2])];
-        assert_eq!(planned(&batch), expected);
-        let maps = plan(&batch)
-            .iter()
-            .map(|call| call.map(&batch))
-            .collect::<Vec<_>>();
-        assert_eq!(maps, [MapVersion::UNKNOWN, MapVersion(7)]);
+        let expected = [
+            (MapVersion::UNKNOWN, vec![0, 1], 0),
+            (MapVersion(7), vec![2], 1),
+            (MapVersion(8), vec![3], 1),
+        ];
+        assert_eq!(planned_by_map(&[0, 0, 7, 8]), expected);
+    }
+
+    #[test]
+    fn what_is_of_no_map_goes_along_behind_what_is_of_one() {
+        let expected = [
+            (MapVersion(7), vec![0, 1, 2, 3], 2),
+            (MapVersion(7), vec![4], 1),
+        ];
+        assert_eq!(planned_by_map(&[7, 7, 0, 0, 7]), expected);
     }
 
     #[test]

@@ -141,7 +141,7 @@ impl Link for RedisLink {
             return Ok(CounterAnswers { quiet, replies });
         }
         let is_synced = self.is_synced().await?;
-        let runs = batch.chunk_by(|one, next| one.map == next.map);
+        let runs = batch.chunk_by(|one, next| one.map.takes_along(next.map));
         let batches: Vec<_> = runs
             .flat_map(|run| run.chunks(self.counters_per_call))
             .collect();

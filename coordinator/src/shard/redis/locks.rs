@@ -63,7 +63,7 @@ impl RedisLink {
             command.arg(map);
         }
         if named == all {
-            command.arg(COUNTER_MAX);
+            command.arg(call.by_map(batch)).arg(COUNTER_MAX);
         }
         if call.verb == Verb::Acquire {
             command

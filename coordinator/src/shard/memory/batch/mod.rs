@@ -66,7 +66,8 @@ impl Batch<'_> {
         run.iter().map(tokens).sum()
     }
 
-    fn apply_one(&mut self, Request { key, op, .. }: &Request, tokens: &mut Tokens) -> Reply {
+    fn apply_one(&mut self, Request { key, map, op }: &Request, tokens: &mut Tokens) -> Reply {
+        self.quiet = Self::is_quiet(self.armed, *map);
         match op {
             Op::Acquire { .. } if self.full => Reply::OutOfMemory,
             Op::Acquire {

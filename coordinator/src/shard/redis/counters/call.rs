@@ -10,7 +10,7 @@ use ringfence_segment_lock::{
 use super::{answers, pack::Pack, requests};
 use crate::{
     name::LockKey,
-    shard::{CounterOp, CounterReply, CounterRequest},
+    shard::{CounterOp, CounterReply, CounterRequest, redis::batch::by_map},
 };
 
 /// What a batch is, as the script takes it.
@@ -105,6 +105,11 @@ impl Call {
         batch: &'a [CounterRequest],
     ) -> impl ExactSizeIterator<Item = &'a LockKey> {
         self.firsts.iter().map(|&at| &batch[at].key)
+    }
+
+    /// How many of the groups, from the first, go by their requests' map version.
+    pub(super) fn by_map(&self, batch: &[CounterRequest]) -> usize {
+        by_map(self.firsts.iter().map(|&at| batch[at].map))
     }
 
     /// The requests as the script reads them.

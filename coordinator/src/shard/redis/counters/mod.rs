@@ -71,6 +71,7 @@ pub(super) fn command(
     command
         .arg(&server.replid)
         .arg(batch[0].map.0)
+        .arg(call.by_map(batch))
         .arg(&keys.prefix)
         .arg(origin(connection, is_synced))
         .arg(call.pack(batch));

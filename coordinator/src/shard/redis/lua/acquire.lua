@@ -10,14 +10,15 @@ KEYS[5]  queues  there while some key of this life may have a queue
 KEYS[6]..        records, one an operation: "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3]  top     the counter's upper end
-ARGV[4]  tokens  of all operations together
-ARGV[5]  keep_ms a ticket lasts that long after it was last sent
-ARGV[6]  waiters tickets in one key's queue, at most
-ARGV[7]  more    41 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
+ARGV[3]  by_map  so many operations, from the first, go by that version; the others ask for a look at their slots
+ARGV[4]  top     the counter's upper end
+ARGV[5]  tokens  of all operations together
+ARGV[6]  keep_ms a ticket lasts that long after it was last sent
+ARGV[7]  waiters tickets in one key's queue, at most
+ARGV[8]  more    41 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
          queue; and the epoch it brings a proof of 10, and who waited 1, as in the answer 8, or 0; or empty,
          where none has either
-ARGV[8].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
+ARGV[9].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
          tokens of those before
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, now being 0
@@ -37,7 +38,8 @@ local marks = redis.call('MGET', KEYS[1], KEYS[5])
 local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 
-local top, tokens = tonumber(ARGV[3]), tonumber(ARGV[4])
+local by_map = quiet and tonumber(ARGV[3]) or 0
+local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
 local ctr = redis.call('INCRBY', KEYS[2], tokens)
 local base, spent = ctr - tokens, ctr > top
 if spent then redis.call('DECRBY', KEYS[2], tokens) end
@@ -46,14 +48,14 @@ local suffix = string.format('|%s|%d|%s|0', te, base, arm)
 local line
 local function queues()
   line = line or queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = top, queues = KEYS[5],
-    marked = tonumber(marks[2]) or 0, keep = ARGV[5], waiters = tonumber(ARGV[6])})
+    marked = tonumber(marks[2]) or 0, keep = ARGV[6], waiters = tonumber(ARGV[7])})
   return line
 end
 local waited = marks[2] and queues().waited_for({unpack(KEYS, 6)}) or {}
 
 -- The ticket of operation i, nothing if it does not queue; the epoch it brings a proof of; and who waited.
 local function more_of(i, head)
-  local more = string.sub(ARGV[7], 41 * i - 40, 41 * i)
+  local more = string.sub(ARGV[8], 41 * i - 40, 41 * i)
   local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 31, 40))
   local who = string.sub(more, 41)
   if not claim or claim == 0 then return nil, proof, who end
@@ -92,10 +94,10 @@ local function come_along(queue, key, nonce, ticket)
   return queue
 end
 
--- Takes one lock the long way, looking at everything.
-local function acquire(queue, key, head, lease, ticket, proof, who)
+-- Takes one lock the long way, looking at everything; at its slot if it has to `look`.
+local function acquire(look, queue, key, head, lease, ticket, proof, who)
   local nonce, mode, epoch, import = string.match(head, '^[^|]*'), 'O', nil, nil
-  if not quiet then
+  if look then
     mode, epoch, import = slot_of(key, KEYS[4])
     local now = time_ms()
     if now < shut or mode == '-' then return {3, epoch} end
@@ -142,14 +144,14 @@ end
 
 local answers, all_granted = {0, quiet and 1 or 0, tonumber(te), base, 0}, true
 for i = 1, #KEYS - 5 do
-  local key, at = KEYS[5 + i], 6 + 2 * i
+  local key, at, look = KEYS[5 + i], 7 + 2 * i, i > by_map
   local head, lease = ARGV[at], ARGV[at + 1]
   local queue = waited[key] and line.queue_of(key)
-  if quiet and not spent and not queue
+  if not look and not spent and not queue
     and redis.call('SET', key, head .. suffix, 'NX', 'PX', lease) then
     answers[5 + i] = 0
   else
-    local answer = acquire(queue, key, head, lease, more_of(i, head))
+    local answer = acquire(look, queue, key, head, lease, more_of(i, head))
     answers[5 + i], all_granted = answer, all_granted and answer == 0
   end
 end

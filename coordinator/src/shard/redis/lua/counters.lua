@@ -8,10 +8,11 @@ KEYS[3]  slots   5 bytes a slot
 KEYS[4]..        groups "prefix:#{slot}:namespace:key": what is kept lies under these names and ":part" each
 ARGV[1]  replid  of the life that KEYS[1..3] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3]  prefix  of all names
-ARGV[4]  origin  "synced 0|1, run id : replication id, place": whether every write is synced, the life, and the
+ARGV[3]  by_map  so many groups, from the first, go by that version; the others ask for a look at their slots
+ARGV[4]  prefix  of all names
+ARGV[5]  origin  "synced 0|1, run id : replication id, place": whether every write is synced, the life, and the
                  address that the server is reached at
-ARGV[5]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}, and for `ops` what
+ARGV[6]  requests an array by MessagePack; each {group, verb, what the verb's function takes...}, and for `ops` what
                  else each alone would take, by MessagePack
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}. An answer is a recorded state, as its entry
@@ -27,12 +28,12 @@ Without allow-oom: a full server refuses it whole, before its first write. Nothi
 if not same_life(ARGV[1]) then return {-1} end
 local quiet, _, arm, _, shut = armed(redis.call('GET', KEYS[1]), ARGV[2], KEYS[2])
 if not arm then return {-1} end
-now, prefix, origin, slots = time_ms(), ARGV[3], ARGV[4], KEYS[3]
-local requests = cmsgpack.unpack(ARGV[5])
+now, prefix, origin, slots = time_ms(), ARGV[4], ARGV[5], KEYS[3]
+local by_map = quiet and tonumber(ARGV[3]) or 0
+local requests = cmsgpack.unpack(ARGV[6])
 
 -- Why a group is not asked here, if so.
 local function elsewhere(name)
-  if quiet then return nil end
   local mode, epoch = stored(string.match(name, '{(%d+)}'), KEYS[3])
   if now < shut or mode == '-' then return {'moved', epoch} end
   if mode == 'S' then return {'moving', epoch} end
@@ -48,7 +49,7 @@ for _, request in ipairs(requests) do
   local group = groups[i]
   if not group then
     local name = KEYS[3 + i]
-    group = {name = name, elsewhere = elsewhere(name), ids = {}}
+    group = {name = name, elsewhere = i > by_map and elsewhere(name), ids = {}}
     groups[i] = group
   end
   if HAS_ID[request[2]] then group.ids[#group.ids + 1] = request[3] end

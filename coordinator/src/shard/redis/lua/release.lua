@@ -10,8 +10,9 @@ KEYS[5]  queues  there while some key of this life may have a queue
 KEYS[6]..        records, one an operation: "nonce|..."
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3]  top     the counter's upper end
-ARGV[4].. nonces, one an operation
+ARGV[3]  by_map  so many operations, from the first, go by that version; the others ask for a look at their slots
+ARGV[4]  top     the counter's upper end
+ARGV[5].. nonces, one an operation
 
 Returns {-1} unarmed, nothing written; or {now, answers...}, now being 0 if it did not matter: 1 deleted, 0 not
 (or no longer) there; without the answers where all are deleted
@@ -22,24 +23,26 @@ if not same_life(ARGV[1]) then return {-1} end
 local found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[5], unpack(KEYS, 6))
 if not found[2] then return {-1} end
 local quiet, te, arm, grace, shut
+local by_map = 0
 local line, waited = nil, {}
 if found[3] then
   quiet, te, arm, grace, shut = armed(found[1], ARGV[2], KEYS[3])
   if not arm then return {-1} end
-  line = queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
+  by_map = quiet and tonumber(ARGV[3]) or 0
+  line = queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])})
   waited = line.waited_for({unpack(KEYS, 6)})
 end
 
 -- Gives back what somebody waits for. `record` is the key's, or false where
--- that is none, or not of ours.
-local function release(queue, key, record, nonce)
+-- that is none, or not of ours; its slot is looked at if it has to `look`.
+local function release(look, queue, key, record, nonce)
   line.drop(queue, nonce)
   record = record or redis.pcall('GET', key)
   local holder, _, _, _, _, _, its_arm = parse(record)
   local held = holder == nonce
   local free = held or not record or (holder and its_arm ~= arm)
   local open = free and time_ms() >= grace and time_ms() >= shut
-  if open and not quiet then
+  if open and look then
     local mode, _, import = slot_of(key, KEYS[4])
     open = mode == 'O' or (import and import.frees(key, line.first_came_along(queue)))
   end
@@ -49,11 +52,11 @@ end
 
 local answers, all_deleted, doomed, gone, changed = {looked_at_ms}, true, {}, {}, {}
 for i = 1, #KEYS - 5 do
-  local record, nonce, key = found[3 + i], ARGV[3 + i], KEYS[5 + i]
+  local record, nonce, key = found[3 + i], ARGV[4 + i], KEYS[5 + i]
   local queue = waited[key] and line.queue_of(key)
   if line and changed[key] then record = redis.call('MGET', key)[1] end
   if queue then
-    answers[1 + i], changed[key] = release(queue, key, record, nonce), true
+    answers[1 + i], changed[key] = release(i > by_map, queue, key, record, nonce), true
   elseif record and string.sub(record, 1, #nonce + 1) == nonce .. '|' and not gone[key] then
     doomed[#doomed + 1], gone[key], answers[1 + i] = key, true, 1
   else

@@ -10,8 +10,9 @@ KEYS[5]  queues  there while some key of this life may have a queue
 KEYS[6]..        records, one an operation: "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3]  top     the counter's upper end
-ARGV[4].. nonce, label, te, ctr, lease_ms: five an operation
+ARGV[3]  by_map  so many operations, from the first, go by that version; the others ask for a look at their slots
+ARGV[4]  top     the counter's upper end
+ARGV[5].. nonce, label, te, ctr, lease_ms: five an operation
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}, now being 0 if it did not matter, and
 without the answers where all of them are 0:
@@ -25,15 +26,16 @@ if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
 local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
-local line = marks[2] and queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[3])})
+local by_map = quiet and tonumber(ARGV[3]) or 0
+local line = marks[2] and queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])})
 local waited = line and line.waited_for({unpack(KEYS, 6)}) or {}
 
--- What became of a renewal; and, of one that was kept, the epoch that its slot is sealed at.
-local function renew(key, queue, nonce, label, te, ctr, lease)
+-- What became of a renewal, which may have to `look` at its slot; and, of one that was kept, the epoch that its slot is sealed at.
+local function renew(look, key, queue, nonce, label, te, ctr, lease)
   local record = redis.pcall('GET', key)
   local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
   local own, mode, epoch, import = holder == nonce, 'O', nil, nil
-  if not quiet then
+  if look then
     mode, epoch, import = slot_of(key, KEYS[4])
     if mode == '-' or (time_ms() < shut and not own) then return {3, epoch} end
   end
@@ -59,9 +61,9 @@ end
 
 local answers, all_renewed = {0, quiet and 1 or 0}, true
 for i = 1, #KEYS - 5 do
-  local key, at = KEYS[5 + i], 5 * i - 1
+  local key, at = KEYS[5 + i], 5 * i
   local queue = waited[key] and line.queue_of(key)
-  local answer, sealed = renew(key, queue, unpack(ARGV, at, at + 4))
+  local answer, sealed = renew(i > by_map, key, queue, unpack(ARGV, at, at + 4))
   local kept = answer == 0 or answer == 1
   if kept and queue then answer = answer + 4 * line.wanted(queue) end
   if kept and sealed then answer = {8, sealed, answer} end
