@@ -96,8 +96,9 @@ pub const COPY_ROWS: usize = 512;
 /// How long a shard keeps what was copied of a group that has not arrived.
 pub const ASIDE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Slots that a resize has in motion at a time, unless it is told another number.
-pub const SLOTS_IN_FLIGHT: usize = 1_024;
+/// Slots that a resize has in motion at a time, unless it is told another number: requests for these cost more, and all
+/// others of their shards wait for that.
+pub const SLOTS_IN_FLIGHT: usize = 512;
 
 /// Pause between two pieces of what a resize asks of shards, unless it is told another.
 pub const MOVER_PAUSE: Duration = Duration::from_millis(4);

@@ -29,7 +29,7 @@ use ringfence_benches::{Failure, Machine};
 /// What a resize costs those who go on using the ring.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Fewer locks, short leases and windows: about two minutes, and less exact.
+    /// Fewer locks, short leases and windows: about four minutes, and less exact.
     #[arg(long)]
     quick: bool,
     /// Resizes there and back. 5 if not said; bounds want 5 or more.
