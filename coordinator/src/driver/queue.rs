@@ -156,7 +156,7 @@ impl<L: Load> Queue<L> {
     /// Moves what waits into `batch`; whether there was anything.
     pub(super) fn take(&self, batch: &mut Batch<L>) -> bool {
         let mut state = self.state.lock();
-        let mut map: Option<MapVersion> = None;
+        let mut map = MapVersion::UNKNOWN;
         // Of another map version than the first that there is, or of none: they go behind the others, in their order,
         // with all that come after them for the same keys.
         let mut aside: Vec<(L, Respond<L::Reply>)> = Vec::new();
@@ -167,12 +167,11 @@ impl<L: Load> Queue<L> {
             if nobody_waits && request.is_new() {
                 continue;
             }
-            let its_map = Some(request.map()).filter(|&map| map != MapVersion::UNKNOWN);
-            map = map.or(its_map);
-            if its_map.is_none()
-                || its_map != map
-                || aside.iter().any(|(its, _)| its.key() == request.key())
-            {
+            if map == MapVersion::UNKNOWN {
+                map = request.map();
+            }
+            let goes_first = map != MapVersion::UNKNOWN && map == request.map();
+            if !goes_first || aside.iter().any(|(its, _)| its.key() == request.key()) {
                 aside.push((request, respond));
                 continue;
             }

@@ -95,9 +95,9 @@ fn send(queue: &Requests, sent: &Mutex<Vec<CounterRequest>>, ended: &Mutex<bool>
         assert!(batch.requests.len() <= BATCH_MAX, "too long");
         let mut maps = batch.requests.iter().map(|its| its.map);
         let map = maps.find(|map| *map != MapVersion::UNKNOWN);
-        let run = batch.requests.iter();
-        let run = run.take_while(|its| Some(its.map) == map);
-        let behind = &batch.requests[run.count()..];
+        let requests = &batch.requests;
+        let run = requests.iter().take_while(|its| Some(its.map) == map);
+        let behind = &requests[run.count()..];
         for (at, request) in behind.iter().enumerate() {
             let follows = behind[..at].iter().any(|its| its.key == request.key);
             assert!(

@@ -57,10 +57,15 @@ pub(super) async fn moving_desk(fixture: &dyn Fixture, mode: Mode) -> (Desk, Loc
 pub(super) async fn quiet_beside_sealed(fixture: &dyn Fixture) -> ([Desk; 2], LockKey) {
     let [mut full, desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
-    full.becomes(&key, MOVE, Mode::Sealed).await;
-    let quiet = settled(fixture, &settle(FIRST, QUIET, all_but(&key))).await;
-    assert!(quiet.expect("it is armed"));
+    seal_quietly(fixture, &mut full, &key).await;
     ([full, desk], key)
+}
+
+/// Seals the slot of `key`; the shard is quiet at the map that has it in motion.
+pub(super) async fn seal_quietly(fixture: &dyn Fixture, desk: &mut Desk, key: &LockKey) {
+    desk.becomes(key, MOVE, Mode::Sealed).await;
+    let quiet = settled(fixture, &settle(FIRST, QUIET, all_but(key))).await;
+    assert!(quiet.expect("it is armed"));
 }
 
 /// Every slot but that of `key`.

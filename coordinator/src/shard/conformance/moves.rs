@@ -7,7 +7,7 @@ use super::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, connect,
         incarnation, nonce, renew, settle, settled,
     },
-    movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, step},
+    movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, seal_quietly, step},
     slots::elsewhere,
 };
 use crate::{
@@ -287,9 +287,7 @@ pub async fn what_is_held_on_its_way_is_looked_at_beside_what_is_not(fixture: &d
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let waiting = nonce();
     let (key, (holder, token)) = full.with_queue("key", LONG, &[waiting]).await;
-    full.becomes(&key, MOVE, Mode::Sealed).await;
-    let quiet = settled(fixture, &settle(FIRST, QUIET, all_but(&key))).await;
-    assert!(quiet.expect("it is armed"));
+    seal_quietly(fixture, &mut full, &key).await;
     let other = elsewhere(&desk, &key);
     let its_holder = nonce();
     let its_token = desk.granted(&other, its_holder, LONG).await;

@@ -213,24 +213,24 @@ mod tests {
         assert_eq!(planned(&batch), expected);
     }
 
-    /// The operations of each call, and how many of them go by its map version.
-    fn planned_by_map(maps: &[u64]) -> Vec<(MapVersion, Vec<usize>, usize)> {
+    /// Of each call the map version, how many operations go by it, and which are in it.
+    fn planned_by_map(maps: &[u64]) -> Vec<(MapVersion, usize, Vec<usize>)> {
         let mut batch: Vec<_> = maps.iter().map(|_| request("a", true)).collect();
         for (request, map) in batch.iter_mut().zip(maps) {
             request.map = MapVersion(*map);
         }
         let calls = plan(&batch).into_iter();
         calls
-            .map(|call| (call.map(&batch), call.places.clone(), call.by_map(&batch)))
+            .map(|call| (call.map(&batch), call.by_map(&batch), call.places))
             .collect()
     }
 
     #[test]
     fn what_is_of_another_map_goes_in_a_call_of_its_own() {
         let expected = [
-            (MapVersion::UNKNOWN, vec![0, 1], 0),
-            (MapVersion(7), vec![2], 1),
-            (MapVersion(8), vec![3], 1),
+            (MapVersion::UNKNOWN, 0, vec![0, 1]),
+            (MapVersion(7), 1, vec![2]),
+            (MapVersion(8), 1, vec![3]),
         ];
         assert_eq!(planned_by_map(&[0, 0, 7, 8]), expected);
     }
@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn what_is_of_no_map_goes_along_behind_what_is_of_one() {
         let expected = [
-            (MapVersion(7), vec![0, 1, 2, 3], 2),
-            (MapVersion(7), vec![4], 1),
+            (MapVersion(7), 2, vec![0, 1, 2, 3]),
+            (MapVersion(7), 1, vec![4]),
         ];
         assert_eq!(planned_by_map(&[7, 7, 0, 0, 7]), expected);
     }

@@ -34,7 +34,7 @@ pub(super) struct Batch<'a> {
     /// There is no room for new locks.
     pub(super) full: bool,
     pub(super) now_ms: u64,
-    /// The slots need no look.
+    /// The slot of what is applied needs no look.
     pub(super) quiet: bool,
 }
 

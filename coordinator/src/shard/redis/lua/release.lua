@@ -23,8 +23,7 @@ if not same_life(ARGV[1]) then return {-1} end
 local found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[5], unpack(KEYS, 6))
 if not found[2] then return {-1} end
 local quiet, te, arm, grace, shut
-local by_map = 0
-local line, waited = nil, {}
+local by_map, line, waited = 0, nil, {}
 if found[3] then
   quiet, te, arm, grace, shut = armed(found[1], ARGV[2], KEYS[3])
   if not arm then return {-1} end

@@ -30,7 +30,8 @@ local by_map = quiet and tonumber(ARGV[3]) or 0
 local line = marks[2] and queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])})
 local waited = line and line.waited_for({unpack(KEYS, 6)}) or {}
 
--- What became of a renewal, which may have to `look` at its slot; and, of one that was kept, the epoch that its slot is sealed at.
+-- What became of a renewal, which may have to `look` at its slot; and, of one that was kept, the epoch that its
+-- slot is sealed at.
 local function renew(look, key, queue, nonce, label, te, ctr, lease)
   local record = redis.pcall('GET', key)
   local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
