@@ -228,6 +228,16 @@ impl Driver {
         requests.into_iter().zip(responds).collect()
     }
 
+    /// Queues `request` for work, to be sent once all that waits before it for its key is answered; or hands `respond`
+    /// back with the reason.
+    pub(crate) fn try_submit_apart(
+        &self,
+        request: Request,
+        respond: Respond,
+    ) -> Result<(), (Respond, ShardError)> {
+        self.work[of_its_slot(&request.key)].push_apart(request, respond)
+    }
+
     /// Queues `request`, or hands `respond` back with the reason.
     pub(crate) fn try_submit(
         &self,

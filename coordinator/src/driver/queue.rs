@@ -11,6 +11,7 @@ use super::{Respond, load::Load};
 use crate::{
     ids::MapVersion,
     limits::{BATCH_MAX, QUEUE_MAX},
+    name::LockKey,
     shard::ShardError,
     sync::Mutex,
 };
@@ -26,9 +27,17 @@ pub(super) struct Queue<L: Load> {
 
 #[derive(Debug)]
 struct State<L: Load> {
-    waiting: VecDeque<(L, Respond<L::Reply>)>,
+    waiting: VecDeque<Waiting<L>>,
     /// Why nothing can be sent, while nothing can be.
     down: Option<ShardError>,
+}
+
+#[derive(Debug)]
+struct Waiting<L: Load> {
+    request: L,
+    respond: Respond<L::Reply>,
+    /// It goes in no batch with another for its key.
+    apart: bool,
 }
 
 /// Why a batch is dropped before it is answered.
@@ -102,15 +111,36 @@ impl<L: Load> Queue<L> {
         request: L,
         respond: Respond<L::Reply>,
     ) -> Result<(), (Respond<L::Reply>, ShardError)> {
+        self.add(Waiting {
+            request,
+            respond,
+            apart: false,
+        })
+    }
+
+    /// As [`push`](Self::push), of one that is sent once all that waits before it for its key is answered.
+    pub(super) fn push_apart(
+        &self,
+        request: L,
+        respond: Respond<L::Reply>,
+    ) -> Result<(), (Respond<L::Reply>, ShardError)> {
+        self.add(Waiting {
+            request,
+            respond,
+            apart: true,
+        })
+    }
+
+    fn add(&self, waiting: Waiting<L>) -> Result<(), (Respond<L::Reply>, ShardError)> {
         let mut state = self.state.lock();
         let refusal = match &state.down {
             Some(error) => Some(error.clone()),
-            None => full(&state, &request),
+            None => full(&state, &waiting.request),
         };
         if let Some(error) = refusal {
-            return Err((respond, error));
+            return Err((waiting.respond, error));
         }
-        state.waiting.push_back((request, respond));
+        state.waiting.push_back(waiting);
         let first = state.waiting.len() == 1;
         drop(state);
         if first {
@@ -128,7 +158,7 @@ impl<L: Load> Queue<L> {
         };
         waiting
             .into_iter()
-            .for_each(|(_, respond)| respond.respond(Err(error.clone())));
+            .for_each(|waiting| waiting.respond.respond(Err(error.clone())));
     }
 
     /// Takes requests again.
@@ -160,9 +190,21 @@ impl<L: Load> Queue<L> {
         // Of another map version than the first that there is, or of none: they go behind the others, in their order,
         // with all that come after them for the same keys.
         let mut aside: Vec<(L, Respond<L::Reply>)> = Vec::new();
+        // Not in this batch.
+        let mut later: VecDeque<Waiting<L>> = VecDeque::new();
         while batch.requests.len() + aside.len() < self.batch_max
-            && let Some((request, respond)) = state.waiting.pop_front()
+            && let Some(next) = state.waiting.pop_front()
         {
+            let key = next.request.key();
+            let goes_later = later.iter().any(|its| its.request.key() == key)
+                || (next.apart && is_among(key, &batch.requests, &aside));
+            if goes_later {
+                later.push_back(next);
+                continue;
+            }
+            let Waiting {
+                request, respond, ..
+            } = next;
             let nobody_waits = matches!(&respond, Respond::Caller(caller) if caller.is_closed());
             if nobody_waits && request.is_new() {
                 continue;
@@ -171,7 +213,7 @@ impl<L: Load> Queue<L> {
                 map = request.map();
             }
             let goes_first = map != MapVersion::UNKNOWN && map == request.map();
-            if !goes_first || aside.iter().any(|(its, _)| its.key() == request.key()) {
+            if !goes_first || is_among(request.key(), &[], &aside) {
                 aside.push((request, respond));
                 continue;
             }
@@ -181,11 +223,21 @@ impl<L: Load> Queue<L> {
         let (requests, responds): (Vec<_>, Vec<_>) = aside.into_iter().unzip();
         batch.requests.extend(requests);
         batch.responds.extend(responds);
+        if !later.is_empty() {
+            later.append(&mut state.waiting);
+            state.waiting = later;
+        }
         if !state.waiting.is_empty() {
             self.ready.notify_one();
         }
         !batch.requests.is_empty()
     }
+}
+
+/// Whether a request for `key` is in a batch, or `aside`.
+fn is_among<L: Load, R>(key: &LockKey, requests: &[L], aside: &[(L, R)]) -> bool {
+    let aside = aside.iter().map(|(request, _)| request);
+    requests.iter().chain(aside).any(|its| its.key() == key)
 }
 
 fn full<L: Load>(state: &State<L>, request: &L) -> Option<ShardError> {

@@ -100,7 +100,10 @@ impl Lines {
             let (from, lines, asked) = (at.clone(), self.clone(), hold.clone());
             let respond = move |answer| lines.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
-            at.driver.try_submit(Lane::Work, request, respond)
+            match std::mem::take(&mut flow.apart) {
+                true => at.driver.try_submit_apart(request, respond),
+                false => at.driver.try_submit(Lane::Work, request, respond),
+            }
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));

@@ -219,6 +219,7 @@ impl Lines {
             self.abandon(&hold);
         }
         if let Some(hold) = deeds.ask {
+            hold.flow.lock().apart = deeds.gives_way;
             self.ask(&hold);
         }
         if let Some(turn) = turn {

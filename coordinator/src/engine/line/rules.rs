@@ -84,6 +84,8 @@ pub(crate) struct Line<H, W> {
 pub(crate) struct Deeds<H, W, E> {
     /// The record is to be released.
     pub(crate) give_back: Option<H>,
+    /// Another process waits for that record: what is asked for now is to come after its turn.
+    pub(crate) gives_way: bool,
     /// The request is to be taken back.
     pub(crate) abandon: Option<H>,
     /// The request is to be sent.
@@ -112,6 +114,7 @@ impl<H, W, E> Default for Deeds<H, W, E> {
     fn default() -> Self {
         Self {
             give_back: None,
+            gives_way: false,
             abandon: None,
             ask: None,
             linger: None,
@@ -342,6 +345,7 @@ impl<H: Standing, W> Line<H, W> {
                 let more = if record.is_wanted() { 1 } else { 4 };
                 self.tokens = (self.tokens * more).clamp(TOKENS_FIRST, TOKENS_MAX);
             }
+            deeds.gives_way = record.is_wanted();
             deeds.give_back = self.clear();
         }
     }

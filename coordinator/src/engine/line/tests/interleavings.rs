@@ -300,3 +300,41 @@ fn whoever_hears_some_of_it_takes_its_turn_once() {
         [&[WAITS, WAITS, GOES_AWAY], &[WAITS, WAITS]],
     );
 }
+
+/// A server tells the other process when it is done with all that came at once.
+#[test]
+fn what_is_asked_for_after_giving_way_is_not_sent_with_what_is_given_back() {
+    explore(RandomScheduler::new(1), || {
+        let (world, namespace) = (World::new(), namespace());
+        let [mut one, mut other] = [1, 2].map(|client| world.process(client, sharing(0, None)));
+        let wants = |process: &Process| {
+            let engine = process.engine.clone();
+            let resource = Arc::default();
+            let task = Task { engine, resource };
+            let namespace = namespace.clone();
+            Box::pin(async move {
+                let ask = task.ask(Wait::Forever, None, &namespace);
+                task.engine.acquire(ask).await.unwrap()
+            })
+        };
+        for wanted in [false, true] {
+            let mut first = wants(&one);
+            assert!(poll_once(first.as_mut()).is_none());
+            one.work.serve();
+            let guard = poll_once(first.as_mut()).expect("nobody has it");
+            let mut elsewhere = wants(&other);
+            if wanted {
+                assert!(poll_once(elsewhere.as_mut()).is_none());
+                other.work.serve();
+                one.others.step();
+            }
+            let mut next = wants(&one);
+            assert!(poll_once(next.as_mut()).is_none());
+
+            let mut releasing = Box::pin(guard.release());
+            assert!(poll_once(releasing.as_mut()).is_none());
+            let sent: Vec<usize> = (0..2).map(|_| one.work.serve().len()).collect();
+            assert_eq!(sent, if wanted { [1, 1] } else { [2, 0] });
+        }
+    });
+}

@@ -170,10 +170,15 @@ pub(super) struct Served {
 impl Served {
     /// Sends what waits, and answers it; whether there was anything.
     pub(super) fn step(&mut self) -> bool {
+        !self.serve().is_empty()
+    }
+
+    /// Sends a batch of what waits, and answers it: what it was.
+    pub(super) fn serve(&mut self) -> Vec<Op> {
         let (requests, responds): (Vec<_>, Vec<_>) =
             self.keeper.driver.take(self.lane).into_iter().unzip();
         if requests.is_empty() {
-            return false;
+            return Vec::new();
         }
         for request in &requests {
             match &request.op {
@@ -190,7 +195,7 @@ impl Served {
         for (respond, reply) in responds.into_iter().zip(answers.replies) {
             respond.respond(Ok(Answered { reply, sent }));
         }
-        true
+        requests.into_iter().map(|request| request.op).collect()
     }
 }
 
