@@ -109,7 +109,7 @@ pub(super) struct Flow {
     elsewhere: Vec<(Arc<Keeper>, Traffic)>,
     /// Whether the next request queues.
     pub(super) ticket: bool,
-    /// Whether it is sent only once what was given back before it is: a server tells whose turn it is when it is done
+    /// Whether it is sent only once the release before it was answered: a server tells whose turn it is when it is done
     /// with all that came at once.
     pub(super) apart: bool,
     /// What a slot's former shard answered, for the next.
