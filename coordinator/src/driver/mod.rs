@@ -32,6 +32,7 @@ use crate::{
 };
 pub use lane::Needs;
 use load::Load;
+pub(crate) use queue::Beside;
 use queue::Queue;
 use standing::Standing;
 
@@ -185,7 +186,7 @@ impl Driver {
 
     /// Queues `request`; `respond` is told the answer, at once if it cannot be queued.
     pub fn submit_with(&self, lane: Lane, request: Request, respond: Respond) {
-        if let Err((respond, error)) = self.try_submit(lane, request, respond) {
+        if let Err((respond, error)) = self.try_submit(lane, request, respond, Beside::Anything) {
             respond.respond(Err(error));
         }
     }
@@ -208,7 +209,9 @@ impl Driver {
             true => &self.forgetting,
             false => &self.counters[of_its_slot(&request.key)],
         };
-        if let Err((respond, error)) = queue.push(request, Respond::Caller(caller)) {
+        if let Err((respond, error)) =
+            queue.push(request, Respond::Caller(caller), Beside::Anything)
+        {
             respond.respond(Err(error));
         }
         answer
@@ -228,27 +231,19 @@ impl Driver {
         requests.into_iter().zip(responds).collect()
     }
 
-    /// Queues `request` for work, to be sent once all that waits before it for its key is answered; or hands `respond`
-    /// back with the reason.
-    pub(crate) fn try_submit_apart(
-        &self,
-        request: Request,
-        respond: Respond,
-    ) -> Result<(), (Respond, ShardError)> {
-        self.work[of_its_slot(&request.key)].push_apart(request, respond)
-    }
-
     /// Queues `request`, or hands `respond` back with the reason.
     pub(crate) fn try_submit(
         &self,
         lane: Lane,
         request: Request,
         respond: Respond,
+        beside: Beside,
     ) -> Result<(), (Respond, ShardError)> {
-        match lane {
-            Lane::Work => self.work[of_its_slot(&request.key)].push(request, respond),
-            Lane::Renew | Lane::Counters | Lane::Control => self.renew.push(request, respond),
-        }
+        let queue = match lane {
+            Lane::Work => &self.work[of_its_slot(&request.key)],
+            Lane::Renew | Lane::Counters | Lane::Control => &self.renew,
+        };
+        queue.push(request, respond, beside)
     }
 }
 

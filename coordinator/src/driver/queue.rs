@@ -36,8 +36,16 @@ struct State<L: Load> {
 struct Waiting<L: Load> {
     request: L,
     respond: Respond<L::Reply>,
-    /// It goes in no batch with another for its key.
-    apart: bool,
+    beside: Beside,
+}
+
+/// What a request may be sent with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Whatever waits with it.
+    Anything,
+    /// Nothing for its key: it is sent once all that waits before it for that is answered.
+    OtherKeys,
 }
 
 /// Why a batch is dropped before it is answered.
@@ -110,37 +118,21 @@ impl<L: Load> Queue<L> {
         &self,
         request: L,
         respond: Respond<L::Reply>,
+        beside: Beside,
     ) -> Result<(), (Respond<L::Reply>, ShardError)> {
-        self.add(Waiting {
-            request,
-            respond,
-            apart: false,
-        })
-    }
-
-    /// As [`push`](Self::push), of one that is sent once all that waits before it for its key is answered.
-    pub(super) fn push_apart(
-        &self,
-        request: L,
-        respond: Respond<L::Reply>,
-    ) -> Result<(), (Respond<L::Reply>, ShardError)> {
-        self.add(Waiting {
-            request,
-            respond,
-            apart: true,
-        })
-    }
-
-    fn add(&self, waiting: Waiting<L>) -> Result<(), (Respond<L::Reply>, ShardError)> {
         let mut state = self.state.lock();
         let refusal = match &state.down {
             Some(error) => Some(error.clone()),
-            None => full(&state, &waiting.request),
+            None => full(&state, &request),
         };
         if let Some(error) = refusal {
-            return Err((waiting.respond, error));
+            return Err((respond, error));
         }
-        state.waiting.push_back(waiting);
+        state.waiting.push_back(Waiting {
+            request,
+            respond,
+            beside,
+        });
         let first = state.waiting.len() == 1;
         drop(state);
         if first {
@@ -196,8 +188,10 @@ impl<L: Load> Queue<L> {
             && let Some(next) = state.waiting.pop_front()
         {
             let key = next.request.key();
-            let goes_later = later.iter().any(|its| its.request.key() == key)
-                || (next.apart && is_among(key, &batch.requests, &aside));
+            let alone = next.beside == Beside::OtherKeys;
+            let goes_later = is_among(key, later.iter().map(|its| &its.request))
+                || (alone && is_among(key, &batch.requests))
+                || (alone && is_among(key, aside.iter().map(|(its, _)| its)));
             if goes_later {
                 later.push_back(next);
                 continue;
@@ -213,7 +207,7 @@ impl<L: Load> Queue<L> {
                 map = request.map();
             }
             let goes_first = map != MapVersion::UNKNOWN && map == request.map();
-            if !goes_first || is_among(request.key(), &[], &aside) {
+            if !goes_first || is_among(request.key(), aside.iter().map(|(its, _)| its)) {
                 aside.push((request, respond));
                 continue;
             }
@@ -234,10 +228,9 @@ impl<L: Load> Queue<L> {
     }
 }
 
-/// Whether a request for `key` is in a batch, or `aside`.
-fn is_among<L: Load, R>(key: &LockKey, requests: &[L], aside: &[(L, R)]) -> bool {
-    let aside = aside.iter().map(|(request, _)| request);
-    requests.iter().chain(aside).any(|its| its.key() == key)
+/// Whether one of `requests` is for `key`.
+fn is_among<'a, L: Load>(key: &LockKey, requests: impl IntoIterator<Item = &'a L>) -> bool {
+    requests.into_iter().any(|its| its.key() == key)
 }
 
 fn full<L: Load>(state: &State<L>, request: &L) -> Option<ShardError> {

@@ -109,9 +109,6 @@ pub(super) struct Flow {
     elsewhere: Vec<(Arc<Keeper>, Traffic)>,
     /// Whether the next request queues.
     pub(super) ticket: bool,
-    /// Whether it is sent only once the release before it was answered: a server tells whose turn it is when it is done
-    /// with all that came at once.
-    pub(super) apart: bool,
     /// What a slot's former shard answered, for the next.
     pub(super) proof: Option<Proof>,
     pub(super) search: Search,
@@ -140,7 +137,6 @@ impl Default for Flow {
             here: Traffic::default(),
             elsewhere: Vec::new(),
             ticket: true,
-            apart: false,
             proof: None,
             search: Search::default(),
             misled: 0,

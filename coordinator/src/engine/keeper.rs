@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock::{Instant, sleep_until},
-    driver::{Answer, Answered, Driver, Respond, Surroundings},
+    driver::{Answer, Answered, Beside, Driver, Respond, Surroundings},
     ids::MapVersion,
     shard::{Lane, Op, Reply, Request, ShardError},
     sync::Mutex,
@@ -267,7 +267,8 @@ impl Keeper {
             map: self.map(hold.key.slot()),
             op,
         };
-        self.driver.try_submit(Lane::Renew, request, respond)
+        self.driver
+            .try_submit(Lane::Renew, request, respond, Beside::Anything)
     }
 
     /// Only `lost` or the deadline ends a guard; everything else is tried again. So is `lost`, if the slot may

@@ -15,7 +15,7 @@ use shuttle::{
 };
 use tokio::sync::oneshot;
 
-use super::{Batch, Queue};
+use super::{Batch, Beside, Queue};
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
@@ -64,12 +64,12 @@ fn submit(queue: &Requests, task: u64) -> Vec<u64> {
     let mut waiting = Vec::new();
     for number in 0..EACH {
         let (caller, answer) = oneshot::channel::<Answer<CounterReply>>();
-        let (request, respond) = (request(task, number), Respond::Caller(caller));
-        let pushed = match goes_apart(task * EACH + number) {
-            true => queue.push_apart(request, respond),
-            false => queue.push(request, respond),
+        let request = request(task, number);
+        let beside = match goes_apart(task * EACH + number) {
+            true => Beside::OtherKeys,
+            false => Beside::Anything,
         };
-        match pushed {
+        match queue.push(request, Respond::Caller(caller), beside) {
             Ok(()) => waiting.push((task * EACH + number, answer)),
             Err((_, error)) => assert_eq!(error.effect(), Effect::None),
         }

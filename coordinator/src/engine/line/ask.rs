@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::{Answer, Answered, Respond},
+    driver::{Answer, Answered, Beside, Respond},
     ids::{Nonce, Token},
     limits::{CLAIM_MAX, HELD_MAX, RECHECK_MAX},
     name::LockKey,
@@ -84,7 +84,7 @@ impl Lines {
 
     /// Asks the shard. A repeat keeps its nonce, and so its place in the queue there, and finds what it was
     /// granted meanwhile.
-    pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
+    pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>, beside: Beside) {
         let refused = {
             let mut flow = hold.flow.lock();
             // Under the lock that taking back looks under: either it sees this request and goes
@@ -100,10 +100,7 @@ impl Lines {
             let (from, lines, asked) = (at.clone(), self.clone(), hold.clone());
             let respond = move |answer| lines.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
-            match std::mem::take(&mut flow.apart) {
-                true => at.driver.try_submit_apart(request, respond),
-                false => at.driver.try_submit(Lane::Work, request, respond),
-            }
+            at.driver.try_submit(Lane::Work, request, respond, beside)
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));
@@ -130,7 +127,7 @@ impl Lines {
             Verdict::Wait { because, pause } => self.wait(hold, &because, pause),
             Verdict::GoOn(to) => {
                 if self.goes(hold, &to) {
-                    self.ask(hold);
+                    self.ask(hold, Beside::Anything);
                 }
             }
             Verdict::GoAndWait { to, because, pause } => {
@@ -240,7 +237,7 @@ impl Lines {
             asking
         });
         if again == Some(true) {
-            self.ask(hold);
+            self.ask(hold, Beside::Anything);
         }
     }
 

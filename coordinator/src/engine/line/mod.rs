@@ -47,7 +47,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::Surroundings,
+    driver::{Beside, Surroundings},
     ids::{ClientId, Nonce},
     limits::{HANDOFF_FOR, HANDOFF_MAX},
     name::LockKey,
@@ -219,8 +219,12 @@ impl Lines {
             self.abandon(&hold);
         }
         if let Some(hold) = deeds.ask {
-            hold.flow.lock().apart = deeds.gives_way;
-            self.ask(&hold);
+            // A server tells whose turn it is when it is done with all that came at once.
+            let beside = match deeds.gives_way {
+                true => Beside::OtherKeys,
+                false => Beside::Anything,
+            };
+            self.ask(&hold, beside);
         }
         if let Some(turn) = turn {
             turn.deliver();
