@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) rate: Option<u32>,
     pub(crate) held: usize,
     pub(crate) lease: Duration,
-    /// At rest, before each resize.
+    /// At rest, before each resize: about as long as one takes.
     pub(crate) window: Duration,
 }
 
@@ -160,9 +160,10 @@ impl Window {
         (self.at_rest.len() + self.on_its_way.len()) as f64 / self.length.as_secs_f64()
     }
 
-    /// The fewest in any second.
-    pub(crate) fn least(&self) -> f64 {
-        self.a_second.iter().min().copied().unwrap_or(0) as f64
+    /// The fewest in any of the last `seconds`.
+    pub(crate) fn least_of(&self, seconds: usize) -> f64 {
+        let last = self.a_second.iter().rev().take(seconds);
+        last.min().copied().unwrap_or(0) as f64
     }
 }
 

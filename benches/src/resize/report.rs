@@ -51,7 +51,9 @@ struct Row {
     p99_on_its_way_ms: Spread,
     rate_before: Spread,
     rate_during: Spread,
-    least_in_a_second: Spread,
+    /// In a second.
+    least_before: Spread,
+    least_during: Spread,
 }
 
 impl Report {
@@ -112,7 +114,8 @@ impl Report {
             "on its way",
             "acquires/s before",
             "during",
-            "least in a second",
+            "least before",
+            "during",
         ];
         print_table(&head, &self.rows.iter().map(Row::cells).collect::<Vec<_>>());
         let Self {
@@ -151,10 +154,10 @@ fn bounds(what: &str, way: usize, rounds: &[Round]) -> Vec<Bound> {
         let above: Vec<f64> = rounds.iter().map(|round| pick(round, way)).collect();
         Spread::of_ratios(&above, below)
     };
-    let rates = values(rounds, |round| round.before[way].rate());
-    let same_rate = Spread::of_ratios(
-        &values(rounds, |round| round.before[1].least()),
-        &values(rounds, |round| round.before[0].rate()),
+    let least = values(rounds, |round| least_before(round, way));
+    let same_least = Spread::of_ratios(
+        &values(rounds, |round| least_before(round, 1)),
+        &values(rounds, |round| least_before(round, 0)),
     );
     vec![
         Bound::new(
@@ -172,8 +175,8 @@ fn bounds(what: &str, way: usize, rounds: &[Round]) -> Vec<Bound> {
         Bound::new(
             format!("{what}: the least in a second / before"),
             Limit::AtLeast(0.8),
-            ratio(|round, way| round.during[way].least(), &rates),
-            Some(same_rate),
+            ratio(|round, way| round.during[way].least_of(usize::MAX), &least),
+            Some(same_least),
         ),
     ]
 }
@@ -189,7 +192,8 @@ impl Row {
             p99_on_its_way_ms: spread(&|round| p99(&round.during[way].on_its_way)),
             rate_before: spread(&|round| round.before[way].rate()),
             rate_during: spread(&|round| round.during[way].rate()),
-            least_in_a_second: spread(&|round| round.during[way].least()),
+            least_before: spread(&|round| least_before(round, way)),
+            least_during: spread(&|round| round.during[way].least_of(usize::MAX)),
         }
     }
 
@@ -202,9 +206,15 @@ impl Row {
             format!("{:.2}", self.p99_on_its_way_ms),
             format!("{:.0}", self.rate_before),
             format!("{:.0}", self.rate_during),
-            format!("{:.0}", self.least_in_a_second),
+            format!("{:.0}", self.least_before),
+            format!("{:.0}", self.least_during),
         ]
     }
+}
+
+/// The fewest in any second, of at most as many as the resize took: the least of more is less.
+fn least_before(round: &Round, way: usize) -> f64 {
+    round.before[way].least_of(round.during[way].a_second.len())
 }
 
 /// In milliseconds.
