@@ -36,7 +36,7 @@ pub use ringfence_coordinator::{
     },
     ids::{Epoch, Nonce, Token},
     limits,
-    mover::{Progress, Resized, WaitingFor},
+    mover::{Pace, Progress, Resized, WaitingFor},
     name::{Label, LockKey, NameError, Namespace},
     shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},
     topology::{Constants, Removal, ResizeError, Topology, TopologyError},

@@ -219,6 +219,15 @@ impl Ring<'_> {
 }
 
 impl Resize {
+    /// Goes at `pace`; [`Pace::default`] otherwise. [`progress`](Self::progress) begins anew.
+    pub fn pace(self, pace: Pace) -> Self {
+        let Self { engine, .. } = self;
+        Self {
+            mover: engine.mover(pace),
+            engine,
+        }
+    }
+
     /// How far it has come: the latest, whenever it is looked at.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.mover.progress()

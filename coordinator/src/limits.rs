@@ -100,11 +100,10 @@ pub const ASIDE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// others of their shards wait for that.
 pub const SLOTS_IN_FLIGHT: usize = 512;
 
-/// Pause between two pieces of what a resize asks of shards, unless it is told another: with a third of it, resizes are felt twice
-/// as much, and take two thirds of the time.
-pub const MOVER_PAUSE: Duration = Duration::from_millis(12);
+/// Longest pause between two pieces of what a resize asks of shards, unless it is told another.
+pub const MOVER_PAUSE: Duration = Duration::from_millis(30);
 
-/// Longest such pause.
+/// The most it may be told.
 pub const MOVER_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Segments whose keys a process remembers, for each namespace.

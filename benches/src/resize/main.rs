@@ -30,7 +30,7 @@ use ringfence_benches::{Failure, Machine};
 /// What a resize costs those who go on using the ring.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Fewer locks and short leases: about seven minutes, and less exact.
+    /// Fewer locks and short leases: about eleven minutes, and less exact.
     #[arg(long)]
     quick: bool,
     /// Resizes there and back. 5 if not said; bounds want 5 or more.
@@ -53,9 +53,9 @@ struct Options {
 impl Options {
     fn plan(&self) -> Plan {
         let (held, lease_s, window_s) = if self.quick {
-            (10_000, 6, 19)
+            (10_000, 6, 30)
         } else {
-            (100_000, 30, 78)
+            (100_000, 30, 90)
         };
         Plan {
             rounds: self.rounds.max(1),

@@ -74,7 +74,7 @@ impl Departure {
             all_done(&self.shards.drop_groups(record, from, &drop).await?)?;
             self.around.observer.tell(Phase::Dropped);
             self.tell(Report::Carried(count)).await;
-            self.shards.pause().await;
+            self.shards.pause_briefly().await;
         }
         let slots = ask.slots;
         let admit = Admit { epoch, slots };
@@ -108,7 +108,7 @@ impl Departure {
                 return Err(Trouble::Outdated);
             }
             self.around.observer.tell(Phase::Copied);
-            self.shards.pause().await;
+            self.shards.pause_briefly().await;
             copy.after = piece.next;
             if copy.after.is_none() {
                 break piece.sizes;

@@ -2,7 +2,7 @@
 
 use ringfence_ring::{ShardId, Slot};
 
-use super::shards::{Shards, Trouble, within};
+use super::shards::{Shards, Trouble};
 use crate::{
     shard::{Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Groups, Piece},
     topology::Topology,
@@ -16,7 +16,7 @@ impl Shards {
         ask: &AskGroups,
     ) -> Result<Groups, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.groups(ask)).await;
+        let answer = self.ask(link.groups(ask)).await;
         self.back(link, answer)
     }
 
@@ -27,7 +27,7 @@ impl Shards {
         copy: &CopyOut,
     ) -> Result<Option<Piece>, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.copy_out(copy)).await;
+        let answer = self.ask(link.copy_out(copy)).await;
         self.back(link, answer)
     }
 
@@ -38,7 +38,7 @@ impl Shards {
         copy: &CopyIn,
     ) -> Result<bool, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.copy_in(copy)).await;
+        let answer = self.ask(link.copy_in(copy)).await;
         self.back(link, answer)
     }
 
@@ -49,7 +49,7 @@ impl Shards {
         arrive: &Arrive,
     ) -> Result<Arrival, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.arrive(arrive)).await;
+        let answer = self.ask(link.arrive(arrive)).await;
         self.back(link, answer)
     }
 
@@ -60,7 +60,7 @@ impl Shards {
         drop: &DropGroups,
     ) -> Result<Vec<Slot>, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.drop_groups(drop)).await;
+        let answer = self.ask(link.drop_groups(drop)).await;
         self.back(link, answer)
     }
 
@@ -71,7 +71,7 @@ impl Shards {
         admit: &Admit,
     ) -> Result<Vec<Slot>, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.admit(admit)).await;
+        let answer = self.ask(link.admit(admit)).await;
         self.back(link, answer)
     }
 }

@@ -88,8 +88,8 @@ pub struct Parts {
 pub struct Pace {
     /// Slots in motion at a time, at most; at least 1.
     pub slots_in_flight: usize,
-    /// Pause between two pieces of what shards are asked, in which they serve others; pieces are of about a fifth of a
-    /// millisecond of a shard's time.
+    /// Longest pause between two pieces of what shards are asked, in which they serve others; pieces are of about a fifth of a
+    /// millisecond of a shard's time. It is shorter after a piece that took less than a thirtieth of that.
     pub pause: Duration,
 }
 

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use ringfence_ring::{ShardId, Slot};
 use tokio::{
     sync::{Mutex as AsyncMutex, OwnedMutexGuard},
-    time::timeout,
+    time::{self, timeout},
 };
 
 use super::{Surroundings, pauses::Pauses};
@@ -145,7 +145,23 @@ impl Shards {
 
     /// Lets shards serve others, between two pieces of what they are asked.
     pub(super) async fn pause(&self) {
-        self.pauses.take().await;
+        self.pauses.take(1).await;
+    }
+
+    /// The same while counters are out of reach: an eighth of it.
+    pub(super) async fn pause_briefly(&self) {
+        self.pauses.take(8).await;
+    }
+
+    /// What a shard answers to a piece of work, unless that takes too long.
+    pub(super) async fn ask<T>(
+        &self,
+        asked: impl Future<Output = Result<T, ShardError>>,
+    ) -> Result<T, ShardError> {
+        let begin = time::Instant::now();
+        let answer = within(asked).await;
+        self.pauses.note(begin.elapsed());
+        answer
     }
 
     /// Changes slots.
@@ -156,7 +172,7 @@ impl Shards {
         step: &Step,
     ) -> Result<Stepped, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.step(step)).await;
+        let answer = self.ask(link.step(step)).await;
         self.back(link, answer)
     }
 
@@ -165,7 +181,7 @@ impl Shards {
         let Ok(mut link) = self.link(record, id).await else {
             return;
         };
-        let answer = within(link.settle(&record.settle(id))).await;
+        let answer = self.ask(link.settle(&record.settle(id))).await;
         if let Err(error) = &answer {
             tracing::debug!(shard = %id, %error, "not settled");
         }
@@ -180,7 +196,7 @@ impl Shards {
         scan: &Scan,
     ) -> Result<ScanPage, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.scan(scan)).await;
+        let answer = self.ask(link.scan(scan)).await;
         self.back(link, answer)
     }
 
@@ -191,7 +207,7 @@ impl Shards {
         listing: &Listing,
     ) -> Result<Vec<Slot>, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.take_list(listing)).await;
+        let answer = self.ask(link.take_list(listing)).await;
         self.back(link, answer)
     }
 
@@ -202,7 +218,7 @@ impl Shards {
         still: &StillHeld,
     ) -> Result<HeldStill, Trouble> {
         let mut link = self.link(record, id).await?;
-        let answer = within(link.still_held(still)).await;
+        let answer = self.ask(link.still_held(still)).await;
         self.back(link, answer)
     }
 
@@ -340,9 +356,7 @@ impl Shards {
 }
 
 /// What was `asked`, unless it takes too long.
-pub(super) async fn within<T>(
-    asked: impl Future<Output = Result<T, ShardError>>,
-) -> Result<T, ShardError> {
+async fn within<T>(asked: impl Future<Output = Result<T, ShardError>>) -> Result<T, ShardError> {
     timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
         Err(ShardError::NoReply {
             reason: format!("none within {PATIENCE:?}"),

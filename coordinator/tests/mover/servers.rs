@@ -140,7 +140,7 @@ fn mover_with(ring: &Ring, observer: Observer) -> Mover {
         random: Arc::new(Random::from_os()),
         pace: Pace {
             slots_in_flight: 48,
-            ..Pace::default()
+            pause: Duration::from_millis(4),
         },
         servers_are_new: true,
         observer,

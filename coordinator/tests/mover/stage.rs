@@ -157,7 +157,7 @@ impl Stage {
             random: self.random.clone(),
             pace: Pace {
                 slots_in_flight,
-                ..Pace::default()
+                pause: Duration::from_millis(4),
             },
             servers_are_new: true,
             observer,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use ringfence_client::{Reshape, ReshapeError, Resize, Resized, Topology, TopologyError};
+use ringfence_client::{Pace, Reshape, ReshapeError, Resize, Resized, Topology, TopologyError};
 use serde::Serialize;
 use tokio::time::{sleep, timeout};
 
@@ -22,6 +22,9 @@ const QUIET_MAX: Duration = Duration::from_secs(5);
 
 /// A resize that takes longer is given up. It takes seconds.
 const RESIZE_WITHIN: Duration = Duration::from_secs(120);
+
+/// Between two pieces of a resize: there is somebody who watches.
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// Pause between two looks at the ring that the workers go by.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -137,7 +140,11 @@ impl Resizes {
     ) -> Result<Option<Arc<Topology>>, ReshapeError> {
         let client = course.stage.client();
         let before = client.topology();
-        let resize = client.ring().reshape(reshape).await?;
+        let pace = Pace {
+            pause: PAUSE,
+            ..Pace::default()
+        };
+        let resize = client.ring().reshape(reshape).await?.pace(pace);
         let preview = client.topology().preview()?;
         let stays = preview
             .shards

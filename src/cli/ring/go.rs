@@ -47,8 +47,8 @@ pub(crate) struct How {
     #[arg(long, value_name = "N", default_value_t = SLOTS_IN_FLIGHT)]
     #[arg(value_parser = in_flight)]
     slots_in_flight: usize,
-    /// Pause between two pieces of what shards are asked, in which they serve others: a shorter one is quicker, and felt
-    /// more
+    /// Longest pause between two pieces of what shards are asked, in which they serve others: a shorter one is quicker, and
+    /// felt more
     #[arg(long, value_name = "LENGTH", default_value_t = MOVER_PAUSE.into())]
     #[arg(value_parser = pause)]
     pause: humantime::Duration,

@@ -29,6 +29,8 @@ use crate::history::{Deed, Kind, Phase, Recorder, Resized};
 
 /// Half of what a fourth shard gets, so that there is more than one batch.
 const SLOTS_IN_FLIGHT: usize = 2_048;
+/// Short: so there are many resizes in a run.
+const PAUSE: Duration = Duration::from_millis(4);
 /// Before what failed is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -83,7 +85,7 @@ pub async fn run(args: MoverArgs) -> io::Result<()> {
     let observer = args.halt.map_or_else(Observer::default, Halt::observer);
     let pace = Pace {
         slots_in_flight: SLOTS_IN_FLIGHT,
-        ..Pace::default()
+        pause: PAUSE,
     };
     let resized = mover(store, pace, observer)
         .run()
