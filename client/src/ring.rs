@@ -221,10 +221,9 @@ impl Ring<'_> {
 impl Resize {
     /// Goes at `pace`; [`Pace::default`] otherwise. [`progress`](Self::progress) begins anew.
     pub fn pace(self, pace: Pace) -> Self {
-        let Self { engine, .. } = self;
         Self {
-            mover: engine.mover(pace),
-            engine,
+            mover: self.engine.mover(pace),
+            ..self
         }
     }
 

@@ -3,8 +3,8 @@
 //! Locks are held and renewed, as many as are asked for; tasks take and give back other locks as fast as they
 //! can; and meanwhile a fourth Redis server joins three, and leaves again. In each round: the acquires of the
 //! time before, of those while slots move, apart for slots on their way and for all others; and the least
-//! that was done in any second, against the least of as many seconds before: at rest the machine, too, has
-//! seconds in which it does less.
+//! that was done in any second, against what was done before, and against the least of as many seconds before:
+//! at rest the machine, too, has seconds in which it does less.
 //!
 //! Two windows at rest, before and between, show what the machine does to such a ratio.
 //!

@@ -42,7 +42,7 @@ pub(crate) struct Window {
     pub(crate) at_rest: Histogram<u64>,
     /// Acquires in slots on their way.
     pub(crate) on_its_way: Histogram<u64>,
-    /// Acquires in each whole second.
+    /// Acquires in each whole second; at rest, of the last ones, no more than the resize that follows takes.
     pub(crate) a_second: Vec<u64>,
     pub(crate) length: Duration,
 }
@@ -122,11 +122,12 @@ async fn resize(
     let resized = client.ring().reshape(reshape).await?.run().await?;
     let after = now();
     let acquired = load.take()?;
-    Ok((
-        Window::of(&acquired, before, during),
-        Window::of(&acquired, during, after),
-        resized,
-    ))
+    let mut at_rest = Window::of(&acquired, before, during);
+    let moving = Window::of(&acquired, during, after);
+    // The least of more seconds is less.
+    let more = at_rest.a_second.len().saturating_sub(moving.a_second.len());
+    at_rest.a_second.drain(..more);
+    Ok((at_rest, moving, resized))
 }
 
 impl Window {
@@ -160,10 +161,9 @@ impl Window {
         (self.at_rest.len() + self.on_its_way.len()) as f64 / self.length.as_secs_f64()
     }
 
-    /// The fewest in any of the last `seconds`.
-    pub(crate) fn least_of(&self, seconds: usize) -> f64 {
-        let last = self.a_second.iter().rev().take(seconds);
-        last.min().copied().unwrap_or(0) as f64
+    /// The fewest in any second.
+    pub(crate) fn least(&self) -> f64 {
+        self.a_second.iter().min().copied().unwrap_or(0) as f64
     }
 }
 

@@ -154,10 +154,15 @@ fn bounds(what: &str, way: usize, rounds: &[Round]) -> Vec<Bound> {
         let above: Vec<f64> = rounds.iter().map(|round| pick(round, way)).collect();
         Spread::of_ratios(&above, below)
     };
-    let least = values(rounds, |round| least_before(round, way));
+    let rates = values(rounds, |round| round.before[way].rate());
+    let same_rate = Spread::of_ratios(
+        &values(rounds, |round| round.before[1].least()),
+        &values(rounds, |round| round.before[0].rate()),
+    );
+    let least = values(rounds, |round| round.before[way].least());
     let same_least = Spread::of_ratios(
-        &values(rounds, |round| least_before(round, 1)),
-        &values(rounds, |round| least_before(round, 0)),
+        &values(rounds, |round| round.before[1].least()),
+        &values(rounds, |round| round.before[0].least()),
     );
     vec![
         Bound::new(
@@ -175,7 +180,13 @@ fn bounds(what: &str, way: usize, rounds: &[Round]) -> Vec<Bound> {
         Bound::new(
             format!("{what}: the least in a second / before"),
             Limit::AtLeast(0.8),
-            ratio(|round, way| round.during[way].least_of(usize::MAX), &least),
+            ratio(|round, way| round.during[way].least(), &rates),
+            Some(same_rate),
+        ),
+        Bound::new(
+            format!("{what}: the least in a second / the least before"),
+            Limit::AtLeast(0.8),
+            ratio(|round, way| round.during[way].least(), &least),
             Some(same_least),
         ),
     ]
@@ -192,8 +203,8 @@ impl Row {
             p99_on_its_way_ms: spread(&|round| p99(&round.during[way].on_its_way)),
             rate_before: spread(&|round| round.before[way].rate()),
             rate_during: spread(&|round| round.during[way].rate()),
-            least_before: spread(&|round| least_before(round, way)),
-            least_during: spread(&|round| round.during[way].least_of(usize::MAX)),
+            least_before: spread(&|round| round.before[way].least()),
+            least_during: spread(&|round| round.during[way].least()),
         }
     }
 
@@ -210,11 +221,6 @@ impl Row {
             format!("{:.0}", self.least_during),
         ]
     }
-}
-
-/// The fewest in any second, of at most as many as the resize took: the least of more is less.
-fn least_before(round: &Round, way: usize) -> f64 {
-    round.before[way].least_of(round.during[way].a_second.len())
 }
 
 /// In milliseconds.
