@@ -1,11 +1,13 @@
 //! One connection at a time, one batch at a time.
 
 use std::{
+    future::poll_fn,
     panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    task::Poll,
 };
 
 use futures_util::FutureExt;
@@ -172,7 +174,7 @@ impl<L: Load> Running<L> {
             if crowded && !self.queue.fills_a_batch() {
                 // Those just answered are about to ask again: let them, and send it all at once. Unless others fill
                 // a batch already: then the server need not wait for them.
-                tokio::task::yield_now().await;
+                behind_others().await;
             }
             let stopped = tokio::select! {
                 biased;
@@ -233,6 +235,19 @@ impl<L: Load> Running<L> {
             self.needs.note(&self.needs.raise);
         }
     }
+}
+
+/// Lets those tasks go first that are ready. `tokio::task::yield_now` would look for news from sockets before, too.
+async fn behind_others() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// By a topology that may be out of date nothing is sent.

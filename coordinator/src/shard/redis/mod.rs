@@ -12,6 +12,7 @@ mod link;
 mod locks;
 mod motion;
 mod scripts;
+mod self_wakes;
 mod subscription;
 mod tls;
 mod wakes;

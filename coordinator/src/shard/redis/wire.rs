@@ -13,7 +13,7 @@ use redis::{
     aio::MultiplexedConnection,
 };
 
-use super::{RedisOptions, address::Pump};
+use super::{RedisOptions, address::Pump, self_wakes::SelfWakes};
 
 /// Requests the connection's own queue takes. A link sends one batch at a time.
 const PIPELINE_BUFFER: usize = 64;
@@ -21,8 +21,15 @@ const PIPELINE_BUFFER: usize = 64;
 /// An open connection.
 pub(super) struct Wire {
     connection: MultiplexedConnection,
+    bytes: Bytes,
+}
+
+/// What moves the bytes of a connection.
+struct Bytes {
     /// None once it has ended, be it behind the last answer: it must not be polled again.
     pump: Option<Pump>,
+    /// Requests wake the pump, and the pump whoever waits for the answer.
+    wakes: SelfWakes,
 }
 
 impl Wire {
@@ -38,10 +45,11 @@ impl Wire {
         config: AsyncConnectionConfig,
     ) -> RedisResult<Self> {
         let (connection, pump) = options.address.open(config).await?;
-        Ok(Self {
-            connection,
+        let bytes = Bytes {
             pump: Some(pump),
-        })
+            wakes: SelfWakes::new(),
+        };
+        Ok(Self { connection, bytes })
     }
 
     /// Waits until the connection is seen to have ended.
@@ -51,7 +59,8 @@ impl Wire {
 
     /// Moves what can be moved; ready once the connection was seen to have ended.
     pub(super) fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        poll_ended(&mut self.pump, context)
+        let Bytes { pump, wakes } = &mut self.bytes;
+        wakes.poll(context, |context| poll_pump(pump, context))
     }
 
     /// The answer to `command`, which is sent when that is first polled. Whoever waits for it moves
@@ -70,21 +79,60 @@ impl Wire {
     ///
     /// The first answer that is an error, or the connection's.
     pub(super) async fn query<T: FromRedisValue>(&mut self, commands: &Pipeline) -> RedisResult<T> {
-        pumped(&mut self.pump, commands.query_async(&mut self.connection)).await
+        let asked = commands.query_async(&mut self.connection);
+        self.bytes.answer(asked).await
+    }
+
+    /// Sends `commands` in one write and reads all their answers as one value.
+    ///
+    /// # Errors
+    ///
+    /// The first answer that is an error, or the connection's.
+    pub(super) async fn query<T: FromRedisValue>(&mut self, commands: &Pipeline) -> RedisResult<T> {
+        let asked = commands.query_async(&mut self.connection);
+        self.bytes.answer(asked).await
+    }
+
+    /// Loads those of `scripts` that the server has not. Those of other versions stay: others may use them.
+    pub(super) async fn load(&mut self, scripts: &[&Script]) -> RedisResult<()> {
+        let mut list = redis::cmd("FUNCTION");
+        list.arg("LIST").arg("LIBRARYNAME").arg("ringfence_*");
+        let listed: Vec<HashMap<String, Value>> = from_redis_value(self.run_one(&list).await?)?;
+        let name = |mut library: HashMap<String, Value>| {
+            from_redis_value::<String>(library.remove("library_name")?).ok()
+        };
+        let names: HashSet<_> = listed.into_iter().filter_map(name).collect();
+        let missing = scripts.iter();
+        let missing = missing.filter(|script| !names.contains(&script.function));
+        let mut loading = redis::pipe();
+        for script in missing {
+            loading.cmd("FUNCTION").arg("LOAD").arg(&script.code);
+        }
+        if loading.is_empty() {
+            return Ok(());
+        }
+        for loaded in self.run(&loading).await? {
+            match loaded.extract_error() {
+                // By somebody else, meanwhile.
+                Err(error) if error.to_string().contains("already exists") => {}
+                loaded => drop(loaded?),
+            }
+        }
+        Ok(())
     }
 
     /// Sends `commands` in one write; an answer for each, be it an error.
     pub(super) async fn run(&mut self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
-        let sent = self
+        let asked = self
             .connection
             .send_packed_commands(commands, 0, commands.len());
-        pumped(&mut self.pump, sent).await
+        self.bytes.answer(asked).await
     }
 
     /// Sends one command.
     pub(super) async fn run_one(&mut self, command: &Cmd) -> RedisResult<Value> {
-        let sent = self.connection.send_packed_command(command);
-        pumped(&mut self.pump, sent).await?.extract_error()
+        let asked = self.connection.send_packed_command(command);
+        self.bytes.answer(asked).await?.extract_error()
     }
 }
 
@@ -94,34 +142,31 @@ impl fmt::Debug for Wire {
     }
 }
 
+impl Bytes {
+    /// Waits for the answer to what is `asked`, moving bytes meanwhile.
+    async fn answer<T>(&mut self, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        let mut asked = pin!(asked);
+        let Self { pump, wakes } = self;
+        let mut poll = |context: &mut Context<'_>| {
+            let ended = poll_pump(pump, context).is_ready();
+            match asked.as_mut().poll(context) {
+                Poll::Pending if ended => {
+                    Poll::Ready(Err((ErrorKind::Io, "the connection was closed").into()))
+                }
+                polled => polled,
+            }
+        };
+        poll_fn(|context| wakes.poll(context, &mut poll)).await
+    }
+}
+
 /// As [`Wire::poll_ended`].
-fn poll_ended(pump: &mut Option<Pump>, context: &mut Context<'_>) -> Poll<()> {
+fn poll_pump(pump: &mut Option<Pump>, context: &mut Context<'_>) -> Poll<()> {
     if let Some(moving) = pump {
         ready!(moving.as_mut().poll(context));
         *pump = None;
     }
     Poll::Ready(())
-}
-
-/// Waits for `answer`, moving bytes meanwhile.
-async fn pumped<T>(
-    pump: &mut Option<Pump>,
-    answer: impl Future<Output = RedisResult<T>>,
-) -> RedisResult<T> {
-    let mut answer = pin!(answer);
-    poll_fn(|context| {
-        if let Poll::Ready(answer) = answer.as_mut().poll(context) {
-            return Poll::Ready(answer);
-        }
-        let ended = poll_ended(pump, context).is_ready();
-        match answer.as_mut().poll(context) {
-            Poll::Pending if ended => {
-                Poll::Ready(Err((ErrorKind::Io, "the connection was closed").into()))
-            }
-            polled => polled,
-        }
-    })
-    .await
 }
 
 #[cfg(test)]
