@@ -76,7 +76,7 @@ mod tests {
                      cmdstat_info:calls=9,usec=8,usec_per_call=0.89\r\n\
                      cmdstat_client|setname:calls=1,usec=2,usec_per_call=2.00\r\n\
                      cmdstat_publish:calls=40,usec=80,usec_per_call=2.00\r\n\
-                     cmdstat_evalsha:calls=100,usec=80,usec_per_call=0.80\r\n";
+                     cmdstat_fcall:calls=100,usec=80,usec_per_call=0.80\r\n";
         let wanted = Commands {
             all: 141.0,
             publish: 40.0,

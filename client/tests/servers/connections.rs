@@ -13,7 +13,7 @@ const LEASE: Duration = Duration::from_millis(1500);
 
 /// Springs at the next script call of a lane: the call was applied.
 fn at_script_of(lane: &str, deed: Deed) -> Trap {
-    Trap::new(Whose::lane(lane), deed).command(&["EVALSHA"])
+    Trap::new(Whose::lane(lane), deed).command(&["FCALL"])
 }
 
 fn is_unknown(error: &AcquireError) -> bool {

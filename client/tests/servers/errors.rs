@@ -76,10 +76,10 @@ async fn loading_is_waited_for() {
 }
 
 #[tokio::test]
-async fn noscript_is_another_life_perhaps() {
+async fn a_flush_of_functions_is_another_life_perhaps() {
     let scene = scene().await;
     for _ in 0..3 {
-        scene.ask::<()>(&["SCRIPT", "FLUSH"]).await;
+        scene.ask::<()>(&["FUNCTION", "FLUSH"]).await;
         assert!(matches!(scene.refused(true).await, ShardError::Unarmed));
         let renewed = scene.guard.deadline();
         eventually("renewed", async || scene.guard.deadline() > renewed).await;
@@ -162,7 +162,7 @@ async fn misconf_is_waited_for() {
 async fn noperm_is_for_a_person_to_mend() {
     let scene = scene().await;
     scene
-        .ask::<()>(&["ACL", "SETUSER", "default", "-evalsha"])
+        .ask::<()>(&["ACL", "SETUSER", "default", "-fcall"])
         .await;
     let refused = scene.refused(false).await;
     assert!(
@@ -172,7 +172,7 @@ async fn noperm_is_for_a_person_to_mend() {
     assert!(refused.to_string().contains("README"), "{refused}");
     renewal_has_failed(&scene).await;
     scene
-        .ask::<()>(&["ACL", "SETUSER", "default", "+evalsha"])
+        .ask::<()>(&["ACL", "SETUSER", "default", "+fcall"])
         .await;
     scene.goes_on().await;
 }

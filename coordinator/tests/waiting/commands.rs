@@ -57,7 +57,7 @@ async fn release_calls(waiters: u64) -> BTreeMap<String, u64> {
 #[tokio::test]
 async fn a_release_costs_as_many_commands_however_many_wait() {
     let few = release_calls(2).await;
-    assert_eq!(few["evalsha"], 1);
+    assert_eq!(few["fcall"], 1);
     assert_eq!(few["publish"], 1);
     assert_eq!(few["set"], 1, "the next one's record");
     assert_eq!(release_calls(20).await, few);
@@ -70,7 +70,7 @@ async fn where_nobody_waits_a_batch_costs_what_it_did_without_queues() {
     calls(&mut desk).await;
     let taken = keys.each_ref().map(|key| acquire(key, 1));
     desk.batch(&taken).await;
-    let asked = [("config|resetstat", 1), ("evalsha", 1), ("info", 1)];
+    let asked = [("config|resetstat", 1), ("fcall", 1), ("info", 1)];
     let expected = |more: &[(&str, u64)]| -> BTreeMap<String, u64> {
         let all = asked.iter().chain(more);
         all.map(|(name, calls)| ((*name).to_owned(), *calls))

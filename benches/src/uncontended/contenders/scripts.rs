@@ -2,19 +2,21 @@
 //! no driver, no link.
 //!
 //! `pipelined`: one task sends the acquires of all locks in calls of up to [`BATCH_MAX`], all calls
-//! in one write, then the releases the same way. `single`: one task a lock, one EVALSHA an operation,
+//! in one write, then the releases the same way. `single`: one task a lock, one FCALL an operation,
 //! so that as many are in flight as there are locks.
 //!
-//! The scripts are put together from their files as the coordinator does it; that it is still done
-//! so is checked by asking the server for their hashes, which it has from the client.
+//! The scripts are those that the client has loaded.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering::Relaxed},
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use async_trait::async_trait;
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, Script, Value, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, Value, aio::MultiplexedConnection};
 use ringfence_client::Client;
 use ringfence_coordinator::{
     ids::{ClientId, Life, MapVersion, Nonce},
@@ -24,16 +26,6 @@ use ringfence_coordinator::{
 use ringfence_ring::SlotCount;
 
 use super::{Contender, Failure, LEASE, Worker, one_each};
-
-macro_rules! lua {
-    ($name:literal) => {
-        include_str!(concat!(
-            "../../../../coordinator/src/shard/redis/lua/",
-            $name,
-            ".lua"
-        ))
-    };
-}
 
 /// Commands that may wait for the connection: all of them.
 const BUFFER: usize = 2048;
@@ -112,17 +104,7 @@ impl Scripts {
         let mut connection = server
             .get_multiplexed_async_connection_with_config(&config)
             .await?;
-        let calls = Calls::new(shard);
-        let mut known = redis::cmd("SCRIPT");
-        known
-            .arg("EXISTS")
-            .arg(calls.acquire.get_hash())
-            .arg(calls.release.get_hash());
-        let known: Vec<bool> = known.query_async(&mut connection).await?;
-        if known != [true, true] {
-            let reason = "the coordinator's scripts are no longer put together as Calls::new does";
-            return Err(reason.into());
-        }
+        let calls = Calls::new(shard, &mut connection).await?;
         Ok(Self {
             batching,
             calls: Arc::new(calls),
@@ -164,6 +146,22 @@ impl Contender for Scripts {
     }
 }
 
+/// The function of a script, of the version that the client uses.
+async fn function(connection: &mut MultiplexedConnection, name: &str) -> Result<String, Failure> {
+    let mut list = redis::cmd("FUNCTION");
+    list.arg("LIST")
+        .arg("LIBRARYNAME")
+        .arg(format!("ringfence_{name}_*"));
+    let mut listed: Vec<HashMap<String, Value>> = list.query_async(connection).await?;
+    let (Some(mut library), None) = (listed.pop(), listed.pop()) else {
+        return Err(format!("there is not one script called {name}").into());
+    };
+    let name = library
+        .remove("library_name")
+        .ok_or("a library without a name")?;
+    Ok(redis::from_redis_value(name)?)
+}
+
 /// A lock as the scripts see it.
 struct Lock {
     record: Vec<u8>,
@@ -172,8 +170,8 @@ struct Lock {
 
 /// Makes the script calls.
 struct Calls {
-    acquire: Script,
-    release: Script,
+    acquire: String,
+    release: String,
     shard: OneShard,
     replid: String,
     /// quiet, ctr, state, slots, queues: the keys that both want before the records.
@@ -181,28 +179,16 @@ struct Calls {
 }
 
 impl Calls {
-    fn new(shard: OneShard) -> Self {
-        let shared = [
-            lua!("life"),
-            lua!("slot"),
-            lua!("record"),
-            lua!("state"),
-            lua!("queue"),
-        ]
-        .join("\n");
-        let whole = |body: &str| {
-            let (shebang, rest) = body.split_once('\n').unwrap_or((body, ""));
-            Script::new(&format!("{shebang}\n{shared}\n{rest}"))
-        };
+    async fn new(shard: OneShard, connection: &mut MultiplexedConnection) -> Result<Self, Failure> {
         let life = shard.life.as_str();
-        Self {
-            acquire: whole(lua!("acquire")),
-            release: whole(lua!("release")),
+        Ok(Self {
+            acquire: function(connection, "acquire").await?,
+            release: function(connection, "release").await?,
             replid: life.split(':').nth(1).unwrap_or_default().to_owned(),
             keys: ["quiet", "ctr", "state", "slots", "queues"]
                 .map(|part| format!("ringfence:life:{life}:{part}")),
             shard,
-        }
+        })
     }
 
     fn lock(&self, key: &str) -> Result<Lock, Failure> {
@@ -239,9 +225,9 @@ impl Calls {
     }
 
     /// What both begin with.
-    fn call(&self, script: &Script, locks: &[Lock]) -> Cmd {
-        let mut call = redis::cmd("EVALSHA");
-        call.arg(script.get_hash())
+    fn call(&self, script: &str, locks: &[Lock]) -> Cmd {
+        let mut call = redis::cmd("FCALL");
+        call.arg(script)
             .arg(self.keys.len() + locks.len())
             .arg(&self.keys[..])
             .arg(records(locks))

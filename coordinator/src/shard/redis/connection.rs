@@ -127,37 +127,23 @@ impl Connection {
         greeting
             .cmd("INFO")
             .arg(&["server", "replication", "memory", "cluster", "persistence"]);
-        let scripts: Vec<_> = (scripts::all().into_iter())
-            .chain([&*scripts::OPS])
-            .chain(scripts::all_without())
-            .collect();
-        let hashes: Vec<_> = scripts.iter().map(|script| &script.hash).collect();
-        greeting.cmd("SCRIPT").arg("EXISTS").arg(&hashes);
         let greeted = wire.query(&greeting).await;
-        let (id, info, loaded): (u64, InfoDict, Vec<bool>) =
-            greeted.map_err(|error| failed(&error))?;
+        let (id, info): (u64, InfoDict) = greeted.map_err(|error| failed(&error))?;
         let server = Server::check(&info, options)?;
 
-        let mut settling = redis::pipe();
         if let Some((life, ConnectionId(former))) = former
             && life == server.life
         {
-            settling
-                .cmd("CLIENT")
-                .arg("KILL")
-                .arg("ID")
-                .arg(former)
-                .ignore();
+            let mut kill = redis::cmd("CLIENT");
+            kill.arg("KILL").arg("ID").arg(former);
+            let killed = wire.run_one(&kill).await;
+            killed.map_err(|error| failed(&error))?;
         }
-        let missing = scripts.iter().zip(loaded).filter(|(_, loaded)| !loaded);
-        for (script, _) in missing {
-            let load = settling.cmd("SCRIPT").arg("LOAD");
-            load.arg(&script.code).ignore();
-        }
-        if !settling.is_empty() {
-            let settled = wire.query(&settling).await;
-            let () = settled.map_err(|error| failed(&error))?;
-        }
+        let scripts: Vec<_> = (scripts::all().into_iter())
+            .chain(scripts::all_without())
+            .collect();
+        let loaded = wire.load(&scripts).await;
+        loaded.map_err(|error| failed(&error))?;
         let keys = Keys::new(&options.prefix, &server.life);
         Ok(Self {
             wire,
@@ -166,6 +152,12 @@ impl Connection {
             keys,
             address: options.address.to_string(),
         })
+    }
+
+    /// Loads more scripts.
+    pub(crate) async fn load(&mut self, scripts: &[&Script]) -> Result<(), ShardError> {
+        let loaded = self.wire.load(scripts).await;
+        loaded.map_err(|error| classify("the handshake", &error))
     }
 
     /// Waits until the connection is seen to have ended.
@@ -194,11 +186,11 @@ impl Connection {
     }
 }
 
-/// `EVALSHA` of `script`, to be given its keys and arguments. It has room for what a batch says of a key.
-pub(crate) fn evalsha(script: &Script, keys: usize) -> Cmd {
+/// A call of `script`, to be given its keys and arguments. It has room for what a batch says of a key.
+pub(crate) fn fcall(script: &Script, keys: usize) -> Cmd {
     let mut command = Cmd::with_capacity(4 * keys + 8, 160 * keys);
     let script = scripts::in_force(script);
-    command.arg("EVALSHA").arg(&script.hash).arg(keys);
+    command.arg("FCALL").arg(&script.function).arg(keys);
     command
 }
 

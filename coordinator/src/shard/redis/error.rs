@@ -8,7 +8,7 @@ use crate::shard::ShardError;
 ///
 /// | the server says | applied? | again? | next |
 /// |---|---|---|---|
-/// | NOSCRIPT, READONLY, MASTERDOWN | no | yes | shake hands: it may be in another life |
+/// | no such function, READONLY, MASTERDOWN | no | yes | shake hands: it may be in another life |
 /// | LOADING, BUSY, NOREPLICAS, MISCONF | no | yes | wait: the connection is as good as before |
 /// | NOPERM, NOAUTH, WRONGPASS, OOM | no | no | a person mends it |
 /// | nothing: time-out, reset, cut off | perhaps | yes | shake hands, which ends the former connection |
@@ -20,7 +20,8 @@ use crate::shard::ShardError;
 pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
     let reason = error.to_string();
     match (error.kind(), error.code()) {
-        (_, Some("NOSCRIPT" | "READONLY" | "MASTERDOWN")) => ShardError::Unarmed,
+        (_, Some("READONLY" | "MASTERDOWN")) => ShardError::Unarmed,
+        (_, Some("ERR")) if error.detail() == Some("Function not found") => ShardError::Unarmed,
         (_, Some("LOADING" | "BUSY" | "NOREPLICAS" | "MISCONF")) => {
             ShardError::Unreachable { reason }
         }

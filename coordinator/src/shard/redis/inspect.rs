@@ -7,7 +7,7 @@ use redis::{Cmd, Value};
 use super::{
     Connection,
     answers::{integers, text, unexpected},
-    connection::evalsha,
+    connection::fcall,
     scripts,
 };
 use crate::{
@@ -23,7 +23,7 @@ pub(super) const ENDS: &[u8] = b"0";
 
 /// Asks who holds `key`, and who waits for it.
 pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKey) -> Cmd {
-    let mut command = evalsha(&scripts::INSPECT, 2);
+    let mut command = fcall(&scripts::INSPECT, 2);
     command
         .arg(&keys.state)
         .arg(keys.record(key))
@@ -34,7 +34,7 @@ pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKe
 /// Asks for a page of the locks that are held.
 pub(super) fn list(Connection { keys, server, .. }: &Connection, list: &List) -> Cmd {
     let from = list.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
-    let mut command = evalsha(&scripts::LIST, 1);
+    let mut command = fcall(&scripts::LIST, 1);
     command
         .arg(&keys.state)
         .arg(&server.replid)

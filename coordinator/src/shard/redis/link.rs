@@ -12,7 +12,7 @@ use super::{
     answers::{Reading, integers, text, unexpected, unless_applied},
     batch::plan,
     burial,
-    connection::evalsha,
+    connection::fcall,
     counters::{self, carry},
     inspect,
     locks::patience,
@@ -170,7 +170,7 @@ impl Link for RedisLink {
             Grace::Forced { shut, length } => (shut, shut + length, 0),
             Grace::None => (none, none, 0),
         };
-        let mut command = evalsha(&scripts::ARM, 9);
+        let mut command = fcall(&scripts::ARM, 9);
         command
             .arg(&keys.state)
             .arg(&keys.ctr)
@@ -210,7 +210,7 @@ impl Link for RedisLink {
 
     async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = evalsha(&scripts::SETTLE, 6);
+        let mut command = fcall(&scripts::SETTLE, 6);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
@@ -234,7 +234,7 @@ impl Link for RedisLink {
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = evalsha(&scripts::RAISE, 5);
+        let mut command = fcall(&scripts::RAISE, 5);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)

@@ -8,7 +8,7 @@ use super::{
     Script,
     answers::number_of,
     batch::{Call, Verb},
-    connection::{Keys, evalsha},
+    connection::{Keys, fcall},
     link::RedisLink,
     scripts,
 };
@@ -47,7 +47,7 @@ impl RedisLink {
             Verb::Adopt => (&scripts::ADOPT, &[quiet, state, slots, queues]),
             Verb::Remove => (&scripts::REMOVE, &[slots]),
         };
-        let mut command = evalsha(script, named.len() + count);
+        let mut command = fcall(script, named.len() + count);
         for name in named {
             command.arg(name);
         }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use address::{Address, AddressError, Pump};
-pub(crate) use connection::{Connection, Server, evalsha};
+pub(crate) use connection::{Connection, Server, fcall};
 pub(crate) use error::classify;
 #[cfg(test)]
 pub(crate) use scripts::tests::check_headers;

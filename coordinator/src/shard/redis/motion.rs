@@ -8,7 +8,7 @@ use ringfence_ring::{Slot, SlotCount};
 use super::{
     Connection, Script,
     answers::{integers, text, unexpected},
-    connection::evalsha,
+    connection::fcall,
     inspect::{ENDS, literal},
     scripts,
 };
@@ -62,7 +62,7 @@ pub(super) fn change(
     incarnation: Incarnation,
     (version, record): &(u64, String),
 ) -> Cmd {
-    let mut command = evalsha(script, 8);
+    let mut command = fcall(script, 8);
     command
         .arg(&keys.quiet)
         .arg(&keys.state)
@@ -109,7 +109,7 @@ pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) ->
     let from = scan.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
     // A record's name goes on with its slot, a queue's with that word.
     let pattern = format!("{}:[{{q]*", literal(&keys.prefix));
-    let mut command = evalsha(&scripts::SCAN, 3);
+    let mut command = fcall(&scripts::SCAN, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -175,7 +175,7 @@ fn waits(nonce: &str, ticket: &str) -> Option<Waits> {
 
 /// Tells what is left elsewhere.
 pub(super) fn take_list(Connection { keys, server, .. }: &Connection, listing: &Listing) -> Cmd {
-    let mut command = evalsha(&scripts::TAKE_LIST, 4 + listing.left.len());
+    let mut command = fcall(&scripts::TAKE_LIST, 4 + listing.left.len());
     command
         .arg(&keys.ctr)
         .arg(&keys.state)
@@ -223,7 +223,7 @@ pub(super) fn still_held<'a>(
 ) -> Vec<(&'a [LockKey], Cmd)> {
     let slots = packed(&still.slots);
     let ask = |some: &'a [LockKey]| {
-        let mut command = evalsha(&scripts::STILL_HELD, 2 + some.len());
+        let mut command = fcall(&scripts::STILL_HELD, 2 + some.len());
         command.arg(&keys.state).arg(&keys.slots);
         for key in some {
             command.arg(keys.record(key));

@@ -20,22 +20,44 @@ pub(crate) const fn all_without() -> [&'static Script; 0] {
     []
 }
 
-/// A script and its SHA-1, computed once.
+/// A script: a library of Redis Functions with one function, under the same name.
+///
+/// Unlike what `EVAL` is given, a library makes its functions once, when it is loaded, not in each call.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) name: &'static str,
     pub(crate) code: String,
-    pub(crate) hash: String,
+    /// The function's name: another version of the script has another.
+    pub(crate) function: String,
 }
 
 impl Script {
-    /// `body`, whose first line is its `#!lua` line, with `shared` functions put before the rest.
+    /// `body`, whose first line is `#!lua`, with flags or without, and `shared` functions before it.
     pub(crate) fn new(name: &'static str, shared: &[&str], body: &str) -> Self {
         let (shebang, rest) = body.split_once('\n').expect("a script has lines");
-        let code = format!("{shebang}\n{}\n{rest}", shared.join("\n"));
-        let hash = redis::Script::new(&code).get_hash().to_owned();
-        Self { name, code, hash }
+        let flags = match shebang.split_once("flags=") {
+            Some((_, flag)) => format!("{{'{flag}'}}"),
+            None => "{}".into(),
+        };
+        let shared = shared.join("\n");
+        let library = format!("{shared}\nlocal function run(KEYS, ARGV)\n{rest}\nend\n");
+        let function = versioned(name, &[&library, &flags]);
+        let code = format!(
+            "#!lua name={function}\n{library}redis.register_function{{function_name = '{function}', \
+             callback = run, flags = {flags}}}\n"
+        );
+        Self {
+            name,
+            code,
+            function,
+        }
     }
+}
+
+/// A name that hangs on what it is of.
+fn versioned(name: &str, of: &[&str]) -> String {
+    let hash = redis::Script::new(&of.concat());
+    format!("ringfence_{name}_{}", &hash.get_hash()[..16])
 }
 
 /// Functions that scripts share.
@@ -48,13 +70,13 @@ pub(crate) mod shared {
     pub(crate) const STATE: &str = include_str!("lua/state.lua");
     pub(crate) const GUARD: &str = include_str!("lua/guard.lua");
     pub(crate) const QUEUE: &str = include_str!("lua/queue.lua");
+    pub(crate) const TAKING: &str = include_str!("lua/taking.lua");
     pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
     pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
     pub(crate) const GROUP: &str = include_str!("lua/group.lua");
-    /// The rules of segments, a file each, in an order in which each knows what it needs: those of requests' work at
-    /// their homes first. A script makes every function anew in each call, so most calls have these alone.
-    pub(crate) const OPS: &str = concat!(
+    /// The rules of segments, a file each, in an order in which each knows what it needs.
+    pub(crate) const SEGMENT: &str = concat!(
         include_str!("lua/segment/money.lua"),
         include_str!("lua/segment/parts.lua"),
         include_str!("lua/segment/checks.lua"),
@@ -64,9 +86,6 @@ pub(crate) mod shared {
         include_str!("lua/segment/ops.lua"),
         include_str!("lua/segment/doubt.lua"),
         include_str!("lua/segment/load.lua"),
-    );
-    /// The others.
-    pub(crate) const RULES: &str = concat!(
         include_str!("lua/segment/lend.lua"),
         include_str!("lua/segment/collect.lua"),
         include_str!("lua/segment/refuse.lua"),
@@ -84,12 +103,6 @@ pub(crate) mod shared {
         include_str!("lua/segment/head.lua"),
     );
 }
-
-/// What counters are asked, where that is the work of requests alone: [`COUNTERS`] with fewer rules.
-pub(crate) static OPS: LazyLock<Script> = LazyLock::new(|| {
-    let shared = [shared::LIFE, shared::SLOT, shared::STATE, shared::OPS];
-    Script::new("ops", &shared, include_str!("lua/counters.lua"))
-});
 
 macro_rules! scripts {
     ($($constant:ident = $name:literal with [$($shared:ident),*];)+) => {
@@ -111,7 +124,7 @@ macro_rules! scripts {
 pub(crate) use scripts;
 
 scripts! {
-    ACQUIRE = "acquire" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    ACQUIRE = "acquire" with [LIFE, SLOT, RECORD, STATE, QUEUE, TAKING];
     RENEW = "renew" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
     RELEASE = "release" with [LIFE, SLOT, RECORD, STATE, QUEUE];
     ADOPT = "adopt" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
@@ -126,12 +139,12 @@ scripts! {
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
     GROUPS = "groups" with [LIFE, SLOT, GROUP];
-    COPY_OUT = "copy_out" with [LIFE, SLOT, GROUP, OPS];
+    COPY_OUT = "copy_out" with [LIFE, SLOT, GROUP, SEGMENT];
     COPY_IN = "copy_in" with [LIFE, SLOT, GROUP];
     ARRIVE = "arrive" with [LIFE, SLOT, GROUP];
     DROP_GROUPS = "drop_groups" with [LIFE, SLOT, GROUP];
     ADMIT = "admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
-    COUNTERS = "counters" with [LIFE, SLOT, STATE, OPS, RULES];
+    COUNTERS = "counters" with [LIFE, SLOT, STATE, SEGMENT];
     STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
 }
 
@@ -185,6 +198,12 @@ pub(crate) mod tests {
             assert!(
                 header.contains("\nReturns "),
                 "{name}: header says what it returns"
+            );
+            let mut lines = body.lines().filter(|line| !line.is_empty());
+            let first = lines.next().expect("a script does something");
+            assert!(
+                first.contains("same_life(ARGV[1])"),
+                "{name}: what a call before this one left is forgotten first: {first}"
             );
         }
     }

@@ -2,6 +2,7 @@
 //! batch costs no hop between threads.
 
 use std::{
+    collections::{HashMap, HashSet},
     fmt,
     future::{Future, poll_fn},
     pin::pin,
@@ -10,10 +11,10 @@ use std::{
 
 use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Value,
-    aio::MultiplexedConnection,
+    aio::MultiplexedConnection, from_redis_value,
 };
 
-use super::{RedisOptions, address::Pump, self_wakes::SelfWakes};
+use super::{RedisOptions, Script, address::Pump, self_wakes::SelfWakes};
 
 /// Requests the connection's own queue takes. A link sends one batch at a time.
 const PIPELINE_BUFFER: usize = 64;
@@ -71,16 +72,6 @@ impl Wire {
     ) -> impl Future<Output = RedisResult<Value>> + Send + 'static {
         let mut connection = self.connection.clone();
         async move { connection.send_packed_command(&command).await }
-    }
-
-    /// Sends `commands` in one write and reads all their answers as one value.
-    ///
-    /// # Errors
-    ///
-    /// The first answer that is an error, or the connection's.
-    pub(super) async fn query<T: FromRedisValue>(&mut self, commands: &Pipeline) -> RedisResult<T> {
-        let asked = commands.query_async(&mut self.connection);
-        self.bytes.answer(asked).await
     }
 
     /// Sends `commands` in one write and reads all their answers as one value.

@@ -8,7 +8,7 @@ use crate::{
     ids::Life,
     shard::{
         ConnectionId, ShardError,
-        redis::{Connection, RedisOptions, Script, Server, classify, evalsha},
+        redis::{Connection, RedisOptions, Script, Server, fcall},
     },
     topology::TopologyError,
 };
@@ -131,7 +131,7 @@ impl Member {
                 });
             }
             let Input { keys, arguments } = input(connection);
-            let mut command = evalsha(script, keys.len());
+            let mut command = fcall(script, keys.len());
             command.arg(keys).arg(&server.replid).arg(arguments);
             answer(
                 server,
@@ -192,15 +192,7 @@ impl Wire {
     async fn open(&mut self, options: &RedisOptions) -> Result<&mut Connection, ShardError> {
         if self.connection.is_none() {
             let mut connection = Connection::open(options, LANE, self.former.clone()).await?;
-            let mut loading = ::redis::pipe();
-            for script in scripts::all() {
-                loading.load_script(&::redis::Script::new(&script.code));
-            }
-            for loaded in connection.run(&loading).await? {
-                loaded
-                    .extract_error()
-                    .map_err(|error| classify("the handshake", &error))?;
-            }
+            connection.load(&scripts::all()).await?;
             self.former = Some((connection.server.life.clone(), connection.id));
             self.connection = Some(connection);
         }

@@ -229,8 +229,8 @@ pub enum Fault {
     Delay,
     /// Connections to a server stay open, and nothing comes through one way.
     BlackHole,
-    /// SCRIPT FLUSH.
-    ScriptFlush,
+    /// FUNCTION FLUSH.
+    FunctionFlush,
     /// SIGKILL of a mover.
     KillMover,
     /// SIGSTOP of a mover, then SIGCONT when another resize is over.

@@ -90,8 +90,8 @@ impl Member {
                 let cut = async || self.ask::<()>(self.active, &kill).await;
                 again_and_again(step.lasts, cut).await;
             }
-            Fault::ScriptFlush => {
-                let flush = async || self.ask::<()>(self.active, &["SCRIPT", "FLUSH"]).await;
+            Fault::FunctionFlush => {
+                let flush = async || self.ask::<()>(self.active, &["FUNCTION", "FLUSH"]).await;
                 again_and_again(step.lasts, flush).await;
             }
             Fault::Delay => {

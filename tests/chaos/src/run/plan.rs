@@ -90,7 +90,7 @@ pub(super) const TO_SHARDS: [Fault; 12] = [
     Fault::CutWakes,
     Fault::Delay,
     Fault::BlackHole,
-    Fault::ScriptFlush,
+    Fault::FunctionFlush,
 ];
 
 impl Plan {

@@ -60,7 +60,7 @@ impl Bank {
     /// The answer to the nth request from now on is not heard.
     fn lose_answer(&self, nth: u64, deed: support::Deed) {
         let trap = Trap::new(Whose::lane("counters"), deed);
-        self.proxy.trap(trap.command(&["EVALSHA"]).nth(nth));
+        self.proxy.trap(trap.command(&["FCALL"]).nth(nth));
     }
 
     /// Looks at every account, and checks all that was answered.

@@ -19,7 +19,7 @@ const WAIT: Duration = Duration::from_secs(2);
 const SHORT_LEASE: Duration = Duration::from_secs(6);
 
 /// A connection in the place of another has as many answers before it is used: HELLO, CLIENT SETINFO twice, SETNAME and ID,
-/// INFO, SCRIPT EXISTS, CLIENT KILL.
+/// INFO, CLIENT KILL, FUNCTION LIST.
 const ANSWERS: u64 = 8;
 
 async fn set(lease: Duration) -> (Stage, Ring, [Holder; 2]) {
@@ -112,7 +112,7 @@ pub(crate) async fn brought_along_while_it_is_turned_back() -> History {
     let next = stage.members[1].proxy();
     let cut = Deed::Cut { reply_bytes: 0 };
     let before = next.counts(&renew);
-    next.trap(Trap::new(renew.clone(), cut).command(&["EVALSHA"]));
+    next.trap(Trap::new(renew.clone(), cut).command(&["FCALL"]));
     eventually("it is brought along", async || ring.has_it(1).await).await;
     eventually("the way there is open again", async || {
         let counts = next.counts(&renew);

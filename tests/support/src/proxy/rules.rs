@@ -75,7 +75,7 @@ impl Trap {
         }
     }
 
-    /// Counts only requests that begin with `words`: `["EVALSHA", hash]`. Letters of either case.
+    /// Counts only requests that begin with `words`: `["FCALL", function]`. Letters of either case.
     #[must_use]
     pub fn command(mut self, words: &[&str]) -> Self {
         self.words = words.iter().map(|&word| word.to_owned()).collect();

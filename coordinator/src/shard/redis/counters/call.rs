@@ -128,11 +128,6 @@ impl Call {
         pack.into_bytes()
     }
 
-    /// Whether every request is the work of an id at its home.
-    pub(super) fn is_ops(batch: &[CounterRequest]) -> bool {
-        batch.iter().all(|request| op(request).is_some())
-    }
-
     /// How many answers the script gives.
     pub(super) fn parts(&self) -> usize {
         self.parts.len()

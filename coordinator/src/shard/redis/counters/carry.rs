@@ -6,7 +6,7 @@ use super::{
     super::{
         Connection,
         answers::{text, unexpected},
-        connection::{Keys, evalsha},
+        connection::{Keys, fcall},
         motion::{packed, slots},
         scripts,
     },
@@ -35,7 +35,7 @@ const START: (u64, &[u8]) = (1, b"0");
 /// Asks for some of the groups that are left.
 pub(in super::super) fn groups(connection: &Connection, ask: &AskGroups) -> Cmd {
     let Connection { keys, server, .. } = connection;
-    let mut command = evalsha(&scripts::GROUPS, 2 + ask.slots.len());
+    let mut command = fcall(&scripts::GROUPS, 2 + ask.slots.len());
     command.arg(&keys.state).arg(&keys.slots);
     for slot in &ask.slots {
         command.arg(format!("{}:#{{{}}}", keys.prefix, slot.index()));
@@ -76,7 +76,7 @@ pub(in super::super) fn copy_out(
 ) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
     let (part, cursor) = copy.after.as_ref().map_or(Ok(START), place_of)?;
-    let mut command = evalsha(&scripts::COPY_OUT, 3);
+    let mut command = fcall(&scripts::COPY_OUT, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -158,7 +158,7 @@ fn aside(keys: &Keys, key: &LockKey, epoch: Epoch, source: &Life) -> Vec<u8> {
 /// Puts a piece of a group aside.
 pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
-    let mut command = evalsha(&scripts::COPY_IN, 3);
+    let mut command = fcall(&scripts::COPY_IN, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -199,7 +199,7 @@ fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
 pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive: &Arrive) -> Cmd {
     let Connection { keys, server, .. } = connection;
     let key = &arrive.group.key;
-    let mut command = evalsha(&scripts::ARRIVE, 5);
+    let mut command = fcall(&scripts::ARRIVE, 5);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
@@ -234,7 +234,7 @@ pub(in super::super) fn arrived(parts: &[Value]) -> Result<(Arrival, u64), Shard
 /// Drops groups that are where their slots go.
 pub(in super::super) fn drop_groups(connection: &Connection, drop: &DropGroups) -> Cmd {
     let Connection { keys, server, .. } = connection;
-    let mut command = evalsha(&scripts::DROP_GROUPS, 2 + drop.keys.len());
+    let mut command = fcall(&scripts::DROP_GROUPS, 2 + drop.keys.len());
     command.arg(&keys.state).arg(&keys.slots);
     for key in &drop.keys {
         command.arg(name(keys, key));
@@ -249,7 +249,7 @@ pub(in super::super) fn drop_groups(connection: &Connection, drop: &DropGroups) 
 /// Says that all counters of slots are here.
 pub(in super::super) fn admit(connection: &Connection, admit: &Admit) -> Cmd {
     let Connection { keys, server, .. } = connection;
-    let mut command = evalsha(&scripts::ADMIT, 3);
+    let mut command = fcall(&scripts::ADMIT, 3);
     command
         .arg(&keys.state)
         .arg(&keys.slots)

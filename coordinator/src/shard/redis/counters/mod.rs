@@ -14,7 +14,7 @@ use super::{
     Connection,
     answers::{integers, unexpected, unless_applied},
     classify,
-    connection::{Keys, evalsha},
+    connection::{Keys, fcall},
     error::is_out_of_memory,
     scripts,
 };
@@ -58,12 +58,8 @@ pub(super) fn command(
 ) -> (Cmd, Call) {
     let Connection { keys, server, .. } = connection;
     let call = Call::new(batch);
-    let script = match Call::is_ops(batch) {
-        true => &scripts::OPS,
-        false => &scripts::COUNTERS,
-    };
     let groups = call.keys(batch);
-    let mut command = evalsha(script, 3 + groups.len());
+    let mut command = fcall(&scripts::COUNTERS, 3 + groups.len());
     command.arg(&keys.quiet).arg(&keys.state).arg(&keys.slots);
     for key in groups {
         command.arg(name(keys, key));

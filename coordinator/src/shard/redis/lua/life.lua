@@ -1,13 +1,15 @@
+-- The server's clock in milliseconds, once a call has looked at it; 0 until then.
+local looked_at_ms
+
 -- Whether the server is still the primary of the life that the keys are named by: a connection can
--- outlive a demotion and promotion.
+-- outlive a demotion and promotion. Every call begins with it.
 local function same_life(replid)
+  looked_at_ms = 0
   local info = redis.call('INFO', 'replication')
   return string.find(info, 'role:master', 1, true)
     and string.find(info, 'master_replid:' .. replid, 1, true)
 end
 
--- The server's clock in milliseconds, once somebody looked at it; 0 until then.
-local looked_at_ms = 0
 local function time_ms()
   if looked_at_ms == 0 then
     local time = redis.call('TIME')

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{ADOPT, COUNTERS, OPS, STEP, Script};
+use super::{ADOPT, COUNTERS, STEP, Script, versioned};
 use crate::failpoint::{Rule, is_off};
 
 /// Applies whatever comes.
@@ -32,14 +32,8 @@ static LEND_AGAIN: LazyLock<Script> = LazyLock::new(|| {
 });
 
 /// Decides every request anew.
-static COUNTERS_FORGETFUL: LazyLock<Script> = LazyLock::new(|| forgetful(&COUNTERS));
-
-/// The same.
-static OPS_FORGETFUL: LazyLock<Script> = LazyLock::new(|| forgetful(&OPS));
-
-fn forgetful(script: &Script) -> Script {
-    instead(script, "record(segment, id, time, content .. state)", "")
-}
+static COUNTERS_FORGETFUL: LazyLock<Script> =
+    LazyLock::new(|| instead(&COUNTERS, "record(segment, id, time, content .. state)", ""));
 
 /// Whoever sweeps a transfer's source has it take back what is not settled yet.
 static TAKE_BACK: LazyLock<Script> = LazyLock::new(|| {
@@ -60,13 +54,12 @@ function rules.expire(segment)
 });
 
 /// All of them, to be loaded beside those they stand in for.
-pub(crate) fn all() -> [&'static Script; 6] {
+pub(crate) fn all() -> [&'static Script; 5] {
     [
         &STEP_WITHOUT_GUARD,
         &ADOPT_WITHOUT_MOVE,
         &LEND_AGAIN,
         &COUNTERS_FORGETFUL,
-        &OPS_FORGETFUL,
         &TAKE_BACK,
     ]
 }
@@ -78,7 +71,6 @@ pub(crate) fn in_force(script: &Script) -> &Script {
         "adopt" if is_off(Rule::AdoptByMove) => &ADOPT_WITHOUT_MOVE,
         "counters" if is_off(Rule::LendOnce) => &LEND_AGAIN,
         "counters" if is_off(Rule::RememberIds) => &COUNTERS_FORGETFUL,
-        "ops" if is_off(Rule::RememberIds) => &OPS_FORGETFUL,
         "counters" if is_off(Rule::SettleByDestination) => &TAKE_BACK,
         _ => script,
     }
@@ -88,10 +80,10 @@ pub(crate) fn in_force(script: &Script) -> &Script {
 fn instead(script: &Script, part: &str, by: &str) -> Script {
     assert_eq!(script.code.matches(part).count(), 1, "{}", script.name);
     let code = script.code.replace(part, by);
-    let hash = redis::Script::new(&code).get_hash().to_owned();
+    let function = versioned(script.name, &[&code]);
     Script {
         name: script.name,
-        code,
-        hash,
+        code: code.replace(&script.function, &function),
+        function,
     }
 }

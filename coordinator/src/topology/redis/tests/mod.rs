@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     ids::{ClientId, Epoch, Life},
-    shard::redis::{RedisOptions, evalsha},
+    shard::redis::{RedisOptions, fcall},
     spawn::RedisServer,
     topology::{Blueprint, Constants, Founder, Home, Status, Topology, TopologyError},
 };
@@ -141,7 +141,7 @@ async fn every_script_looks_at_the_life_first_and_writes_nothing_in_another() {
                 .find(|n| script.code.contains(&format!("{table}[{n}]")));
             count.unwrap()
         };
-        let mut command = evalsha(script, greatest("KEYS"));
+        let mut command = fcall(script, greatest("KEYS"));
         for key in 1..=greatest("KEYS") {
             command.arg(format!("key:{key}"));
         }

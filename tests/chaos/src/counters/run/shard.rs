@@ -102,7 +102,7 @@ impl Shard {
         for nth in 1..=1 + (lasts.as_millis() / LOSE_EVERY.as_millis()) as u64 {
             let cut = Deed::Cut { reply_bytes: 0 };
             let trap = Trap::new(Whose::lane("counters"), cut);
-            self.proxy.trap(trap.command(&["EVALSHA"]).nth(nth));
+            self.proxy.trap(trap.command(&["FCALL"]).nth(nth));
             sleep(LOSE_EVERY).await;
         }
     }

@@ -11,7 +11,7 @@ local function state_of(entry)
 end
 
 -- The first answer, for a repeat of the same content. One that was cancelled before it came has none.
-local NO_CONTENT = string.rep('-', 16)
+local NO_CONTENT = '----------------'
 local function first_answer(entry, content)
   local first = string.sub(entry, 1, 16)
   if first ~= content and first ~= NO_CONTENT then refuse('conflict') end

@@ -1,0 +1,105 @@
+-- Takes a lock the long way, looking at everything. `call` has what all of its batch goes by: te, arm, grace, shut;
+-- ctr, the counter's name, top, its upper end, and whether its tokens are spent; the end of every record: suffix; the
+-- names of slots and of queues; until when some key may have a queue: marked; how long a ticket lasts: keep; how many a
+-- queue has at most: waiters; more, as the operations say it; the keys that have a queue: waited; and line, once somebody
+-- waits, or is to.
+
+-- Its queues.
+local function queues(call)
+  if not call.line then
+    call.now = time_ms()
+    call.line = queueing(call)
+  end
+  return call.line
+end
+
+-- The ticket of operation i, nothing if it does not queue; the epoch it brings a proof of; and who waited.
+local function more_of(call, i, head)
+  local more = string.sub(call.more, 41 * i - 40, 41 * i)
+  local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 31, 40))
+  local who = string.sub(more, 41)
+  if not claim or claim == 0 then return nil, proof, who end
+  local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
+  return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim}, proof, who
+end
+
+-- Queues for a key, if `ticket` asks for that, and gives `answer`. If somebody has it, the nonce `holder`,
+-- asks it back.
+local function wait(call, answer, queue, key, nonce, ticket, holder, told)
+  queue = ticket and (queue or queues(call).queue_of(key, true))
+  if not queue then return answer end
+  local before, new = call.line.queue_up(queue, nonce, ticket)
+  if not before then return holder and new and {7, new} or answer end
+  call.waited[key] = true
+  if not holder then return answer end
+  if not new or told == '0' then call.line.tell(queue, holder, 'wanted', holder) end
+  answer[4] = before
+  return answer
+end
+
+-- Answers that the slot of a key moves away. The ticket that `nonce` has stays until it is its turn, or it
+-- is taken along.
+local function moves(call, epoch, queue, nonce, ticket)
+  if queue and ticket and redis.call('ZSCORE', queue.places, nonce) then call.line.queue_up(queue, nonce, ticket) end
+  return {8, epoch, 0}
+end
+
+-- Gives `nonce` the place that it had where the slot comes from. Returns the queue.
+local function come_along(call, queue, key, nonce, ticket)
+  queue = queue or queues(call).queue_of(key, true)
+  if queue then
+    call.waited[key] = true
+    call.line.come_along(queue, nonce, ticket, call.line.by_proof)
+  end
+  return queue
+end
+
+-- Takes the lock of operation i, with a look at its slot if it has to `look`.
+local function take(call, i, look, key, head, lease)
+  local queue = call.waited[key] and call.line.queue_of(key)
+  local ticket, proof, who = more_of(call, i, head)
+  local nonce, mode, epoch, import = string.match(head, '^[^|]*'), 'O', nil, nil
+  if look then
+    mode, epoch, import = slot_of(key, call.slots)
+    local now = time_ms()
+    if now < call.shut or mode == '-' then return {3, epoch} end
+    if now < call.grace then
+      if mode == 'S' then return {8, epoch, 0} end
+      return wait(call, {4, call.grace - now}, queue, key, nonce, ticket)
+    end
+  end
+  local record, starved = redis.pcall('GET', key), false
+  local holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
+  if record and not holder then return 6 end
+  if import and proof == epoch then
+    import.note((who == '3' and 'q' or 'p') .. key)
+    if ticket and who ~= '1' then queue = come_along(call, queue, key, nonce, ticket) end
+  end
+  local free = its_arm ~= call.arm
+    and (mode == 'O' or (import and import.frees(key, queue and call.line.first_came_along(queue))))
+  if queue and free then
+    record, starved = call.line.pass(queue, key, nonce)
+    holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
+  end
+  if its_arm == call.arm then
+    if holder ~= nonce then
+      if mode == 'S' then return moves(call, epoch, queue, nonce, ticket) end
+      return wait(call, {2, redis.call('PTTL', key), label, -1}, queue, key, nonce, ticket, holder, told)
+    end
+    redis.call('PEXPIRE', key, lease)
+    if queue then call.line.drop(queue, nonce) end
+    return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and call.line.wanted(queue) or 0}
+  end
+  if mode == 'S' then
+    local next, _, others = nil, nil, nil
+    if queue then next, _, others = call.line.first(queue) end
+    if not next then return {8, epoch, 1} end
+    if next ~= nonce then return moves(call, epoch, queue, nonce, ticket) end
+    call.line.drop(queue, nonce)
+    return {8, epoch, 2 + others}
+  end
+  if not free then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
+  if call.spent or starved then return 5 end
+  redis.call('SET', key, head .. call.suffix, 'PX', lease)
+  return 0
+end
