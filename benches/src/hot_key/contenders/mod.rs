@@ -1,5 +1,7 @@
 //! Who is compared: all with the one key, each of its tasks with a worker of its own.
 
+mod bare_queue;
+mod listener;
 mod mutex;
 mod ringfence;
 mod rslock;
@@ -22,17 +24,19 @@ pub(crate) enum Who {
     Linger,
     Rslock,
     TrySubscribe,
+    BareQueue,
     Mutex,
 }
 
 impl Who {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Ringfence,
         Self::RingfenceAgain,
         Self::HandoffOff,
         Self::Linger,
         Self::Rslock,
         Self::TrySubscribe,
+        Self::BareQueue,
         Self::Mutex,
     ];
 
@@ -44,6 +48,7 @@ impl Who {
             Self::Linger => "linger",
             Self::Rslock => "rslock",
             Self::TrySubscribe => "try-subscribe",
+            Self::BareQueue => "bare-queue",
             Self::Mutex => "mutex",
         }
     }
@@ -59,6 +64,9 @@ impl Who {
             Self::Rslock => "the rslock crate: manager.acquire_no_guard(key), manager.unlock(lock)",
             Self::TrySubscribe => {
                 "try, subscribe, wait for a message, try again: as Redisson's RLock"
+            }
+            Self::BareQueue => {
+                "a list of processes, one script call a turn: the least that first come, first served can be"
             }
             Self::Mutex => "tokio::sync::Mutex: no server, no lease, no other process",
         }
@@ -105,6 +113,10 @@ pub(crate) async fn workers(assignment: &Assignment) -> Result<Vec<Box<dyn Worke
         Who::TrySubscribe => {
             let lock = try_subscribe::Process::new(url, key).await?;
             tasks.map(|task| boxed(lock.task(task))).collect()
+        }
+        Who::BareQueue => {
+            let lock = bare_queue::Process::new(url, key).await?;
+            tasks.map(|_| boxed(lock.task())).collect()
         }
         Who::Mutex => {
             let lock = mutex::Mutex::default();

@@ -11,17 +11,14 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use redis::{
-    AsyncConnectionConfig, IntoConnectionInfo, ProtocolVersion, PushInfo, PushKind, Script,
-    aio::MultiplexedConnection, io::tcp::TcpSettings,
-};
+use redis::{Script, aio::MultiplexedConnection};
 use ringfence_benches::{Failure, LEASE};
 use tokio::{
     sync::{Mutex, Semaphore},
     time::timeout,
 };
 
-use super::Worker;
+use super::{Worker, listener::Listener};
 
 /// Answers -3 if the owner has the lock now, otherwise the milliseconds until it expires.
 const LOCK: &str = "
@@ -61,40 +58,25 @@ pub(super) struct Process {
 
 struct Waiting {
     tasks: usize,
-    connection: MultiplexedConnection,
+    listening: MultiplexedConnection,
 }
 
 impl Process {
     pub(super) async fn new(url: &str, key: &str) -> Result<Arc<Self>, Failure> {
-        let info = url.into_connection_info()?;
-        let redis = info
-            .redis_settings()
-            .clone()
-            .set_protocol(ProtocolVersion::RESP3);
-        let info = info
-            .set_redis_settings(redis)
-            .set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        let client = redis::Client::open(info)?;
-        let messages = Arc::new(Semaphore::new(0));
-        let wake = messages.clone();
-        let listening = AsyncConnectionConfig::new().set_push_sender(move |push: PushInfo| {
-            if push.kind == PushKind::Message {
-                wake.add_permits(1);
-            }
-            Ok::<(), ()>(())
-        });
-        let connection = client
-            .get_multiplexed_async_connection_with_config(&listening)
-            .await?;
+        let Listener {
+            commands,
+            listening,
+            messages,
+        } = Listener::new(url).await?;
         Ok(Arc::new(Self {
-            commands: client.get_multiplexed_async_connection().await?,
+            commands,
             lock: Script::new(LOCK),
             unlock: Script::new(UNLOCK),
             key: key.to_owned(),
             channel: format!("channel:{key}"),
             waiting: Mutex::new(Waiting {
                 tasks: 0,
-                connection,
+                listening,
             }),
             messages,
         }))
@@ -112,7 +94,7 @@ impl Process {
         let mut waiting = self.waiting.lock().await;
         if waiting.tasks == 0 {
             self.messages.forget_permits(usize::MAX);
-            waiting.connection.subscribe(&self.channel).await?;
+            waiting.listening.subscribe(&self.channel).await?;
         }
         waiting.tasks += 1;
         Ok(())
@@ -123,7 +105,7 @@ impl Process {
         let mut waiting = self.waiting.lock().await;
         waiting.tasks -= 1;
         if waiting.tasks == 0 {
-            waiting.connection.unsubscribe(&self.channel).await?;
+            waiting.listening.unsubscribe(&self.channel).await?;
         }
         Ok(())
     }
