@@ -46,8 +46,7 @@ if spent then redis.call('DECRBY', KEYS[2], tokens) end
 local suffix = string.format('|%s|%d|%s|0', te, base, arm)
 local call = {te = te, arm = arm, grace = grace, shut = shut, ctr = KEYS[2], top = top, spent = spent, suffix = suffix,
   slots = KEYS[4], queues = KEYS[5], marked = tonumber(marks[2]) or 0, keep = ARGV[6], waiters = tonumber(ARGV[7]),
-  more = ARGV[8], waited = {}, line = nil}
-if marks[2] then call.waited = queues(call).waited_for({unpack(KEYS, 6)}) end
+  more = ARGV[8], waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}}
 
 local answers, others = {0, quiet and 1 or 0, tonumber(te), base, 0}, {}
 for i = 1, #KEYS - 5 do
@@ -64,5 +63,5 @@ for _, i in ipairs(others) do
   local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[7 + 2 * i], ARGV[8 + 2 * i])
   answers[5 + i], all_granted = answer, all_granted and answer == 0
 end
-answers[1], answers[5] = looked_at_ms, call.line and call.line.counter or spent and base or ctr
+answers[1], answers[5] = looked_at_ms, call.counter or spent and base or ctr
 return all_granted and {unpack(answers, 1, 5)} or answers

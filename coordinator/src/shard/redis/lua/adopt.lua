@@ -21,8 +21,7 @@ if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[4])
 local now, quiet, _, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
 if not arm then return {-1} end
-local line = marks[2] and queueing({now = now})
-local waited = line and line.waited_for({unpack(KEYS, 5)}) or {}
+local waited = marks[2] and line.waited_for({unpack(KEYS, 5)}) or {}
 
 local function adopt(key, queue, nonce, label, te, ctr, lease, epoch)
   local mode, its_epoch = slot_of(key, KEYS[3])
@@ -44,7 +43,7 @@ end
 local answers = {now, quiet and 1 or 0}
 for i = 1, #KEYS - 4 do
   local key, at = KEYS[4 + i], 6 * i - 3
-  local queue = waited[key] and line.queue_of(key)
+  local queue = waited[key] and line.queue_of({now = now}, key)
   local answer = adopt(key, queue, unpack(ARGV, at, at + 5))
   answers[2 + i] = answer == 1 and queue and 1 + 4 * line.wanted(queue) or answer
 end

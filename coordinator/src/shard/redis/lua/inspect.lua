@@ -14,7 +14,7 @@ local is_live, now = live_records(KEYS[1])
 if not is_live then return {-1} end
 local record, remaining = redis.pcall('GET', KEYS[2]), redis.call('PTTL', KEYS[2])
 if not is_live(record) then record, remaining = false, 0 end
-local queue = queueing({}).queue_of(KEYS[2])
+local queue = line.queue_of({}, KEYS[2])
 if not queue then return {1, now, record, remaining, {}, {}} end
 local nonces = redis.call('ZRANGE', queue.places, 0, -1)
 local tickets = redis.pcall('HGETALL', queue.tickets)

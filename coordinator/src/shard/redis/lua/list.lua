@@ -16,13 +16,12 @@ The records' names come from the server: none is among KEYS.
 if not same_life(ARGV[1]) then return {-1} end
 local is_live = live_records(KEYS[1])
 if not is_live then return {-1} end
-local line = queueing({})
 local page = redis.call('SCAN', ARGV[2], 'MATCH', ARGV[3], 'COUNT', ARGV[4])
 local answer = {1, page[1]}
 for _, name in ipairs(page[2]) do
   local record = redis.pcall('GET', name)
   if is_live(record) then
-    local queue, at = line.queue_of(name), #answer
+    local queue, at = line.queue_of({}, name), #answer
     answer[at + 1], answer[at + 2], answer[at + 3] = name, record, redis.call('PTTL', name)
     answer[at + 4] = queue and redis.call('ZCARD', queue.places) or 0
   end

@@ -5,178 +5,177 @@
 --                                width, so that texts compare
 -- which end with the ticket that ends last.
 --
--- Made only where somebody waits, or is to: so many functions cost as much as a lock. `shard` has the time
--- and the epochs: now, te, arm; the counter's name and upper end: ctr, top; and, where tickets may be
--- written, the name of what says so, and until when: queues, marked; how long they last: keep; and how
--- many there may be: waiters. Numbers that commands take are given as texts: printing one costs as much.
-local function queueing(shard)
-  -- `counter` is the token counter, once a pass has changed it.
-  -- The places of those who came along are above `by_proof`, or above `by_list`.
-  local line = {counter = nil, by_proof = -2 ^ 41, by_list = -2 ^ 40}
+-- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top, and its
+-- value once a pass has changed it: counter; and, where tickets may be written, the name of what says so, and until
+-- when: queues, marked; how long they last: keep; and how many there may be: waiters. Numbers that commands take are
+-- given as texts: printing one costs as much as the command.
 
-  -- The name of a key's sorted set; its prefix; the rest.
-  local function places_of(key)
-    local prefix, text = string.match(key, '^(.-)({%d+}:.*)$')
-    return prefix .. 'queue:' .. text, prefix, text
+-- The places of those who came along are above `by_proof`, or above `by_list`.
+local line = {by_proof = -2 ^ 41, by_list = -2 ^ 40}
+
+-- The name of a key's sorted set; its prefix; the rest.
+local function places_of(key)
+  local prefix, text = string.match(key, '^(.-)({%d+}:.*)$')
+  return prefix .. 'queue:' .. text, prefix, text
+end
+
+-- Of `keys`, none if none of them has something where its queue would be. For one, looking at it
+-- is as cheap.
+function line.waited_for(keys)
+  local places, waited = {}, {}
+  if #keys > 1 then
+    for i, key in ipairs(keys) do places[i] = places_of(key) end
+    if redis.call('EXISTS', unpack(places)) == 0 then return waited end
   end
+  for _, key in ipairs(keys) do waited[key] = true end
+  return waited
+end
 
-  -- Of `keys`, none if none of them has something where its queue would be. For one, looking at it
-  -- is as cheap.
-  function line.waited_for(keys)
-    local places, waited = {}, {}
-    if #keys > 1 then
-      for i, key in ipairs(keys) do places[i] = places_of(key) end
-      if redis.call('EXISTS', unpack(places)) == 0 then return waited end
-    end
-    for _, key in ipairs(keys) do waited[key] = true end
-    return waited
-  end
+-- A key's queue; nothing where there is none, unless there `may` be, or where something else lies under
+-- its name. After this only what is done to its tickets can fail.
+function line.queue_of(shard, key, may)
+  local places, prefix, text = places_of(key)
+  local kind = redis.call('TYPE', places).ok
+  if kind ~= 'zset' and not (may and kind == 'none') then return nil end
+  local tickets, channel = prefix .. 'tickets:' .. text, prefix .. 'turn:'
+  return {shard = shard, places = places, tickets = tickets, channel = channel, text = text}
+end
 
-  -- A key's queue; nothing where there is none, unless there `may` be, or where something else lies under
-  -- its name. After this only what is done to its tickets can fail.
-  function line.queue_of(key, may)
-    local places, prefix, text = places_of(key)
-    local kind = redis.call('TYPE', places).ok
-    if kind ~= 'zset' and not (may and kind == 'none') then return nil end
-    return {places = places, tickets = prefix .. 'tickets:' .. text, channel = prefix .. 'turn:', text = text}
-  end
+-- Whether somebody waits, or did until lately: 1 or 0.
+function line.wanted(queue)
+  return redis.call('EXISTS', queue.places)
+end
 
-  -- Whether somebody waits, or did until lately: 1 or 0.
-  function line.wanted(queue)
-    return redis.call('EXISTS', queue.places)
-  end
+-- Takes the ticket of `nonce` away, if it has one.
+function line.drop(queue, nonce)
+  if redis.call('ZREM', queue.places, nonce) == 1 then redis.pcall('HDEL', queue.tickets, nonce) end
+end
 
-  -- Takes the ticket of `nonce` away, if it has one.
-  function line.drop(queue, nonce)
-    if redis.call('ZREM', queue.places, nonce) == 1 then redis.pcall('HDEL', queue.tickets, nonce) end
-  end
+-- The ticket of `nonce`, in its parts.
+local function ticket_of(queue, nonce)
+  local text = redis.pcall('HGET', queue.tickets, nonce)
+  if type(text) ~= 'string' then return nil end
+  local label, sent, tokens, claim, ends = string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)$')
+  return label and {label = label, sent = sent, tokens = tokens, claim = claim, ends = tonumber(ends)}
+end
 
-  -- The ticket of `nonce`, in its parts.
-  local function ticket_of(queue, nonce)
-    local text = redis.pcall('HGET', queue.tickets, nonce)
-    if type(text) ~= 'string' then return nil end
-    local label, sent, tokens, claim, ends = string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)$')
-    return label and {label = label, sent = sent, tokens = tokens, claim = claim, ends = tonumber(ends)}
-  end
-
-  -- Drops those tickets that have ended, of some taken at random. Returns how many it dropped, and how
-  -- long until the next of the others ends.
-  local function sweep(queue)
-    local dropped, soonest = 0, math.huge
-    for _, nonce in ipairs(redis.call('ZRANDMEMBER', queue.places, '16')) do
-      local ticket = ticket_of(queue, nonce)
-      if ticket and shard.now <= ticket.ends then
-        soonest = math.min(soonest, ticket.ends - shard.now)
-      else
-        line.drop(queue, nonce)
-        dropped = dropped + 1
-      end
-    end
-    return dropped, soonest
-  end
-
-  -- Keeps the queue for as long as a ticket lasts from now.
-  local function keep(queue)
-    redis.call('PEXPIRE', queue.places, shard.keep)
-    redis.call('PEXPIRE', queue.tickets, shard.keep)
-    if shard.marked < shard.now + shard.keep then
-      shard.marked = shard.now + 2 * shard.keep
-      redis.call('SET', shard.queues, string.format('%d', shard.marked), 'PX', 2 * shard.keep)
-    end
-  end
-
-  -- Gives `nonce` a place behind all others, with `ticket`: label, sent, tokens, claim in ms; or lets it
-  -- keep its own, with the later `sent`. Returns how many are before it, and whether it is new;
-  -- or nothing, and how long until a place may be free: no time where something else lies under the name
-  -- of the tickets.
-  function line.queue_up(queue, nonce, ticket)
-    local before = redis.call('ZRANK', queue.places, nonce)
-    local known = before and ticket_of(queue, nonce)
-    local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
-    local text = string.format('%s|%s|%s|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim,
-      shard.now + shard.keep)
-    local new = not before
-    if new then
-      before = redis.call('ZCARD', queue.places)
-      if before >= shard.waiters then
-        local dropped, soonest = sweep(queue)
-        if dropped == 0 then return nil, soonest end
-        before = before - dropped
-      end
-    end
-    local set = redis.pcall('HSET', queue.tickets, nonce, text)
-    if type(set) ~= 'number' then return nil end
-    if new then
-      local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0
-      redis.call('ZADD', queue.places, math.max(last, 0) + 1, nonce)
-    end
-    keep(queue)
-    return before, new
-  end
-
-  -- Whether `nonce`, which is in the queue, came along with its slot.
-  local function came_along(queue, nonce)
-    return tonumber(redis.call('ZSCORE', queue.places, nonce)) < 0
-  end
-
-  -- As `queue_up`, but with a place before all who came by themselves, behind those who came along `by` the
-  -- same way. Whoever came along before keeps its place.
-  function line.come_along(queue, nonce, ticket, by)
-    if not line.queue_up(queue, nonce, ticket) or came_along(queue, nonce) then return end
-    local last = redis.call('ZREVRANGEBYSCORE', queue.places, string.format('%d', by + 2 ^ 40 - 1),
-      string.format('%d', by), 'WITHSCORES', 'LIMIT', '0', '1')[2]
-    redis.call('ZADD', queue.places, string.format('%d', (last or by) + 1), nonce)
-  end
-
-  -- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes.
-  function line.tell(queue, nonce, ...)
-    local message = table.concat({...}, '|') .. '|' .. queue.text
-    redis.call('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
-  end
-
-  -- The nonce of the first ticket that has not ended, the ticket, and whether there is another: 1 or 0.
-  -- Drops those before it.
-  function line.first(queue)
-    while true do
-      local nonces = redis.call('ZRANGE', queue.places, '0', '1')
-      local nonce = nonces[1]
-      if not nonce then return nil end
-      local ticket = ticket_of(queue, nonce)
-      if ticket and shard.now <= ticket.ends then return nonce, ticket, nonces[2] and 1 or 0 end
+-- Drops those tickets that have ended, of some taken at random. Returns how many it dropped, and how
+-- long until the next of the others ends.
+local function sweep(queue)
+  local now, dropped, soonest = queue.shard.now, 0, math.huge
+  for _, nonce in ipairs(redis.call('ZRANDMEMBER', queue.places, '16')) do
+    local ticket = ticket_of(queue, nonce)
+    if ticket and now <= ticket.ends then
+      soonest = math.min(soonest, ticket.ends - now)
+    else
       line.drop(queue, nonce)
+      dropped = dropped + 1
     end
   end
+  return dropped, soonest
+end
 
-  -- Whether the first ticket that has not ended came along with its slot.
-  function line.first_came_along(queue)
-    local nonce = line.first(queue)
-    return nonce and came_along(queue, nonce)
+-- Has the queue last for as long as a ticket does from now.
+local function prolong(queue)
+  local shard = queue.shard
+  redis.call('PEXPIRE', queue.places, shard.keep)
+  redis.call('PEXPIRE', queue.tickets, shard.keep)
+  if shard.marked < shard.now + shard.keep then
+    shard.marked = shard.now + 2 * shard.keep
+    redis.call('SET', shard.queues, string.format('%d', shard.marked), 'PX', 2 * shard.keep)
   end
+end
 
-  -- Grants `key`, which must be free to be granted, to its first ticket, for its claim, and tells that
-  -- nonce's client, unless it is the caller's. Returns the record; or nothing, and whether somebody
-  -- waits all the same, for there are no tokens left.
-  function line.pass(queue, key, caller)
-    local nonce, ticket, told = line.first(queue)
-    if not nonce then return nil, false end
-    local tokens = ticket.tokens
-    local ctr = redis.call('INCRBY', shard.ctr, tokens)
-    if ctr > shard.top then
-      redis.call('DECRBY', shard.ctr, tokens)
-      return nil, true
+-- Gives `nonce` a place behind all others, with `ticket`: label, sent, tokens, claim in ms; or lets it
+-- keep its own, with the later `sent`. Returns how many are before it, and whether it is new;
+-- or nothing, and how long until a place may be free: no time where something else lies under the name
+-- of the tickets.
+function line.queue_up(queue, nonce, ticket)
+  local shard = queue.shard
+  local before = redis.call('ZRANK', queue.places, nonce)
+  local known = before and ticket_of(queue, nonce)
+  local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
+  local text = string.format('%s|%s|%s|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim,
+    shard.now + shard.keep)
+  local new = not before
+  if new then
+    before = redis.call('ZCARD', queue.places)
+    if before >= shard.waiters then
+      local dropped, soonest = sweep(queue)
+      if dropped == 0 then return nil, soonest end
+      before = before - dropped
     end
-    line.counter = ctr
+  end
+  local set = redis.pcall('HSET', queue.tickets, nonce, text)
+  if type(set) ~= 'number' then return nil end
+  if new then
+    local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0
+    redis.call('ZADD', queue.places, math.max(last, 0) + 1, nonce)
+  end
+  prolong(queue)
+  return before, new
+end
+
+-- Whether `nonce`, which is in the queue, came along with its slot.
+local function came_along(queue, nonce)
+  return tonumber(redis.call('ZSCORE', queue.places, nonce)) < 0
+end
+
+-- As `queue_up`, but with a place before all who came by themselves, behind those who came along `by` the
+-- same way. Whoever came along before keeps its place.
+function line.come_along(queue, nonce, ticket, by)
+  if not line.queue_up(queue, nonce, ticket) or came_along(queue, nonce) then return end
+  local last = redis.call('ZREVRANGEBYSCORE', queue.places, string.format('%d', by + 2 ^ 40 - 1),
+    string.format('%d', by), 'WITHSCORES', 'LIMIT', '0', '1')[2]
+  redis.call('ZADD', queue.places, string.format('%d', (last or by) + 1), nonce)
+end
+
+-- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes.
+function line.tell(queue, nonce, ...)
+  local message = table.concat({...}, '|') .. '|' .. queue.text
+  redis.call('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
+end
+
+-- The nonce of the first ticket that has not ended, the ticket, and whether there is another: 1 or 0.
+-- Drops those before it.
+function line.first(queue)
+  while true do
+    local nonces = redis.call('ZRANGE', queue.places, '0', '1')
+    local nonce = nonces[1]
+    if not nonce then return nil end
+    local ticket = ticket_of(queue, nonce)
+    if ticket and queue.shard.now <= ticket.ends then return nonce, ticket, nonces[2] and 1 or 0 end
     line.drop(queue, nonce)
-    local base = ctr - tokens
-    local record = string.format('%s|%s|1|%s|%s|%d|%s|%d', nonce, ticket.label, tokens, shard.te, base,
-      shard.arm, told)
-    redis.call('SET', key, record, 'PX', ticket.claim)
-    if nonce ~= caller then
-      line.tell(queue, nonce, 'turn', nonce, shard.te, string.format('%d', base + 1), tokens, ticket.claim,
-        ticket.sent, told)
-    end
-    return record
   end
+end
 
-  return line
+-- Whether the first ticket that has not ended came along with its slot.
+function line.first_came_along(queue)
+  local nonce = line.first(queue)
+  return nonce and came_along(queue, nonce)
+end
+
+-- Grants `key`, which must be free to be granted, to its first ticket, for its claim, and tells that
+-- nonce's client, unless it is the caller's. Returns the record; or nothing, and whether somebody
+-- waits all the same, for there are no tokens left.
+function line.pass(queue, key, caller)
+  local nonce, ticket, told = line.first(queue)
+  if not nonce then return nil, false end
+  local shard, tokens = queue.shard, ticket.tokens
+  local ctr = redis.call('INCRBY', shard.ctr, tokens)
+  if ctr > shard.top then
+    redis.call('DECRBY', shard.ctr, tokens)
+    return nil, true
+  end
+  shard.counter = ctr
+  line.drop(queue, nonce)
+  local base = ctr - tokens
+  local record = string.format('%s|%s|1|%s|%s|%d|%s|%d', nonce, ticket.label, tokens, shard.te, base,
+    shard.arm, told)
+  redis.call('SET', key, record, 'PX', ticket.claim)
+  if nonce ~= caller then
+    line.tell(queue, nonce, 'turn', nonce, shard.te, string.format('%d', base + 1), tokens, ticket.claim,
+      ticket.sent, told)
+  end
+  return record
 end

@@ -23,12 +23,12 @@ if not same_life(ARGV[1]) then return {-1} end
 local found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[5], unpack(KEYS, 6))
 if not found[2] then return {-1} end
 local quiet, te, arm, grace, shut
-local by_map, line, waited = 0, nil, {}
+local by_map, shard, waited = 0, nil, {}
 if found[3] then
   quiet, te, arm, grace, shut = armed(found[1], ARGV[2], KEYS[3])
   if not arm then return {-1} end
   by_map = quiet and tonumber(ARGV[3]) or 0
-  line = queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])})
+  shard = {now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])}
   waited = line.waited_for({unpack(KEYS, 6)})
 end
 
@@ -52,8 +52,8 @@ end
 local answers, all_deleted, doomed, gone, changed = {looked_at_ms}, true, {}, {}, {}
 for i = 1, #KEYS - 5 do
   local record, nonce, key = found[3 + i], ARGV[4 + i], KEYS[5 + i]
-  local queue = waited[key] and line.queue_of(key)
-  if line and changed[key] then record = redis.call('MGET', key)[1] end
+  local queue = waited[key] and line.queue_of(shard, key)
+  if changed[key] then record = redis.call('MGET', key)[1] end
   if queue then
     answers[1 + i], changed[key] = release(i > by_map, queue, key, record, nonce), true
   elseif record and string.sub(record, 1, #nonce + 1) == nonce .. '|' and not gone[key] then

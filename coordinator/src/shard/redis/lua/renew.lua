@@ -27,8 +27,8 @@ local marks = redis.call('MGET', KEYS[1], KEYS[5])
 local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 local by_map = quiet and tonumber(ARGV[3]) or 0
-local line = marks[2] and queueing({now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])})
-local waited = line and line.waited_for({unpack(KEYS, 6)}) or {}
+local shard = marks[2] and {now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])}
+local waited = shard and line.waited_for({unpack(KEYS, 6)}) or {}
 
 -- What became of a renewal, which may have to `look` at its slot; and, of one that was kept, the epoch that its
 -- slot is sealed at.
@@ -63,7 +63,7 @@ end
 local answers, all_renewed = {0, quiet and 1 or 0}, true
 for i = 1, #KEYS - 5 do
   local key, at = KEYS[5 + i], 5 * i
-  local queue = waited[key] and line.queue_of(key)
+  local queue = waited[key] and line.queue_of(shard, key)
   local answer, sealed = renew(i > by_map, key, queue, unpack(ARGV, at, at + 4))
   local kept = answer == 0 or answer == 1
   if kept and queue then answer = answer + 4 * line.wanted(queue) end

@@ -47,11 +47,11 @@ for _, name in ipairs(page[2]) do
   end
 end
 if not names[1] then return answer end
-local line, most = queueing({}), tonumber(ARGV[7])
+local most = tonumber(ARGV[7])
 
 -- The tickets of a record's key, in order.
 local function tickets_of(name)
-  local queue, found, from = line.queue_of(name), {}, 0
+  local queue, found, from = line.queue_of({}, name), {}, 0
   while queue and #found < 2 * most do
     local nonces = redis.call('ZRANGE', queue.places, from, from + most - 1)
     local tickets = nonces[1] and redis.pcall('HMGET', queue.tickets, unpack(nonces))

@@ -20,8 +20,8 @@ Returns {-1} unarmed; or {1, slots...}: those that do not come here by that move
 if not same_life(ARGV[1]) then return {-1} end
 local now, _, te, arm, grace, shut = time_ms(), armed(nil, '', KEYS[2])
 if not arm then return {-1} end
-local line = queueing({now = now, te = te, arm = arm, ctr = KEYS[1], top = tonumber(ARGV[3]), queues = KEYS[4],
-  marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = tonumber(ARGV[5])})
+local shard = {now = now, te = te, arm = arm, ctr = KEYS[1], top = tonumber(ARGV[3]), queues = KEYS[4],
+  marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = tonumber(ARGV[5])}
 local epoch, answer, known = tonumber(ARGV[2]), {1}, {}
 
 -- What is known of the keys of a slot that `text` names, and what is to be noted; false where the slot is refused.
@@ -44,7 +44,7 @@ end
 
 -- Puts `count` tickets, from ARGV[at] on, before all that came by themselves, behind others that came along.
 local function carry(key, at, count)
-  local queue, holder = count > 0 and line.queue_of(key, true), count > 0 and holder_of(key)
+  local queue, holder = count > 0 and line.queue_of(shard, key, true), count > 0 and holder_of(key)
   if not queue then return end
   for i = at, at + 2 * (count - 1), 2 do
     local nonce, ticket = ARGV[i], {}
@@ -73,7 +73,7 @@ end
 if now < grace or now < shut then return answer end
 local waited = line.waited_for(records)
 for i, key in ipairs(records) do
-  local queue = imports[i] and waited[key] and line.queue_of(key)
+  local queue = imports[i] and waited[key] and line.queue_of(shard, key)
   if queue and not holder_of(key) and imports[i].of.frees(key, line.first_came_along(queue)) then
     line.pass(queue, key)
   end

@@ -1,16 +1,13 @@
 -- Takes a lock the long way, looking at everything. `call` has what all of its batch goes by: te, arm, grace, shut;
 -- ctr, the counter's name, top, its upper end, and whether its tokens are spent; the end of every record: suffix; the
 -- names of slots and of queues; until when some key may have a queue: marked; how long a ticket lasts: keep; how many a
--- queue has at most: waiters; more, as the operations say it; the keys that have a queue: waited; and line, once somebody
--- waits, or is to.
+-- queue has at most: waiters; more, as the operations say it; and the keys that have a queue: waited. To its queues it is
+-- their shard.
 
--- Its queues.
-local function queues(call)
-  if not call.line then
-    call.now = time_ms()
-    call.line = queueing(call)
-  end
-  return call.line
+-- The queue of a key, as `line.queue_of`.
+local function queue_of(call, key, may)
+  call.now = time_ms()
+  return line.queue_of(call, key, may)
 end
 
 -- The ticket of operation i, nothing if it does not queue; the epoch it brings a proof of; and who waited.
@@ -26,13 +23,13 @@ end
 -- Queues for a key, if `ticket` asks for that, and gives `answer`. If somebody has it, the nonce `holder`,
 -- asks it back.
 local function wait(call, answer, queue, key, nonce, ticket, holder, told)
-  queue = ticket and (queue or queues(call).queue_of(key, true))
+  queue = ticket and (queue or queue_of(call, key, true))
   if not queue then return answer end
-  local before, new = call.line.queue_up(queue, nonce, ticket)
+  local before, new = line.queue_up(queue, nonce, ticket)
   if not before then return holder and new and {7, new} or answer end
   call.waited[key] = true
   if not holder then return answer end
-  if not new or told == '0' then call.line.tell(queue, holder, 'wanted', holder) end
+  if not new or told == '0' then line.tell(queue, holder, 'wanted', holder) end
   answer[4] = before
   return answer
 end
@@ -40,23 +37,23 @@ end
 -- Answers that the slot of a key moves away. The ticket that `nonce` has stays until it is its turn, or it
 -- is taken along.
 local function moves(call, epoch, queue, nonce, ticket)
-  if queue and ticket and redis.call('ZSCORE', queue.places, nonce) then call.line.queue_up(queue, nonce, ticket) end
+  if queue and ticket and redis.call('ZSCORE', queue.places, nonce) then line.queue_up(queue, nonce, ticket) end
   return {8, epoch, 0}
 end
 
 -- Gives `nonce` the place that it had where the slot comes from. Returns the queue.
 local function come_along(call, queue, key, nonce, ticket)
-  queue = queue or queues(call).queue_of(key, true)
+  queue = queue or queue_of(call, key, true)
   if queue then
     call.waited[key] = true
-    call.line.come_along(queue, nonce, ticket, call.line.by_proof)
+    line.come_along(queue, nonce, ticket, line.by_proof)
   end
   return queue
 end
 
 -- Takes the lock of operation i, with a look at its slot if it has to `look`.
 local function take(call, i, look, key, head, lease)
-  local queue = call.waited[key] and call.line.queue_of(key)
+  local queue = call.waited[key] and queue_of(call, key)
   local ticket, proof, who = more_of(call, i, head)
   local nonce, mode, epoch, import = string.match(head, '^[^|]*'), 'O', nil, nil
   if look then
@@ -76,9 +73,9 @@ local function take(call, i, look, key, head, lease)
     if ticket and who ~= '1' then queue = come_along(call, queue, key, nonce, ticket) end
   end
   local free = its_arm ~= call.arm
-    and (mode == 'O' or (import and import.frees(key, queue and call.line.first_came_along(queue))))
+    and (mode == 'O' or (import and import.frees(key, queue and line.first_came_along(queue))))
   if queue and free then
-    record, starved = call.line.pass(queue, key, nonce)
+    record, starved = line.pass(queue, key, nonce)
     holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   end
   if its_arm == call.arm then
@@ -87,15 +84,15 @@ local function take(call, i, look, key, head, lease)
       return wait(call, {2, redis.call('PTTL', key), label, -1}, queue, key, nonce, ticket, holder, told)
     end
     redis.call('PEXPIRE', key, lease)
-    if queue then call.line.drop(queue, nonce) end
-    return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and call.line.wanted(queue) or 0}
+    if queue then line.drop(queue, nonce) end
+    return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.wanted(queue) or 0}
   end
   if mode == 'S' then
     local next, _, others = nil, nil, nil
-    if queue then next, _, others = call.line.first(queue) end
+    if queue then next, _, others = line.first(queue) end
     if not next then return {8, epoch, 1} end
     if next ~= nonce then return moves(call, epoch, queue, nonce, ticket) end
-    call.line.drop(queue, nonce)
+    line.drop(queue, nonce)
     return {8, epoch, 2 + others}
   end
   if not free then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
