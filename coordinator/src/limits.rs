@@ -74,7 +74,7 @@ pub const HANDOFF_FOR: Duration = Duration::from_millis(20);
 pub const LIST_PAGE: usize = 256;
 
 /// Records that a shard looks at for one page of what is left in sealed slots, about.
-pub const SCAN_PAGE: usize = 128;
+pub const SCAN_PAGE: usize = 64;
 
 /// Keys that a shard is told of at a time as left in the shard that their slots come from.
 pub const LISTED_KEYS: usize = 48;
