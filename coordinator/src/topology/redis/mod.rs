@@ -177,6 +177,7 @@ impl TopologyStore for RedisTopology {
 
     async fn watch(&self, known: Version) -> Result<Arc<Topology>, TopologyError> {
         loop {
+            let reasons = self.news.reasons();
             let looked = self.look().await;
             let unchanged = matches!(&looked, Ok(seen) if seen.version() <= known);
             if !unchanged {
@@ -187,7 +188,7 @@ impl TopologyStore for RedisTopology {
             }
             let poll = self.caller.random.jitter(self.caller.watch_every);
             let home = self.home_member();
-            let _unheard = timeout(poll, self.news.of(&home, known)).await;
+            let _unheard = timeout(poll, self.news.since(reasons, &home)).await;
         }
     }
 

@@ -1,6 +1,12 @@
 //! What a home says by itself: each version of its record, as it is put in force.
 
-use std::{future::pending, sync::Arc};
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use tokio::sync::Mutex;
 
@@ -15,7 +21,11 @@ const LANE: &str = "watch";
 
 /// One connection on which the home is listened to, however many wait for it.
 #[derive(Debug, Default)]
-pub(super) struct News(Mutex<Option<Feed>>);
+pub(super) struct News {
+    feed: Mutex<Option<Feed>>,
+    /// How many reasons to look there were. Written by whoever has the feed.
+    reasons: AtomicU64,
+}
 
 #[derive(Debug)]
 struct Feed {
@@ -24,7 +34,13 @@ struct Feed {
 }
 
 impl News {
-    /// Waits for a reason to look at `home`: it says that a record newer than `known` is in force, or
+    /// How many reasons to look there were until now: to be asked before a look, and given to
+    /// [`since`](Self::since) behind it.
+    pub(super) fn reasons(&self) -> u64 {
+        self.reasons.load(Relaxed)
+    }
+
+    /// Waits for a reason to look at `home` beyond the first `reasons`: it says that a record is in force, or
     /// nobody listened until now.
     ///
     /// It may wait for ever: messages are lost, and there are homes that nothing can be heard from. So
@@ -33,39 +49,33 @@ impl News {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the connection to whoever waits next.
-    pub(super) async fn of(&self, home: &Arc<Member>, known: Version) {
-        let Ok(mut feed) = self.0.try_lock() else {
-            // Whoever listens has heard what others wait for too.
-            drop(self.0.lock().await);
+    pub(super) async fn since(&self, reasons: u64, home: &Arc<Member>) {
+        // Whoever has the feed hears what the others wait for too.
+        let mut feed = self.feed.lock().await;
+        if self.reasons() != reasons {
             return;
-        };
-        if let Err(error) = listen(&mut feed, home, known).await {
+        }
+        if let Err(error) = listen(&mut feed, home).await {
             tracing::debug!(%error, "the topology's home is not heard; it is looked at");
             *feed = None;
             drop(feed);
             pending::<()>().await;
         }
+        self.reasons.fetch_add(1, Relaxed);
     }
 }
 
-async fn listen(
-    feed: &mut Option<Feed>,
-    home: &Arc<Member>,
-    known: Version,
-) -> Result<(), ShardError> {
+async fn listen(feed: &mut Option<Feed>, home: &Arc<Member>) -> Result<(), ShardError> {
     match feed {
-        Some(feed) if Arc::ptr_eq(&feed.home, home) => {
-            while feed.versions.next().await? <= known {}
-        }
+        Some(feed) if Arc::ptr_eq(&feed.home, home) => feed.versions.next().await.map(drop),
         _ => {
             // What was put in force before this is not heard: the caller looks.
-            *feed = Some(Feed {
-                home: home.clone(),
-                versions: subscribe(home).await?,
-            });
+            let versions = subscribe(home).await?;
+            let home = home.clone();
+            *feed = Some(Feed { home, versions });
+            Ok(())
         }
     }
-    Ok(())
 }
 
 /// Hears what the home's scripts publish, on a channel called like the record's key.

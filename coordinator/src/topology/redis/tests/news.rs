@@ -10,31 +10,53 @@ use crate::topology::redis::news::News;
 /// Whoever waits longer waits in vain.
 const SOON: Duration = Duration::from_secs(10);
 
+/// Waits for a reason to look at `home` beyond the first `reasons`.
+async fn hear(news: &News, reasons: u64, home: &Arc<Member>) {
+    let heard = timeout(SOON, news.since(reasons, home)).await;
+    heard.expect("there is a reason to look");
+}
+
+async fn hear_nothing(news: &News, home: &Arc<Member>) {
+    let since = news.since(news.reasons(), home);
+    let quiet = timeout(Duration::from_millis(100), since).await;
+    assert!(quiet.is_err(), "nothing was said");
+}
+
 #[tokio::test]
 async fn there_is_a_look_behind_the_moment_from_which_on_everything_is_heard() {
     let server = Server::spawn().await;
-    let creating = server.claimed(1).await;
-    let mut next = active(&creating);
+    let mut known = server.claimed(1).await;
     let Server { member, .. } = server;
     let (home, news) = (Arc::new(member), News::default());
-    let heard = timeout(SOON, news.of(&home, creating.version())).await;
-    heard.expect("nobody listened until now");
+    hear(&news, news.reasons(), &home).await;
 
-    let quiet = timeout(
-        Duration::from_millis(100),
-        news.of(&home, creating.version()),
-    )
-    .await;
-    assert!(quiet.is_err(), "nothing was said");
-    let mut known = creating;
+    hear_nothing(&news, &home).await;
     for _ in 0..2 {
+        let next = active(&known);
         let swapped = home.swap(known.version(), &next).await.unwrap();
         assert!(matches!(swapped, Swapped::Done), "{swapped:?}");
-        let heard = timeout(SOON, news.of(&home, known.version())).await;
-        heard.expect("it was said");
+        hear(&news, news.reasons(), &home).await;
         known = next;
-        next = active(&known);
     }
-    let quiet = timeout(Duration::from_millis(100), news.of(&home, known.version())).await;
-    assert!(quiet.is_err(), "nothing else was said");
+    hear_nothing(&news, &home).await;
+}
+
+#[tokio::test]
+async fn what_one_hears_all_hear_who_looked_before() {
+    let server = Server::spawn().await;
+    let known = server.claimed(1).await;
+    let Server { member, .. } = server;
+    let (home, news) = (Arc::new(member), News::default());
+    hear(&news, news.reasons(), &home).await;
+
+    let looked = news.reasons();
+    let swap = async {
+        let swapped = home.swap(known.version(), &active(&known)).await.unwrap();
+        assert!(matches!(swapped, Swapped::Done), "{swapped:?}");
+    };
+    let waiting = || hear(&news, looked, &home);
+    tokio::join!(waiting(), waiting(), swap);
+    // Whose look was slow.
+    waiting().await;
+    hear_nothing(&news, &home).await;
 }
