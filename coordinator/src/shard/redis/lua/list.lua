@@ -23,7 +23,7 @@ for _, name in ipairs(page[2]) do
   if is_live(record) then
     local queue, at = line.queue_of({}, name), #answer
     answer[at + 1], answer[at + 2], answer[at + 3] = name, record, redis.call('PTTL', name)
-    answer[at + 4] = queue and redis.call('ZCARD', queue.places) or 0
+    answer[at + 4] = queue and queue.count or 0
   end
 end
 return answer

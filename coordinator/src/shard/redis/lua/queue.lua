@@ -31,24 +31,26 @@ function line.waited_for(keys)
   return waited
 end
 
--- A key's queue; nothing where there is none, unless there `may` be, or where something else lies under
--- its name. After this only what is done to its tickets can fail.
+-- A key's queue, and how many tickets are in it: count; nothing where there is none, unless there `may` be, or where
+-- something else lies under its name. After this only what is done to its tickets can fail.
 function line.queue_of(shard, key, may)
   local places, prefix, text = places_of(key)
-  local kind = redis.call('TYPE', places).ok
-  if kind ~= 'zset' and not (may and kind == 'none') then return nil end
+  local count = redis.pcall('ZCARD', places)
+  if type(count) ~= 'number' or (count == 0 and not may) then return nil end
   local tickets, channel = prefix .. 'tickets:' .. text, prefix .. 'turn:'
-  return {shard = shard, places = places, tickets = tickets, channel = channel, text = text}
+  return {shard = shard, places = places, tickets = tickets, channel = channel, text = text, count = count}
 end
 
 -- Whether somebody waits, or did until lately: 1 or 0.
 function line.wanted(queue)
-  return redis.call('EXISTS', queue.places)
+  return queue.count > 0 and 1 or 0
 end
 
 -- Takes the ticket of `nonce` away, if it has one.
 function line.drop(queue, nonce)
-  if redis.call('ZREM', queue.places, nonce) == 1 then redis.pcall('HDEL', queue.tickets, nonce) end
+  if redis.call('ZREM', queue.places, nonce) == 0 then return end
+  queue.count = queue.count - 1
+  redis.pcall('HDEL', queue.tickets, nonce)
 end
 
 -- The ticket of `nonce`, in its parts.
@@ -92,25 +94,23 @@ end
 -- of the tickets.
 function line.queue_up(queue, nonce, ticket)
   local shard = queue.shard
-  local before = redis.call('ZRANK', queue.places, nonce)
+  local before = queue.count > 0 and redis.call('ZRANK', queue.places, nonce)
   local known = before and ticket_of(queue, nonce)
   local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
   local text = string.format('%s|%s|%s|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim,
     shard.now + shard.keep)
   local new = not before
-  if new then
-    before = redis.call('ZCARD', queue.places)
-    if before >= shard.waiters then
-      local dropped, soonest = sweep(queue)
-      if dropped == 0 then return nil, soonest end
-      before = before - dropped
-    end
+  if new and queue.count >= shard.waiters then
+    local dropped, soonest = sweep(queue)
+    if dropped == 0 then return nil, soonest end
   end
   local set = redis.pcall('HSET', queue.tickets, nonce, text)
   if type(set) ~= 'number' then return nil end
   if new then
+    before = queue.count
     local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0
     redis.call('ZADD', queue.places, math.max(last, 0) + 1, nonce)
+    queue.count = before + 1
   end
   prolong(queue)
   return before, new
@@ -139,12 +139,10 @@ end
 -- The nonce of the first ticket that has not ended, the ticket, and whether there is another: 1 or 0.
 -- Drops those before it.
 function line.first(queue)
-  while true do
-    local nonces = redis.call('ZRANGE', queue.places, '0', '1')
-    local nonce = nonces[1]
-    if not nonce then return nil end
+  while queue.count > 0 do
+    local nonce = redis.call('ZRANGE', queue.places, '0', '0')[1]
     local ticket = ticket_of(queue, nonce)
-    if ticket and queue.shard.now <= ticket.ends then return nonce, ticket, nonces[2] and 1 or 0 end
+    if ticket and queue.shard.now <= ticket.ends then return nonce, ticket, queue.count > 1 and 1 or 0 end
     line.drop(queue, nonce)
   end
 end
