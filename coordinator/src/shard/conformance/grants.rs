@@ -153,6 +153,39 @@ pub async fn a_second_release_finds_nothing(fixture: &dyn Fixture) {
     }
 }
 
+/// Of two in one call, too.
+pub async fn of_two_releases_at_once_the_second_finds_nothing(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, other, holder) = (desk.key("key"), desk.key("other"), nonce());
+        desk.granted(&key, holder, LONG).await;
+        desk.granted(&other, holder, LONG).await;
+
+        let batch =
+            [&key, &other, &key].map(|key| desk.request(key, Op::Release { nonce: holder }));
+        let expected = [true, true, false].map(|held| Reply::Released { held });
+        assert_eq!(desk.batch(&batch).await.replies, expected);
+        assert_eq!(desk.holder(&key).await, None);
+    }
+}
+
+/// Nonces are compared whole.
+pub async fn a_nonce_that_another_begins_with_releases_nothing(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, beginning) = (desk.key("key"), nonce());
+        let holder = Nonce {
+            sequence: beginning.sequence * 10,
+            ..beginning
+        };
+        desk.granted(&key, holder, LONG).await;
+
+        assert_eq!(
+            desk.release(&key, beginning).await,
+            Reply::Released { held: false }
+        );
+        assert_eq!(desk.holder(&key).await, Some(holder));
+    }
+}
+
 /// However a record came to be, it expires.
 pub async fn every_record_has_an_end(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {

@@ -110,6 +110,8 @@ macro_rules! shard_conformance {
             an_expired_lease_is_free_and_the_next_token_is_higher,
             a_stale_nonce_can_neither_renew_nor_release,
             a_second_release_finds_nothing,
+            of_two_releases_at_once_the_second_finds_nothing,
+            a_nonce_that_another_begins_with_releases_nothing,
             every_record_has_an_end,
             labels_come_back_as_they_were_sent,
             keys_with_hostile_bytes_do_not_touch_each_other,

@@ -44,21 +44,24 @@ local ctr = redis.call('INCRBY', KEYS[2], tokens)
 local base, spent = ctr - tokens, ctr > top
 if spent then redis.call('DECRBY', KEYS[2], tokens) end
 local suffix = string.format('|%s|%d|%s|0', te, base, arm)
-local call = {te = te, arm = arm, grace = grace, shut = shut, ctr = KEYS[2], top = top, spent = spent, suffix = suffix,
-  slots = KEYS[4], queues = KEYS[5], marked = tonumber(marks[2]) or 0, keep = ARGV[6], waiters = tonumber(ARGV[7]),
-  more = ARGV[8], waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}}
+local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
-local answers, others = {0, quiet and 1 or 0, tonumber(te), base, 0}, {}
+local others = {}
 for i = 1, #KEYS - 5 do
   local key = KEYS[5 + i]
-  if i <= by_map and not spent and not call.waited[key]
-    and redis.call('SET', key, ARGV[7 + 2 * i] .. suffix, 'NX', 'PX', ARGV[8 + 2 * i]) then
-    answers[5 + i] = 0
-  else
+  if i > by_map or spent or waited[key]
+    or not redis.call('SET', key, ARGV[7 + 2 * i] .. suffix, 'NX', 'PX', ARGV[8 + 2 * i]) then
     others[#others + 1] = i
   end
 end
+local answers = {looked_at_ms, quiet and 1 or 0, tonumber(te), base, ctr}
+if not others[1] then return answers end
+
+local call = {te = te, arm = arm, grace = grace, shut = shut, ctr = KEYS[2], top = top, spent = spent, suffix = suffix,
+  slots = KEYS[4], queues = KEYS[5], marked = tonumber(marks[2]) or 0, keep = ARGV[6], waiters = tonumber(ARGV[7]),
+  more = ARGV[8], waited = waited}
 local all_granted = true
+for i = 1, #KEYS - 5 do answers[5 + i] = 0 end
 for _, i in ipairs(others) do
   local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[7 + 2 * i], ARGV[8 + 2 * i])
   answers[5 + i], all_granted = answer, all_granted and answer == 0

@@ -3,3 +3,8 @@ local function parse(record)
   if type(record) ~= 'string' then return nil end
   return string.match(record, '^([^|]*)|([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d)$')
 end
+
+-- Whether `record` is that of `nonce`. No text is made to find out.
+local function is_of(record, nonce)
+  return record and string.find(record, nonce, 1, true) == 1 and string.byte(record, #nonce + 1) == 124
+end

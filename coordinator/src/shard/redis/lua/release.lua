@@ -32,6 +32,19 @@ if found[3] then
   waited = line.waited_for({unpack(KEYS, 6)})
 end
 
+local doomed, gone, others = {}, {}, {}
+for i = 1, #KEYS - 5 do
+  local key = KEYS[5 + i]
+  if not waited[key] and not gone[key] and is_of(found[3 + i], ARGV[4 + i]) then
+    doomed[#doomed + 1], gone[key] = key, true
+  else
+    others[#others + 1] = i
+  end
+end
+if doomed[1] then redis.call('DEL', unpack(doomed)) end
+local answers = {looked_at_ms}
+if not others[1] then return answers end
+
 -- Gives back what somebody waits for. `record` is the key's, or false where
 -- that is none, or not of ours; its slot is looked at if it has to `look`.
 local function release(look, queue, key, record, nonce)
@@ -49,19 +62,17 @@ local function release(look, queue, key, record, nonce)
   return held and 1 or 0
 end
 
-local answers, all_deleted, doomed, gone, changed = {looked_at_ms}, true, {}, {}, {}
-for i = 1, #KEYS - 5 do
-  local record, nonce, key = found[3 + i], ARGV[4 + i], KEYS[5 + i]
+local all_deleted = true
+for i = 1, #KEYS - 5 do answers[1 + i] = 1 end
+for _, i in ipairs(others) do
+  local record, nonce, key, answer = found[3 + i], ARGV[4 + i], KEYS[5 + i], 0
+  if gone[key] then record = redis.call('MGET', key)[1] end
   local queue = waited[key] and line.queue_of(shard, key)
-  if changed[key] then record = redis.call('MGET', key)[1] end
   if queue then
-    answers[1 + i], changed[key] = release(i > by_map, queue, key, record, nonce), true
-  elseif record and string.sub(record, 1, #nonce + 1) == nonce .. '|' and not gone[key] then
-    doomed[#doomed + 1], gone[key], answers[1 + i] = key, true, 1
-  else
-    answers[1 + i] = 0
+    answer = release(i > by_map, queue, key, record, nonce)
+  elseif is_of(record, nonce) then
+    answer = redis.call('DEL', key)
   end
-  all_deleted = all_deleted and answers[1 + i] == 1
+  answers[1 + i], gone[key], all_deleted = answer, true, all_deleted and answer == 1
 end
-if doomed[1] then redis.call('DEL', unpack(doomed)) end
 return all_deleted and {answers[1]} or answers
