@@ -14,7 +14,8 @@ use ringfence_coordinator::{
 pub struct Lock<'a> {
     engine: &'a Engine,
     key: &'a [u8],
-    namespace: Result<Namespace, NameError>,
+    /// None if it is not named.
+    namespace: Option<Result<Namespace, NameError>>,
     lease: Option<Duration>,
     hold_for: Option<Duration>,
     wait: Option<Duration>,
@@ -28,7 +29,7 @@ impl<'a> Lock<'a> {
         Self {
             engine,
             key,
-            namespace: Ok(Namespace::default()),
+            namespace: None,
             lease: None,
             hold_for: None,
             wait: None,
@@ -40,7 +41,7 @@ impl<'a> Lock<'a> {
 
     /// In `namespace` instead of `default`. A name that is none is reported when acquiring.
     pub fn namespace(mut self, namespace: &str) -> Self {
-        self.namespace = Namespace::new(namespace);
+        self.namespace = Some(Namespace::new(namespace));
         self
     }
 
@@ -125,9 +126,7 @@ impl<'a> Lock<'a> {
     ///
     /// Dropping the future has no effect.
     pub async fn inspect(&self) -> Result<Inspection, AcquireError> {
-        self.engine
-            .inspect(&self.namespace.clone()?, self.key)
-            .await
+        self.engine.inspect(self.its_namespace()?, self.key).await
     }
 
     /// Takes the lock from whoever holds it, and says whom. The reason is logged.
@@ -143,15 +142,13 @@ impl<'a> Lock<'a> {
     ///
     /// Dropping the future may leave the lock released or not.
     pub async fn force_release(&self, reason: &str) -> Result<Option<Holder>, AcquireError> {
-        self.engine
-            .force_release(&self.namespace.clone()?, self.key, reason)
-            .await
+        let namespace = self.its_namespace()?;
+        self.engine.force_release(namespace, self.key, reason).await
     }
 
     async fn take(&self, wait: Wait) -> Result<Guard, AcquireError> {
-        let namespace = self.namespace.as_ref().map_err(NameError::clone)?;
         let ask = Acquire {
-            namespace,
+            namespace: self.its_namespace()?,
             key: self.key,
             lease: self.lease,
             hold_for: self.hold_for,
@@ -161,5 +158,12 @@ impl<'a> Lock<'a> {
             observer: self.observer.as_ref(),
         };
         self.engine.acquire(ask).await
+    }
+
+    fn its_namespace(&self) -> Result<&Namespace, NameError> {
+        match &self.namespace {
+            None => Ok(Namespace::unnamed()),
+            Some(namespace) => namespace.as_ref().map_err(NameError::clone),
+        }
     }
 }

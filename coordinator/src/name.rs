@@ -53,6 +53,12 @@ impl Namespace {
         }
     }
 
+    /// That of keys for which none is named: `default`.
+    pub fn unnamed() -> &'static Self {
+        static UNNAMED: LazyLock<Namespace> = LazyLock::new(|| Namespace("default".into()));
+        &UNNAMED
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -61,8 +67,7 @@ impl Namespace {
 
 impl Default for Namespace {
     fn default() -> Self {
-        static DEFAULT: LazyLock<Namespace> = LazyLock::new(|| Namespace("default".into()));
-        DEFAULT.clone()
+        Self::unnamed().clone()
     }
 }
 

@@ -25,6 +25,10 @@ mod explored {
     pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
 
     impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(parking_lot::Mutex::new(value))
+        }
+
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             if !EXPLORES.get() {
                 return MutexGuard(Some(self.0.lock()));

@@ -131,12 +131,13 @@ pub(super) struct Search {
     pub(super) turns: u8,
 }
 
-impl Default for Flow {
-    fn default() -> Self {
+impl Flow {
+    /// Nothing is on its way yet.
+    pub(super) fn new(ticket: bool) -> Self {
         Self {
             here: Traffic::default(),
             elsewhere: Vec::new(),
-            ticket: true,
+            ticket,
             proof: None,
             search: Search::default(),
             misled: 0,
@@ -144,9 +145,7 @@ impl Default for Flow {
             refusal: None,
         }
     }
-}
 
-impl Flow {
     /// A request to acquire that was sent to `at`, while it is `here`, came to its end.
     pub(super) fn asked(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>, answer: &Answer) {
         let ticket = self.ticket;
@@ -221,7 +220,7 @@ mod tests {
             epoch: Epoch(epoch),
             waited,
         };
-        let mut flow = Flow::default();
+        let mut flow = Flow::new(true);
         for (said, known) in [
             (proof(1, Waited::Nobody), proof(1, Waited::Nobody)),
             (proof(1, Waited::First), proof(1, Waited::First)),

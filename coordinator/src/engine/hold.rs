@@ -98,11 +98,13 @@ impl Standing for Arc<Hold> {
 }
 
 impl Hold {
+    /// One that is about to be asked for, by a request that queues if it is to have a `ticket`.
     pub(super) fn new(
         key: LockKey,
         nonce: Nonce,
         terms: Terms,
         tokens: u32,
+        ticket: bool,
         keeper: Arc<Keeper>,
     ) -> Arc<Self> {
         let view = &keeper.around.view;
@@ -123,7 +125,7 @@ impl Hold {
             phase: AtomicU8::new(Phase::Asked as u8),
             renewal_failed: AtomicBool::new(false),
             claim: AtomicU64::new(0),
-            flow: Mutex::default(),
+            flow: Mutex::new(Flow::new(ticket)),
             changed: Notify::new(),
         })
     }

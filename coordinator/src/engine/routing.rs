@@ -60,6 +60,9 @@ pub(super) struct Routing {
     adopting: Mutex<()>,
     dial: Arc<dyn Dial>,
     client: ClientId,
+    /// Fixed at the founding, as is the longest lease.
+    slots: SlotCount,
+    max_lease: Duration,
     releases: Arc<Releases>,
     lines: Arc<Lines>,
     around: Surroundings,
@@ -91,6 +94,8 @@ impl Routing {
             adopting: Mutex::default(),
             dial,
             client,
+            slots: topology.table.slots(),
+            max_lease: topology.constants.max_lease(),
             releases,
             lines,
             around: around.clone(),
@@ -133,12 +138,12 @@ impl Routing {
     }
 
     pub(super) fn slots(&self) -> SlotCount {
-        self.view.load().topology.table.slots()
+        self.slots
     }
 
     /// The longest lease that may be asked for.
     pub(super) fn max_lease(&self) -> Duration {
-        self.view.load().topology.constants.max_lease()
+        self.max_lease
     }
 
     pub(super) fn topology(&self) -> Arc<Topology> {

@@ -13,7 +13,7 @@ use super::{
         keeper::Keeper,
         told,
     },
-    KeyLine, Lines, Terms,
+    KeyLine, Lines, Terms, Waiter,
     search::go,
     tokens::Tokens,
 };
@@ -58,11 +58,12 @@ pub(super) enum Verdict {
 }
 
 impl Lines {
-    /// A request for `key`, not sent yet.
+    /// A request for `key`, not sent yet, on behalf of `first` in its line.
     pub(super) fn begin(
         &self,
         key: &LockKey,
-        terms: &Terms,
+        first: &Waiter,
+        terms: Terms,
         tokens: u32,
         ticket: bool,
     ) -> Result<Arc<Hold>, AcquireError> {
@@ -75,11 +76,8 @@ impl Lines {
             client: self.client,
             sequence: self.sequence.fetch_add(1, Relaxed),
         };
-        let routing = self.routing().expect("who waits keeps the engine");
-        let keeper = routing.route(key).keeper;
-        let hold = Hold::new(key.clone(), nonce, terms.clone(), tokens, keeper);
-        hold.flow.lock().ticket = ticket;
-        Ok(hold)
+        let keeper = first.engine.routing.route(key).keeper;
+        Ok(Hold::new(key.clone(), nonce, terms, tokens, ticket, keeper))
     }
 
     /// Asks the shard. A repeat keeps its nonce, and so its place in the queue there, and finds what it was
@@ -97,8 +95,8 @@ impl Lines {
             told::asking(hold, sent);
             let at = hold.keeper();
             let request = request(hold, &at, sent, &flow);
-            let (from, lines, asked) = (at.clone(), self.clone(), hold.clone());
-            let respond = move |answer| lines.answered(&asked, &from, answer);
+            let (from, asked) = (at.clone(), hold.clone());
+            let respond = move |answer| from.lines.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
             at.driver.try_submit(Lane::Work, request, respond, beside)
         };
@@ -141,7 +139,7 @@ impl Lines {
                     asking.then(|| line.dismiss())
                 });
                 for waiter in dismissed.flatten().into_iter().flatten() {
-                    waiter.answer(Err(refusal.clone()));
+                    waiter.refuse(refusal.clone());
                 }
             }
         }
@@ -213,7 +211,7 @@ impl Lines {
             return;
         };
         for waiter in once {
-            waiter.answer(Err(because.clone()));
+            waiter.refuse(because.clone());
         }
         for observer in observers {
             self.tell(&observer, &hold.key, because);

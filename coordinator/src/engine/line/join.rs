@@ -5,7 +5,7 @@ use std::sync::{Arc, atomic::Ordering::Acquire};
 use tokio::sync::oneshot;
 
 use super::{
-    super::{AcquireError, Guard, Inner, Owner, WaitObserver},
+    super::{AcquireError, Guard, Inner, Owner, WaitObserver, grant::Grant},
     Lines, Terms, held_by,
     rules::WaiterId,
 };
@@ -130,8 +130,12 @@ impl Lines {
 
 impl Waiter {
     /// Whoever has left by now gives back what it was granted by dropping it.
-    pub(super) fn answer(self, answer: Result<Guard, AcquireError>) {
-        drop(self.told.send(answer));
+    pub(super) fn grant(self, grant: Arc<Grant>) {
+        drop(self.told.send(Ok(Guard::new(grant, self.engine))));
+    }
+
+    pub(super) fn refuse(self, refusal: AcquireError) {
+        drop(self.told.send(Err(refusal)));
     }
 }
 

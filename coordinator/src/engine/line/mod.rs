@@ -191,8 +191,8 @@ impl Lines {
             handoff: self.sharing.handoff,
             lingers: linger.is_some(),
         };
-        let mut deeds = line.settle(now, policy, |terms, tokens, patient| {
-            self.begin(key, terms, tokens, patient)
+        let mut deeds = line.settle(now, policy, |first, terms, tokens, patient| {
+            self.begin(key, first, terms, tokens, patient)
         });
         if let (Some(hold), Some(linger)) = (&deeds.linger, linger)
             && hold.idle_until().is_none()
@@ -230,12 +230,12 @@ impl Lines {
             turn.deliver();
         }
         for (waiter, refusal) in deeds.refused {
-            waiter.answer(Err(refusal));
+            waiter.refuse(refusal);
         }
         if let Some((hold, waiters)) = deeds.busy {
             let refusal = held_by(&hold, self.around.clock.now());
             for waiter in waiters {
-                waiter.answer(Err(refusal.clone()));
+                waiter.refuse(refusal.clone());
             }
         }
     }
@@ -303,7 +303,7 @@ impl Lines {
             for key in keys {
                 let dismissed = self.change(&key, |line, _| line.dismiss());
                 for waiter in dismissed.into_iter().flatten() {
-                    waiter.answer(Err(AcquireError::Closed));
+                    waiter.refuse(AcquireError::Closed);
                 }
             }
         }

@@ -276,13 +276,13 @@ impl<H: Standing, W> Line<H, W> {
         self.waiters.is_empty() && matches!(self.state, State::Nothing)
     }
 
-    /// What is to be done now. `begin` makes a request on these terms, for so many tokens; in the queue
-    /// there, if anybody is patient.
+    /// What is to be done now. `begin` makes a request for whoever is first, on these terms, for so many tokens; in
+    /// the queue there, if anybody is patient.
     pub(crate) fn settle<E>(
         &mut self,
         now: Instant,
         policy: Policy,
-        mut begin: impl FnMut(&Terms, u32, bool) -> Result<H, E>,
+        mut begin: impl FnMut(&W, Terms, u32, bool) -> Result<H, E>,
     ) -> Deeds<H, W, E> {
         let mut deeds = Deeds::default();
         if let State::Held(held) = &self.state
@@ -305,10 +305,10 @@ impl<H: Standing, W> Line<H, W> {
             deeds.abandon = self.clear();
         }
         while let (State::Nothing, Some(front)) = (&self.state, self.waiters.front()) {
-            let terms = front.terms.clone();
-            let tokens = self.tokens_for(&terms, policy);
-            match begin(&terms, tokens, self.is_patient()) {
+            let tokens = self.tokens_for(&front.terms, policy);
+            match begin(&front.who, front.terms.clone(), tokens, self.is_patient()) {
                 Ok(hold) => {
+                    self.tokens = self.tokens.max(tokens);
                     deeds.ask = Some(hold.clone());
                     self.state = State::Asking {
                         hold,
@@ -372,13 +372,14 @@ impl<H: Standing, W> Line<H, W> {
     }
 
     /// How many to ask for on `terms`: one, if nobody else is there to be handed another.
-    fn tokens_for(&mut self, terms: &Terms, policy: Policy) -> u32 {
+    fn tokens_for(&self, terms: &Terms, policy: Policy) -> u32 {
         if policy.handoff.max == 0 || terms.hold_for.is_some() {
             return 1;
         }
         if self.waiters.len() > 1 || policy.lingers {
-            self.tokens = self.tokens.max(TOKENS_FIRST);
+            self.tokens.max(TOKENS_FIRST)
+        } else {
+            self.tokens
         }
-        self.tokens
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ringfence_ring::ShardId;
 
 use super::{
-    super::{AcquireError, Guard, grant::Grant, hold::Hold, told},
+    super::{AcquireError, grant::Grant, hold::Hold, told},
     KeyLine, Lines, Waiter,
     rules::Granted,
     search::go,
@@ -120,10 +120,11 @@ impl Turn {
         told::granted(&grant, handed, at);
         for waiter in with {
             let entered = grant.enter();
-            let guard = entered.map(|()| Guard::new(grant.clone(), waiter.engine.clone()));
-            waiter.answer(guard.map_err(|_| AcquireError::TooManyEntries(REENTRY_MAX)));
+            match entered {
+                Ok(()) => waiter.grant(grant.clone()),
+                Err(_) => waiter.refuse(AcquireError::TooManyEntries(REENTRY_MAX)),
+            }
         }
-        let guard = Guard::new(grant, who.engine.clone());
-        who.answer(Ok(guard));
+        who.grant(grant);
     }
 }

@@ -114,7 +114,10 @@ fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
         }];
     }
     let mut calls = Vec::new();
-    let mut round = Round::default();
+    let mut round = Round {
+        last: HashMap::with_capacity(run.len()),
+        ..Round::default()
+    };
     for (place, request) in (from..).zip(run) {
         let verb = Verb::of(&request.op);
         if !round.add(verb, place, &request.key) {
@@ -147,7 +150,8 @@ impl<'a> Round<'a> {
     }
 
     fn finish(&mut self) -> Vec<Call> {
-        let Self { places, .. } = std::mem::take(self);
+        self.last.clear();
+        let places = std::mem::take(&mut self.places);
         let calls = Verb::ALL
             .into_iter()
             .zip(places)

@@ -243,7 +243,7 @@ impl World {
         let unbegun = &mut self.unbegun;
         let did: Did = self
             .line
-            .settle(self.now, self.policy, |terms, asked, queues| {
+            .settle(self.now, self.policy, |_, terms, asked, queues| {
                 if *unbegun > 0 {
                     *unbegun -= 1;
                     return Err(());
