@@ -1,13 +1,11 @@
 //! The least that first come, first served can be, over the plain redis crate: a list of processes.
 //!
-//! A process asks once for all of its tasks, which stand in line for a mutex. Whoever gives the lock back passes it on, tells
-//! the next process on a channel of its own, and queues its own again in the same call. Nothing else: no token, no
-//! life, no slots, no ticket that ends; a process that dies is waited for, and a message that is lost, for ever.
+//! A process asks once for all of its tasks, which stand in line for a mutex. Whoever gives the lock back passes it on and
+//! tells the next process on a channel of its own; whoever is next in the line then asks again, in a call of its own, as
+//! in Ringfence. Nothing else: no token, no life, no slots, no ticket that ends; a process that dies is waited for, and a
+//! message that is lost, for ever.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use redis::Script;
@@ -22,12 +20,11 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 redis.call('RPUSH', KEYS[2], ARGV[1])
 return 0";
 
-/// Passes the lock on, and queues its process again if that wants it, which the third argument says.
+/// Passes the lock on.
 const UNLOCK: &str = "
-if ARGV[3] == '1' then redis.call('RPUSH', KEYS[2], ARGV[1]) end
 local next = redis.call('LPOP', KEYS[2])
 if next then
-  redis.call('SET', KEYS[1], next, 'PX', ARGV[2])
+  redis.call('SET', KEYS[1], next, 'PX', ARGV[1])
   redis.call('PUBLISH', 'turn:' .. next, 0)
 else
   redis.call('DEL', KEYS[1])
@@ -41,9 +38,8 @@ pub(super) struct Process {
     unlock: Script,
     keys: [String; 2],
     me: String,
-    /// Whose turn it is here; and whether the process is queued for it.
-    line: Arc<Mutex<bool>>,
-    in_line: AtomicUsize,
+    /// Whose turn it is here.
+    line: Arc<Mutex<()>>,
 }
 
 impl Process {
@@ -58,7 +54,6 @@ impl Process {
             keys: [key.to_owned(), format!("queue:{key}")],
             me,
             line: Arc::default(),
-            in_line: AtomicUsize::new(0),
         }))
     }
 
@@ -72,43 +67,33 @@ impl Process {
 
 pub(super) struct Task {
     process: Arc<Process>,
-    held: Option<OwnedMutexGuard<bool>>,
+    held: Option<OwnedMutexGuard<()>>,
 }
 
 #[async_trait]
 impl Worker for Task {
     async fn acquire(&mut self) -> Result<Option<u64>, Failure> {
         let process = &self.process;
-        process.in_line.fetch_add(1, Relaxed);
-        let queued = process.line.clone().lock_owned().await;
-        process.in_line.fetch_sub(1, Relaxed);
-        let mut granted = false;
-        if !*queued {
-            let mut lock = process.lock.prepare_invoke();
-            lock.key(&process.keys)
-                .arg(&process.me)
-                .arg(LEASE.as_millis() as u64);
-            granted = lock
-                .invoke_async(&mut process.listener.commands.clone())
-                .await?;
-        }
+        let turn = process.line.clone().lock_owned().await;
+        let mut lock = process.lock.prepare_invoke();
+        lock.key(&process.keys)
+            .arg(&process.me)
+            .arg(LEASE.as_millis() as u64);
+        let granted: bool = lock
+            .invoke_async(&mut process.listener.commands.clone())
+            .await?;
         if !granted {
             process.listener.messages.acquire().await?.forget();
         }
-        self.held = Some(queued);
+        self.held = Some(turn);
         Ok(None)
     }
 
     async fn release(&mut self) -> Result<(), Failure> {
         let process = &self.process;
-        let mut queued = self.held.take().ok_or("nothing is held")?;
-        *queued = process.in_line.load(Relaxed) > 0;
+        let _turn = self.held.take().ok_or("nothing is held")?;
         let mut unlock = process.unlock.prepare_invoke();
-        unlock
-            .key(&process.keys)
-            .arg(&process.me)
-            .arg(LEASE.as_millis() as u64)
-            .arg(u8::from(*queued));
+        unlock.key(&process.keys).arg(LEASE.as_millis() as u64);
         let () = unlock
             .invoke_async(&mut process.listener.commands.clone())
             .await?;
