@@ -66,7 +66,7 @@ impl Who {
                 "try, subscribe, wait for a message, try again: as Redisson's RLock"
             }
             Self::BareQueue => {
-                "a list of processes, one script call a turn: the least that first come, first served can be"
+                "a list of processes, two script calls a turn: the least that first come, first served can be"
             }
             Self::Mutex => "tokio::sync::Mutex: no server, no lease, no other process",
         }
