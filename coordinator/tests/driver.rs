@@ -76,6 +76,11 @@ fn acquire(nonce: Nonce) -> Op {
     }
 }
 
+fn release(nonce: Nonce) -> Op {
+    let wanted = false;
+    Op::Release { nonce, wanted }
+}
+
 impl Desk {
     async fn at(fixture: impl Fixture + 'static) -> Self {
         let epoch = Epoch(1);
@@ -303,8 +308,7 @@ async fn a_dropped_acquire_is_granted_or_withdrawn(desk: Desk) {
         let answer = desk
             .dropped_after(turns, Lane::Work, &key, acquire(holder))
             .await;
-        let release = Op::Release { nonce: holder };
-        let released = desk.ask(Lane::Work, &key, release).await;
+        let released = desk.ask(Lane::Work, &key, release(holder)).await;
         withdrawn += usize::from(released == Reply::Released { held: false });
         assert!(answer.is_none() || released == Reply::Released { held: true });
         desk.granted(&key, nonce(1_000_000 + turns)).await;
@@ -346,12 +350,12 @@ async fn a_dropped_release_is_sent(desk: Desk) {
     after_every_turn("a submitted release", async |turns| {
         let holder = nonce(turns);
         desk.granted("key", holder).await;
-        let release = Op::Release { nonce: holder };
-        let answer = desk.dropped_after(turns, Lane::Work, "key", release).await;
+        let answer = desk
+            .dropped_after(turns, Lane::Work, "key", release(holder))
+            .await;
         let next = nonce(1_000_000 + turns);
         desk.granted("key", next).await;
-        desk.ask(Lane::Work, "key", Op::Release { nonce: next })
-            .await;
+        desk.ask(Lane::Work, "key", release(next)).await;
         answer.is_some()
     })
     .await;

@@ -73,6 +73,8 @@ pub(super) struct Hold {
     /// Until when it is kept though nobody has it; 0 while somebody has.
     idle_until: AtomicU64,
     phase: AtomicU8,
+    /// Another process waited for it when it was given back.
+    gives_way: AtomicBool,
     /// The view of the topology that it was granted by, where views end.
     view: Option<Arc<ViewLease>>,
     believed: Mutex<Option<Believed>>,
@@ -123,6 +125,7 @@ impl Hold {
             ends: AtomicU64::new(u64::MAX),
             idle_until: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Asked as u8),
+            gives_way: AtomicBool::new(false),
             renewal_failed: AtomicBool::new(false),
             claim: AtomicU64::new(0),
             flow: Mutex::new(Flow::new(ticket)),
@@ -213,6 +216,16 @@ impl Hold {
     pub(super) fn renewal_failed(&self) {
         self.renewal_failed.store(true, Relaxed);
         self.changed.notify_waiters();
+    }
+
+    /// It is given back while another process waits for it.
+    pub(super) fn give_way(&self) {
+        self.gives_way.store(true, Relaxed);
+    }
+
+    /// Whether another process waited for it when it was given back.
+    pub(super) fn gives_way(&self) -> bool {
+        self.gives_way.load(Relaxed)
     }
 
     /// Ends belief in it. In which phase it was until now.

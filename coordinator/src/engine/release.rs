@@ -176,7 +176,10 @@ fn release_behind(hold: &Hold, at: &Arc<Keeper>) -> Behind {
 
 /// Sends a release of `hold` to the shard of `at`.
 fn submit(hold: &Hold, at: &Keeper, lane: Lane, respond: Respond) {
-    let op = Op::Release { nonce: hold.nonce };
+    let op = Op::Release {
+        nonce: hold.nonce,
+        wanted: hold.gives_way(),
+    };
     let request = Request {
         key: hold.key.clone(),
         map: at.map(hold.key.slot()),
@@ -308,7 +311,10 @@ impl Inner {
             let request = Request {
                 key: key.clone(),
                 map: keeper.map(key.slot()),
-                op: Op::Release { nonce },
+                op: Op::Release {
+                    nonce,
+                    wanted: false,
+                },
             };
             released |= match keeper.driver.submit(Lane::Work, request).await {
                 Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },

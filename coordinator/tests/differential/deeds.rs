@@ -227,7 +227,10 @@ impl Pair<'_> {
                 token: self.token(deed.nonce, claim),
                 lease: *lease,
             },
-            Verb::Release => Op::Release { nonce },
+            Verb::Release => Op::Release {
+                nonce,
+                wanted: false,
+            },
             Verb::Adopt { claim, lease, when } => Op::Adopt {
                 nonce,
                 label: Label::new("adopted"),

@@ -63,7 +63,10 @@ impl Contender for Batched {
             releases.push(Request {
                 key,
                 map: *map,
-                op: Op::Release { nonce },
+                op: Op::Release {
+                    nonce,
+                    wanted: false,
+                },
             });
         }
         let link = self.redis.connect(Lane::Work, None).await?;
@@ -115,7 +118,7 @@ fn nonce_of(request: &mut Request) -> &mut Nonce {
     match &mut request.op {
         Op::Acquire { nonce, .. }
         | Op::Renew { nonce, .. }
-        | Op::Release { nonce }
+        | Op::Release { nonce, .. }
         | Op::Adopt { nonce, .. }
         | Op::Remove { nonce, .. } => nonce,
     }

@@ -201,6 +201,11 @@ impl Lines {
             hold.leave_idle(until);
             hold.keeper().tend_by(hold, until);
         }
+        if deeds.gives_way
+            && let Some(hold) = &deeds.give_back
+        {
+            hold.give_way();
+        }
         let turn = deeds
             .grant
             .take()

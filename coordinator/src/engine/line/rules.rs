@@ -84,7 +84,7 @@ pub(crate) struct Line<H, W> {
 pub(crate) struct Deeds<H, W, E> {
     /// The record is to be released.
     pub(crate) give_back: Option<H>,
-    /// Another process waits for that record: what is asked for now is to come after its turn.
+    /// Another process waits for that record: it is to hear of its turn first, and what is asked for now to come after it.
     pub(crate) gives_way: bool,
     /// The request is to be taken back.
     pub(crate) abandon: Option<H>,

@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, connect, nonce},
+    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, connect, nonce, release},
     grants::assert_full,
     line::queue,
     movers::{EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving},
@@ -218,9 +218,9 @@ pub async fn moving_operations_on_one_key_keep_their_order(fixture: &dyn Fixture
             nonce: higher.0,
             epoch: MOVE,
         },
-        Op::Release { nonce: higher.0 },
+        release(higher.0),
         take(lower),
-        Op::Release { nonce: lower.0 },
+        release(lower.0),
         proving(higher.0, MOVE),
         take(lower),
     ];

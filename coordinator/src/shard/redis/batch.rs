@@ -70,6 +70,12 @@ impl Call {
         by_map(self.places.iter().map(|&place| batch[place].map))
     }
 
+    /// Whether it gives back something that another process waits for.
+    pub(super) fn gives_way(&self, batch: &[Request]) -> bool {
+        let mut ops = self.places.iter().map(|&place| &batch[place].op);
+        ops.any(|op| matches!(op, Op::Release { wanted: true, .. }))
+    }
+
     /// How many tokens it sets aside, granted or not.
     pub(super) fn tokens(&self, batch: &[Request]) -> u64 {
         self.places
@@ -187,7 +193,10 @@ mod tests {
                 proof: None,
             }
         } else {
-            Op::Release { nonce }
+            Op::Release {
+                nonce,
+                wanted: false,
+            }
         };
         let key =
             LockKey::new(&Namespace::default(), key.as_bytes(), SlotCount::default()).unwrap();

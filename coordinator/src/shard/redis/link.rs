@@ -106,7 +106,13 @@ impl Link for RedisLink {
             return Reading::new(batch).finish();
         }
         let calls = plan(batch);
-        let mut pipeline = Pipeline::with_capacity(calls.len());
+        // A server writes last to the connection that it owed an answer first: whoever's turn it is hears of it before
+        // that is answered.
+        let owed = usize::from(calls[0].gives_way(batch));
+        let mut pipeline = Pipeline::with_capacity(owed + calls.len());
+        if owed > 0 {
+            pipeline.add_command(redis::cmd("PING"));
+        }
         for call in &calls {
             pipeline.add_command(self.command(call, batch));
         }
@@ -120,7 +126,7 @@ impl Link for RedisLink {
         };
         let mut answers = Reading::new(batch);
         let (mut refused, mut applied) = (None, false);
-        for (call, value) in calls.iter().zip(values) {
+        for (call, value) in calls.iter().zip(values.into_iter().skip(owed)) {
             match answers.read(call, value) {
                 Ok(()) => applied = true,
                 Err(error) => refused = refused.or(Some(error)),

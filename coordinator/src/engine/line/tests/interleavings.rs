@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     name::{LockKey, Namespace},
+    shard::Op,
     sync::explore,
 };
 
@@ -301,10 +302,11 @@ fn whoever_hears_some_of_it_takes_its_turn_once() {
     );
 }
 
-/// A server tells the other process when it is done with all that came at once.
+/// The other process is told of its turn as soon as can be: a server tells whoever it is when it is done with all that
+/// came at once.
 #[test]
-fn what_is_asked_for_after_giving_way_is_not_sent_with_what_is_given_back() {
-    explore(RandomScheduler::new(1), || {
+fn what_is_given_back_for_another_process_says_so_and_is_sent_alone() {
+    let given_back = |wanted: bool, dropped: bool| {
         let (world, namespace) = (World::new(), namespace());
         let [mut one, mut other] = [1, 2].map(|client| world.process(client, sharing(0, None)));
         let wants = |process: &Process| {
@@ -317,24 +319,38 @@ fn what_is_asked_for_after_giving_way_is_not_sent_with_what_is_given_back() {
                 task.engine.acquire(ask).await.unwrap()
             })
         };
-        for wanted in [false, true] {
-            let mut first = wants(&one);
-            assert!(poll_once(first.as_mut()).is_none());
-            one.work.serve();
-            let guard = poll_once(first.as_mut()).expect("nobody has it");
-            let mut elsewhere = wants(&other);
-            if wanted {
-                assert!(poll_once(elsewhere.as_mut()).is_none());
-                other.work.serve();
-                one.others.step();
-            }
-            let mut next = wants(&one);
-            assert!(poll_once(next.as_mut()).is_none());
-
-            let mut releasing = Box::pin(guard.release());
-            assert!(poll_once(releasing.as_mut()).is_none());
-            let sent: Vec<usize> = (0..2).map(|_| one.work.serve().len()).collect();
-            assert_eq!(sent, if wanted { [1, 1] } else { [2, 0] });
+        let mut first = wants(&one);
+        assert!(poll_once(first.as_mut()).is_none());
+        one.work.serve();
+        let guard = poll_once(first.as_mut()).expect("nobody has it");
+        let mut elsewhere = wants(&other);
+        if wanted {
+            assert!(poll_once(elsewhere.as_mut()).is_none());
+            other.work.serve();
+            one.others.step();
         }
+        let mut next = wants(&one);
+        assert!(poll_once(next.as_mut()).is_none());
+
+        let mut releasing = Box::pin(async {
+            if dropped {
+                drop(guard);
+            } else {
+                guard.release().await;
+            }
+        });
+        assert_eq!(poll_once(releasing.as_mut()).is_none(), !dropped);
+        let sent = [(); 2].map(|()| one.work.serve());
+        assert_eq!(
+            sent.each_ref().map(Vec::len),
+            if wanted { [1, 1] } else { [2, 0] }
+        );
+        let says_so = |op: &Op| matches!(op, Op::Release { wanted: its, .. } if *its == wanted);
+        assert!(sent[0].iter().any(says_so), "{sent:?}");
+    };
+    explore(RandomScheduler::new(1), move || {
+        given_back(false, false);
+        given_back(true, false);
+        given_back(true, true);
     });
 }

@@ -182,7 +182,7 @@ impl Served {
         }
         for request in &requests {
             match &request.op {
-                Op::Release { nonce } => drop(self.ended.lock().insert(*nonce)),
+                Op::Release { nonce, .. } => drop(self.ended.lock().insert(*nonce)),
                 Op::Acquire { nonce, .. } => {
                     let ended = self.ended.lock().contains(nonce);
                     assert!(!ended, "asked after its release");
