@@ -9,10 +9,7 @@ use ringfence_coordinator::topology::{
     Swap, Topology, TopologyError, TopologyStore,
     redis::{Founding, Joined, Observer, RedisTopology, Step},
 };
-use tokio::{
-    task::{JoinHandle, JoinSet},
-    time::timeout,
-};
+use tokio::{task::JoinSet, time::timeout};
 
 use crate::servers::{
     POINTER, RECORD, Servers, founding, join, join_with, recover_needed, successor,
@@ -86,12 +83,21 @@ impl HeldUp {
     }
 }
 
-fn load(store: &Arc<RedisTopology>) -> JoinHandle<Result<Arc<Topology>, TopologyError>> {
-    let store = store.clone();
-    // Blocks while it is held up.
-    tokio::task::spawn_blocking(move || {
-        tokio::runtime::Handle::current().block_on(async { store.load().await })
-    })
+/// A load that may be held up.
+struct Loading(mpsc::Receiver<Result<Arc<Topology>, TopologyError>>);
+
+impl Loading {
+    /// On a thread of its own, which nobody waits for once the test has failed.
+    fn start(store: &Arc<RedisTopology>) -> Self {
+        let (loaded, loading) = mpsc::channel();
+        let (store, runtime) = (store.clone(), tokio::runtime::Handle::current());
+        std::thread::spawn(move || loaded.send(runtime.block_on(store.load())));
+        Self(loading)
+    }
+
+    fn done(self) -> Arc<Topology> {
+        self.0.recv_timeout(SOON).unwrap().unwrap()
+    }
 }
 
 #[tokio::test]
@@ -341,7 +347,7 @@ async fn a_slow_recovery_undoes_nothing_of_a_faster_one() {
     let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let (slow, held) = HeldUp::join(&servers, |step| matches!(step, Step::Restoring { .. })).await;
     servers.0[home].restart().await.unwrap();
-    let loading = load(&slow);
+    let loading = Loading::start(&slow);
     held.wait();
 
     let recovered = joined.store.load().await.unwrap();
@@ -349,7 +355,7 @@ async fn a_slow_recovery_undoes_nothing_of_a_faster_one() {
     let swapped = joined.store.swap(recovered.version(), &next).await;
     assert!(matches!(swapped, Ok(Swap::Done)), "{swapped:?}");
     held.go_on.send(()).unwrap();
-    assert_eq!(*loading.await.unwrap().unwrap(), next);
+    assert_eq!(*loading.done(), next);
     assert_eq!(*joined.store.load().await.unwrap(), next);
 }
 
@@ -358,13 +364,13 @@ async fn a_recovery_begun_in_an_earlier_life_of_its_home_puts_nothing_in_force()
     let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let (slow, held) = HeldUp::join(&servers, |step| matches!(step, Step::Restoring { .. })).await;
     servers.0[home].restart().await.unwrap();
-    let loading = load(&slow);
+    let loading = Loading::start(&slow);
     held.wait();
     let begun = servers.fence(home).await.unwrap();
 
     servers.0[home].restart().await.unwrap();
     held.go_on.send(()).unwrap();
-    let recovered = loading.await.unwrap().unwrap();
+    let recovered = loading.done();
     assert!(recovered.incarnation.to_string() > begun);
     servers.assert_recovered(&recovered, &joined.topology).await;
 }
@@ -380,12 +386,12 @@ async fn once_it_is_fenced_a_home_takes_no_change_that_the_recovery_would_not_se
     let key = servers.key_of_life(other, "fence").await;
     servers.set(other, &key, &fence.to_string()).await;
     slow.outrun(fence);
-    let loading = load(&slow);
+    let loading = Loading::start(&slow);
     held.wait();
     let next = successor(&joined.topology);
     recover_needed(joined.store.swap(joined.topology.version(), &next).await);
     held.go_on.send(()).unwrap();
-    let recovered = loading.await.unwrap().unwrap();
+    let recovered = loading.done();
     servers.assert_recovered(&recovered, &joined.topology).await;
 }
 
@@ -396,7 +402,7 @@ async fn what_reaches_a_member_before_its_fence_counts() {
     let at_home = move |step: &Step| matches!(step, Step::Fenced { address: at } if *at == address);
     let (slow, held) = HeldUp::join(&servers, at_home).await;
     servers.0[home].restart().await.unwrap();
-    let loading = load(&slow);
+    let loading = Loading::start(&slow);
     held.wait();
 
     // The copy of a swap that was done before the home ended, by a process that ended with it.
@@ -405,7 +411,7 @@ async fn what_reaches_a_member_before_its_fence_counts() {
     let other = servers.others(home)[1];
     servers.copy_to(other, &late).await;
     held.go_on.send(()).unwrap();
-    let recovered = loading.await.unwrap().unwrap();
+    let recovered = loading.done();
     assert_eq!(recovered.version, late.version + 1);
     servers.assert_recovered(&recovered, &late).await;
 }
