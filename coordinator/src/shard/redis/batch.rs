@@ -73,7 +73,7 @@ impl Call {
     /// Whether it gives back something that another process waits for.
     pub(super) fn gives_way(&self, batch: &[Request]) -> bool {
         let mut ops = self.places.iter().map(|&place| &batch[place].op);
-        ops.any(|op| matches!(op, Op::Release { wanted: true, .. }))
+        self.verb == Verb::Release && ops.any(|op| matches!(op, Op::Release { wanted: true, .. }))
     }
 
     /// How many tokens it sets aside, granted or not.

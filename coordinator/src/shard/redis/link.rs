@@ -107,7 +107,7 @@ impl Link for RedisLink {
         }
         let calls = plan(batch);
         // A server writes last to the connection that it owed an answer first: whoever's turn it is hears of it before
-        // that is answered.
+        // that is answered. Before any later call there is the first one's answer.
         let owed = usize::from(calls[0].gives_way(batch));
         let mut pipeline = Pipeline::with_capacity(owed + calls.len());
         if owed > 0 {
