@@ -32,7 +32,7 @@ impl fmt::Display for Limit {
 /// Something ringfence has to reach, and whether it did.
 #[derive(Debug, Serialize)]
 pub struct Bound {
-    /// What is bounded.
+    /// The bounded quantity.
     pub of: String,
     /// By what.
     #[serde(flatten)]

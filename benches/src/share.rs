@@ -5,7 +5,7 @@ use std::{
 
 /// Half a processor, for processes to share: a control group of Linux, which only root may make.
 ///
-/// With half a processor for each shard, a machine of few cores shows what more shards bring: they are what is short, and
+/// With half a processor for each shard, a machine of few cores shows what more shards bring: shards are the scarce resource, and
 /// not the client.
 #[derive(Debug)]
 pub struct HalfShare(PathBuf);

@@ -7,7 +7,7 @@ use nix::{
 
 use crate::{Failure, machine::busy_time, now};
 
-/// The clocks of processor time of those who take part in a bench.
+/// Processor-time clocks of the processes that take part in a bench.
 pub struct Clocks {
     servers: Vec<ClockId>,
     clients: Vec<ClockId>,

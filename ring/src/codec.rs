@@ -50,7 +50,7 @@ impl Table {
     }
 
     /// The table that [`encode`](Self::encode) wrote, checked in full. Takes no more memory than
-    /// the table does, whatever the bytes.
+    /// the table does, for any input bytes.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@
 //!                    Membership ──Table::bootstrap, Table::plan┘
 //! ```
 //!
-//! Pure: no I/O, no clock, no async, no global randomness. Whatever is computed here, any other
+//! Pure: no I/O, no clock, no async, no global randomness. Any result computed here, any other
 //! machine computes from the same input to the last bit: only integers decide, never floats.
 //!
 //! # Examples

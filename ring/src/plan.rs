@@ -125,7 +125,7 @@ fn rebalanced(before: &Table, target: &Membership) -> Vec<u16> {
     ledger.owners.into_iter().map(owner).collect()
 }
 
-/// Who has what while slots change hands. Shards are indices into the target's.
+/// The owner of each slot while slots change hands. Shards are indices into the target's.
 struct Ledger {
     /// Owner of each slot, none while it is that of a shard that leaves.
     owners: Vec<Option<usize>>,

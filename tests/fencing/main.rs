@@ -51,7 +51,7 @@ fn one_line(text: &str, beginning: &str) -> String {
     statement.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whoever comes first is let in; who comes again, too; who is behind is refused.
+/// The first token is accepted, a repeat too, and a smaller one refused.
 async fn keeps_the_greatest<R: Resource>(address: &str) {
     // Doubles do not tell those beyond 2^53 from each other; text does not order 9 and 10.
     let tokens = [

@@ -1,4 +1,4 @@
-//! `fence/mariadb.sql`.
+//! `docs/fence/mariadb.sql`.
 
 use mysql_async::{Conn, params, prelude::Queryable};
 use ringfence::Token;
@@ -10,7 +10,7 @@ use crate::{
     update,
 };
 
-pub(crate) const FILE: &str = include_str!("../../fence/mariadb.sql");
+pub(crate) const FILE: &str = include_str!("../../docs/fence/mariadb.sql");
 
 /// The default level, with a snapshot taken.
 const REPEATABLE_READ: [&str; 2] = ["START TRANSACTION", "SELECT balance FROM account"];
@@ -49,7 +49,7 @@ async fn balance(connection: &mut Conn) -> i64 {
 }
 
 async fn somebody_waits(connection: &mut Conn) -> bool {
-    // Not innodb_lock_waits: whoever keeps looking at that sees what he saw first.
+    // Not innodb_lock_waits: a session that polls it sees a cached result.
     let waiting = "SHOW GLOBAL STATUS LIKE 'innodb_row_lock_current_waits'";
     let waiting: Option<(String, u64)> = connection.query_first(waiting).await.unwrap();
     waiting.unwrap().1 > 0

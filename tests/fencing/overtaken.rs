@@ -13,8 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) trait Database: Resource {
     async fn execute(&mut self, statement: &str);
 
-    /// What [`Resource::write`] does, within whatever transaction there is. Fails with the SQLSTATE of
-    /// what is no refusal.
+    /// As [`Resource::write`], within the current transaction. Fails with the SQLSTATE of any
+    /// error other than a refusal.
     async fn change(&mut self, token: Token, balance: i64) -> Result<bool, String>;
 
     /// Whether any transaction waits for a lock.
@@ -22,7 +22,7 @@ pub(crate) trait Database: Resource {
 }
 
 /// What becomes of an earlier holder's change, in a transaction that it has begun by `begin`, if a
-/// later one's is under way: it waits for that, whose balance is what there is in the end.
+/// later one's is under way: it waits for that one, and the later balance remains.
 pub(crate) async fn overtaken<D: Database>(address: &str, begin: &[&str]) -> Result<bool, String> {
     let (mut earlier, mut later) = (D::connect(address).await, D::connect(address).await);
     let mut observer = D::connect(address).await;

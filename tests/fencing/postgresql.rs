@@ -1,4 +1,4 @@
-//! `fence/postgresql.sql`.
+//! `docs/fence/postgresql.sql`.
 
 use ringfence::Token;
 use ringfence_test_support::database::postgresql::{Connection, PostgreSql, connect};
@@ -9,7 +9,7 @@ use crate::{
     update,
 };
 
-pub(crate) const FILE: &str = include_str!("../../fence/postgresql.sql");
+pub(crate) const FILE: &str = include_str!("../../docs/fence/postgresql.sql");
 
 const REPEATABLE_READ: [&str; 2] = [
     "BEGIN ISOLATION LEVEL REPEATABLE READ",

@@ -1,4 +1,4 @@
-//! `fence/redis.lua`.
+//! `docs/fence/redis.lua`.
 
 use redis::{RedisError, Script, ScriptInvocation, aio::MultiplexedConnection};
 use ringfence::Token;
@@ -7,7 +7,7 @@ use ringfence_test_support::ask;
 
 use crate::{BALANCE, Resource, block, holder, keeps_the_greatest};
 
-const FILE: &str = include_str!("../../fence/redis.lua");
+const FILE: &str = include_str!("../../docs/fence/redis.lua");
 
 /// A field of a hash.
 pub(crate) struct Account(MultiplexedConnection);

@@ -25,7 +25,7 @@ const GOALS: &[(Setup, Setup, usize, f64)] = &[
     (COUNTER, LOCK, 64, 40.0),
     (COUNTER, LOCK, 256, 40.0),
     (COUNTER, LOCK, 1024, 40.0),
-    // Where servers are what is short: one that has a processor to itself, and the client, take two of them already.
+    // Where servers are the scarce resource: one server on its own processor and the client already use two.
     (COUNTER_OVER_2.halved(), COUNTER.halved(), 1024, 1.6),
     (SYNCED, ROW, 64, 20.0),
     (SYNCED, ROW, 256, 20.0),

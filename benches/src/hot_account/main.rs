@@ -7,7 +7,7 @@
 //! rounds, and the counter takes part twice, so that its ratio against itself shows what the machine does to a
 //! ratio.
 //!
-//! After the last round every contender's books are audited: what is left is what was put in, less one for every
+//! After the last round every contender's books are audited: the balance is the initial sum less one for every
 //! deduction that was answered. Counters remember each deduction for two seconds, and forget it while they are
 //! measured.
 //!

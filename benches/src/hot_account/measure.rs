@@ -1,4 +1,4 @@
-//! Rounds of slices: who runs when, for how long, and what came of it.
+//! Rounds of slices: which contender runs when, for how long, and its results.
 
 use std::{
     sync::{

@@ -41,7 +41,7 @@ pub(crate) enum Log {
 pub(crate) enum Share {
     /// All that it gets.
     Whole,
-    /// Half of one: so that servers are what is short, on a machine of few cores.
+    /// Half of one: so that servers are the scarce resource, on a machine of few cores.
     Half,
 }
 

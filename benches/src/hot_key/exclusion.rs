@@ -53,7 +53,7 @@ impl Tenure {
     }
 }
 
-/// Those who hold the lock in this process: one at most.
+/// The holders of the lock in this process: at most one.
 #[derive(Debug, Default)]
 pub(crate) struct Exclusion {
     held: AtomicBool,
@@ -106,7 +106,7 @@ impl Exclusion {
 /// too if a later one has a smaller token.
 pub(crate) fn check(mut tenures: Vec<Tenure>) -> Result<(), Failure> {
     tenures.sort_unstable_by_key(|tenure| (tenure.from, tenure.to));
-    // If any two overlap, so do two neighbours: whoever begins next begins before the end as well.
+    // If any two overlap, so do two neighbours: the next one begins before the end as well.
     for pair in tenures.windows(2) {
         let (one, next) = (pair[0], pair[1]);
         if next.from < one.to {

@@ -13,7 +13,7 @@ const ONE_HELD: Setup = Setup::new(1, 64, 1);
 const FOUR_HELD: Setup = Setup::new(4, 16, 1);
 
 enum Goal {
-    /// Whose grants a second, divided by another's in the set-up given.
+    /// Grants per second of this contender, divided by another's in the given set-up.
     Grants(Who, Who, Setup),
     Jain,
     Starved,
@@ -73,7 +73,7 @@ impl Goal {
         }
     }
 
-    /// What `ours` shows of it; none if it, or who it is compared with, was not measured.
+    /// The result in `ours`; none if it or its counterpart was not measured.
     fn measure(&self, ours: Who, setup: Setup, rows: &[Row]) -> Option<Spread> {
         let row = find(rows, ours, setup)?;
         Some(match self {

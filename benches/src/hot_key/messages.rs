@@ -26,7 +26,7 @@ impl FromStr for Assignment {
     }
 }
 
-/// What is measured, in nanoseconds of CLOCK_MONOTONIC: the same for every process. Said to a worker
+/// The measured window, in nanoseconds of CLOCK_MONOTONIC: the same for every process. Said to a worker
 /// when all are ready.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Window {

@@ -71,7 +71,7 @@ fn run(
     })
 }
 
-/// Takes turns until the window is over. Whoever waits then waits on, takes the lock once and gives
+/// Takes turns until the window is over. A task that still waits then takes the lock once and gives
 /// it back, so that nothing is left behind.
 async fn work(
     mut worker: Box<dyn Worker>,

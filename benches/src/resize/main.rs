@@ -1,4 +1,4 @@
-//! What a resize costs those who go on using the ring.
+//! The cost of a resize for the clients that keep using the ring.
 //!
 //! Locks are held and renewed, as many as are asked for; tasks take and give back other locks as fast as they
 //! can; and meanwhile a fourth Redis server joins three, and leaves again. In each round: the acquires of the
@@ -9,7 +9,7 @@
 //! Two windows at rest, before and between, show what the machine does to such a ratio.
 //!
 //! Beside it, what a library does that only changes its map: the same locks, plainly taken at their shard by a
-//! map of three, then asked for by a map of four. Who gets one that is held makes a second holder.
+//! map of three, then asked for by a map of four. A grant of a held lock is a second holder.
 //!
 //! *Not* measured: several processes, networks, waiting for a held lock.
 //!
@@ -27,7 +27,7 @@ use clap::Parser;
 use measure::Plan;
 use ringfence_benches::{Failure, Machine};
 
-/// What a resize costs those who go on using the ring.
+/// The cost of a resize for the clients that keep using the ring.
 #[derive(Debug, Parser)]
 struct Options {
     /// Fewer locks and short leases: about eleven minutes, and less exact.

@@ -1,4 +1,4 @@
-//! Rounds of slices: who runs when, for how long, and what that cost.
+//! Rounds of slices: which contender runs when, for how long, and at which cost.
 
 use std::{
     sync::{

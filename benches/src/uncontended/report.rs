@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::measure::{Plan, Row};
 
-/// Whom every other contender is compared with.
+/// The baseline that every other contender is compared with.
 const OURS: &str = "ringfence";
 
 /// Ringfence, under another name: what the machine does to a ratio.

@@ -130,8 +130,8 @@ proptest! {
         }
     }
 
-    /// Whoever goes on with a plan that others have carried out in part needs no list of what they
-    /// did: another plan to the same target moves what is left, and nothing twice.
+    /// A process that resumes a partly executed plan needs no list of the moves done:
+    /// another plan to the same target moves the remaining slots, and none twice.
     #[test]
     fn a_plan_made_again_half_way_moves_what_is_left_of_the_first(
         steps in prop::collection::vec(shards(8), 1..5),

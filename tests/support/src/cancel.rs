@@ -36,7 +36,7 @@ pub async fn a_dropped_acquire_holds_nothing(
     assert_eq!(bystander.release().await, ReleaseAnswer::Held);
 }
 
-/// Who waits for a lock and leaves, before it is given back or as it is, keeps nobody out.
+/// A waiter that gives up before or during the release keeps no other waiter out.
 pub async fn a_dropped_wait_holds_nothing(client: &Client, other: &Client, turn: &impl AsyncFn()) {
     let bystander = bystander(client).await;
     after_every_turn("an acquire of a held lock", async |turns| {
@@ -59,7 +59,7 @@ pub async fn a_dropped_wait_holds_nothing(client: &Client, other: &Client, turn:
     assert_eq!(bystander.release().await, ReleaseAnswer::Held);
 }
 
-/// Who does not wait for the answer has given the lock back all the same.
+/// A release takes effect even if its caller does not wait for the answer.
 pub async fn a_dropped_release_releases(client: &Client, other: &Client, turn: &impl AsyncFn()) {
     let bystander = bystander(client).await;
     after_every_turn("a release", async |turns| {
@@ -73,7 +73,7 @@ pub async fn a_dropped_release_releases(client: &Client, other: &Client, turn: &
     assert_eq!(bystander.release().await, ReleaseAnswer::Held);
 }
 
-/// A guard goes on being renewed whatever else of it is dropped.
+/// A guard is renewed even if every future made from it is dropped.
 pub async fn dropped_notices_lose_nothing(client: &Client, turn: &impl AsyncFn()) {
     let guard = client.lock("noticed").lease(SHORT).acquire().await.unwrap();
     for turns in 0..64 {

@@ -9,7 +9,7 @@ use crate::{connection, eventually};
 const NOWHERE: [&str; 3] = ["REPLICAOF", "127.0.0.1", "1"];
 
 /// A primary and its replica. One of them is at the address that clients know; the other is there
-/// for whoever was connected to it before.
+/// for clients that were connected to it before.
 pub struct Pair {
     servers: [RedisServer; 2],
     /// Connections of our own, which outlive every change of port and of role.
@@ -49,7 +49,7 @@ impl Pair {
         eventually("the replica has it all", async || {
             let mut raw = self.raw[0].clone();
             let mut write = redis::pipe();
-            // WAIT counts who has what its own connection wrote, and so all that was before.
+            // WAIT counts the replicas that have its own connection's writes, hence all earlier writes.
             write.set("pair:sync", 1).ignore().del("pair:sync").ignore();
             write.cmd("WAIT").arg(1).arg(100);
             let (followers,): (u64,) = write.query_async(&mut raw).await.unwrap();
@@ -58,7 +58,7 @@ impl Pair {
         .await;
     }
 
-    /// Has server `index` follow nobody who answers: read-only, connected, and going stale.
+    /// Makes server `index` a replica of an address that does not answer: read-only, connected, and stale.
     pub async fn detach(&self, index: usize) {
         self.ask::<()>(index, &NOWHERE).await;
     }

@@ -9,7 +9,7 @@ use tokio::{
     task::{JoinSet, yield_now},
 };
 
-/// What is carried in one turn of the scheduler, each way, of each connection.
+/// Bytes carried per turn of the scheduler, connection and direction.
 const BYTES_A_TURN: usize = 48;
 
 /// Carries bytes to a server and back, a few in each turn of a current-thread runtime: so that a
@@ -22,7 +22,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay to whatever listens on `server`, on 127.0.0.1, when it is connected to.
+    /// A relay to the listener on 127.0.0.1:`server` at the time of each connection.
     pub async fn to(server: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();

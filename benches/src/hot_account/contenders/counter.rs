@@ -65,7 +65,7 @@ async fn fill(counters: &Counters, counter: &Counter, segments: u32) -> Result<(
     let each = Amount::new(PUT_IN / i64::from(segments))?;
     let head = counter.read_head().await?;
     for segment in 0..segments {
-        // Whoever is at home there finds it there.
+        // A request whose home is that segment finds it there.
         let id = loop {
             let id = counters.new_request();
             if head.home_of(&id) == Some(segment) {

@@ -1,4 +1,4 @@
-//! Who takes coins, and how.
+//! The contenders: each takes coins in its own way.
 
 mod counter;
 mod database;
@@ -83,7 +83,7 @@ async fn open(
     })
 }
 
-/// Compares what is left with what was taken.
+/// Compares the remaining coins with the number taken.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! The least that first come, first served can be, over the plain redis crate: a list of processes.
 //!
-//! A process asks once for all of its tasks, which stand in line for a mutex. Whoever gives the lock back passes it on and
-//! tells the next process on a channel of its own; whoever is next in the line then asks again, in a call of its own, as
+//! A process asks once for all of its tasks, which stand in line for a mutex. The releasing process passes the lock on and
+//! tells the next process on a channel of its own; the next task in the line then asks again, in a call of its own, as
 //! in Ringfence. Nothing else: no token, no life, no slots, no ticket that ends; a process that dies is waited for, and a
 //! message that is lost, for ever.
 
@@ -38,7 +38,7 @@ pub(super) struct Process {
     unlock: Script,
     keys: [String; 2],
     me: String,
-    /// Whose turn it is here.
+    /// The task whose turn it is.
     line: Arc<Mutex<()>>,
 }
 

@@ -1,4 +1,4 @@
-//! Who is compared: all with the one key, each of its tasks with a worker of its own.
+//! The contenders: all with the one key, each of its tasks with a worker of its own.
 
 mod bare_queue;
 mod listener;
@@ -18,7 +18,7 @@ pub(crate) enum Who {
     Ringfence,
     /// Ringfence, under another name: what the machine does to a ratio.
     RingfenceAgain,
-    /// Ringfence, whose tasks hand nothing on to each other.
+    /// Ringfence without local hand-off.
     HandoffOff,
     /// Ringfence, which keeps the lock for a while when nobody in the process has it.
     Linger,

@@ -25,7 +25,7 @@ pub(super) struct Ringfence {
 }
 
 impl Ringfence {
-    /// A client as it comes, or as `who` says.
+    /// A client with defaults, or configured as the contender says.
     pub(super) async fn new(who: Who, url: &str, key: &str) -> Result<Self, Failure> {
         let client = Client::builder().redis([url]);
         let client = match who {

@@ -1,6 +1,6 @@
 //! Try, subscribe, wait, try again: the way of Redisson's `RLock`, over the plain redis crate.
 //!
-//! The record is a hash with the owner's count of entries and an expiry. Who finds it taken subscribes
+//! The record is a hash with the owner's count of entries and an expiry. A process that finds it taken subscribes
 //! to the key's channel (one subscription a process, for as long as any of its tasks waits) and waits
 //! for a message, or for the holder's lease to run out, then tries again. Unlocking deletes the record
 //! and publishes; a message lets one waiter of each subscribed process try.

@@ -1,4 +1,4 @@
-//! Who is compared. Each takes a lock and gives it back with one verb, `pair`.
+//! The contenders. Each acquires and releases a lock with one verb, `pair`.
 
 mod batched;
 mod plain;

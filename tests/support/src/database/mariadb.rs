@@ -55,7 +55,7 @@ impl MariaDb {
         connect(&self.address()).await.unwrap()
     }
 
-    /// Has MariaDB's own client run `script`, with whatever only that client understands.
+    /// Has MariaDB's own client run `script`, which may use that client's own commands.
     pub async fn run(&self, script: &str) {
         let mut client = Command::new("mariadb");
         client.args(["--no-defaults", "--user=root", "--database=test"]);

@@ -28,7 +28,7 @@ use crate::{PATIENCE, POLL};
 /// Called nobody, and nogroup, wherever the standard base is followed.
 const NOBODY: u32 = 65534;
 
-/// Where a server keeps all it has, and whose it is.
+/// A server's data directory, and its owner.
 struct Home {
     dir: TempDir,
     /// Whether root would run the server: then nobody does.
@@ -49,7 +49,7 @@ impl Home {
         self.dir.path().join(name)
     }
 
-    /// `program`, to be run by who may. It gets `signal` when this process ends.
+    /// `program`, run by a user that may. It gets `signal` when this process ends.
     fn command(&self, program: impl AsRef<Path>, signal: Signal) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", signal.as_str().trim_start_matches("SIG")]);
@@ -58,7 +58,7 @@ impl Home {
             command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
         }
         command.arg(program.as_ref());
-        // Who is not root may not have the folder where servers are.
+        // A user other than root may lack the server's folder on its PATH.
         let path = env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:/usr/sbin"));
         // MariaDB empties it of temporary tables when it starts: others', where it is shared.

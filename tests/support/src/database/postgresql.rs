@@ -100,7 +100,7 @@ pub async fn connect(address: &str) -> Result<Connection, Error> {
     let (client, carrier) = tokio_postgres::connect(address, NoTls).await?;
     let mut carriers = JoinSet::new();
     carriers.spawn(async {
-        // What went wrong is told to whoever asks the client next.
+        // The next caller of the client gets the error.
         let _ = carrier.await;
     });
     Ok(Connection {

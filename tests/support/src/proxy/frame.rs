@@ -55,7 +55,7 @@ impl fmt::Display for NotResp {
 
 impl std::error::Error for NotResp {}
 
-/// Cuts a stream into [`Frame`]s, whatever pieces it comes in.
+/// Cuts a stream into [`Frame`]s, regardless of how it arrives in pieces.
 #[derive(Debug, Default)]
 pub struct Framer {
     buffer: Vec<u8>,

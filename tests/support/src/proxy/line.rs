@@ -56,7 +56,7 @@ pub(super) async fn serve(shared: Arc<Shared>, line: usize, mut client: TcpStrea
     }
 }
 
-/// Ends `stream` at once: what is on its way is gone.
+/// Ends `stream` at once: data in transit is lost.
 pub(super) fn reset(stream: TcpStream) {
     // It can only fail on a socket that is reset already.
     let _ = stream.set_zero_linger();

@@ -7,7 +7,7 @@ use std::{ops::Range, time::Duration};
 pub enum Whose {
     /// Every one.
     All,
-    /// Those whose name, as CLIENT SETNAME or HELLO gave it, contains this. Ringfence names its
+    /// Connections with this in their name, as set by CLIENT SETNAME or HELLO. Ringfence names its
     /// connections `rf:<client>:<lane>`.
     Named(String),
 }
@@ -35,7 +35,7 @@ pub enum Flow {
     Delay(Range<Duration>),
     /// Nothing is read. What was sent meanwhile is forwarded when this is over.
     Hold,
-    /// It is read and thrown away, and so is, for the life of the connection, whatever follows: a
+    /// It is read and thrown away, and so is, for the life of the connection, everything after it: a
     /// stream with a gap would answer one request with the reply to another.
     Lose,
 }

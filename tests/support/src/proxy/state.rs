@@ -34,7 +34,7 @@ pub(super) enum Verdict {
     Part(usize, End),
 }
 
-/// Shared by the proxy's owner, who says what is to happen, and its connections.
+/// Shared by the proxy's owner, which sets the faults, and its connections.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,

@@ -21,5 +21,5 @@ end
 -- First: if a write below fails, what came before it stays.
 redis.call('SET', KEYS[1], token)
 
--- Several writes, or writes that depend on what is there? Put your own here, in place of this line.
+-- Several writes, or writes that depend on the present value? Put your own here, in place of this line.
 return redis.call(unpack(ARGV, 2))
