@@ -14,6 +14,7 @@ mod lost_wakes;
 mod queue;
 mod recover;
 mod restart;
+mod rights;
 mod scene;
 mod secured;
 mod segmented;

@@ -148,11 +148,11 @@ async fn a_connection_that_was_ended_is_opened_again() {
 #[tokio::test]
 async fn a_server_that_lets_nobody_publish_is_looked_at() {
     let (servers, joined, home) = Servers::spawn(1).await.founded().await;
+    let watcher = servers.watcher(Duration::from_millis(300)).await;
     let mut forbid = redis::cmd("ACL");
     forbid.arg(&["SETUSER", "default", "resetchannels"]);
     let mut raw = servers.raw(home).await;
     forbid.exec_async(&mut raw).await.unwrap();
-    let watcher = servers.watcher(Duration::from_millis(300)).await;
     let watching = watch(&watcher, &joined.topology);
     let known = swap(&joined.store, &joined.topology).await;
     assert_eq!(woken(watching).await, known);

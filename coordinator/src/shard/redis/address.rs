@@ -86,6 +86,11 @@ impl Address {
         &self.shown
     }
 
+    /// The user who logs in.
+    pub(super) fn user(&self) -> &str {
+        self.info.redis_settings().username().unwrap_or("default")
+    }
+
     /// The server at `shown`, with the credentials and certificates of this one: servers of one
     /// topology share them.
     ///

@@ -3,7 +3,7 @@
 use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, Value};
 use tokio::time::timeout;
 
-use super::{RedisOptions, Script, classify, scripts, wire::Wire};
+use super::{RedisOptions, Script, classify, rights, scripts, wire::Wire};
 use crate::{
     failpoint::{Rule, is_off},
     ids::Life,
@@ -81,7 +81,7 @@ impl Keys {
 impl Connection {
     /// Opens a connection named `rf:<client>:<lane>` and shakes hands: names it, reads the life,
     /// checks that the server keeps what it is given, ends `former` if it was of the same life,
-    /// loads the scripts.
+    /// loads the scripts, and checks that the user may run what they run.
     pub(crate) async fn open(
         options: &RedisOptions,
         lane: &str,
@@ -144,6 +144,10 @@ impl Connection {
             .collect();
         let loaded = wire.load(&scripts).await;
         loaded.map_err(|error| failed(&error))?;
+        let missing = rights::missing(&mut wire, options, &server.replid).await;
+        if let Some(reason) = missing.map_err(|error| failed(&error))? {
+            return Err(ShardError::Unusable { reason });
+        }
         let keys = Keys::new(&options.prefix, &server.life);
         Ok(Self {
             wire,

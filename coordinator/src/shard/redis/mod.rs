@@ -11,6 +11,7 @@ mod inspect;
 mod link;
 mod locks;
 mod motion;
+mod rights;
 mod scripts;
 mod self_wakes;
 mod subscription;
@@ -26,7 +27,7 @@ pub use address::{Address, AddressError, Pump};
 pub(crate) use connection::{Connection, Server, fcall};
 pub(crate) use error::classify;
 #[cfg(test)]
-pub(crate) use scripts::tests::check_headers;
+pub(crate) use scripts::tests::{check_headers, check_rights};
 pub(crate) use scripts::{Script, scripts, shared};
 pub(crate) use subscription::Subscription;
 

@@ -146,6 +146,7 @@ scripts! {
     ADMIT = "admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
     COUNTERS = "counters" with [LIFE, SLOT, STATE, SEGMENT];
     STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
+    RIGHTS = "rights" with [LIFE];
 }
 
 #[cfg(test)]
@@ -205,6 +206,24 @@ pub(crate) mod tests {
                 first.contains("same_life(ARGV[1])"),
                 "{name}: what a call before this one left is forgotten first: {first}"
             );
+        }
+    }
+
+    #[test]
+    fn every_command_of_a_script_is_checked_in_the_handshake() {
+        check_rights(&all());
+    }
+
+    pub(crate) fn check_rights(scripts: &[&Script]) {
+        const OPTIONS: [&str; 6] = ["COUNT", "LIMIT", "MATCH", "SIB", "WITHSCORES", "WRONGTYPE"];
+        let checked: BTreeSet<_> = RIGHTS.code.split([' ', '\'']).collect();
+        for script in scripts {
+            let words = script.code.split('\'');
+            let upper = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
+            let words = words.filter(|word| word.len() > 2 && upper(word));
+            for word in words.filter(|word| !OPTIONS.contains(word)) {
+                assert!(checked.contains(word), "{}: {word}", script.name);
+            }
         }
     }
 

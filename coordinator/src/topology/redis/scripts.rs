@@ -27,11 +27,16 @@ scripts! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::redis::check_headers;
+    use crate::shard::redis::{check_headers, check_rights};
 
     #[test]
     fn a_header_names_exactly_what_its_body_uses() {
         check_headers(SOURCES);
+    }
+
+    #[test]
+    fn every_command_of_a_script_is_checked_in_the_handshake() {
+        check_rights(&all());
     }
 
     #[test]

@@ -130,10 +130,11 @@ function line.come_along(queue, nonce, ticket, by)
   redis.call('ZADD', queue.places, string.format('%d', (last or by) + 1), nonce)
 end
 
--- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes.
+-- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes. It may fail, for
+-- want of a right, and fails nothing else: the client asks again all the same.
 function line.tell(queue, nonce, ...)
   local message = table.concat({...}, '|') .. '|' .. queue.text
-  redis.call('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
+  redis.pcall('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
 end
 
 -- The nonce of the first ticket that has not ended, the ticket, and whether there is another: 1 or 0.
