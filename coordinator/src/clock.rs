@@ -3,7 +3,11 @@
 //! Deadlines are counted on a clock that goes on while the machine is suspended; timers, which may
 //! not, only wake whoever then looks at the clock.
 
-use std::{fmt, ops::Add, time::Duration};
+use std::{
+    fmt,
+    ops::{Add, Sub},
+    time::Duration,
+};
 
 use nix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
@@ -40,6 +44,18 @@ impl Add<Duration> for Instant {
         Self(
             self.0
                 .saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Self;
+
+    /// The clock's origin, where `length` goes back beyond it.
+    fn sub(self, length: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_sub(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)),
         )
     }
 }

@@ -66,6 +66,12 @@ impl ViewLease {
         Instant::from_nanos(self.until.load(Acquire))
     }
 
+    /// When a third of it is left, unless it is confirmed before: every confirmation in time leaves more.
+    pub fn danger_at(&self) -> Instant {
+        let third = self.length.unwrap_or_default() / 3;
+        self.until() - third
+    }
+
     /// Whether the view may be acted on at `now`.
     pub fn is_believed(&self, now: Instant) -> bool {
         now < self.until()

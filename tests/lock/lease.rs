@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use crate::{Stage, our_line, runs, unix};
 
+const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(2);
 const LOST: &str = "the lock was lost: its lease was not renewed in time, or it was taken away";
 
@@ -36,11 +37,21 @@ impl Stage {
 
 #[tokio::test]
 async fn a_command_deaf_to_sigterm_is_dead_before_the_lease_ends() {
-    let stage = Stage::set(1, LEASE).await;
+    a_deaf_command_is_dead_in_time(&Stage::set(1, LEASE).await, LEASE).await;
+}
+
+/// What ends is the view of the topology: the lease is six times as long.
+#[tokio::test]
+async fn a_command_deaf_to_sigterm_is_dead_before_the_view_ends_where_removal_is_leased() {
+    a_deaf_command_is_dead_in_time(&Stage::leased(1, 6 * LEASE).await, LEASE).await;
+}
+
+/// Once nothing is answered any more, the lock is held for `length` at most.
+async fn a_deaf_command_is_dead_in_time(stage: &Stage, length: Duration) {
     let running = stage.start("key", &[], &["sh", "-c", CLOCK]);
     stage.line_of("times").await;
     // It was renewed a few times, and is not any more.
-    sleep(2 * LEASE).await;
+    sleep(2 * length).await;
     let stopped = unix();
     stage.servers.servers[0].stop();
     let ran = running.output().await;
@@ -51,16 +62,30 @@ async fn a_command_deaf_to_sigterm_is_dead_before_the_lease_ends() {
     assert_eq!((ran.code, our_line(&ran)), (80, LOST), "{ran:?}");
     assert_eq!(stage.written("told").lines().count(), 1);
     assert!(
-        last > stopped + LEASE / 4,
+        last > stopped + length / 4,
         "not at the first renewal that failed"
     );
-    assert!(last < stopped + LEASE * 99 / 100, "{:?}", last - stopped);
+    assert!(last < stopped + length * 99 / 100, "{:?}", last - stopped);
     let grandchild = stage.line_of("grandchild").await;
     assert!(!runs(&grandchild), "all of the group");
     assert!(
-        ended < stopped + 4 * LEASE,
+        ended < stopped + 4 * length,
         "the server is not waited for for long"
     );
+}
+
+#[tokio::test]
+async fn a_command_runs_to_its_end_where_removal_is_leased() {
+    // By default a view is believed for 5 s; by the shortest, for as long as a renewal takes at most.
+    let leases = [30 * SECOND, 6 * SECOND, 3 * SECOND];
+    for max_lease in leases {
+        let stage = Stage::leased(3, max_lease).await;
+        for ttl in [max_lease, SECOND] {
+            let ttl = format!("{}ms", ttl.as_millis());
+            let ran = stage.run("key", &["--ttl", &ttl], &["sh", "-c", "sleep 2; exit 4"]);
+            assert_eq!((ran.code, &*ran.stderr), (4, ""), "{max_lease:?}: {ran:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -51,14 +51,23 @@ impl Stage {
         max_lease: Duration,
         set_up: impl Fn(RedisServerBuilder) -> RedisServerBuilder,
     ) -> Self {
-        let servers = Servers::spawn_with(count, set_up).await;
+        Self::on(Servers::spawn_with(count, set_up).await, max_lease, &[])
+    }
+
+    /// As [`set`](Self::set), with removal = leased: a view of the topology is believed for a sixth of `max_lease`.
+    async fn leased(count: usize, max_lease: Duration) -> Self {
+        let servers = Servers::spawn(count).await;
+        Self::on(servers, max_lease, &["--removal", "leased"])
+    }
+
+    fn on(servers: Servers, max_lease: Duration, options: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("servers"), servers.urls().join("\n")).unwrap();
         let stage = Self { servers, dir };
         let (lease, home) = (format!("{}ms", max_lease.as_millis()), stage.servers.urls());
         let init = ["ring", "init", "--servers-are-new", "--max-lease", &lease];
         let at = ["--topology-at", &home[0], "--redis-file", &stage.file()];
-        let founded = binary::ringfence(&[&init[..], &at].concat());
+        let founded = binary::ringfence(&[&init[..], &at, options].concat());
         assert_eq!(founded.code, 0, "{founded:?}");
         stage
     }

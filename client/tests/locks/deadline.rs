@@ -134,6 +134,9 @@ async fn a_fixed_hold_shorter_than_the_lease_asks_for_no_more() {
         recorded.remaining
     );
     assert!(guard.remaining() >= SECOND - Duration::from_millis(10));
+    assert_eq!(guard.danger().await, Danger::NearDeadline);
+    let left = guard.remaining();
+    assert!(left <= SECOND * 35 / 100 && left > SECOND / 4, "{left:?}");
 }
 
 #[tokio::test(start_paused = true)]

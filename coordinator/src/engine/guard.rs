@@ -61,11 +61,12 @@ impl Guard {
         }
     }
 
-    /// How long the lock is held for without another renewal: the lease; or, until the first renewal, what was
-    /// left of a turn when it came, which is shorter. Ask for it before [`remaining`](Self::remaining): a renewal
-    /// between the two then shows in what is left.
-    pub fn length(&self) -> Duration {
-        self.grant.hold.length()
+    /// When the lock comes into danger, on the engine's clock: a third of the lease is left, or, where the
+    /// topology's removal is leased, a third of the time for which a view of the topology is believed. Until the
+    /// first renewal after a turn, a third of what was left of that turn. Renewals and confirmations move it; each
+    /// leaves more in normal operation.
+    pub fn danger_at(&self) -> Instant {
+        self.grant.hold.danger_at()
     }
 
     /// Whether the lock is held now.
@@ -73,8 +74,8 @@ impl Guard {
         self.grant.hold.is_held(self.engine.now())
     }
 
-    /// Waits until the lock is in danger: a renewal failed, or less than a third of its
-    /// [`length`](Self::length) is left. At once if it is, or is lost already.
+    /// Waits until the lock is in danger: a renewal failed, or its end is [near](Self::danger_at). At once if it
+    /// is, or is lost already.
     ///
     /// # Cancel safety
     ///
@@ -87,12 +88,10 @@ impl Guard {
             if self.grant.hold.has_failed_renewal() {
                 return Danger::RenewalFailed;
             }
-            let third = self.length() / 3;
-            let left = self.remaining();
-            if left <= third {
+            let near = self.danger_at();
+            if self.engine.now() >= near || !self.is_held() {
                 return Danger::NearDeadline;
             }
-            let near = self.engine.now() + (left - third);
             tokio::select! {
                 biased;
                 () = changed => {}

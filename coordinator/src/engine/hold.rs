@@ -282,9 +282,19 @@ impl Hold {
     /// How long it is held for without another renewal: the lease, or what was left of a turn when it came.
     pub(super) fn length(&self) -> Duration {
         match self.claim.load(Acquire) {
-            0 => self.terms.lease,
+            0 => self.lease_to_ask(),
             claim => Duration::from_nanos(claim),
         }
+    }
+
+    /// When the lock comes into danger: less is left of the lease, or of the view, than its next renewal
+    /// leaves in normal operation.
+    pub(super) fn danger_at(&self) -> Instant {
+        // The length first: a renewal in between then only moves the deadline on.
+        let third = self.length() / 3;
+        let of_lease = Instant::from_nanos(self.deadline.load(Relaxed)) - third;
+        let of_view = self.view.as_ref().map(|view| view.danger_at());
+        of_view.map_or(of_lease, |of_view| of_lease.min(of_view))
     }
 
     pub(super) fn has_failed_renewal(&self) -> bool {

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, Parts, Sharing, Wait},
+    engine::{Acquire, AcquireError, Danger, Engine, Guard, Parts, Sharing, Wait},
     ids::{ClientId, Incarnation},
     name::{Label, LockKey, Namespace},
     random::Random,
@@ -219,6 +219,33 @@ async fn who_cannot_confirm_the_topology_holds_nothing_and_asks_nobody() {
     let granted = timeout(V, waiting).await.expect("confirmed").unwrap();
     assert!(granted.is_held());
     assert!(!guard.is_held(), "what is lost is lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn danger_comes_with_a_third_of_the_view_or_of_the_lease_left_and_not_before() {
+    let stage = Stage::leased().await;
+    let one = stage.process(1).await;
+    let key = stage.key_at(2);
+    let guard = acquire(&one, &key).await;
+    let in_danger = timeout(60 * SECOND, guard.danger()).await;
+    assert!(in_danger.is_err(), "{in_danger:?}, renewed and confirmed");
+
+    one.cut_off(true);
+    assert_eq!(guard.danger().await, Danger::NearDeadline);
+    let left = guard.remaining();
+    assert!(left <= V / 3 && left > V / 4, "of the view: {left:?}");
+    one.cut_off(false);
+    sleep(V / 3).await;
+    stage.faults(2).stall();
+    assert_eq!(guard.danger().await, Danger::NearDeadline);
+    let lease = stage.record().constants.max_lease();
+    let stalled = Instant::now();
+    guard.lost().await;
+    let left = stalled.elapsed();
+    assert!(
+        left > lease / 4 && left <= lease / 3,
+        "of the lease: {left:?}"
+    );
 }
 
 /// What it starts with was read before that, perhaps long before.

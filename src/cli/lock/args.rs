@@ -16,7 +16,8 @@ Exit codes:
    75  not acquired in time; -E chooses another
    69  the servers could not be reached, or not be used as they are
    80  the lock was lost: CMD got SIGTERM when a third of the lease was left
-       unrenewed (or the loss was certain), then SIGKILL before the lease ended
+       unrenewed (or the loss was certain), then SIGKILL before the lease ended;
+       with removal = leased, the same for the view lease, left unconfirmed
     2  the command line, or what it names, cannot be used
   126  CMD cannot be executed
   127  CMD is not found

@@ -7,17 +7,14 @@ use ringfence_client::{BootClock, Clock, Guard, Instant};
 
 use super::Group;
 
-/// SIGKILL comes this part of the lease before the deadline, ...
-const BEFORE_DEADLINE: u32 = 10;
+/// SIGKILL comes this part of the danger, which is a third of the lease, before the deadline, ...
+const BEFORE_DEADLINE: (u32, u32) = (3, 10);
 /// ... which is time enough for a process to be gone, and no more than that.
 const BEFORE_DEADLINE_BOUNDS: (Duration, Duration) =
     (Duration::from_millis(10), Duration::from_secs(1));
 
-/// The command is told to end when this part of the lease, or of the turn it came by, is left.
-const NEAR: u32 = 3;
-
-/// How many looks there are in a lease at what is left of it.
-const LOOKS: u32 = 8;
+/// Between two looks at what is left of the lease: this part of the danger.
+const LOOK: (u32, u32) = (3, 8);
 
 /// The time at which a group is killed, put off by every renewal of the lock it works under. The
 /// group's guardian is told, and keeps to it even if this process is stopped.
@@ -40,9 +37,8 @@ impl<'a> End<'a> {
 
     /// When to look again at what is left of the lease.
     pub(super) fn next_look(&self) -> Instant {
-        let length = self.guard.length();
-        let left = self.guard.remaining().saturating_sub(length / NEAR);
-        BootClock.now() + left.min(length / LOOKS)
+        let look = part(self.danger(), LOOK);
+        self.guard.danger_at().min(BootClock.now() + look)
     }
 
     /// Whether so little of the lease is left that the command is to end by itself; or the guardian
@@ -51,17 +47,21 @@ impl<'a> End<'a> {
     /// [`Guard::danger`] would tell of the first renewal that failed: it is tried again, and a
     /// shard that restarts costs one.
     pub(super) fn is_near(&self) -> bool {
-        let near = self.guard.length() / NEAR;
-        self.guard.remaining() <= near || BootClock.now() >= self.at
+        let now = BootClock.now();
+        now >= self.guard.danger_at() || now >= self.at || !self.guard.is_held()
     }
 
     /// Moves the end to the present deadline.
     pub(super) fn put_off(&mut self) {
-        let deadline = self.guard.deadline();
         let (least, most) = BEFORE_DEADLINE_BOUNDS;
-        let before = (self.guard.length() / BEFORE_DEADLINE).clamp(least, most);
-        let at = deadline.as_nanos().saturating_sub(before.as_nanos() as u64);
-        self.set(Instant::from_nanos(at));
+        let before = part(self.danger(), BEFORE_DEADLINE).clamp(least, most);
+        self.set(self.guard.deadline() - before);
+    }
+
+    /// How long the danger lasts until the deadline.
+    fn danger(&self) -> Duration {
+        let begins = self.guard.danger_at();
+        self.guard.deadline().since(begins)
     }
 
     /// Moves the end to `within` from now, if that is earlier.
@@ -82,4 +82,8 @@ impl<'a> End<'a> {
         let killed = matches!(ended, WaitStatus::Signaled(_, Signal::SIGKILL, _));
         !self.guard.is_held() || (killed && BootClock.now() >= self.at)
     }
+}
+
+fn part(of: Duration, (parts, whole): (u32, u32)) -> Duration {
+    of * parts / whole
 }
