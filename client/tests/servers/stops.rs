@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use ringfence_client::{AcquireError, BootClock, Client, Clock, Guard, ReleaseAnswer};
+use ringfence_client::{AcquireError, BootClock, Client, Clock, Guard, ReleaseAnswer, Removal};
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{SECOND, keys_on, scene::Scene};
+use crate::{SECOND, home_of, keys_on, not_the_home, scene::Scene};
 
 /// Renewals that the server did, ever.
 async fn renewals(servers: &Servers) -> f64 {
@@ -90,6 +90,34 @@ async fn what_a_server_does_after_a_stop_longer_than_the_lease_is_believed_by_no
         assert_eq!(next.release().await, ReleaseAnswer::Held);
     }
     assert_eq!(scene.guard.release().await, ReleaseAnswer::Lost);
+}
+
+/// A view ends sooner than a server that does not answer is given up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_member_stops_no_process_where_removal_is_leased() {
+    let servers = Servers::spawn(3).await;
+    let leased = servers.builder().max_lease(6 * SECOND);
+    let leased = leased.removal(Removal::Leased).view_lease(SECOND);
+    let old = leased.clone().build().await.unwrap();
+    let (home, silent) = (home_of(&servers, &old), not_the_home(&servers, &old));
+    let [of_home, next_of_home] = keys_on(&servers, &old, home);
+    let [of_other, next_of_other] = keys_on(&servers, &old, 3 - home - silent);
+    let take = async |client: &Client, key: &String| {
+        let granted = client.lock(key).wait(10 * SECOND).acquire().await;
+        granted.unwrap()
+    };
+    let mut held = vec![take(&old, &of_home).await, take(&old, &of_other).await];
+
+    servers.servers[silent].stop();
+    let new = leased.build().await.unwrap();
+    held.push(take(&new, &next_of_home).await);
+    held.push(take(&new, &next_of_other).await);
+    // Confirmed a few times meanwhile.
+    sleep(3 * SECOND).await;
+    assert!(held.iter().all(Guard::is_held), "{held:?}");
+    servers.servers[silent].cont();
+    let [of_silent, _] = keys_on(&servers, &new, silent);
+    take(&new, &of_silent).await.release().await;
 }
 
 /// Another client of the same servers.

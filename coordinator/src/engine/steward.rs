@@ -55,18 +55,21 @@ pub(super) async fn start(
         let _ = timeout(length, confirm_once(routing, &**store, around)).await;
     }
     let keepers = routing.view().keepers.clone();
-    join_all(keepers.iter().map(|keeper| stewards.start(keeper))).await;
-    let (tasks, around) = (around.tasks.clone(), around.clone());
-    tasks.spawn(async move {
-        let following = async {
+    let (stewards, known) = (Arc::new(stewards), keepers.clone());
+    let (following, around) = (stewards.clone(), around.clone());
+    // Before the shards are brought up: a silent one takes longer than a view may be believed.
+    around.tasks.clone().spawn(async move {
+        let Stewards { routing, store, .. } = &*following;
+        let follow = async {
             tokio::join!(
-                follow(&stewards.routing, &*stewards.store, &around),
-                confirm(&stewards.routing, &*stewards.store, &around),
-                stewards.welcome(keepers)
+                follow(routing, &**store, &around),
+                confirm(routing, &**store, &around),
+                following.welcome(known)
             )
         };
-        around.stop.run_until_cancelled(following).await;
+        around.stop.run_until_cancelled(follow).await;
     });
+    join_all(keepers.iter().map(|keeper| stewards.start(keeper))).await;
 }
 
 /// Gives every shard its steward.

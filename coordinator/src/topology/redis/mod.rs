@@ -36,7 +36,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
 pub use first_use::{Joined, connect};
 pub use founding::{Founding, Observer, Step};
@@ -54,8 +58,12 @@ pub struct RedisTopology {
     id: String,
     caller: Arc<Caller>,
     known: Mutex<Known>,
-    published: Mutex<Published>,
+    published: watch::Sender<Published>,
     news: News,
+    /// What tells members in the background.
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    _stop_if_dropped: DropGuard,
 }
 
 /// What is known of the record.
@@ -77,12 +85,16 @@ impl RedisTopology {
             home,
             fence: None,
         };
+        let stop = CancellationToken::new();
         Self {
             id,
             caller,
             known: Mutex::new(known),
-            published: Mutex::default(),
+            published: watch::Sender::default(),
             news: News::default(),
+            tasks: TaskTracker::new(),
+            _stop_if_dropped: stop.clone().drop_guard(),
+            stop,
         }
     }
 

@@ -1,23 +1,106 @@
 //! What has to be at other members before anything is done in a record's name.
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
-use hashbrown::HashSet;
+use std::{sync::Arc, time::Duration};
 
-use super::{RedisTopology, answers::Copied, stored::Pointer};
+use hashbrown::HashSet;
+use tokio::time::timeout;
+
+use super::{RedisTopology, answers::Copied, caller::Caller, stored::Pointer};
 use crate::{
     ids::{Incarnation, Life},
     topology::{ShardEntry, Topology, TopologyError, TopologyStore as _, Version},
 };
+
+/// How long a member without a pointer is waited for once it is being told: long enough to shake hands ...
+const POINTED_WITHIN: Duration = Duration::from_millis(250);
+/// ... and no longer than this part of a view lease: a process that waits for a silent member cannot confirm its view.
+const POINTED_WITHIN_PART: u32 = 6;
 
 /// What is known to be at other members.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     /// The newest version that another member has a copy of.
     copied: Option<Version>,
+    /// The newest version that no other member answered to.
+    unanswered: Option<Version>,
     /// The record's incarnation: in another, its home may be another.
     incarnation: Option<Incarnation>,
     /// Lives that have a pointer to the record's home.
     pointed: HashSet<Life>,
+    /// Lives that are being told, and the version.
+    telling: HashSet<(Life, Version)>,
+    /// The greatest incarnation above the record's that a member has seen, and its address.
+    fence: Option<(Incarnation, String)>,
+}
+
+impl Published {
+    /// Whether `version` needs no further copy: a member has one, or none answered.
+    fn is_copied(&self, version: Version) -> bool {
+        self.copied.max(self.unanswered) >= Some(version)
+    }
+
+    /// Whether none of `lives` is being told `version`.
+    fn is_told(&self, version: Version, lives: &[Life]) -> bool {
+        let mut telling = self.telling.iter();
+        !telling.any(|(life, its)| *its == version && lives.contains(life))
+    }
+
+    /// The members that have to be told, from now on being told: they have no pointer, or nobody has a copy.
+    fn begin<'a>(&mut self, topology: &'a Topology) -> Vec<&'a ShardEntry> {
+        if self.incarnation < Some(topology.incarnation) {
+            self.incarnation = Some(topology.incarnation);
+            self.pointed.clear();
+        }
+        let version = topology.version();
+        let copied = self.copied >= Some(version);
+        let entries = topology.shards.values();
+        let others = entries.filter(|entry| entry.address != topology.home.address);
+        let mut missing: Vec<_> = others.collect();
+        if missing.is_empty() {
+            self.unanswered = self.unanswered.max(Some(version));
+        }
+        missing.retain(|entry| !(copied && self.pointed.contains(&entry.life)));
+        missing.retain(|entry| self.telling.insert((entry.life.clone(), version)));
+        missing
+    }
+
+    /// Notes what a member did.
+    fn heard(&mut self, topology: &Topology, told: Told) {
+        let Told {
+            address,
+            life,
+            copied,
+        } = told;
+        let version = topology.version();
+        match copied {
+            Ok(Copied::Kept) => {
+                if self.incarnation == Some(topology.incarnation) {
+                    self.pointed.insert(life.clone());
+                }
+                self.copied = self.copied.max(Some(version));
+            }
+            Ok(Copied::NotMember) => {
+                tracing::warn!(%address, id = topology.id, "a member's pointer names another topology, or none");
+            }
+            Ok(Copied::Stale(fence)) => {
+                let fence = fence.parse().ok().map(|fence| (fence, address));
+                self.fence = self.fence.take().max(fence);
+            }
+            Err(error) => {
+                tracing::debug!(%address, %error, "a member has no copy of the topology yet");
+            }
+        }
+        self.telling.remove(&(life, version));
+        let is_last = !self.telling.iter().any(|(_, its)| *its == version);
+        if is_last && !self.is_copied(version) {
+            let version = topology.version;
+            tracing::warn!(
+                version,
+                "no other member answers: the topology has no copy of this version"
+            );
+            self.unanswered = Some(topology.version());
+        }
+    }
 }
 
 /// What one member did.
@@ -32,110 +115,105 @@ impl RedisTopology {
     /// another home, and makes sure that one other member, of those that answer, has a copy of
     /// `topology`.
     ///
-    /// With no other member there to answer, it is done: no epoch is used twice all the same, as
-    /// they follow the clock.
+    /// A silent member is told in the background: it delays nobody for long. With no other member there to answer,
+    /// it is done: no epoch is used twice all the same, as they follow the clock.
     ///
     /// # Errors
     ///
     /// [`TopologyError::RecoverNeeded`]: a member has seen a later incarnation.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the members being told.
     pub(super) async fn publish(&self, topology: &Topology) -> Result<(), TopologyError> {
-        let (copied, others) = {
-            let mut published = self.published.lock();
-            if published.incarnation < Some(topology.incarnation) {
-                published.incarnation = Some(topology.incarnation);
-                published.pointed.clear();
-            }
-            let copied = published.copied >= Some(topology.version());
-            let others = topology
-                .shards
-                .values()
-                .filter(|entry| entry.address != topology.home.address);
-            let others = others.map(|entry| (entry, published.pointed.contains(&entry.life)));
-            let others = others.filter(|(_, pointed)| !(copied && *pointed));
-            (copied, others.collect::<Vec<_>>())
-        };
-        let pointer = Pointer::to(topology);
-        let telling = others
-            .iter()
-            .map(|(entry, pointed)| self.tell(topology, &pointer, entry, *pointed));
-        let mut telling: FuturesUnordered<_> = telling.collect();
-        let mut unpointed = others.iter().filter(|(_, pointed)| !pointed).count();
-        let mut copied = copied || others.is_empty();
-        while let Some((was_pointed, told)) = telling.next().await {
-            unpointed -= usize::from(!was_pointed);
-            copied |= self.heard(topology, told)?;
-            if copied && unpointed == 0 {
-                return Ok(());
-            }
-        }
-        if !copied {
-            let version = topology.version;
-            tracing::warn!(
-                version,
-                "no other member answers: the topology has no copy of this version"
-            );
-        }
-        Ok(())
+        let version = topology.version();
+        let unpointed = self.tell_others(topology);
+        let mut published = self.published.subscribe();
+        let copied =
+            published.wait_for(|known| known.is_copied(version) || is_outrun(known, topology));
+        drop(copied.await);
+        let view_lease = topology.constants.view_lease();
+        let within = view_lease.map_or(POINTED_WITHIN, |length| {
+            POINTED_WITHIN.min(length / POINTED_WITHIN_PART)
+        });
+        let pointed = published
+            .wait_for(|known| known.is_told(version, &unpointed) || is_outrun(known, topology));
+        let _ = timeout(within, pointed).await;
+        self.check_fences(topology)
     }
 
-    /// Gives one member what it is to have.
-    async fn tell(
-        &self,
-        topology: &Topology,
-        pointer: &Pointer,
-        entry: &ShardEntry,
-        pointed: bool,
-    ) -> (bool, Told) {
-        let told = async {
-            let member = self.caller.members.at(&entry.address)?;
-            if !pointed {
-                member
-                    .repeated(|| member.join(pointer, &entry.life))
-                    .await?;
+    /// Begins to tell the members that have to be told. Answers those of them that have no pointer.
+    fn tell_others(&self, topology: &Topology) -> Vec<Life> {
+        let mut unpointed = Vec::new();
+        self.published.send_if_modified(|published| {
+            let entries = published.begin(topology);
+            if entries.is_empty() {
+                return false;
             }
-            member.repeated(|| member.copy(topology)).await
-        };
-        let told = Told {
-            copied: told.await,
-            address: entry.address.clone(),
-            life: entry.life.clone(),
-        };
-        (pointed, told)
+            let topology = Arc::new(topology.clone());
+            for entry in entries {
+                let is_pointed = published.pointed.contains(&entry.life);
+                if !is_pointed {
+                    unpointed.push(entry.life.clone());
+                }
+                self.tell_in_background(&topology, entry, is_pointed);
+            }
+            false
+        });
+        unpointed
     }
 
-    /// Notes what a member did; answers whether it has the copy.
-    fn heard(&self, topology: &Topology, told: Told) -> Result<bool, TopologyError> {
-        let Told {
-            address,
-            life,
-            copied,
-        } = told;
-        let mut published = self.published.lock();
-        match copied {
-            Ok(Copied::Kept) => {
-                if published.incarnation == Some(topology.incarnation) {
-                    published.pointed.insert(life);
-                }
-                published.copied = published.copied.max(Some(topology.version()));
-                Ok(true)
-            }
-            Ok(Copied::NotMember) => {
-                tracing::warn!(%address, id = topology.id, "a member's pointer names another topology, or none");
-                Ok(false)
-            }
-            Ok(Copied::Stale(fence)) => {
-                if let Ok(fence) = fence.parse() {
-                    self.outrun(fence);
-                }
+    fn tell_in_background(&self, topology: &Arc<Topology>, entry: &ShardEntry, is_pointed: bool) {
+        let (caller, published) = (self.caller.clone(), self.published.clone());
+        let (topology, entry) = (topology.clone(), entry.clone());
+        let telling = async move {
+            let told = Told {
+                copied: tell(&caller, &topology, &entry, is_pointed).await,
+                address: entry.address,
+                life: entry.life,
+            };
+            published.send_modify(|published| published.heard(&topology, told));
+        };
+        let stopped = self.stop.clone();
+        self.tasks
+            .spawn(async move { stopped.run_until_cancelled_owned(telling).await });
+    }
+
+    /// That no member has seen a later incarnation.
+    fn check_fences(&self, topology: &Topology) -> Result<(), TopologyError> {
+        let fence = self.published.borrow().fence.clone();
+        match fence.filter(|(fence, _)| *fence > topology.incarnation) {
+            None => Ok(()),
+            Some((fence, address)) => {
+                self.outrun(fence);
                 Err(self.recover_needed(&format!(
                     "its record has incarnation {}, and the fence of {address} is {fence}",
                     topology.incarnation
                 )))
             }
-            Err(error) => {
-                tracing::debug!(%address, %error, "a member has no copy of the topology yet");
-                Ok(false)
-            }
         }
     }
+}
+
+/// Whether a member has seen a later incarnation than that of `topology`.
+fn is_outrun(known: &Published, topology: &Topology) -> bool {
+    let mut fence = known.fence.iter();
+    fence.any(|(fence, _)| *fence > topology.incarnation)
+}
+
+/// Gives one member what it is to have.
+async fn tell(
+    caller: &Caller,
+    topology: &Topology,
+    entry: &ShardEntry,
+    is_pointed: bool,
+) -> Result<Copied, TopologyError> {
+    let member = caller.members.at(&entry.address)?;
+    if !is_pointed {
+        let pointer = Pointer::to(topology);
+        member
+            .repeated(|| member.join(&pointer, &entry.life))
+            .await?;
+    }
+    member.repeated(|| member.copy(topology)).await
 }
