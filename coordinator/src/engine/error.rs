@@ -126,7 +126,21 @@ impl AcquireError {
             Self::Shard(error) => error.effect(),
             Self::TimedOut { because, .. } => because.effect(),
             Self::TooLate => Effect::Unknown,
-            _ => Effect::None,
+            Self::Name(_)
+            | Self::LeaseTooLong { .. }
+            | Self::LeaseTooShort(_)
+            | Self::HoldTooShort(_)
+            | Self::Held { .. }
+            | Self::Moving { .. }
+            | Self::Grace { .. }
+            | Self::TooManyWaiters { .. }
+            | Self::TooManyHeld(_)
+            | Self::TooManyEntries(_)
+            | Self::Moved
+            | Self::OutOfMemory(_)
+            | Self::NoTokens(_)
+            | Self::Foreign(_)
+            | Self::Closed => Effect::None,
         }
     }
 

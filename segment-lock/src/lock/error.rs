@@ -96,7 +96,14 @@ impl SegmentedLockError {
             Self::TimedOut { effect, .. } => *effect,
             Self::NotAcquired { error, .. } => error.effect,
             Self::Storage(error) => error.effect,
-            _ => Effect::None,
+            Self::Name(_)
+            | Self::Head(_)
+            | Self::NoLock { .. }
+            | Self::NoSegment { .. }
+            | Self::Held { .. }
+            | Self::NoneFree { .. }
+            | Self::Lost { .. }
+            | Self::Contended { .. } => Effect::None,
         }
     }
 
