@@ -84,7 +84,11 @@ struct Desk {
 
 impl Desk {
     async fn quiet() -> Self {
-        let redis = Redis::new().await;
+        Self::of(Redis::new().await).await
+    }
+
+    /// Has the present life armed.
+    async fn of(redis: Redis) -> Self {
         let mut link = redis.shard().connect(Lane::Work, None).await.unwrap();
         let (epoch, incarnation) = (Epoch(5), incarnation());
         let mode = Mode::Open;

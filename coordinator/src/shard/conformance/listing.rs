@@ -1,5 +1,7 @@
 //! What the next shard is told of the former one: which keys need a proof still, and who waited there.
 
+use std::time::Duration;
+
 use super::{
     Fixture,
     batches::word,
@@ -13,6 +15,9 @@ use crate::{
     limits::TICKET_KEEP,
     shard::{Grace, Lane, Left, Listing, Mode, Reply, ShardError},
 };
+
+/// A mover may have died, and nobody goes on for as long.
+const HOURS: Duration = Duration::from_secs(5 * 3600);
 
 /// After it, who asks for what was free asks one shard.
 pub async fn a_complete_list_frees_what_it_does_not_name(fixture: &dyn Fixture) {
@@ -57,6 +62,18 @@ pub async fn a_list_frees_nothing_before_it_is_complete(fixture: &dyn Fixture) {
         let reply = desk.acquire(key, nonce(), LONG).await;
         assert_eq!(word(&reply), expected, "{key}");
     }
+}
+
+/// However long the mover pauses, what it said before counts.
+pub async fn a_list_goes_on_after_any_pause(fixture: &dyn Fixture) {
+    let (mut desk, free) = moving_desk(fixture, Mode::Import).await;
+    let taken = desk.beside(&free);
+    assert_eq!(desk.lists(vec![held(&taken)], &[]).await, []);
+    fixture.elapse(HOURS).await;
+    assert_eq!(desk.lists(Vec::new(), &[free.slot()]).await, []);
+    let reply = desk.acquire(&taken, nonce(), LONG).await;
+    assert_eq!(reply, Reply::NeedProof { epoch: MOVE });
+    desk.granted(&free, nonce(), LONG).await;
 }
 
 /// A proof is of later than the scan, or of as early.

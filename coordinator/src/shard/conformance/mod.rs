@@ -245,6 +245,7 @@ macro_rules! shard_conformance {
             an_open_slot_needs_no_proof,
             a_complete_list_frees_what_it_does_not_name,
             a_list_frees_nothing_before_it_is_complete,
+            a_list_goes_on_after_any_pause,
             a_list_that_names_a_key_takes_no_proof_back,
             a_list_does_nothing_where_no_slot_comes_by_that_move,
             a_list_ends_with_its_move,

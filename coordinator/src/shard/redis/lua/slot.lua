@@ -19,16 +19,12 @@ local function slot_of(text, slots)
   local slot = string.match(text, '{(%d+)}')
   local mode, epoch = stored(slot, slots)
   if mode ~= 'I' and mode ~= 'B' and mode ~= 'A' then return mode, epoch end
-  local name, noted = import_name(slot, slots), false
+  local name = import_name(slot, slots)
   local import = {}
 
-  -- Remembers something for as long as the slot comes here; for an hour at most, so that nothing is left of
-  -- it after this life.
-  function import.note(...)
-    redis.call('SADD', name, ...)
-    if not noted then redis.call('PEXPIRE', name, '3600000') end
-    noted = true
-  end
+  -- Remembers something for as long as the slot comes here. It has no expiry: a list that goes on without its
+  -- first pieces would free what these name.
+  function import.note(...) redis.call('SADD', name, ...) end
 
   -- Whether the former shard surely does not hold `key`, nor ever will; and whoever waits there still comes
   -- behind those who wait here, because the first of these `came_along`, or because all are here.
