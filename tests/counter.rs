@@ -146,3 +146,34 @@ async fn what_cannot_be_done_says_why_and_what_to_do() {
     let away = counter(&servers, &["balance", "coins"]);
     assert_eq!(away.code, 69, "{away:?}");
 }
+
+#[tokio::test]
+async fn a_repeat_of_what_was_done_is_never_told_that_it_was_not() {
+    let mut servers = founded().await;
+    done(&servers, &["create", "coins", "--segments", "8"]);
+    done(&servers, &["deposit", "coins", "100"]);
+    let mut ids = Vec::new();
+    for _ in 0..6 {
+        let taken = done(&servers, &["deduct", "coins", "1"]);
+        ids.push(taken["request"].as_str().expect("its id").to_owned());
+    }
+    servers.servers[1].kill();
+    let failed = |args: &[&str]| Some(counter(&servers, args)).filter(|output| output.code != 0);
+    let again = |id: &String| failed(&["deduct", "coins", "1", "--id", id]);
+    let again = ids
+        .iter()
+        .find_map(again)
+        .expect("one is at the dead shard");
+    assert_eq!(again.code, 75, "{again:?}");
+    let words = "nothing was done by this attempt, but an earlier one may have done it";
+    assert!(again.stderr.contains(words), "{again:?}");
+    // A new request cannot have been done.
+    let new = (0..64).find_map(|_| failed(&["deduct", "coins", "1"]));
+    let new = new.expect("one is at the dead shard");
+    assert_eq!(new.code, 69, "{new:?}");
+    let words = "nothing was done by this attempt: repeat it";
+    assert!(new.stderr.contains(words), "{new:?}");
+    // The reservation may have been asked for by another process.
+    let unknown = failed(&["confirm", "coins", "--id", "1:never"]).expect("it is not known");
+    assert_eq!(unknown.code, 75, "{unknown:?}");
+}

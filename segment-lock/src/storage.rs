@@ -22,7 +22,7 @@ pub enum Effect {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct StorageError {
-    /// Whether the request may have taken effect all the same.
+    /// Whether this request may have taken effect all the same. Earlier requests of the same id are not part of it.
     pub effect: Effect,
     /// Whether the same call may succeed if made again.
     pub is_retryable: bool,

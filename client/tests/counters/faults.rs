@@ -65,7 +65,7 @@ async fn what_cannot_be_asked_says_whether_it_may_have_been_done() {
         .await
         .unwrap_err();
     assert!(
-        matches!(&error, CounterError::Storage(error) if error.effect == Effect::None),
+        matches!(&error, CounterError::Storage(_)) && error.effect_of_call() == Effect::None,
         "{error:?}"
     );
     faults.unreachable(false);
@@ -85,9 +85,32 @@ async fn a_shard_without_memory_is_told_and_passes() {
     let id = counters.new_request();
     let error = counter.deduct(&id, amount(1)).await.unwrap_err();
     assert!(error.to_string().contains("no memory"), "{error}");
-    assert!(error.is_retryable() && error.effect() == Effect::None);
+    assert!(error.is_retryable() && error.effect_of_call() == Effect::None);
+    // The whole call was refused, before any id was looked up.
+    assert_eq!(error.effect(), Effect::Unknown);
     faults.out_of_memory(false);
     counter.deduct(&id, amount(1)).await.unwrap();
     assert_eq!(exact(&counter).await, 9);
+    client.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_nothing_of_an_attempt_that_got_no_answer() {
+    let client = client_of(1).await;
+    let counters = client.counters();
+    let counter = account(&counters, "coins", 1, 10).await;
+    let faults = &faults_of(&client)[0];
+    faults.lose_reply(Lane::Counters, 1);
+    let (id, one) = (counters.new_request(), amount(1));
+    let deduct = counter.deduct(&id, one);
+    let restart = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        faults.restart(false);
+    };
+    let (deducted, ()) = tokio::join!(deduct, restart);
+    // It was applied, and the segment is gone.
+    let error = deducted.unwrap_err();
+    assert!(error.to_string().contains("does not exist"), "{error:?}");
+    assert_eq!(error.effect_of_call(), Effect::Unknown, "{error:?}");
     client.close().await;
 }

@@ -23,7 +23,7 @@ use crate::{
     desk::{Desk, create, key},
     redis_fixture::Redis,
     requests::{Kind, SEGMENTS, Since, Step, batches},
-    stored::stored,
+    stored::{part_of, stored},
 };
 
 /// How many runs, each of some hundred requests.
@@ -86,6 +86,11 @@ async fn run(
     let mut segments = BTreeMap::new();
     let first = begun();
     for steps in [first].iter().chain(batches) {
+        for (at, step) in steps {
+            if let (Step::Lose(doubtful), Some(segment)) = (step, segments.get_mut(&keys[*at])) {
+                lose(raw, &keys[*at], segment, *doubtful).await;
+            }
+        }
         let mut batch = vec![(clock.clone(), CounterOp::Segment(Inspect.into()))];
         let requests = steps
             .iter()
@@ -124,6 +129,24 @@ async fn run(
         }
     }
     Ok(())
+}
+
+/// Marks a segment, as a server does that came back.
+async fn lose(
+    raw: &mut MultiplexedConnection,
+    key: &LockKey,
+    segment: &mut Segment,
+    doubtful: bool,
+) {
+    match doubtful {
+        true => segment.doubtful = true,
+        false => segment.losses += 1,
+    }
+    let mut command = redis::cmd("HSET");
+    command.arg(part_of(key, "seg"));
+    command.arg("doubtful").arg(u8::from(segment.doubtful));
+    command.arg("losses").arg(segment.losses);
+    command.exec_async(raw).await.unwrap();
 }
 
 /// Batches for a segment that remembers for half a minute, and is asked by nobody else. What they were answered.
@@ -209,11 +232,12 @@ fn the_script_answers_as_the_rules_do() {
 }
 
 /// What must have been answered, or the runs show little.
-const SEEN: [&str; 37] = [
+const SEEN: [&str; 38] = [
     "Err(Busy",
     "Err(Closed",
     "Err(Conflict",
     "Err(DeadlineTooLate",
+    "Err(Doubtful",
     "Err(Full",
     "Err(IdInFuture",
     "Err(Layout",

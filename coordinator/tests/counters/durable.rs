@@ -182,6 +182,20 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
         .one(&hot, CounterOp::Segment(deduct(&id("a"), 1).into()))
         .await;
     assert_eq!(reply, doubtful);
+    // A recorded answer goes before every refusal, also in a batch.
+    let kept = || CounterOp::Segment(deposit(&id("kept"), 100).into());
+    assert_eq!(second.one(&hot, kept()).await, done());
+    let batch = [
+        (hot.clone(), kept()),
+        (
+            hot.clone(),
+            CounterOp::Segment(deposit(&id("lost"), 5).into()),
+        ),
+    ];
+    assert_eq!(
+        second.batch(&batch).await,
+        [done(), CounterReply::NotOnDisk]
+    );
     raw(&stale, &["CONFIG", "SET", "appendonly", "yes"]).await;
     raw(&stale, &["CONFIG", "SET", "appendfsync", "always"]).await;
     let mut third = desk(&stale, 2).await;
@@ -189,6 +203,9 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
         third.ask(&hot, deduct(&id("a"), 1)).await,
         Err(Refusal::Doubtful)
     );
+    assert_eq!(third.one(&hot, kept()).await, done());
+    let refused = CounterReply::Segment(Err(Refusal::Doubtful));
+    assert_eq!(third.batch(&batch).await, [done(), refused]);
     let both = ["b", "c"].map(|name| {
         let op = CounterOp::Segment(deduct(&id(name), 1).into());
         (hot.clone(), op)

@@ -45,6 +45,8 @@ pub(crate) enum Step {
     Close,
     Inspect,
     Accept,
+    /// No request: before its batch is sent, the segment is marked: in doubt, or as one that lost changes.
+    Lose(bool),
 }
 
 /// A request's id.
@@ -62,7 +64,7 @@ pub(crate) enum Kind {
 /// A batch: steps, each for one of the segments.
 pub(crate) fn batches() -> impl Strategy<Value = Vec<Vec<(usize, Step)>>> {
     let one = (0..SEGMENTS, step()).prop_map(|step| vec![step]);
-    let some = prop_oneof![8 => one, 2 => rush(), 1 => life(), 1 => fresh()];
+    let some = prop_oneof![8 => one, 2 => rush(), 1 => life(), 1 => fresh(), 1 => loss()];
     let batch = vec(some, 1..20).prop_map(|some| some.concat());
     vec(batch, 1..14)
 }
@@ -111,6 +113,16 @@ fn life() -> impl Strategy<Value = Vec<(usize, Step)>> {
             let steps = [first.clone()].into_iter().chain(then);
             steps.map(|step| (segment, step)).collect()
         })
+    })
+}
+
+/// A segment that may have lost its last changes, and in the end is accepted.
+fn loss() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    let steps = (0..SEGMENTS, any::<bool>(), vec(step(), 1..6));
+    steps.prop_map(|(segment, doubtful, steps)| {
+        let all = [Step::Lose(doubtful)].into_iter().chain(steps);
+        let all = all.chain([Step::Accept]);
+        all.map(|step| (segment, step)).collect()
     })
 }
 

@@ -89,23 +89,54 @@ impl CounterError {
         }
     }
 
-    /// Whether what was asked for may have been applied all the same.
+    /// Whether the request may have been applied, by this call or by an earlier one of the same id.
+    ///
+    /// [`Effect::None`] only where the id was looked up, in a segment that may not have lost it, and
+    /// was not applied. Otherwise a caller that uses a new id may pay twice: repeat the request under
+    /// its id.
     pub fn effect(&self) -> Effect {
         match self {
-            Self::Storage(error) => error.effect,
-            Self::TransferUnfinished { .. }
+            Self::Storage(_)
+            | Self::Head(_)
+            | Self::NoAccount { .. }
+            | Self::Contended { .. }
+            | Self::TransferUnfinished { .. }
             | Self::Unexpected { .. }
-            | Self::Refused(Refusal::TooOld { .. }) => Effect::Unknown,
+            | Self::Refused(
+                Refusal::Missing
+                | Refusal::Doubtful
+                | Refusal::Layout { .. }
+                | Refusal::TooOld { .. },
+            ) => Effect::Unknown,
             Self::Insufficient
             | Self::Cancelled
             | Self::UnknownReservation
             | Self::TransferRefused { .. }
-            | Self::NoAccount { .. }
             | Self::AccountExists { .. }
-            | Self::Contended { .. }
             | Self::Name(_)
-            | Self::Refused(_)
-            | Self::Head(_) => Effect::None,
+            | Self::Refused(
+                Refusal::Conflict
+                | Refusal::IdInFuture { .. }
+                | Refusal::Busy { .. }
+                | Refusal::TooManyIds { .. }
+                | Refusal::Full { .. }
+                | Refusal::DeadlineTooLate { .. }
+                | Refusal::Closed,
+            ) => Effect::None,
+        }
+    }
+
+    /// Whether this call may have applied the request: what earlier calls of the same id did is not
+    /// part of it. Equal to [`effect`](Self::effect) for an id that no earlier call has used.
+    pub fn effect_of_call(&self) -> Effect {
+        match self {
+            Self::Storage(error) => error.effect,
+            Self::Head(_)
+            | Self::NoAccount { .. }
+            | Self::Refused(Refusal::Missing | Refusal::Doubtful | Refusal::Layout { .. }) => {
+                Effect::None
+            }
+            error => error.effect(),
         }
     }
 

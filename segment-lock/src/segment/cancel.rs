@@ -6,6 +6,9 @@ impl Segment {
     /// Gives back a reservation that is held; otherwise answers what became of it. One that is not
     /// known is recorded as cancelled, so that it takes nothing should it come later.
     pub fn cancel(&mut self, cancel: &Cancel, now_ms: u64) -> Answer {
+        if let Some(ended) = self.ended(&cancel.id)? {
+            return Ok(Reply::Recorded(ended));
+        }
         self.certain()?;
         self.known(cancel.generation, &cancel.id)?;
         match self.reservation(&cancel.id)? {

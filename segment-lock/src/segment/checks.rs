@@ -1,9 +1,9 @@
-//! What every request checks, in this order: is the segment's money certain, does the caller know
-//! the layout, is the id recorded, is it too old, is the segment frozen; only then the work.
+//! What every request checks, in this order: is the id recorded, is the segment's money certain,
+//! does the caller know the layout, is the id too old, is the segment frozen; only then the work.
 //!
-//! The order matters. A recorded answer goes before the mark and the freeze, so that a repeat gets
-//! it whenever it can; the layout goes before everything that says "not recorded", since the id may
-//! have its home elsewhere by now.
+//! The order matters. A recorded answer goes before every refusal: a caller that repeats a request
+//! must not be told that nothing was done. The layout goes before everything that says "not
+//! recorded", since the id may have its home elsewhere by now.
 
 use super::{Answer, Entry, Frozen, Look, Refusal, Reply, Segment};
 use crate::{Caller, RequestId, limits::AMOUNT_MAX};
@@ -19,6 +19,14 @@ impl Entry {
 }
 
 impl Segment {
+    /// What is recorded of `id`. In doubt only a final state: the end of any other may be lost.
+    pub(super) fn recorded(&self, id: &RequestId) -> Result<Option<&Entry>, Refusal> {
+        match self.ids.get(id) {
+            Some(entry) if !entry.state.is_final() => self.certain().map(|()| Some(entry)),
+            found => Ok(found),
+        }
+    }
+
     /// Nothing that counts on money goes on where some of it may be lost.
     pub(super) fn certain(&self) -> Result<(), Refusal> {
         match self.doubtful {

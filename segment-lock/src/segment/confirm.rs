@@ -7,6 +7,9 @@ impl Segment {
     /// Spends a reservation that is held; otherwise answers what became of it. One that is not
     /// known is [`Reply::Unknown`].
     pub fn confirm(&mut self, confirm: &Confirm, now_ms: u64) -> Answer {
+        if let Some(ended) = self.ended(&confirm.id)? {
+            return Ok(Reply::Recorded(ended));
+        }
         self.certain()?;
         self.known(confirm.generation, &confirm.id)?;
         self.expire_if_due(&confirm.id, now_ms);
@@ -32,6 +35,11 @@ impl Segment {
             }
             recorded => Ok(recorded.cloned()),
         }
+    }
+
+    /// How a reservation ended, if it is recorded that it did.
+    pub(super) fn ended(&self, id: &RequestId) -> Result<Option<State>, Refusal> {
+        Ok(self.reservation(id)?.filter(State::is_final))
     }
 
     /// Only what is held moves, once.

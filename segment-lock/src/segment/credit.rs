@@ -11,11 +11,11 @@ impl Segment {
     /// settled, or one that never came. Whatever is refused stays refused: the source takes its
     /// money back.
     pub fn credit(&mut self, credit: &GiveCredit, now_ms: u64) -> Answer {
-        self.certain()?;
-        self.known(credit.generation, &credit.id.id)?;
         if let Some(known) = self.credits.get(&credit.id) {
             return known.answer(credit.content);
         }
+        self.certain()?;
+        self.known(credit.generation, &credit.id.id)?;
         match self.timely(&credit.id.id, now_ms) {
             // Not recorded: the mark never falls, so it is refused for ever.
             Err(Refusal::TooOld { .. }) => return Ok(Reply::Credited(Outcome::Refused)),

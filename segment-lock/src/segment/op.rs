@@ -15,12 +15,12 @@ impl Segment {
     /// The loans it brings are landed first, and stay so even if that was not enough: anyone may
     /// land anything at any time.
     pub fn op(&mut self, op: &Op, now_ms: u64) -> Answer {
-        self.certain()?;
-        self.known(op.generation, &op.id)?;
         let content = op.change.digest();
-        if let Some(entry) = self.ids.get(&op.id) {
+        if let Some(entry) = self.recorded(&op.id)? {
             return entry.answer(content);
         }
+        self.certain()?;
+        self.known(op.generation, &op.id)?;
         self.timely(&op.id, now_ms)?;
         self.not_frozen(op.caller, now_ms)?;
         self.acceptable(op)?;

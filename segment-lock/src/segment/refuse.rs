@@ -10,12 +10,12 @@ impl Segment {
     /// An older layout gets [`Refusal::Layout`](super::Refusal::Layout) whatever the id's time: it
     /// does not know of every segment that may have money.
     pub fn refuse(&mut self, refuse: &Refuse, now_ms: u64) -> Answer {
-        self.certain()?;
-        self.newest_known(refuse.generation)?;
         let content = refuse.change.digest();
-        if let Some(entry) = self.ids.get(&refuse.id) {
+        if let Some(entry) = self.recorded(&refuse.id)? {
             return entry.answer(content);
         }
+        self.certain()?;
+        self.newest_known(refuse.generation)?;
         self.timely(&refuse.id, now_ms)?;
         self.not_frozen(refuse.caller, now_ms)?;
         self.has_room(now_ms)?;

@@ -6,9 +6,9 @@ impl Segment {
     /// Ends a transfer that is sent: the money is gone, or back. Otherwise answers what became of
     /// it. Nothing else ever ends it: a source that took the money back by itself would mint it.
     pub fn settle(&mut self, settle: &Settle, now_ms: u64) -> Answer {
-        self.certain()?;
-        self.known(settle.generation, &settle.id)?;
-        let Some(entry) = self.ids.get(&settle.id) else {
+        let Some(entry) = self.recorded(&settle.id)? else {
+            self.certain()?;
+            self.known(settle.generation, &settle.id)?;
             self.remembered(&settle.id)?;
             return Ok(Reply::Unknown);
         };

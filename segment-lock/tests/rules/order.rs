@@ -1,6 +1,8 @@
 //! The order of checks, and what each answers.
 
-use ringfence_segment_lock::segment::{Collect, Freeze, Op, Purge, Refusal, Refuse, Reply, State};
+use ringfence_segment_lock::segment::{
+    Collect, Find, Freeze, Op, Prepare, Purge, Refusal, Refuse, Reply, State,
+};
 
 use crate::*;
 
@@ -67,12 +69,60 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn doubt_comes_first() {
+fn a_final_answer_is_repeated_in_doubt_and_nothing_else_is_done() {
+    let mut segment = segment(9);
+    once(&mut segment, op("done", deduct(1)), recorded(State::Done));
+    let insufficient = recorded(State::Insufficient);
+    let short = refuse("short", deduct(99), segment.version);
+    once(&mut segment, short.clone(), insufficient.clone());
+    let held = State::Held {
+        amount: amount(1),
+        deadline_ms: NOW + 10,
+    };
+    let reserved = op("held", reserve(1, NOW + 10));
+    once(&mut segment, reserved.clone(), recorded(held));
+    segment.doubtful = true;
+
+    nothing(&mut segment, op("done", deduct(1)), recorded(State::Done));
+    nothing(&mut segment, op("done", deduct(2)), Err(Refusal::Conflict));
+    nothing(&mut segment, short, insufficient.clone());
+    nothing(&mut segment, op("short", deduct(99)), insufficient);
+    let find = |name| Find {
+        id: id(NOW, name),
+        generation: 1,
+    };
+    nothing(&mut segment, find("done"), recorded(State::Done));
+
+    // The end of a reservation, and requests that are not recorded, may be in what was lost.
+    let doubtful = || Err(Refusal::Doubtful);
+    nothing(&mut segment, reserved, doubtful());
+    nothing(&mut segment, find("held"), doubtful());
+    nothing(&mut segment, op("new", deduct(1)), doubtful());
+    nothing(&mut segment, find("new"), doubtful());
+    nothing(&mut segment, refuse("new", deduct(9), 0), doubtful());
+    nothing(&mut segment, Purge, doubtful());
+}
+
+#[test]
+fn a_recorded_answer_goes_before_the_layout() {
     let mut segment = segment(5);
     once(&mut segment, op("a", deduct(1)), recorded(State::Done));
-    segment.doubtful = true;
-    nothing(&mut segment, op("a", deduct(1)), Err(Refusal::Doubtful));
-    nothing(&mut segment, Purge, Err(Refusal::Doubtful));
+    let plan = Prepare {
+        generation: 9,
+        base: 8,
+        from_ms: NOW + 1,
+        closed: false,
+    };
+    once(&mut segment, plan, Ok(Reply::Prepared));
+    nothing(&mut segment, op("a", deduct(1)), recorded(State::Done));
+    nothing(&mut segment, op("a", deduct(2)), Err(Refusal::Conflict));
+    nothing(
+        &mut segment,
+        refuse("a", deduct(1), 0),
+        recorded(State::Done),
+    );
+    let layout = Err(Refusal::Layout { generation: 9 });
+    nothing(&mut segment, op("b", deduct(1)), layout);
 }
 
 #[test]

@@ -141,3 +141,18 @@ fn one_call_expires_a_bounded_number() {
     );
     assert_eq!((segment.value, segment.held), (100, 0));
 }
+
+#[test]
+fn in_doubt_an_end_is_repeated_and_none_is_made() {
+    let mut ended = reserved();
+    once(&mut ended, confirm("a"), recorded(State::Confirmed));
+    ended.doubtful = true;
+    nothing(&mut ended, confirm("a"), recorded(State::Confirmed));
+    nothing(&mut ended, cancel("a"), recorded(State::Confirmed));
+    let mut segment = reserved();
+    segment.doubtful = true;
+    for name in ["a", "unknown"] {
+        nothing(&mut segment, confirm(name), Err(Refusal::Doubtful));
+        nothing(&mut segment, cancel(name), Err(Refusal::Doubtful));
+    }
+}

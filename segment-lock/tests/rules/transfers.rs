@@ -172,3 +172,26 @@ fn only_a_transfer_is_settled() {
     let old = Err(Refusal::TooOld { mark_ms: NOW });
     nothing(&mut segment, settle(Outcome::Refused), old);
 }
+
+#[test]
+fn in_doubt_a_decided_transfer_is_answered_and_none_is_decided() {
+    let mut source = sent();
+    source.doubtful = true;
+    for outcome in [Outcome::Credited, Outcome::Refused] {
+        nothing(&mut source, settle(outcome), Err(Refusal::Doubtful));
+    }
+    source.doubtful = false;
+    let delivered = recorded(State::Delivered);
+    once(&mut source, settle(Outcome::Credited), delivered.clone());
+    source.doubtful = true;
+    nothing(&mut source, settle(Outcome::Credited), delivered.clone());
+    nothing(&mut source, op("a", transfer(3, "b")), delivered);
+
+    let mut destination = segment(0);
+    once(&mut destination, credit("a"), credited(Outcome::Credited));
+    destination.doubtful = true;
+    nothing(&mut destination, credit("a"), credited(Outcome::Credited));
+    nothing(&mut destination, credit("c"), Err(Refusal::Doubtful));
+    destination.mark_ms = NOW;
+    nothing(&mut destination, credit("c"), Err(Refusal::Doubtful));
+}

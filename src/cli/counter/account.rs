@@ -65,6 +65,11 @@ impl FromStr for Id {
 }
 
 impl Under {
+    /// Whether an earlier attempt may have used the request's id.
+    pub(super) fn repeats(&self) -> bool {
+        self.id.is_some()
+    }
+
     /// The request: the one to be repeated, or a new one.
     pub(super) fn request(&self, counters: &Counters) -> RequestId {
         match &self.id {

@@ -77,7 +77,10 @@ impl Deposit {
         let amount: Amount = self.amount.parse()?;
         let (opened, counter) = self.one.open().await?;
         let id = self.under.request(&opened.counters);
-        counter.deposit(&id, amount).await.map_err(of(&id))?;
+        counter
+            .deposit(&id, amount)
+            .await
+            .map_err(of(&id, self.under.repeats()))?;
         let sentence = format!("{amount} added to {}", self.one.account);
         let said = Said::new(&self.one.account, "deposited", sentence);
         opened.tell(said.by(&id)).await
@@ -89,7 +92,10 @@ impl Deduct {
         let amount: Amount = self.amount.parse()?;
         let (opened, counter) = self.one.open().await?;
         let id = self.under.request(&opened.counters);
-        counter.deduct(&id, amount).await.map_err(of(&id))?;
+        counter
+            .deduct(&id, amount)
+            .await
+            .map_err(of(&id, self.under.repeats()))?;
         let sentence = format!("{amount} taken from {}", self.one.account);
         let said = Said::new(&self.one.account, "deducted", sentence);
         opened.tell(said.by(&id)).await
@@ -105,7 +111,7 @@ impl Reserve {
         // Counted from the request: a repeat has the same deadline.
         let deadline_ms = id.time_ms().saturating_add(length_ms);
         let reserved = counter.reserve(&id, amount, deadline_ms).await;
-        let (outcome, what) = match reserved.map_err(of(&id))? {
+        let (outcome, what) = match reserved.map_err(of(&id, self.under.repeats()))? {
             Reserved::Held => ("held", "set aside in"),
             Reserved::Ended(ended) => words(ended),
         };
@@ -119,7 +125,7 @@ impl Confirm {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
         let Id(id) = &self.id;
-        let ended = counter.confirm(id).await.map_err(of(id))?;
+        let ended = counter.confirm(id).await.map_err(of(id, true))?;
         let (outcome, what) = words(ended);
         if ended != Ended::Confirmed {
             return Err(CliError::Ended {
@@ -137,7 +143,7 @@ impl Cancel {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
         let Id(id) = &self.id;
-        let ended = counter.cancel(id).await.map_err(of(id))?;
+        let ended = counter.cancel(id).await.map_err(of(id, true))?;
         let (outcome, what) = words(ended);
         if ended == Ended::Confirmed {
             return Err(CliError::Ended {

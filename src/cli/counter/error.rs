@@ -1,6 +1,6 @@
 //! Why a command about a counter did not do what was asked.
 
-use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId};
+use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId, segment::Refusal};
 
 use crate::cli::{FAILED, USAGE, ring::RingError};
 
@@ -15,9 +15,13 @@ pub(crate) enum CliError {
     Servers(#[from] RingError),
     #[error(transparent)]
     Amount(#[from] AmountError),
-    /// Of a request that can be repeated.
-    #[error("request {id}: {error}{}", advice(.error))]
-    Request { id: RequestId, error: CounterError },
+    /// Of a request that can be repeated. `repeats`: an earlier attempt may have used its id.
+    #[error("request {id}: {error}{}", advice(.error, *.repeats))]
+    Request {
+        id: RequestId,
+        repeats: bool,
+        error: CounterError,
+    },
     /// What was reserved is not there any more.
     #[error("request {id}: the reservation was {outcome} before")]
     Ended {
@@ -31,11 +35,15 @@ pub(crate) enum CliError {
 }
 
 /// What to do about a request that may have been done, or may be if it is repeated.
-fn advice(error: &CounterError) -> &'static str {
-    match (error.effect(), error.is_retryable()) {
+fn advice(error: &CounterError, repeats: bool) -> &'static str {
+    let earlier = repeats && error.effect() == Effect::Unknown;
+    match (error.effect_of_call(), error.is_retryable()) {
         (Effect::Unknown, true) => "; it may have been done: repeat it with this --id",
         (Effect::Unknown, false) => "; whether it was done is not known",
-        (Effect::None, true) => "; nothing was done: repeat it with this --id",
+        (Effect::None, _) if earlier => {
+            "; nothing was done by this attempt, but an earlier one may have done it: repeat it with this --id"
+        }
+        (Effect::None, true) => "; nothing was done by this attempt: repeat it with this --id",
         (Effect::None, false) => "",
     }
 }
@@ -50,6 +58,11 @@ impl CliError {
             },
             Self::Amount(_) | Self::Usage(_) => USAGE,
             Self::Ended { .. } => FAILED,
+            Self::Request {
+                error,
+                repeats: true,
+                ..
+            } => code_of_repeat(error),
             Self::Request { error, .. } | Self::Counter(error) => code(error),
         }
     }
@@ -58,15 +71,26 @@ impl CliError {
 fn code(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
-        _ if error.effect() == Effect::Unknown => UNKNOWN,
-        CounterError::Storage(_) => UNAVAILABLE,
+        _ if error.effect_of_call() == Effect::Unknown => UNKNOWN,
+        CounterError::Storage(_) | CounterError::Refused(Refusal::Missing | Refusal::Doubtful) => {
+            UNAVAILABLE
+        }
         _ if error.is_retryable() => UNAVAILABLE,
         _ => FAILED,
     }
 }
 
+/// Of a request that an earlier attempt may have done: only what every repeat is told is a failure.
+fn code_of_repeat(error: &CounterError) -> u8 {
+    match error {
+        CounterError::Name(_) => USAGE,
+        _ if error.effect() == Effect::None && !error.is_retryable() => FAILED,
+        _ => UNKNOWN,
+    }
+}
+
 /// Gives an error the request it is of.
-pub(super) fn of(id: &RequestId) -> impl FnOnce(CounterError) -> CliError {
+pub(super) fn of(id: &RequestId, repeats: bool) -> impl FnOnce(CounterError) -> CliError {
     let id = id.clone();
-    move |error| CliError::Request { id, error }
+    move |error| CliError::Request { id, repeats, error }
 }

@@ -22,9 +22,10 @@ Exit codes:
     0  done, now or by an earlier attempt of the same request
     1  refused for good: there is too little, or it was cancelled, or closed, …
     2  the command line, or what it names, cannot be used
-   69  nobody could do it; nothing was done
-   75  no answer: it may have been done; repeat it with the --id that is printed,
-       and it takes effect once
+   69  the servers could not do it; nothing was done by this attempt
+   75  it may have been done; repeat it with the --id that is printed, and it
+       takes effect once. With --id every failure that is not final exits 75:
+       an earlier attempt may have done it
 
 Requests:
   A request has an id, MILLISECONDS:NAME: when it was created, since 1970, and a

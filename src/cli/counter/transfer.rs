@@ -41,7 +41,7 @@ impl Transfer {
         let (source, destination) = (opened.counters.open(from)?, opened.counters.open(to)?);
         let id = self.under.request(&opened.counters);
         let moved = source.transfer(&id, amount, &destination).await;
-        moved.map_err(of(&id))?;
+        moved.map_err(of(&id, self.under.repeats()))?;
         let sentence = format!("{amount} moved from {from} to {to}");
         let said = Said::new(from, "transferred", sentence);
         opened.tell(said.by(&id)).await

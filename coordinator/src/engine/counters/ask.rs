@@ -2,7 +2,7 @@
 
 use std::{iter, sync::Arc, time::Duration};
 
-use ringfence_segment_lock::{Effect, StorageError};
+use ringfence_segment_lock::{Effect, StorageError, segment::Refusal};
 use tokio::time::sleep;
 
 use super::{
@@ -26,7 +26,8 @@ impl Inner {
     ///
     /// # Errors
     ///
-    /// What the last attempt met. Its effect is unknown if any attempt's was.
+    /// What the last attempt met. Its effect is unknown if any attempt's was: also where the last was refused, since
+    /// that refusal says nothing about an earlier attempt, which may be applied later.
     pub(super) async fn ask_counter(
         &self,
         key: &LockKey,
@@ -37,6 +38,13 @@ impl Inner {
         let mut unknown = false;
         loop {
             let fault = match self.ask_ends(key, op).await {
+                Ok(CounterReply::Segment(Err(refusal))) if unknown && !goes_on(&refusal) => {
+                    return Err(StorageError {
+                        effect: Effect::Unknown,
+                        is_retryable: refusal.is_retryable(),
+                        source: Arc::new(refusal),
+                    });
+                }
                 Ok(reply) => return Ok(reply),
                 Err(fault) => fault,
             };
@@ -115,6 +123,14 @@ impl Inner {
             Err(_) => Err(CounterFault::Closed),
         }
     }
+}
+
+/// Whether the counter asks again after that refusal; or the refusal is the answer to every attempt.
+fn goes_on(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Layout { .. } | Refusal::Busy { .. } | Refusal::Conflict
+    )
 }
 
 /// Where to ask, in order.

@@ -3,10 +3,11 @@
 use super::{
     Rule, SegmentsModel, World,
     network::{Answer, Request},
+    state::Outcome,
 };
 
 impl SegmentsModel {
-    /// First: the money is not in doubt, and the segment knows the request's layout, as far as an id
+    /// Second: the money is not in doubt, and the segment knows the request's layout, as far as an id
     /// of that time goes.
     pub(super) fn unfit(&self, world: &World, request: &Request) -> Option<Answer> {
         let segment = world.segment(request.segment);
@@ -24,10 +25,26 @@ impl SegmentsModel {
         }
     }
 
-    /// Then: what is recorded is the answer, be the segment frozen or not.
+    /// The same, unless the end of the request's reservation is recorded.
+    pub(super) fn unfit_unless_ended(&self, world: &World, request: &Request) -> Option<Answer> {
+        let operation = self.config.caller(request.task).operation;
+        let entry = world.segment(request.segment).entry(operation);
+        match entry {
+            Some(entry) if entry.outcome != Outcome::Held => None,
+            _ => self.unfit(world, request),
+        }
+    }
+
+    /// First: what is recorded is the answer, whatever the segment refuses. In doubt only what is
+    /// final: the end of anything else may be lost.
     pub(super) fn recorded(&self, world: &World, request: &Request) -> Option<Answer> {
         let caller = self.config.caller(request.task);
-        let entry = world.segment(request.segment).entry(caller.operation)?;
+        let segment = world.segment(request.segment);
+        let entry = segment.entry(caller.operation)?;
+        let doubtful = segment.doubtful && self.holds(Rule::LostTailIsDoubtful);
+        if doubtful && entry.outcome == Outcome::Held {
+            return Some(Answer::Doubtful);
+        }
         let same = entry
             .content
             .is_none_or(|content| content == caller.content);

@@ -29,11 +29,9 @@ impl SegmentsModel {
             ..
         } = *request;
         let refused = self
-            .unfit(world, request)
-            .or_else(|| {
-                self.recorded(world, request)
-                    .filter(|_| self.holds(Rule::IdsAreRemembered))
-            })
+            .recorded(world, request)
+            .filter(|_| self.holds(Rule::IdsAreRemembered))
+            .or_else(|| self.unfit(world, request))
             .or_else(|| self.too_old(world, request));
         if let Some(answer) = refused {
             return answer;

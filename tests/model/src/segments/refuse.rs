@@ -22,10 +22,10 @@ impl SegmentsModel {
     pub(super) fn refuse_at(&self, world: &mut World, request: &Request, version: u8) -> Answer {
         let caller = self.config.caller(request.task);
         let stays = self.holds(Rule::RecordedStays);
-        let unfit = self.unfit(world, request);
-        let refused = unfit
+        let recorded = self.recorded(world, request).filter(|_| stays);
+        let refused = recorded
+            .or_else(|| self.unfit(world, request))
             .or_else(|| self.outdated(world, request))
-            .or_else(|| self.recorded(world, request).filter(|_| stays))
             .or_else(|| self.too_old(world, request));
         if let Some(answer) = refused {
             return answer;

@@ -19,7 +19,7 @@ impl SegmentsModel {
     }
 
     pub(super) fn confirm_at(&self, world: &mut World, request: &Request) -> Answer {
-        let refused = self.unfit(world, request);
+        let refused = self.unfit_unless_ended(world, request);
         if let Some(answer) = refused.or_else(|| self.no_reservation(world, request)) {
             return answer;
         }
@@ -39,7 +39,7 @@ impl SegmentsModel {
     }
 
     pub(super) fn cancel_at(&self, world: &mut World, request: &Request) -> Answer {
-        let refused = self.unfit(world, request);
+        let refused = self.unfit_unless_ended(world, request);
         if let Some(answer) = refused.or_else(|| self.no_reservation(world, request)) {
             return answer;
         }

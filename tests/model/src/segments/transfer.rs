@@ -13,17 +13,17 @@ impl SegmentsModel {
     }
 
     pub(super) fn credit_at(&self, world: &mut World, request: &Request) -> Answer {
-        if let Some(answer) = self.unfit(world, request) {
-            return answer;
-        }
         let number = self.config.caller(request.task).operation;
         let operation = self.config.operation(request.task);
-        let segment = world.segment_mut(request.segment);
-        match segment.credits[usize::from(number)] {
+        match world.segment(request.segment).credits[usize::from(number)] {
             Some(Credit::Refused) => return Answer::CreditRefused,
             Some(_) if self.holds(Rule::CreditOnce) => return Answer::Credited,
             _ => {}
         }
+        if let Some(answer) = self.unfit(world, request) {
+            return answer;
+        }
+        let segment = world.segment_mut(request.segment);
         if operation.time <= segment.mark && self.holds(Rule::CreditAboveTheMark) {
             return Answer::CreditRefused;
         }
@@ -62,7 +62,7 @@ impl SegmentsModel {
     }
 
     pub(super) fn settle_at(&self, world: &mut World, request: &Request, credited: bool) -> Answer {
-        if let Some(answer) = self.unfit(world, request) {
+        if let Some(answer) = self.unfit_unless_ended(world, request) {
             return answer;
         }
         let operation = self.config.caller(request.task).operation;

@@ -76,7 +76,6 @@ local function answer(group, _, verb, ...)
     given, durability = heads[verb](group, ...)
   else
     local segment = segment_at(group, verb, ...)
-    must_be_safe(segment.durability)
     given, durability = rules[verb](segment, ...), segment.durability
   end
   return given, verb ~= 'inspect' and tonumber(durability)

@@ -1,5 +1,6 @@
--- What every request checks, in this order: is the segment's money certain, does the caller know the layout, is the
--- id recorded, is it too old, is the segment frozen; only then the work. `segment/checks.rs` says why.
+-- What every request checks, in this order: is the id recorded, is the segment's money certain and its server safe,
+-- does the caller know the layout, is the id too old, is the segment frozen; only then the work. `segment/checks.rs`
+-- says why.
 
 local function set(segment, field, value)
   segment[field], segment.changed[field], segment.is_changed = value, value, true
@@ -18,8 +19,21 @@ local function first_answer(entry, content)
   return state_of(entry)
 end
 
+-- Nothing is done for an account that asks for every change to be on the disk, by a server that does not see to that.
+local function must_be_safe(durability)
+  if durability == 'disk' and string.sub(origin, 1, 1) == '0' then refuse('not_on_disk') end
+end
+
 local function certain(segment)
+  must_be_safe(segment.durability)
   if segment.doubtful then refuse('doubtful') end
+end
+
+-- The entry of an id, if it is recorded. In doubt only one whose state is final: the end of any other may be lost.
+local function recorded(segment, id)
+  local entry = get(part(segment, 'ids'), id)
+  if entry and segment.doubtful and string.find(entry, '^[HS]', 17) then refuse('doubtful') end
+  return entry
 end
 
 local function newest_known(segment, generation)

@@ -8,11 +8,19 @@ local function reservation(segment, id)
   return state
 end
 
+-- How a reservation ended; nothing if it is not recorded that it did.
+local function ended(segment, id)
+  local state = reservation(segment, id)
+  return state and string.sub(state, 1, 1) ~= 'H' and state
+end
+
 function rules.confirm(segment, id, time, generation)
+  local state = ended(segment, id)
+  if state then return state end
   certain(segment)
   known(segment, generation, time)
   expire_if_due(segment, id)
-  local state = reservation(segment, id)
+  state = reservation(segment, id)
   if not state then
     remembered(segment, time)
     return {'unknown'}

@@ -6,10 +6,10 @@ local function credit_answer(entry, content)
 end
 
 function rules.credit(segment, id, time, generation, content, amount, caller)
-  certain(segment)
-  known(segment, generation, time)
   local entry = get(part(segment, 'credits'), id)
   if entry then return credit_answer(entry, content) end
+  certain(segment)
+  known(segment, generation, time)
   -- Not recorded: the mark never falls, so it is refused for ever.
   if time <= segment.mark then return {'credited', 0} end
   timely(segment, time)

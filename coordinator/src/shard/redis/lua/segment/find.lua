@@ -1,9 +1,9 @@
 -- What became of a request.
 function rules.find(segment, id, time, generation)
+  local entry = recorded(segment, id)
+  if entry then return state_of(entry) end
   certain(segment)
   known(segment, generation, time)
-  local entry = get(part(segment, 'ids'), id)
-  if entry then return state_of(entry) end
   remembered(segment, time)
   return {'unknown'}
 end

@@ -39,11 +39,6 @@ local function register(group)
   redis.call('HSET', index, text, epoch)
 end
 
--- Nothing is done for an account that asks for every change to be on the disk, by a server that does not see to that.
-local function must_be_safe(durability)
-  if durability == 'disk' and string.sub(origin, 1, 1) == '0' then refuse('not_on_disk') end
-end
-
 -- A segment that has nothing, created for a plan. It knows no id before the plan's beginning.
 local function create(group, generation, base, from, closed, window, skew, ids_max, durability)
   must_be_safe(durability)

@@ -35,10 +35,10 @@ end
 
 -- `state`: what is recorded if it is done.
 function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline)
+  local entry = recorded(segment, id)
+  if entry then return first_answer(entry, content) end
   certain(segment)
   known(segment, generation, time)
-  local entry = get(part(segment, 'ids'), id)
-  if entry then return first_answer(entry, content) end
   timely(segment, time)
   not_frozen(segment, caller)
   acceptable(segment, time, kind, deadline)

@@ -1,9 +1,9 @@
 -- The whole is short: recorded, so that every repeat gets that answer.
 function rules.refuse(segment, id, time, generation, content, version, caller)
+  local entry = recorded(segment, id)
+  if entry then return first_answer(entry, content) end
   certain(segment)
   newest_known(segment, generation)
-  local entry = get(part(segment, 'ids'), id)
-  if entry then return first_answer(entry, content) end
   timely(segment, time)
   not_frozen(segment, caller)
   has_room(segment)

@@ -1,11 +1,10 @@
 -- A transfer's source hears what the destination said. Nothing else ever ends it: a source that took the money
 -- back by itself would mint it.
 function rules.settle(segment, id, time, generation, credited, caller)
-  certain(segment)
-  known(segment, generation, time)
-  local ids = part(segment, 'ids')
-  local entry = get(ids, id)
+  local entry = recorded(segment, id)
   if not entry then
+    certain(segment)
+    known(segment, generation, time)
     remembered(segment, time)
     return {'unknown'}
   end
@@ -13,6 +12,7 @@ function rules.settle(segment, id, time, generation, credited, caller)
   if string.find(state, '^[VRI]') then return state end
   local amount = string.match(state, '^S(%d+):')
   if not amount then refuse('conflict') end
+  must_be_safe(segment.durability)
   amount = amount_of(amount)
   local sent = meet(part(segment, 'sent'))
   if credited then
@@ -24,6 +24,6 @@ function rules.settle(segment, id, time, generation, credited, caller)
     state = 'R'
   end
   put(sent, id, false)
-  put(ids, id, string.sub(entry, 1, 16) .. state)
+  put(part(segment, 'ids'), id, string.sub(entry, 1, 16) .. state)
   return state
 end
