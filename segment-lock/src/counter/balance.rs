@@ -1,6 +1,6 @@
 //! How much there is.
 
-use super::{Counter, CounterError, looks::Looks, patience::Patience};
+use super::{Counter, CounterError, freeze::Freezes, looks::Looks, patience::Patience};
 
 /// How much an account has. Sums of up to 1024 segments do not always fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,14 +49,13 @@ impl Counter {
     /// The balance as it was at one instant of this call: two looks at every segment, and none had
     /// changed. An account in heavy use is asked to wait for a moment.
     pub async fn exact_balance(&self) -> Result<Balance, CounterError> {
-        let caller = self.storage.caller();
+        let mut freezes = Freezes::of(self, self.storage.caller());
         let mut patience = Patience::default();
         loop {
             let round = patience.round()?;
             let head = self.head().await?;
-            let freeze = round > 0;
-            let first = match freeze {
-                true => self.freeze_all(&head, caller).await,
+            let first = match round > 0 {
+                true => freezes.freeze_all(&head).await,
                 false => self.look_at(0..head.segments(), &head).await,
             };
             let looks = match first {
@@ -66,9 +65,7 @@ impl Counter {
                 }
                 Err(error) => Err(error),
             };
-            if freeze {
-                self.thaw(&head, caller).await;
-            }
+            freezes.end().await;
             match looks {
                 Ok(Some(looks)) => return Ok(Balance::of(&looks)),
                 Ok(None) => {}

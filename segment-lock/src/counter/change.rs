@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{Counter, CounterError, patience::Patience};
+use super::{Counter, CounterError, freeze::Freezes, patience::Patience};
 use crate::{
     Amount, Caller, Change, Head, RequestId,
-    segment::{Loan, Look, Op, Refusal, Reply, Request, State, Thaw},
+    segment::{Loan, Look, Op, Refusal, Reply, Request, State},
 };
 
 /// A change under way.
@@ -63,6 +63,18 @@ impl Counter {
         change: &Change,
     ) -> Result<State, CounterError> {
         let caller = self.storage.caller();
+        let mut freezes = Freezes::of(self, caller);
+        let decided = self.rounds((id, change), caller, &mut freezes).await;
+        freezes.end().await;
+        decided
+    }
+
+    async fn rounds(
+        &self,
+        (id, change): (&RequestId, &Change),
+        caller: Caller,
+        freezes: &mut Freezes<'_>,
+    ) -> Result<State, CounterError> {
         let mut lands = Vec::new();
         let mut patience = Patience::default();
         loop {
@@ -76,15 +88,10 @@ impl Counter {
                 head,
                 home,
             };
-            // Whoever was disturbed once asks the others to wait.
-            let freeze = round > 0;
-            match self.round(&attempt, lands, freeze).await {
-                Ok(Round::Decided(state)) => {
-                    if freeze {
-                        Box::pin(self.thaw(&attempt.head, caller)).await;
-                    }
-                    return Ok(state);
-                }
+            // A call that was disturbed once asks the others to wait.
+            let freezes = (round > 0).then_some(&mut *freezes);
+            match self.round(&attempt, lands, freezes).await {
+                Ok(Round::Decided(state)) => return Ok(state),
                 Ok(Round::Again(loans)) => lands = loans,
                 Err(error) => {
                     lands = Vec::new();
@@ -98,7 +105,7 @@ impl Counter {
         &self,
         attempt: &Attempt<'_>,
         lands: Vec<Loan>,
-        freeze: bool,
+        freezes: Option<&mut Freezes<'_>>,
     ) -> Result<Round, CounterError> {
         let Attempt { head, home, .. } = attempt;
         let op = Request::Op(Op {
@@ -111,7 +118,7 @@ impl Counter {
         match self.ask(head, *home, op).await? {
             Reply::Recorded(state) => Ok(Round::Decided(state)),
             // Seldom: those who are not short need no room for it.
-            Reply::Short(look) => Box::pin(self.short(attempt, look, freeze)).await,
+            Reply::Short(look) => Box::pin(self.short(attempt, look, freezes)).await,
             reply => Err(CounterError::unexpected("op", &reply)),
         }
     }
@@ -121,12 +128,12 @@ impl Counter {
         &self,
         attempt: &Attempt<'_>,
         short: Look,
-        freeze: bool,
+        freezes: Option<&mut Freezes<'_>>,
     ) -> Result<Round, CounterError> {
         let Attempt { head, home, .. } = attempt;
-        let looks = match freeze {
-            true => self.freeze_all(head, attempt.caller).await?,
-            false => {
+        let looks = match freezes {
+            Some(freezes) => freezes.freeze_all(head).await?,
+            None => {
                 let others = (0..head.segments()).filter(|index| index != home);
                 let mut looks = self.look_at(others, head).await?;
                 looks.0.insert(*home, short);
@@ -137,12 +144,5 @@ impl Counter {
             true => self.refuse(attempt, &looks).await,
             false => self.borrow(attempt, &looks).await,
         }
-    }
-
-    /// Ends what freezes this call has made. They end by themselves as well.
-    pub(super) async fn thaw(&self, head: &Head, caller: Caller) {
-        let thaws = (0..head.segments()).map(|index| (index, Request::Thaw(Thaw { caller })));
-        // Nothing relies on it.
-        let _ = self.ask_all(head, thaws).await;
     }
 }

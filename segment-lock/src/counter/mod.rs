@@ -11,6 +11,7 @@ mod change;
 mod close;
 mod doubt;
 mod error;
+mod freeze;
 mod insufficient;
 mod looks;
 mod patience;

@@ -25,6 +25,14 @@ struct CrashesAt {
     at: fn(&Request) -> bool,
 }
 
+fn crashed() -> StorageError {
+    StorageError {
+        effect: Effect::Unknown,
+        is_retryable: true,
+        source: Arc::from(Box::<dyn std::error::Error + Send + Sync>::from("crashed")),
+    }
+}
+
 impl fmt::Debug for CrashesAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CrashesAt").finish_non_exhaustive()
@@ -39,11 +47,7 @@ impl Segments for CrashesAt {
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         match (self.at)(&request) {
-            true => Err(StorageError {
-                effect: Effect::Unknown,
-                is_retryable: true,
-                source: Arc::from(Box::<dyn std::error::Error + Send + Sync>::from("crashed")),
-            }),
+            true => Err(crashed()),
             false => self.memory.call(at, request).await,
         }
     }
@@ -232,4 +236,76 @@ async fn a_plan_that_is_found_too_late_begins_later() {
     let head: Head = memory.read(a.account()).await.unwrap().unwrap().head;
     let newest = head.layouts().last().unwrap();
     assert!(newest.segments == 2 && newest.from_ms > NOW, "{newest:?}");
+}
+
+/// Answers the first refusal with "changed", so that the next round freezes; the second never.
+#[derive(Debug)]
+struct Disturbs {
+    memory: Arc<Memory>,
+    refusals: AtomicU64,
+    fails: bool,
+}
+
+#[async_trait]
+impl Segments for Disturbs {
+    fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32> {
+        self.memory.place(account, taken, more)
+    }
+
+    async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
+        if let Request::Refuse(_) = request {
+            match self.refusals.fetch_add(1, Ordering::Relaxed) {
+                0 => return Ok(Ok(Reply::Changed)),
+                _ if self.fails => return Err(crashed()),
+                _ => std::future::pending().await,
+            }
+        }
+        self.memory.call(at, request).await
+    }
+
+    async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>> {
+        let mut answers = Vec::new();
+        for (at, request) in requests {
+            answers.push(self.call(&at, request).await);
+        }
+        answers
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_fails_or_is_dropped_leaves_nothing_frozen() {
+    for fails in [true, false] {
+        let (memory, _, storage) = memory();
+        Counter::create(storage, account("a"), TERMS, 3)
+            .await
+            .unwrap();
+        let segments = Arc::new(Disturbs {
+            memory: Arc::clone(&memory),
+            refusals: AtomicU64::new(0),
+            fails,
+        });
+        let disturbed = Storage::of(segments, Arc::clone(&memory) as Arc<dyn Heads>, 2);
+        let counter = Counter::open(disturbed, account("a"));
+        let frozen = || {
+            let is_frozen = |segment: &Segment| segment.frozen.is_some();
+            memory.with_segments(|segments| segments.values().any(is_frozen))
+        };
+        let id = id(NOW, "short");
+        let deduct = counter.deduct(&id, amount(1));
+        let ended = timeout(Duration::from_secs(1), async {
+            tokio::pin!(deduct);
+            tokio::select! {
+                ended = &mut deduct => ended.map_err(|_| ()),
+                () = tokio::time::sleep(Duration::from_millis(100)) => {
+                    assert!(frozen(), "it waits for an answer");
+                    Ok(())
+                }
+            }
+        });
+        assert_eq!(ended.await.unwrap().is_err(), fails);
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!frozen());
+    }
 }
