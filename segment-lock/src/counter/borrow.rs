@@ -51,7 +51,8 @@ impl Borrow {
 
 /// Whom to ask for how much: the richest first, and of each half of what it has if that is more, so
 /// that a home that is short once is not short again at once. A segment whose last loan has not
-/// landed is not asked: the next would overwrite it.
+/// landed is not asked: the next would overwrite it. A segment that lost loans which have landed is
+/// asked for the number after those.
 fn lends(looks: &Looks, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
     let inn = looks.0.get(&home).map(|look| &look.inn);
     let landed = |from: u32| {
@@ -63,7 +64,7 @@ fn lends(looks: &Looks, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)>
     let mut lenders: Vec<_> = others
         .filter(|&(&from, look)| {
             let last = look.out.get(&home).map_or(0, |last| last.seq);
-            look.value > 0 && last == landed(from)
+            look.value > 0 && last <= landed(from)
         })
         .collect();
     lenders.sort_by_key(|(_, look)| Reverse(look.value));

@@ -6,7 +6,7 @@ use super::{Counter, CounterError};
 use crate::{
     Amount, Caller, Head,
     limits::FREEZE_MS_MAX,
-    segment::{Collect, Freeze, Loan, Look, Reply, Request},
+    segment::{Collect, Freeze, Loan, Look, Reply, Request, lands},
 };
 
 /// A look at each of some segments, not all at one instant.
@@ -31,12 +31,13 @@ impl Looks {
 
     /// The loans that segment `to` can land: lent, and the next to land by the receiver's count.
     pub(super) fn loans_to(&self, to: u32) -> Vec<Loan> {
-        let landed = self.0.get(&to).map(|look| &look.inn);
+        let receiver = self.0.get(&to);
         let loan = |(&from, look): (&u32, &Look)| {
             let last = look.out.get(&to)?;
-            let landed = landed?.get(&from).copied().unwrap_or_default();
+            let receiver = receiver?;
+            let landed = receiver.inn.get(&from).copied().unwrap_or_default();
             let amount = Amount::new(last.amount).ok()?;
-            (last.seq == landed + 1).then_some(Loan {
+            lands(last.seq, landed, receiver.losses).then_some(Loan {
                 from,
                 seq: last.seq,
                 amount,
@@ -50,15 +51,15 @@ impl Looks {
     }
 
     /// Whether some loan landed that its lender, looked at before, had not yet made: its money
-    /// counts twice.
+    /// counts twice. A lender that lost changes may have forgotten it.
     pub(super) fn counts_twice(&self) -> bool {
         let landed = self
             .0
             .iter()
             .flat_map(|(to, look)| look.inn.iter().map(move |inn| (to, inn)));
         let mut early = landed.map(|(to, (from, &seq))| {
-            let lender = self.0.get(from).and_then(|look| look.out.get(to));
-            seq > lender.map_or(0, |last| last.seq)
+            let lender = self.0.get(from).filter(|look| look.losses == 0);
+            lender.is_some_and(|look| seq > look.out.get(to).map_or(0, |last| last.seq))
         });
         early.any(|early| early)
     }

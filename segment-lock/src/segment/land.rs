@@ -2,6 +2,12 @@
 
 use super::{Answer, Land, Loan, Reply, Segment};
 
+/// Whether the loan of number `seq` lands where `landed` was the last that did: the next number. A
+/// receiver that lost changes lands any greater one, since the loans in between may be what it lost.
+pub(crate) fn lands(seq: u64, landed: u64, losses: u64) -> bool {
+    seq == landed + 1 || (losses > 0 && seq > landed)
+}
+
 impl Segment {
     /// Adds the loan iff it is the next from that segment, so that it counts once; otherwise
     /// [`Reply::Stale`].
@@ -17,10 +23,10 @@ impl Segment {
         Ok(Reply::Landed)
     }
 
-    /// Whether it is the loan after the last that landed from there.
+    /// Whether it lands here now.
     pub(super) fn is_next(&self, loan: &Loan) -> bool {
         let landed = self.inn.get(&loan.from).copied().unwrap_or_default();
-        loan.seq == landed + 1
+        lands(loan.seq, landed, self.losses)
     }
 
     /// Adds a loan that is the next, and fits.

@@ -42,6 +42,8 @@ mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+pub(crate) use land::lands;
+
 pub use answer::{Answer, Look, Refusal, Reply};
 pub use entry::{Credit, CreditId, CreditState, Entry, State};
 pub use request::{

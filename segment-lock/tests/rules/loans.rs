@@ -92,3 +92,26 @@ fn loans_that_come_together_are_counted_together_before_any_lands() {
     assert_eq!(segment.op(&brought, NOW), recorded(State::Done));
     assert_eq!((segment.value, segment.inn[&1]), (0, 1));
 }
+
+#[test]
+fn a_receiver_that_lost_changes_lands_any_later_loan_once() {
+    let mut segment = segment(0);
+    segment.inn.insert(1, 3);
+    nothing(&mut segment, land(5, 2), Ok(Reply::Stale));
+    segment.losses = 1;
+    assert_eq!(segment.land(&land(5, 2), NOW), Ok(Reply::Landed));
+    for seq in [3, 4, 5] {
+        nothing(&mut segment, land(seq, 2), Ok(Reply::Stale));
+    }
+    assert_eq!((segment.value, segment.inn[&1]), (2, 5));
+}
+
+#[test]
+fn a_lender_that_lost_changes_believes_the_receiver() {
+    let mut segment = segment(5);
+    once(&mut segment, lend(1, 1), lent(1, 1));
+    segment.losses = 1;
+    once(&mut segment, lend(4, 1), lent(4, 1));
+    nothing(&mut segment, lend(3, 1), Ok(Reply::Stale));
+    assert_eq!(segment.value, 3);
+}

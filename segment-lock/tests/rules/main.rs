@@ -4,6 +4,7 @@
 mod crashed;
 mod layout;
 mod loans;
+mod losses;
 mod memory;
 mod order;
 mod reservations;
