@@ -11,6 +11,9 @@ use crate::{
     limits::{LAYOUTS_MAX, SEGMENTS_MAX},
 };
 
+/// What generations rise by where some plans may have been lost: more than there may have been.
+const GENERATIONS_APART: u64 = 1 << 20;
+
 /// From when on how many segments are homes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +38,20 @@ pub struct Head {
     /// The greatest generation ever planned, abandoned plans included.
     last: u64,
     closed: bool,
+    /// The head was lost, and `plan` comes from a copy: it may have been in force.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    restored: bool,
+    /// Every plan from now on makes ids of this time and before too old where they are not recorded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    mark_ms: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Why a head cannot be changed so. Nothing was applied.
@@ -106,6 +123,8 @@ impl Head {
             plan: None,
             last: 0,
             closed: false,
+            restored: false,
+            mark_ms: 0,
         };
         empty.plan(segments, 0, place)
     }
@@ -146,6 +165,24 @@ impl Head {
         self.plan
     }
 
+    /// The plan's generation, or else the newest layout's: segments are prepared for no greater one, unless the head went
+    /// back in time.
+    pub fn newest_generation(&self) -> u64 {
+        self.plan
+            .map_or_else(|| self.generation(), |plan| plan.generation)
+    }
+
+    /// Whether the head was lost, and the plan comes from a copy.
+    pub fn is_restored(&self) -> bool {
+        self.restored
+    }
+
+    /// Ids of this time and before are too old where they are not recorded, in ms: a plan carries this to the
+    /// segments. 0 if no layout was ever lost.
+    pub fn mark_ms(&self) -> u64 {
+        self.mark_ms
+    }
+
     /// The newest layout's generation; 0 while the account is being created.
     pub fn generation(&self) -> u64 {
         self.layouts.last().map_or(0, |layout| layout.generation)
@@ -155,6 +192,11 @@ impl Head {
     pub fn segments(&self) -> u32 {
         let counts = self.layouts.iter().map(|layout| layout.segments);
         counts.max().unwrap_or(0)
+    }
+
+    /// How many segments have a place: all that were ever homes, or were planned to be.
+    pub fn placed(&self) -> u32 {
+        u32::try_from(self.places.len()).expect("no more than there may be segments")
     }
 
     /// Where segment `index` is, in the storage's own terms. 0 for one that never was planned.
@@ -193,8 +235,7 @@ impl Head {
         }
         let least_ms = self.layouts.last().map_or(0, |layout| layout.from_ms + 1);
         let mut planned = self.with_plan(segments, from_ms.max(least_ms));
-        let placed = u32::try_from(self.places.len()).expect("no more than there may be segments");
-        if let Some(more) = segments.checked_sub(placed) {
+        if let Some(more) = segments.checked_sub(self.placed()) {
             planned.places.extend(place(&self.places, more));
         }
         Ok(planned)
@@ -203,12 +244,35 @@ impl Head {
     /// With the plan of `generation` replaced by one that begins later, since a segment has decided
     /// a request that the plan would home elsewhere.
     ///
+    /// A [restored](Self::is_restored) plan may have been in force: it becomes a layout. Whether a request of its time
+    /// was decided by it or by the layout before is not known, so such requests are too old where they are not
+    /// recorded.
+    ///
     /// # Errors
     ///
     /// That plan is not there any more.
     pub fn plan_later(&self, generation: u64, from_ms: u64) -> Result<Self, HeadError> {
         let plan = self.planned_as(generation)?;
-        Ok(self.with_plan(plan.segments, from_ms.max(plan.from_ms + 1)))
+        let from_ms = from_ms.max(plan.from_ms + 1);
+        if !self.restored {
+            return Ok(self.with_plan(plan.segments, from_ms));
+        }
+        Ok(Self {
+            restored: true,
+            mark_ms: from_ms - 1,
+            ..self.commit(generation)?.with_plan(plan.segments, from_ms)
+        })
+    }
+
+    /// This head, a copy perhaps, in the place of `lost`. `closed`: a segment is closed. No generation of a plan that was
+    /// lost is used again.
+    pub fn restored(self, lost: &Self, closed: bool) -> Self {
+        Self {
+            restored: self.plan.is_some(),
+            closed: self.closed || lost.closed || closed,
+            last: self.last.max(lost.last) + GENERATIONS_APART,
+            ..self
+        }
     }
 
     /// With the plan of `generation` as the newest layout. Every segment must be prepared for it.
@@ -221,6 +285,7 @@ impl Head {
         let mut head = self.clone();
         head.layouts.push(plan);
         head.plan = None;
+        head.restored = false;
         Ok(head)
     }
 
@@ -266,88 +331,4 @@ impl Head {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn id(time_ms: u64, name: usize) -> RequestId {
-        RequestId::new(time_ms, &name.to_string()).unwrap()
-    }
-
-    fn nowhere(_: &[u32], more: u32) -> Vec<u32> {
-        vec![0; more as usize]
-    }
-
-    fn created(segments: u32) -> Head {
-        let head = Head::new(Terms::default(), segments, nowhere).unwrap();
-        head.commit(1).unwrap()
-    }
-
-    #[test]
-    fn a_request_keeps_its_home_whatever_comes_later() {
-        let one = created(1);
-        let three = one.plan(3, 100, nowhere).unwrap().commit(2).unwrap();
-        let two = three.plan(2, 200, nowhere).unwrap().commit(3).unwrap();
-        for name in 0..100 {
-            assert_eq!(two.home_of(&id(99, name)), Some(0));
-            assert_eq!(
-                two.home_of(&id(100, name)),
-                three
-                    .home_of(&id(199, name))
-                    .and(three.home_of(&id(100, name)))
-            );
-            assert!(two.home_of(&id(200, name)).unwrap() < 2);
-        }
-        let homes = (0..100).filter_map(|name| two.home_of(&id(150, name)));
-        assert_eq!(homes.max(), Some(2));
-    }
-
-    #[test]
-    fn what_exists_never_shrinks() {
-        let shrunk = created(3).plan(1, 100, nowhere).unwrap().commit(2).unwrap();
-        assert_eq!((shrunk.segments(), shrunk.generation()), (3, 2));
-    }
-
-    #[test]
-    fn a_generation_is_never_used_twice() {
-        let planned = created(1).plan(2, 100, nowhere).unwrap();
-        let later = planned.plan_later(2, 50).unwrap();
-        assert_eq!(
-            later.planned().map(|plan| (plan.generation, plan.from_ms)),
-            Some((3, 101))
-        );
-        assert_eq!(
-            later.commit(2),
-            Err(HeadError::NotPlanned { generation: 2 })
-        );
-        assert_eq!(
-            later.plan(2, 0, nowhere),
-            Err(HeadError::Planned { generation: 3 })
-        );
-        assert_eq!(later.commit(3).unwrap().generation(), 3);
-    }
-
-    #[test]
-    fn a_layout_begins_after_the_one_before() {
-        let head = created(1).plan(2, 100, nowhere).unwrap().commit(2).unwrap();
-        let next = head.plan(3, 7, nowhere).unwrap().planned().unwrap();
-        assert_eq!(next.from_ms, 101);
-    }
-
-    #[test]
-    fn numbers_out_of_range_are_refused() {
-        for value in [0, SEGMENTS_MAX + 1] {
-            assert_eq!(
-                created(1).plan(value, 1, nowhere),
-                Err(HeadError::Segments { value })
-            );
-        }
-        let mut head = created(1);
-        while head.layouts().len() < LAYOUTS_MAX {
-            let planned = head.plan(1, 0, nowhere).unwrap();
-            head = planned
-                .commit(planned.planned().unwrap().generation)
-                .unwrap();
-        }
-        assert_eq!(head.plan(1, 0, nowhere), Err(HeadError::TooManyLayouts));
-    }
-}
+mod tests;

@@ -120,7 +120,11 @@ fn swap<H>(stored: &Stored<H>, name: &Account, expected: u64, head: H) -> bool {
     if stored.get(name).map_or(0, |found| found.version) != expected {
         return false;
     }
-    let version = expected + 1;
-    stored.insert(name.clone(), VersionedHead { version, head });
+    let found = VersionedHead {
+        version: expected + 1,
+        head,
+        in_doubt: false,
+    };
+    stored.insert(name.clone(), found);
     true
 }

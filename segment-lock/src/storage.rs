@@ -94,6 +94,8 @@ pub struct VersionedHead<H = Head> {
     pub version: u64,
     /// What it says.
     pub head: H,
+    /// The storage came back, perhaps without the last changes of the record. The next swap ends the doubt.
+    pub in_doubt: bool,
 }
 
 /// Where the accounts' heads are, or those of [segmented locks](crate::lock): linearizable. Those of one kind have
@@ -103,7 +105,8 @@ pub trait Heads<H: Send + 'static = Head>: fmt::Debug + Send + Sync + 'static {
     /// The newest head of the account; none if there is no such account.
     async fn read(&self, account: &Account) -> Result<Option<VersionedHead<H>>, StorageError>;
 
-    /// Writes `head` iff the version is still `expected`, 0 for none. Whether it was; after an attempt without an
+    /// Writes `head` iff the version is still `expected`, 0 for none. Of a record in doubt the next version is above every
+    /// one that the lost changes may have had. Whether it was; after an attempt without an
     /// answer it may be said that it was not, though it was.
     ///
     /// # Cancel safety

@@ -8,6 +8,7 @@ mod errors;
 mod failover;
 mod fairness;
 mod faults;
+mod heads;
 mod listing;
 mod locking;
 mod lost_wakes;

@@ -32,7 +32,8 @@ pub enum CounterOp {
     Segment(SegmentRequest),
     /// Reads the head of that key.
     ReadHead,
-    /// Writes the head of that key, iff its version is still `expected`, 0 for none; the next version is one more.
+    /// Writes the head of that key, iff its version is still `expected`, 0 for none; the next version is one more, and
+    /// much more if the head was in doubt.
     SwapHead {
         /// The version it must have.
         expected: u64,
@@ -57,6 +58,8 @@ pub enum CounterReply {
     Segment(Answer),
     /// The head and its version, if there is one.
     Head(Option<(u64, String)>),
+    /// The same of a head that may be an older one: its server came back. The next swap ends the doubt.
+    HeadInDoubt(u64, String),
     /// Whether the head was written.
     Swapped(bool),
     /// The slot is not here: refresh the map. Nothing was written.

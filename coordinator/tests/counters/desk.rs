@@ -97,8 +97,11 @@ pub(crate) fn create(terms: Terms) -> Create {
             base: 0,
             from_ms: 0,
             closed: false,
+            mark_ms: 0,
+            head: "head".into(),
         },
         terms,
+        lost: false,
     }
 }
 

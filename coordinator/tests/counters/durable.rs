@@ -31,13 +31,13 @@ fn done() -> CounterReply {
 }
 
 /// A server that syncs every write.
-fn synced() -> RedisServerBuilder {
+pub(crate) fn synced() -> RedisServerBuilder {
     RedisServer::builder()
         .set("appendonly", "yes")
         .set("appendfsync", "always")
 }
 
-async fn raw(server: &RedisServer, command: &[&str]) -> redis::Value {
+pub(crate) async fn raw(server: &RedisServer, command: &[&str]) -> redis::Value {
     let client = redis::Client::open(server.url()).unwrap();
     let mut raw = client.get_multiplexed_async_connection().await.unwrap();
     let mut asked = redis::cmd(command[0]);
@@ -49,7 +49,7 @@ async fn raw(server: &RedisServer, command: &[&str]) -> redis::Value {
 }
 
 /// A desk at the server, armed with `epoch` if it is in a new life.
-async fn desk(server: &RedisServer, epoch: u64) -> Desk {
+pub(crate) async fn desk(server: &RedisServer, epoch: u64) -> Desk {
     let pointer = "00112233445566778899aabbccddeeff redis://127.0.0.1";
     raw(server, &["SET", "ringfence:pointer", pointer]).await;
     let shard = RedisShard::new(RedisOptions::new(

@@ -4,7 +4,9 @@
 mod alike;
 mod desk;
 mod durable;
+mod heads;
 mod limits;
+mod names;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;
 mod requests;

@@ -2,15 +2,18 @@
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use ringfence_segment_lock::{
-    Account, Amount, Change, Durability, RequestId, Terms,
+    Change, Durability, Terms,
     segment::{
-        Accept, Cancel, Close, Collect, Confirm, Create, CreditId, Expire, Find, Forget, Freeze,
-        GiveCredit, Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, Refuse,
-        Request, Sent, Settle, Thaw,
+        Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit,
+        Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse, Request,
+        Sent, Settle, Thaw,
     },
 };
 
-use crate::desk::caller;
+use crate::{
+    desk::caller,
+    names::{account, at, credit_of, id_of, money},
+};
 
 /// How many segments there are.
 pub(crate) const SEGMENTS: usize = 3;
@@ -47,6 +50,7 @@ pub(crate) enum Step {
     Accept,
     /// No request: before its batch is sent, the segment is marked: in doubt, or as one that lost changes.
     Lose(bool),
+    ReadCopy,
 }
 
 /// A request's id.
@@ -224,49 +228,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop::bool::weighted(0.15).prop_map(|close| if close { Step::Close } else { Step::Expire }),
         1 => Just(Step::Inspect),
         1 => Just(Step::Accept),
+        1 => Just(Step::ReadCopy),
     ]
-}
-
-fn at(began_ms: u64, Since(since): Since) -> u64 {
-    match since {
-        i64::MAX => u64::MAX,
-        since => began_ms.saturating_add_signed(since),
-    }
-}
-
-fn id_of(began_ms: u64, (since, name): Id) -> RequestId {
-    // Names that begin one another, and hostile ones; and some of which most are of a rush.
-    let names = [
-        "a",
-        "a\0",
-        "a\0b",
-        "order:7",
-        "é\u{10ffff}",
-        "x",
-        "r",
-        "s",
-        "t",
-        "u",
-        "v",
-        "w",
-    ];
-    RequestId::new(at(began_ms, since), names[usize::from(name)]).unwrap()
-}
-
-fn credit_of(began_ms: u64, id: Id, from: u8) -> CreditId {
-    let id = id_of(began_ms, id);
-    CreditId {
-        id,
-        from: account(from),
-    }
-}
-
-fn account(which: u8) -> Account {
-    Account::new(["b\0c", "shop:1"][usize::from(which)]).unwrap()
-}
-
-fn money(amount: i64) -> Amount {
-    Amount::new(amount).unwrap()
 }
 
 impl Kind {
@@ -380,6 +343,8 @@ impl Step {
                     base: 0,
                     from_ms: at(began_ms, Since(-90_000)),
                     closed: false,
+                    mark_ms: 0,
+                    head: format!("head {generation}").into(),
                 },
                 terms: Terms {
                     idempotency_for_ms: [100_000, 100_000, 30_000][usize::from(terms)],
@@ -387,6 +352,7 @@ impl Step {
                     ids_max: [3, 1_000, 1_000][usize::from(terms)],
                     durability: Durability::Memory,
                 },
+                lost: generation == 2,
             }),
             Self::Find(of, generation) => Request::Find(Find {
                 id: id_of(began_ms, *of),
@@ -398,17 +364,23 @@ impl Step {
             Self::Pinned(after) => Request::Pinned(Pinned {
                 after: after.map(|(after, from)| credit_of(began_ms, after, from)),
             }),
-            &Self::Prepare(generation, base, from, closed) => Request::Prepare(Prepare {
-                generation,
-                base,
+            &Self::Prepare(generation, base, from, closed) => {
                 // Greater ones are kept as this one.
-                from_ms: at(began_ms, from).min((1 << 53) - 1),
-                closed,
-            }),
+                let from_ms = at(began_ms, from).min((1 << 53) - 1);
+                Request::Prepare(Prepare {
+                    generation,
+                    base,
+                    from_ms,
+                    closed,
+                    mark_ms: if generation % 2 == 0 { 0 } else { from_ms - 1 },
+                    head: format!("head {generation}").into(),
+                })
+            }
             Self::Expire => Request::Expire(Expire),
             Self::Purge => Request::Purge(Purge),
             Self::Close => Request::Close(Close),
             Self::Accept => Request::Accept(Accept),
+            Self::ReadCopy => Request::ReadCopy(ReadCopy),
             _ => Request::Inspect(Inspect),
         }
     }

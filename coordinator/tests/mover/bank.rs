@@ -219,8 +219,17 @@ impl Desk {
             base: 0,
             from_ms: 0,
             closed: false,
+            mark_ms: 0,
+            head: "head".into(),
         };
-        let create = CounterOp::Segment(Create { prepare, terms }.into());
+        let create = CounterOp::Segment(
+            Create {
+                prepare,
+                terms,
+                lost: false,
+            }
+            .into(),
+        );
         let reply = self.ask(&format!("account/{account}"), create).await;
         assert_eq!(reply, CounterReply::Segment(Ok(Reply::Prepared)));
     }

@@ -17,7 +17,7 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let VersionedHead { version, head } = self.finished_head().await?;
+            let VersionedHead { version, head, .. } = self.finished_head().await?;
             let swapped = match head.is_closed() {
                 true => true,
                 false => {

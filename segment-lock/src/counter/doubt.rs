@@ -1,7 +1,7 @@
 //! Segments that may have lost their last changes, and the person who decides about them.
 
 use super::{Counter, CounterError};
-use crate::segment::{Accept, Inspect, Look, Reply, Request};
+use crate::segment::{Accept, Inspect, Look, Refusal, Reply, Request};
 
 impl Counter {
     /// What every segment has, in order, doubtful or not. Not at one instant.
@@ -25,10 +25,18 @@ impl Counter {
 
     /// What every segment has, as it answers `request`.
     async fn look_of_each(&self, request: Request) -> Result<Vec<Look>, CounterError> {
-        let head = self.newest_head().await?;
-        let requests = (0..head.segments()).map(|index| (index, request.clone()));
-        let replies = self.ask_all(&head, requests).await?;
-        replies.into_iter().map(looked).collect()
+        let head = self.certain_head().await?.head;
+        let requests = (0..head.placed()).map(|index| (self.at(&head, index), request.clone()));
+        let answers = self.storage.segments.call_all(requests.collect()).await;
+        let mut looks = Vec::new();
+        for (index, answer) in (0..).zip(answers) {
+            match answer? {
+                // Planned, and not made yet.
+                Err(Refusal::Missing) if index >= head.segments() => {}
+                answer => looks.push(looked(answer?)?),
+            }
+        }
+        Ok(looks)
     }
 }
 

@@ -18,6 +18,7 @@ mod patience;
 mod recover;
 mod resegment;
 mod reserve;
+mod restore;
 mod sweep;
 mod transfer;
 

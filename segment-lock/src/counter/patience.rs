@@ -50,8 +50,8 @@ impl Counter {
         patience: &mut Patience,
     ) -> Result<(), CounterError> {
         match error {
-            CounterError::Refused(Refusal::Layout { .. }) => {
-                Box::pin(self.newest_head())
+            CounterError::Refused(Refusal::Layout { generation }) => {
+                Box::pin(self.learn_head(generation))
                     .await
                     .map_err(CounterError::aside)?;
             }

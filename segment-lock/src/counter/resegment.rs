@@ -28,7 +28,10 @@ impl Counter {
         let created = Head::new(terms, segments, counter.place())?;
         let heads = &counter.storage.heads;
         if heads.read(&counter.account).await?.is_none() {
-            heads.swap(&counter.account, 0, created).await?;
+            // Its head may be lost, and not its segments.
+            let copy = counter.newest_copy(&created, 0).await?;
+            let head = copy.unwrap_or(created);
+            heads.swap(&counter.account, 0, head).await?;
         }
         let account = counter.account.clone();
         match counter.newest_head().await?.terms() == terms {
@@ -47,7 +50,7 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let VersionedHead { version, head } = self.finished_head().await?;
+            let VersionedHead { version, head, .. } = self.finished_head().await?;
             if head
                 .layouts()
                 .last()
@@ -86,25 +89,36 @@ impl Counter {
 
     /// Reads the head, finishing its plan if there is one, and goes by it from now on.
     pub(super) async fn newest_head(&self) -> Result<Arc<Head>, CounterError> {
-        let newest = Arc::new(self.finished_head().await?.head);
+        Ok(self.remember(self.finished_head().await?.head))
+    }
+
+    /// Goes by the newest head from now on, since a segment is prepared for `generation`. A head that does not know of
+    /// that generation went back in time: it is restored, and the next round goes by it.
+    pub(super) async fn learn_head(&self, generation: u64) -> Result<(), CounterError> {
+        let found = self.finished_head().await?;
+        if found.head.newest_generation() < generation {
+            return self.restore(&found).await;
+        }
+        self.remember(found.head);
+        Ok(())
+    }
+
+    /// Goes by `head` from now on, if it is the newest.
+    fn remember(&self, head: Head) -> Arc<Head> {
         let mut known = self.head.lock();
         match &*known {
             // Two read at once, and this one was overtaken.
-            Some(newer) if newer.generation() > newest.generation() => Ok(Arc::clone(newer)),
-            _ => {
-                *known = Some(Arc::clone(&newest));
-                Ok(newest)
-            }
+            Some(newer) if newer.generation() > head.generation() => Arc::clone(newer),
+            _ => Arc::clone(known.insert(Arc::new(head))),
         }
     }
 
-    /// Reads the head, and finishes its plan if there is one.
+    /// Reads the head, and finishes its plan if there is one. One that may have gone back in time is restored first.
     pub(super) async fn finished_head(&self) -> Result<VersionedHead, CounterError> {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let read = self.storage.heads.read(&self.account).await?;
-            let found = read.ok_or_else(|| self.absent())?;
+            let found = self.certain_head().await?;
             match found.head.planned() {
                 None => return Ok(found),
                 Some(plan) => self.finish(&found, plan).await?,
@@ -112,26 +126,54 @@ impl Counter {
         }
     }
 
+    /// Reads the head, and restores one that may have gone back in time. Finishes no plan, which a doubtful segment would
+    /// not let it.
+    pub(super) async fn certain_head(&self) -> Result<VersionedHead, CounterError> {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
+            let read = self.storage.heads.read(&self.account).await?;
+            let found = read.ok_or_else(|| self.absent())?;
+            match found.in_doubt {
+                false => return Ok(found),
+                true => self.restore(&found).await?,
+            }
+        }
+    }
+
     /// Prepares every segment for the plan, and commits it; or replaces it, if a segment has decided
     /// a request that the plan would home elsewhere. If others were faster, does nothing.
     async fn finish(&self, found: &VersionedHead, plan: Layout) -> Result<(), CounterError> {
-        let VersionedHead { version, head } = found;
+        let VersionedHead { version, head, .. } = found;
         let prepare = Prepare {
             generation: plan.generation,
             base: head.generation(),
             from_ms: plan.from_ms,
             closed: head.is_closed(),
+            mark_ms: head.mark_ms(),
+            head: head.encode().into(),
         };
         let terms = head.terms();
-        let request = |index| match index < head.segments() {
-            true => (index, Request::Prepare(prepare)),
-            false => (index, Request::Create(Create { prepare, terms })),
+        let request = |index| {
+            let prepare = prepare.clone();
+            match index < head.segments() {
+                true => (index, Request::Prepare(prepare)),
+                false => (
+                    index,
+                    Request::Create(Create {
+                        prepare,
+                        terms,
+                        lost: head.is_restored(),
+                    }),
+                ),
+            }
         };
         let indices = 0..plan.segments.max(head.segments());
         let replies = self.ask_all(head, indices.map(request)).await?;
         let next = match after(head, &plan, &replies)? {
             Some(next) => next,
-            None => return Ok(()),
+            // Others were faster, or the head went back in time.
+            None => return self.restore(found).await,
         };
         self.storage
             .heads
@@ -164,5 +206,10 @@ fn after(head: &Head, plan: &Layout, replies: &[Reply]) -> Result<Option<Head>, 
 
 /// When a plan made now may begin, in ms: no request can have come from there yet.
 fn beginning(head: &Head, now_ms: u64) -> u64 {
-    now_ms + head.terms().skew_ms + PLAN_MARGIN_MS
+    // Whatever a restored plan may have decided is too old: the fewer ids are, the better.
+    let skew_ms = match head.is_restored() {
+        true => 0,
+        false => head.terms().skew_ms,
+    };
+    now_ms + skew_ms + PLAN_MARGIN_MS
 }

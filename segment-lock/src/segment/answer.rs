@@ -1,6 +1,6 @@
 //! What a segment answers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Channel, CreditId, Outcome, State};
 use crate::{Account, Amount, RequestId, limits::AMOUNT_MAX};
@@ -69,6 +69,13 @@ pub enum Reply {
         after_ms: u64,
         /// The segment's clock, in ms since 1970.
         now_ms: u64,
+    },
+    /// The copy of the account's head.
+    Copied {
+        /// As text, with the plan that the segment was last prepared for.
+        head: Arc<str>,
+        /// Whether the segment takes no new money.
+        closed: bool,
     },
     /// Done, or there was nothing to do.
     Done,

@@ -8,7 +8,7 @@
 //!
 //! | part | type | holds |
 //! |---|---|---|
-//! | `seg` | hash | the numbers, the terms, `frozen` (`until caller`), and the `origin` of the last write |
+//! | `seg` | hash | the numbers, the terms, `frozen` (`until caller`), the copy of the `head`, and the `origin` of the last write |
 //! | `out`, `inn` | hashes | segment → `seq:amount` of the last loan to it; → `seq` of the last that landed |
 //! | `ids`, `credits` | hashes | id → content and state |
 //! | `order`, `credit_order` | lists | the same ids, as they came |
@@ -40,7 +40,10 @@ mod request;
 mod settle;
 mod unfinished;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 pub(crate) use land::lands;
 
@@ -48,8 +51,8 @@ pub use answer::{Answer, Look, Refusal, Reply};
 pub use entry::{Credit, CreditId, CreditState, Entry, State};
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit,
-    Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, Refuse, Request, Sent, Settle,
-    Thaw,
+    Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse, Request,
+    Sent, Settle, Thaw,
 };
 
 use crate::{Caller, RequestId, Terms};
@@ -119,15 +122,21 @@ pub struct Segment {
     pub losses: u64,
     /// It takes no new money.
     pub closed: bool,
+    /// A copy of the account's head, as text, with the plan for `generation`: the head may be lost.
+    pub head: Arc<str>,
 }
 
 impl Segment {
     /// A segment that has nothing, created for a plan. It knows no id before the plan's beginning:
     /// those have their homes elsewhere.
     pub fn new(create: &Create) -> Self {
-        let Create { prepare, terms } = *create;
-        Self {
+        let Create {
+            prepare,
             terms,
+            lost,
+        } = create;
+        let mut segment = Self {
+            terms: *terms,
             value: 0,
             held: 0,
             version: 0,
@@ -149,7 +158,12 @@ impl Segment {
             doubtful: false,
             losses: 0,
             closed: prepare.closed,
+            head: Arc::clone(&prepare.head),
+        };
+        if *lost {
+            segment.came_back();
         }
+        segment
     }
 
     /// Does what `request` asks for. `now_ms`: ms since 1970 on this segment's clock.
@@ -178,6 +192,7 @@ impl Segment {
             Request::Close(Close) => self.close(),
             Request::Inspect(Inspect) => self.inspect(now_ms),
             Request::Accept(Accept) => self.accept(now_ms),
+            Request::ReadCopy(ReadCopy) => self.read_copy(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A segment makes ready for a layout that is planned.
 
+use std::sync::Arc;
+
 use super::{Answer, Prepare, Reply, Segment};
 
 impl Segment {
@@ -24,6 +26,16 @@ impl Segment {
         self.base = prepare.base;
         self.cut_ms = prepare.from_ms;
         self.closed |= prepare.closed;
+        self.mark_ms = self.mark_ms.max(prepare.mark_ms);
+        self.head = Arc::clone(&prepare.head);
         Ok(Reply::Prepared)
+    }
+
+    /// The copy of the account's head: even a doubtful segment helps to find a head that was lost.
+    pub fn read_copy(&self) -> Answer {
+        Ok(Reply::Copied {
+            head: Arc::clone(&self.head),
+            closed: self.closed,
+        })
     }
 }

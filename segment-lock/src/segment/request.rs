@@ -1,5 +1,7 @@
 //! What a segment can be asked.
 
+use std::sync::Arc;
+
 use super::{CreditId, State};
 use crate::{Account, Amount, Caller, Change, RequestId, Terms};
 
@@ -190,7 +192,7 @@ pub struct Pinned {
 pub struct Purge;
 
 /// Prepares for a planned layout: from then on, callers of an older one get no new ids in here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepare {
     /// The plan's generation.
     pub generation: u64,
@@ -200,15 +202,22 @@ pub struct Prepare {
     pub from_ms: u64,
     /// Whether the account is closed.
     pub closed: bool,
+    /// Ids of this time and before are too old if they are not recorded: a layout that was lost may have homed them
+    /// elsewhere. 0: no such layout.
+    pub mark_ms: u64,
+    /// The account's head with this plan, [as text](crate::Head::encode). The segment keeps it as a copy.
+    pub head: Arc<str>,
 }
 
 /// Creates the segment for a planned layout; if it exists already, prepares it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Create {
     /// The plan.
     pub prepare: Prepare,
     /// The account's terms.
     pub terms: Terms,
+    /// The account's head was lost: a segment made now may have been there before, with all that is missing now.
+    pub lost: bool,
 }
 
 /// Lets no new money in, for good.
@@ -222,6 +231,10 @@ pub struct Inspect;
 /// A person takes a doubtful segment for what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept;
+
+/// Reads the copy of the account's head, doubtful or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadCopy;
 
 /// A request to one segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,6 +264,7 @@ pub enum Request {
     Close(Close),
     Inspect(Inspect),
     Accept(Accept),
+    ReadCopy(ReadCopy),
 }
 
 macro_rules! from {
@@ -285,6 +299,7 @@ from! {
     Close: Close,
     Inspect: Inspect,
     Accept: Accept,
+    ReadCopy: ReadCopy,
 }
 
 impl Op {

@@ -309,3 +309,40 @@ async fn a_call_that_fails_or_is_dropped_leaves_nothing_frozen() {
         assert!(!frozen());
     }
 }
+
+/// A person is needed for the segment, and the plan needs the segment.
+#[tokio::test]
+async fn a_doubtful_segment_is_shown_and_accepted_though_a_plan_waits_for_it() {
+    let (memory, _, storage) = memory();
+    let terms = Terms {
+        durability: Durability::Disk,
+        ..TERMS
+    };
+    let safe = Counter::create(storage.clone(), account("safe"), terms, 1)
+        .await
+        .unwrap();
+    let heads: &dyn Heads = &*memory;
+    let found = heads.read(safe.account()).await.unwrap().unwrap();
+    let planned = found
+        .head
+        .plan(2, NOW + 10, |_, more| vec![0; more as usize])
+        .unwrap();
+    assert!(
+        heads
+            .swap(safe.account(), found.version, planned)
+            .await
+            .unwrap()
+    );
+    memory.with_segments(|segments| segments.values_mut().for_each(Segment::came_back));
+
+    let refused = safe.balance().await.unwrap_err();
+    assert!(
+        matches!(refused, CounterError::Refused(Refusal::Doubtful)),
+        "{refused:?}"
+    );
+    let looks = safe.inspect().await.unwrap();
+    assert!(looks.len() == 1 && looks[0].doubtful, "{looks:?}");
+    safe.accept().await.unwrap();
+    assert_eq!(available(&safe).await, 0);
+    assert_eq!(safe.read_head().await.unwrap().segments(), 2);
+}

@@ -43,10 +43,13 @@ fn segment(value: i64) -> Segment {
         base: 0,
         from_ms: 0,
         closed: false,
+        mark_ms: 0,
+        head: "head".into(),
     };
     let mut segment = Segment::new(&Create {
         prepare,
         terms: TERMS,
+        lost: false,
     });
     segment.value = value;
     segment

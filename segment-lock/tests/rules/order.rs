@@ -112,6 +112,8 @@ fn a_recorded_answer_goes_before_the_layout() {
         base: 8,
         from_ms: NOW + 1,
         closed: false,
+        mark_ms: 0,
+        head: "head".into(),
     };
     once(&mut segment, plan, Ok(Reply::Prepared));
     nothing(&mut segment, op("a", deduct(1)), recorded(State::Done));

@@ -51,6 +51,10 @@ hold! {
     a_reservation_in_a_new_layout: "reserve-grow",
     a_lost_tail: "loss",
     a_lost_tail_and_a_transfer: "loss-transfer",
+    a_lost_head: "head-loss",
+    a_lost_head_with_too_little: "head-loss-short",
+    an_exact_balance_and_a_lost_head: "head-loss-and-read",
+    a_lost_head_and_a_purge: "head-loss-and-purge",
 }
 
 break_without! {
@@ -81,6 +85,9 @@ break_without! {
     a_segment_that_keeps_only_the_newest_cut: BaseIsKept,
     a_look_by_an_older_layout: LookByTheLayout,
     short_and_refused_by_an_older_layout: ShortByTheLayout,
+    a_lost_head_used_as_it_is: LostHeadIsRestored,
+    a_lost_head_planned_anew_upon_what_it_has: RestoredFromTheCopy,
+    a_restored_plan_that_marks_nothing: RestoredPlanMarks,
     a_source_that_takes_its_money_back: SourceTakesNothingBack,
     a_pinned_credit_purged: PinnedIsNotPurged,
     a_credit_unpinned_before_the_settle: ForgottenAfterTheSettle,

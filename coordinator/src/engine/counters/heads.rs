@@ -57,15 +57,18 @@ impl Text for Split {
 #[async_trait]
 impl<H: Text> Heads<H> for Stored {
     async fn read(&self, name: &Account) -> Result<Option<VersionedHead<H>>, StorageError> {
-        let found = match self.head::<H>(name, CounterOp::ReadHead).await? {
-            CounterReply::Head(found) => found,
+        let (version, text, in_doubt) = match self.head::<H>(name, CounterOp::ReadHead).await? {
+            CounterReply::Head(None) => return Ok(None),
+            CounterReply::Head(Some((version, text))) => (version, text, false),
+            CounterReply::HeadInDoubt(version, text) => (version, text, true),
             reply => return Err(CounterFault::unexpected("a head's reading", &reply).into()),
         };
-        let Some((version, text)) = found else {
-            return Ok(None);
-        };
         let head = H::decode(&text).map_err(CounterFault::from)?;
-        Ok(Some(VersionedHead { version, head }))
+        Ok(Some(VersionedHead {
+            version,
+            head,
+            in_doubt,
+        }))
     }
 
     async fn swap(&self, name: &Account, expected: u64, head: H) -> Result<bool, StorageError> {

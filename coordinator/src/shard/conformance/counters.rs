@@ -31,9 +31,18 @@ fn create() -> CounterOp {
         base: 0,
         from_ms: 0,
         closed: false,
+        mark_ms: 0,
+        head: "head".into(),
     };
     let terms = Terms::default();
-    CounterOp::Segment(Create { prepare, terms }.into())
+    CounterOp::Segment(
+        Create {
+            prepare,
+            terms,
+            lost: false,
+        }
+        .into(),
+    )
 }
 
 /// A request of long ago, which is not too old where nothing was ever purged.

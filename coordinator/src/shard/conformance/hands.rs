@@ -86,9 +86,18 @@ impl Desk {
             base: 0,
             from_ms: 0,
             closed: false,
+            mark_ms: 0,
+            head: "head".into(),
         };
         let terms = Terms::default();
-        let create = CounterOp::Segment(Create { prepare, terms }.into());
+        let create = CounterOp::Segment(
+            Create {
+                prepare,
+                terms,
+                lost: false,
+            }
+            .into(),
+        );
         let created = self.count(key, create).await;
         assert_eq!(created, CounterReply::Segment(Ok(Told::Prepared)));
     }

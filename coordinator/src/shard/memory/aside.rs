@@ -126,6 +126,7 @@ fn alone(segment: &Segment) -> Segment {
         due: [].into(),
         sent: [].into(),
         pinned: [].into(),
+        head: segment.head.clone(),
         ..*segment
     }
 }

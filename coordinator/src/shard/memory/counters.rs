@@ -82,8 +82,7 @@ impl Counters {
             CounterOp::Segment(SegmentRequest::Create(create)) => {
                 let group = self.groups.entry(key.clone()).or_insert_with(made);
                 let segment = group.segment.get_or_insert_with(|| Segment::new(create));
-                let create = SegmentRequest::Create(*create);
-                CounterReply::Segment(segment.apply(&create, unix_ms))
+                CounterReply::Segment(segment.prepare(&create.prepare, unix_ms))
             }
             CounterOp::Segment(request) => {
                 CounterReply::Segment(self.segment(key, request, unix_ms))

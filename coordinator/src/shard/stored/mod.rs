@@ -61,10 +61,11 @@ pub const PARTS: [Part; 11] = [
     INN,
 ];
 
-/// An account's head: `version`, `text`, and the `durability` it was written with.
+/// An account's head: `version`, `text`, the `durability` it was written with, and the `origin` of the last write. One
+/// without an origin is in doubt.
 pub const HEAD: Part = hash("head");
-/// A segment's numbers, terms and marks, by their names; and its `origin`, which says by whom it was written last:
-/// `synced 0|1 life place`. Where that is another life than the server's, the segment may be told that it came back:
+/// A segment's numbers, terms and marks, by their names; a copy of the account's `head`; and its `origin`, which says
+/// by whom it was written last: `synced 0|1 life place`. Where that is another life than the server's, the segment may be told that it came back:
 /// whoever moves a group writes the origin of the server it comes to.
 pub const SEGMENT: Part = hash("seg");
 /// An id, and what became of it: its content's digest in 16 digits, or as many `-`; and its state.

@@ -85,6 +85,7 @@ impl Stored {
             [until.as_bytes(), &caller_text(frozen.caller)].concat()
         });
         self.put(SEGMENT, "frozen", frozen);
+        self.put(SEGMENT, "head", segment.head.as_bytes());
     }
 
     /// The segment; `None` if there is none, or it is malformed.
@@ -122,6 +123,9 @@ impl Stored {
             doubtful: self.number::<u8>("doubtful")? == 1,
             losses: self.number("losses")?,
             closed: self.number::<u8>("closed")? == 1,
+            head: std::str::from_utf8(self.value(SEGMENT, "head")?)
+                .ok()?
+                .into(),
         })
     }
 

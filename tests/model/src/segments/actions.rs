@@ -47,6 +47,10 @@ pub enum Action {
     Commit,
     /// A segment restarts without its last change.
     Lose(u8),
+    /// The head goes back to one of those before.
+    LoseHead(u8),
+    /// It is restored.
+    Restore,
 }
 
 impl SegmentsModel {
@@ -73,7 +77,7 @@ impl SegmentsModel {
     fn enabled_tasks(&self, world: &World, actions: &mut Vec<Action>) {
         for (index, task) in (0..).zip(&world.tasks) {
             if task.phase == Phase::Idle && self.may_start(world, index) {
-                let layouts = [0].into_iter().chain(world.head.layouts.iter().copied());
+                let layouts = [0].into_iter().chain(world.head.in_use().iter().copied());
                 actions.extend(layouts.map(|layout| Action::Start {
                     task: index,
                     layout,
@@ -132,6 +136,13 @@ impl SegmentsModel {
         if self.is_prepared(world) {
             actions.push(Action::Commit);
         }
+        if world.left.head_losses > 0 {
+            let earlier = 0..self.earlier_heads(world).len() as u8;
+            actions.extend(earlier.map(Action::LoseHead));
+        }
+        if self.may_restore(world) {
+            actions.push(Action::Restore);
+        }
     }
 
     /// What is after it; `None` where it makes no difference.
@@ -160,6 +171,11 @@ impl SegmentsModel {
             Action::Prepare { plan, segment } => self.prepare(world, plan, segment),
             Action::Commit => self.commit(world),
             Action::Lose(segment) => self.lose(world, segment),
+            Action::LoseHead(earlier) => {
+                world.left.head_losses -= 1;
+                world.head = self.earlier_heads(world).swap_remove(usize::from(earlier));
+            }
+            Action::Restore => self.restore(world),
         }
     }
 

@@ -27,6 +27,8 @@ pub struct Configuration {
     pub purges: u8,
     /// How often a segment loses its last change.
     pub losses: u8,
+    /// How often the head goes back in time.
+    pub head_losses: u8,
     /// The time from which each new layout is to be in force.
     pub plans: &'static [u8],
     /// The segment whose account is closed.
@@ -52,6 +54,7 @@ impl Configuration {
             crashes: 1,
             purges: 0,
             losses: 0,
+            head_losses: 0,
             plans: &[],
             closed: None,
             expires: false,
@@ -100,6 +103,13 @@ impl Configuration {
 
     pub(super) fn losing(self) -> Self {
         Self { losses: 1, ..self }
+    }
+
+    pub(super) fn losing_the_head(self) -> Self {
+        Self {
+            head_losses: 1,
+            ..self
+        }
     }
 
     pub(super) fn freezing_from(self, round: u8) -> Self {

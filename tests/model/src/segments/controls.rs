@@ -49,7 +49,9 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::LookByTheLayout
         | Rule::ShortByTheLayout
         | Rule::ExpiryRaisesTheVersion => TRUE_ONCE,
-        Rule::StrandedIsLanded | Rule::PurgedSourceIsSettled => CAN_FINISH,
+        Rule::StrandedIsLanded | Rule::PurgedSourceIsSettled | Rule::LostHeadIsRestored => {
+            CAN_FINISH
+        }
         Rule::PrepareComparesTheMark => TOO_OLD_IS_FINAL,
         Rule::IdsAreRemembered
         | Rule::PurgeRaisesTheMark
@@ -59,6 +61,8 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::PrepareComparesDecided
         | Rule::EveryDecisionCounts
         | Rule::BaseIsKept
+        | Rule::RestoredFromTheCopy
+        | Rule::RestoredPlanMarks
         | Rule::CreditOnce
         | Rule::CreditAboveTheMark
         | Rule::LostTailIsDoubtful => ONE_EFFECT,
@@ -104,6 +108,8 @@ fn config(rule: Rule) -> Configuration {
         }
         Rule::PrepareComparesTheMark => taken_anew().purging(2),
         Rule::BaseIsKept => taken_anew().growing(&[2, 3]),
+        Rule::LostHeadIsRestored | Rule::RestoredFromTheCopy => taken_anew().losing_the_head(),
+        Rule::RestoredPlanMarks => taken_anew().growing(&[2, 3]).losing_the_head(),
         Rule::LookByTheLayout => growing(&[1, 0], &[read(), fed_anew()], EACH),
         Rule::ShortByTheLayout => growing(&[1, 0], &[deduct(2, 0), fed_anew()], EACH),
 

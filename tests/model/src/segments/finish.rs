@@ -42,6 +42,7 @@ impl SegmentsModel {
                 crashes: 0,
                 purges: 0,
                 losses: 0,
+                head_losses: 0,
             },
             ..world.clone()
         };
@@ -80,6 +81,9 @@ impl SegmentsModel {
 
     /// Whoever is told to go by a newer layout sees to it that there is one.
     fn finish_plan(&self, world: &mut World) {
+        if self.may_restore(world) {
+            self.restore(world);
+        }
         for _ in 0..2 {
             let Some(number) = world.head.pending else {
                 return;
@@ -89,10 +93,7 @@ impl SegmentsModel {
             }
             self.commit(world);
             if world.head.pending.is_some() {
-                let parts = self.parts(world);
-                let times = parts.map(|(_, segment)| segment.decided.max(segment.mark));
-                let last = times.max().unwrap_or(0);
-                self.plan(world, last + 1);
+                self.plan(world, self.after_all(world));
             }
         }
     }

@@ -26,7 +26,7 @@ impl SegmentsModel {
                 .freezes_from
                 .is_none_or(|from| request.round < from);
         }
-        if self.broken.is_some() || self.config.losses > 0 {
+        if self.broken.is_some() || self.config.losses + self.config.head_losses > 0 {
             return false;
         }
         let segment = world.segment(request.segment);

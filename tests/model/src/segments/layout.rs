@@ -14,6 +14,12 @@ pub(super) struct Head {
     pub(super) pending: Option<u8>,
     /// Those in force, in their order.
     pub(super) layouts: Vec<u8>,
+    /// It went back in time, and its reader knows.
+    pub(super) in_doubt: bool,
+    /// The plan comes from a copy: it may have been in force.
+    pub(super) restored: bool,
+    /// The newest layout was such a plan. Nobody goes by it before the plan in its place is in force.
+    pub(super) presumed: bool,
 }
 
 /// A layout with all segments.
@@ -21,6 +27,10 @@ pub(super) struct Head {
 pub(super) struct Plan {
     /// What was in force as it was planned.
     pub(super) base: u8,
+    /// The same, as the segments' copies of the head say.
+    pub(super) upon: u8,
+    /// Ids of this time and older are too old, if they are not recorded.
+    pub(super) mark: u8,
     /// The time of ids from which it is to be in force.
     pub(super) from: u8,
 }
@@ -33,6 +43,20 @@ impl Head {
     pub(super) fn newest(&self) -> u8 {
         self.layouts.last().copied().unwrap_or(0)
     }
+
+    /// Those that a task may go by.
+    pub(super) fn in_use(&self) -> &[u8] {
+        &self.layouts[..self.layouts.len() - usize::from(self.presumed)]
+    }
+
+    /// The layouts that whoever goes by `layout` knows, in their order.
+    fn known(&self, layout: u8) -> Vec<u8> {
+        let later = |number: &u8| Some(self.plan(*number).upon).filter(|upon| *upon > 0);
+        let first = Some(layout).filter(|layout| *layout > 0);
+        let mut known: Vec<u8> = std::iter::successors(first, later).collect();
+        known.reverse();
+        known
+    }
 }
 
 impl SegmentsModel {
@@ -43,12 +67,11 @@ impl SegmentsModel {
 
     /// Of a home in the first layout and one in the later ones, the one in force at the id's time.
     pub(super) fn home_among(&self, world: &World, task: u8, homes: [u8; 2]) -> u8 {
-        let Head { layouts, .. } = &world.head;
         let layout = world.tasks[usize::from(task)].layout;
         let time = self.config.operation(task).time;
         let newest = self.breaks(Rule::HomeByTheIdsTime);
-        let later = (layouts.iter())
-            .any(|known| *known <= layout && (newest || world.head.plan(*known).from <= time));
+        let layouts = world.head.known(layout);
+        let later = (layouts.iter()).any(|known| newest || world.head.plan(*known).from <= time);
         homes[usize::from(later)]
     }
 
@@ -58,7 +81,7 @@ impl SegmentsModel {
             let mut parts = self.parts(world);
             parts.any(|(_, segment)| self.is_refused(world, segment, number))
         };
-        let may = world.head.pending.is_none_or(stuck);
+        let may = world.head.pending.is_none_or(stuck) && !self.must_restore(world);
         let next = self.config.plans.get(world.head.plans.len());
         next.copied().filter(|_| may)
     }
@@ -66,14 +89,88 @@ impl SegmentsModel {
     /// A layout from that time on.
     pub(super) fn plan(&self, world: &mut World, from: u8) {
         let keeps = self.holds(Rule::BaseIsKept);
-        let base = if keeps { world.head.newest() } else { 0 };
-        world.head.plans.push(Plan { base, from });
-        world.head.pending = Some(world.head.plans.len() as u8);
+        let head = &mut world.head;
+        // It may have decided what another one now decides.
+        let replaced = head.pending.filter(|_| head.restored);
+        head.layouts.extend(replaced);
+        head.presumed |= replaced.is_some();
+        let upon = head.newest();
+        let base = if keeps { upon } else { 0 };
+        let marks = replaced.is_some() && self.holds(Rule::RestoredPlanMarks);
+        let mark = if marks { from - 1 } else { 0 };
+        head.plans.push(Plan {
+            base,
+            upon,
+            mark,
+            from,
+        });
+        head.pending = Some(head.plans.len() as u8);
+    }
+
+    /// What the head may go back to: a plan less, or a layout less, and the plan for it there or not.
+    pub(super) fn earlier_heads(&self, world: &World) -> Vec<Head> {
+        let Head {
+            layouts, pending, ..
+        } = &world.head;
+        let to = |count: usize, pending| Head {
+            layouts: layouts[..count].to_vec(),
+            pending,
+            in_doubt: true,
+            restored: pending.is_some(),
+            ..world.head.clone()
+        };
+        let unplanned = pending.map(|_| to(layouts.len(), None));
+        let lost = (1..=layouts.len()).rev();
+        let shorter =
+            lost.flat_map(|count| [Some(layouts[count - 1]), None].map(|plan| to(count - 1, plan)));
+        unplanned.into_iter().chain(shorter).collect()
+    }
+
+    /// Whether nothing may be done with the head as it is.
+    pub(super) fn must_restore(&self, world: &World) -> bool {
+        world.head.in_doubt && self.holds(Rule::LostHeadIsRestored)
+    }
+
+    /// The newest copy at a segment, of a plan that the head does not know.
+    fn unknown_copy(&self, world: &World) -> Option<u8> {
+        let known = world.head.newest().max(world.head.pending.unwrap_or(0));
+        let copies = self.parts(world).map(|(_, segment)| segment.layout);
+        copies.max().filter(|copy| *copy > known)
+    }
+
+    /// Whether the head is in doubt, or a segment was prepared for a plan that it does not know.
+    pub(super) fn may_restore(&self, world: &World) -> bool {
+        let is_older = world.head.in_doubt || self.unknown_copy(world).is_some();
+        is_older && self.holds(Rule::LostHeadIsRestored)
+    }
+
+    /// The newest copy at a segment is put in the head's place.
+    pub(super) fn restore(&self, world: &mut World) {
+        world.head.in_doubt = false;
+        let Some(newest) = self.unknown_copy(world) else {
+            return;
+        };
+        if self.breaks(Rule::RestoredFromTheCopy) {
+            world.head.pending = None;
+            return self.plan(world, self.after_all(world));
+        }
+        world.head.layouts = world.head.known(world.head.plan(newest).upon);
+        world.head.pending = Some(newest);
+        world.head.restored = true;
+    }
+
+    /// The time after that of every id that was decided, or forgotten.
+    pub(super) fn after_all(&self, world: &World) -> u8 {
+        let parts = self.parts(world);
+        let times = parts.map(|(_, segment)| segment.decided.max(segment.mark));
+        times.max().unwrap_or(0) + 1
     }
 
     /// A segment is made, or told, in the name of any plan that somebody may have read.
     pub(super) fn prepare(&self, world: &mut World, number: u8, index: u8) {
-        let Plan { base, from } = world.head.plan(number);
+        let Plan {
+            base, from, mark, ..
+        } = world.head.plan(number);
         let Segment { exists, layout, .. } = *world.segment(index);
         if layout >= number || self.is_refused(world, world.segment(index), number) {
             return;
@@ -89,6 +186,7 @@ impl SegmentsModel {
             layout: number,
             base,
             from,
+            mark: before.mark.max(mark),
             ..before
         };
     }
@@ -105,7 +203,8 @@ impl SegmentsModel {
     pub(super) fn is_prepared(&self, world: &World) -> bool {
         let early = self.breaks(Rule::PreparedBeforeCommit);
         let pending = world.head.pending;
-        pending.is_some_and(|number| {
+        let usable = !self.must_restore(world);
+        pending.filter(|_| usable).is_some_and(|number| {
             let mut parts = self.parts(world);
             early || parts.all(|(_, segment)| segment.layout >= number)
         })
@@ -115,6 +214,8 @@ impl SegmentsModel {
         if self.is_prepared(world) {
             let pending = world.head.pending.take();
             world.head.layouts.extend(pending);
+            world.head.restored = false;
+            world.head.presumed = false;
         }
     }
 
@@ -126,7 +227,10 @@ impl SegmentsModel {
 
     pub(super) fn may_reread(&self, world: &World, task: u8) -> bool {
         let task = &world.tasks[usize::from(task)];
-        task.phase == Phase::Outdated && world.head.newest() > task.layout
+        task.phase == Phase::Outdated
+            && world.head.newest() > task.layout
+            && !world.head.presumed
+            && !self.must_restore(world)
     }
 
     /// The first account's segments.

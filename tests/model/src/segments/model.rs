@@ -35,6 +35,7 @@ impl Model for SegmentsModel {
                 crashes: config.crashes,
                 purges: config.purges,
                 losses: config.losses,
+                head_losses: config.head_losses,
             },
             ledger: Ledger {
                 inside: config.values.iter().sum(),

@@ -64,6 +64,14 @@ pub enum Rule {
     LookByTheLayout,
     /// Who is short, or refused, by an older layout is told so — it is answered.
     ShortByTheLayout,
+    /// A head that went back in time is restored before anything else is done with it — it is used as it is.
+    LostHeadIsRestored,
+    /// … from the newest copy at a segment, which is a plan upon the layouts that it was made upon — a plan above it,
+    /// upon the layouts that the head still has.
+    RestoredFromTheCopy,
+    /// … which may have been in force: if it must be replaced, the next one makes what it may have decided too old — it
+    /// is taken for a layout, and no more.
+    RestoredPlanMarks,
 
     /// A transfer's source takes no money back by itself — after a while it does.
     SourceTakesNothingBack,

@@ -31,6 +31,7 @@ pub(super) struct Left {
     pub(super) crashes: u8,
     pub(super) purges: u8,
     pub(super) losses: u8,
+    pub(super) head_losses: u8,
 }
 
 /// A segment.

@@ -45,6 +45,10 @@ pub(super) fn reply(op: &CounterOp, value: &Value) -> Option<CounterReply> {
             let head = std::str::from_utf8(text(head)?).ok()?;
             CounterReply::Head(Some((number(version)?, head.to_owned())))
         }
+        (b"head_in_doubt", [version, head]) => {
+            let head = std::str::from_utf8(text(head)?).ok()?;
+            CounterReply::HeadInDoubt(number(version)?, head.to_owned())
+        }
         (b"swapped", [swapped]) => CounterReply::Swapped(number::<u8>(swapped)? == 1),
         _ => match op {
             CounterOp::Segment(request) => CounterReply::Segment(answer(request, word, rest)?),
@@ -93,6 +97,10 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
         (b"later", [after_ms, now_ms]) => Reply::Later {
             after_ms: number(after_ms)?,
             now_ms: number(now_ms)?,
+        },
+        (b"copied", [head, closed]) => Reply::Copied {
+            head: std::str::from_utf8(text(head)?).ok()?.into(),
+            closed: number::<u8>(closed)? == 1,
         },
         (b"done", []) => Reply::Done,
         _ => return None,

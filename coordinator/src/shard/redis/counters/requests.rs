@@ -91,11 +91,12 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
-        Request::Create(create) => push_create(verb(pack, group, "create", 8), create),
-        Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 4), prepare),
+        Request::Create(create) => push_create(verb(pack, group, "create", 11), create),
+        Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
         Request::Accept(_) => _ = verb(pack, group, "accept", 0),
+        Request::ReadCopy(_) => _ = verb(pack, group, "read_copy", 0),
     }
 }
 
@@ -214,7 +215,8 @@ fn push_create(pack: &mut Pack, create: &Create) {
         .number(terms.idempotency_for_ms)
         .number(terms.skew_ms)
         .number(terms.ids_max as u64)
-        .text(durability_text(terms.durability).as_bytes());
+        .text(durability_text(terms.durability).as_bytes())
+        .truth(create.lost);
 }
 
 fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {
@@ -222,6 +224,8 @@ fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {
         .number(prepare.base)
         .number(prepare.from_ms)
         .truth(prepare.closed)
+        .number(prepare.mark_ms)
+        .text(prepare.head.as_bytes())
 }
 
 /// An id, and its time.

@@ -51,6 +51,9 @@ for i, part in ipairs(PARTS) do
     redis.call('PERSIST', group .. ':' .. part)
   end
 end
-if redis.call('EXISTS', group .. ':seg') == 1 then redis.call('HSET', group .. ':seg', 'origin', ARGV[5]) end
+for _, part in ipairs({':seg', ':head'}) do
+  local written = redis.call('HEXISTS', group .. part, 'origin') == 1
+  if written then redis.call('HSET', group .. part, 'origin', ARGV[5]) end
+end
 redis.call('HSET', index, text, ARGV[2])
 return {1, 'here', tonumber(durability) or 0}

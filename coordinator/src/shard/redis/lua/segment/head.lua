@@ -1,11 +1,17 @@
--- An account's head, in part `head`: a hash of `version`, `text` and `durability`.
+-- An account's head, in part `head`: a hash of `version`, `text`, `durability`, and the `origin` of the last write.
 --
--- A head that goes back in time, with a server that lost its last writes, is an older head again: whoever knows a
--- newer one fails to swap, and reads again; segments that are prepared for a newer generation answer `layout`, and
--- whoever is told so plans anew, with times and generations above theirs.
+-- A head whose server came back may be an older one: it is in doubt, and so is one without an origin. Its reader
+-- compares it with the copies at the segments, and swaps in the newest: that ends the doubt. The version then
+-- rises far enough to be above all versions that may have been lost.
 local function head_of(name)
-  local found = read('HMGET', name .. ':head', 'version', 'text', 'durability')
-  return found[1], found[2], found[3]
+  local found = read('HMGET', name .. ':head', 'version', 'text', 'durability', 'origin')
+  local version, text, durability, before = found[1], found[2], found[3], found[4]
+  local in_doubt = false
+  if version and before ~= origin then
+    in_doubt = not before or string.sub(before, 2) ~= string.sub(origin, 2) and not nothing_lost(before, origin)
+    if not in_doubt then redis.call('HSET', name .. ':head', 'origin', origin) end
+  end
+  return version, text, durability, in_doubt
 end
 
 -- Where replicas are waited for something is written, so that these are waited for too.
@@ -15,19 +21,21 @@ local function told(group, answer, durability)
 end
 
 function heads.read_head(group)
-  local version, text, durability = head_of(group.name)
+  local version, text, durability, in_doubt = head_of(group.name)
   if not version then return {'head'} end
-  return told(group, {'head', tonumber(version), text}, durability)
+  return told(group, {in_doubt and 'head_in_doubt' or 'head', tonumber(version), text}, durability)
 end
 
 function heads.swap_head(group, expected, text, durability)
-  local version, _, its_durability = head_of(group.name)
+  local version, _, its_durability, in_doubt = head_of(group.name)
   if tonumber(version or 0) ~= expected then return told(group, {'swapped', 0}, its_durability) end
   must_be_safe(durability)
   if not version then
     if read('EXISTS', group.name .. ':head') == 1 then refuse('foreign') end
     register(group)
   end
-  redis.call('HSET', group.name .. ':head', 'version', expected + 1, 'text', text, 'durability', durability)
+  local next_version = expected + (in_doubt and VERSIONS_APART or 1)
+  redis.call('HSET', group.name .. ':head', 'version', decimal(next_version), 'text', text, 'durability', durability,
+    'origin', origin)
   return {'swapped', 1}, durability
 end

@@ -40,7 +40,7 @@ local function register(group)
 end
 
 -- A segment that has nothing, created for a plan. It knows no id before the plan's beginning.
-local function create(group, generation, base, from, closed, window, skew, ids_max, durability)
+local function create(group, generation, base, from, closed, _, head, window, skew, ids_max, durability, lost)
   must_be_safe(durability)
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   register(group)
@@ -48,9 +48,10 @@ local function create(group, generation, base, from, closed, window, skew, ids_m
   local fields = {
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(0, from - 1),
     newest = 0, window = window, skew = skew, ids_max = ids_max, durability = durability, origin = origin, losses = 0,
-    doubtful = false, closed = closed, frozen = '',
+    doubtful = false, closed = closed, frozen = '', head = head,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
+  if lost then came_back(segment) end
   return segment
 end
 

@@ -1,5 +1,5 @@
 -- A segment makes ready for a layout that is planned.
-function rules.prepare(segment, generation, base, from, closed)
+function rules.prepare(segment, generation, base, from, closed, mark, head)
   certain(segment)
   if generation == segment.generation then return {'prepared'} end
   if generation < segment.generation then return {'stale'} end
@@ -9,7 +9,14 @@ function rules.prepare(segment, generation, base, from, closed)
   set(segment, 'base', base)
   set(segment, 'cut', from)
   if closed then set(segment, 'closed', true) end
+  if mark > segment.mark then set(segment, 'mark', mark) end
+  set(segment, 'head', head)
   return {'prepared'}
 end
 
 rules.create = rules.prepare
+
+-- The copy of the account's head: even a doubtful segment helps to find a head that was lost.
+function rules.read_copy(segment)
+  return {'copied', segment.head or read('HGET', segment.name .. ':seg', 'head'), segment.closed and 1 or 0}
+end

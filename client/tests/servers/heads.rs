@@ -1,0 +1,125 @@
+//! An account's head goes back in time, and its segments do not.
+
+use redis::Value;
+use ringfence_client::{
+    Client,
+    counter::{Amount, Counter, CounterError, RequestId, Terms, segment::Refusal},
+};
+use ringfence_test_support::{Servers, eventually};
+
+fn one() -> Amount {
+    Amount::new(1).unwrap()
+}
+
+/// The index of the server with the account's head, and the name of the head there.
+async fn head_of(servers: &Servers) -> (usize, String) {
+    for (index, _) in servers.urls().iter().enumerate() {
+        let heads: Vec<String> = servers.ask(index, &["KEYS", "*coins:head"]).await;
+        if let Some(head) = heads.into_iter().next() {
+            return (index, head);
+        }
+    }
+    panic!("no server has a head");
+}
+
+/// The account `coins`: two segments, 100 inside, and a layout of four planned after `before`.
+/// Answers with the ids of 24 deductions that were made by that layout.
+async fn resegmented(client: &Client, before: impl AsyncFnOnce()) -> (Counter, Vec<RequestId>) {
+    let counters = client.counters();
+    let terms = Terms {
+        skew_ms: 1,
+        ..Terms::default()
+    };
+    let coins = counters.create("coins", terms, 2).await.unwrap();
+    let given = counters.request("given").unwrap();
+    coins
+        .deposit(&given, Amount::new(100).unwrap())
+        .await
+        .unwrap();
+    before().await;
+    coins.resegment(4).await.unwrap();
+    let head = coins.read_head().await.unwrap();
+    let from_ms = head.layouts().last().unwrap().from_ms;
+    let begins = async || counters.new_request().time_ms() >= from_ms;
+    eventually("the layout begins", begins).await;
+    let mut ids = Vec::new();
+    for name in 0..24 {
+        let id = counters.request(&name.to_string()).unwrap();
+        coins.deduct(&id, one()).await.unwrap();
+        ids.push(id);
+    }
+    (coins, ids)
+}
+
+/// Sends every deduction again: each is known, or too old to be done.
+async fn repeat(coins: &Counter, ids: &[RequestId]) -> usize {
+    let mut known = 0;
+    for id in ids {
+        match coins.deduct(id, one()).await {
+            Ok(()) => known += 1,
+            Err(CounterError::Refused(Refusal::TooOld { .. })) => {}
+            Err(error) => panic!("{id:?}: {error}"),
+        }
+    }
+    known
+}
+
+#[tokio::test]
+async fn an_account_whose_head_went_back_alone_goes_on_and_repeats_no_effect() {
+    let servers = Servers::spawn(2).await;
+    let client = servers.client().await;
+    let mut older = Value::Nil;
+    let dump = async || {
+        let (server, head) = head_of(&servers).await;
+        older = servers.ask(server, &["DUMP", &head]).await;
+    };
+    let (coins, ids) = resegmented(&client, dump).await;
+    assert_eq!(coins.exact_balance().await.unwrap().available, 76);
+
+    let (server, head) = head_of(&servers).await;
+    let Value::BulkString(older) = older else {
+        panic!("{older:?}");
+    };
+    let mut raw = ringfence_test_support::connection(&servers.servers[server]).await;
+    let mut restore = redis::cmd("RESTORE");
+    restore.arg(&head).arg(0).arg(older).arg("REPLACE");
+    restore.exec_async(&mut raw).await.unwrap();
+
+    let other = servers.client().await;
+    let found = other.counters().open("coins").unwrap();
+    assert_eq!(repeat(&found, &ids).await, ids.len());
+    assert_eq!(found.exact_balance().await.unwrap().available, 76);
+    found.resegment(3).await.unwrap();
+    assert_eq!(repeat(&coins, &ids).await, ids.len());
+    assert_eq!(coins.exact_balance().await.unwrap().available, 76);
+    client.close().await;
+    other.close().await;
+}
+
+#[tokio::test]
+async fn an_account_whose_heads_server_started_from_a_snapshot_goes_on() {
+    let mut servers = Servers::spawn(2).await;
+    let client = servers.client().await;
+    let save = async || {
+        let (server, _) = head_of(&servers).await;
+        let _: Value = servers.ask(server, &["SAVE"]).await;
+    };
+    let (_, mut ids) = resegmented(&client, save).await;
+    let (server, _) = head_of(&servers).await;
+    client.close().await;
+    servers.servers[server].restart().await.unwrap();
+
+    let client = servers.client().await;
+    let coins = client.counters().open("coins").unwrap();
+    let before = coins.exact_balance().await.unwrap().available;
+    let looks = coins.inspect().await.unwrap();
+    assert_eq!(looks.len(), 4, "every segment is found: {looks:?}");
+    // A segment that went back as well has forgotten requests: nothing is promised about those.
+    let head = coins.read_head().await.unwrap();
+    let is_sure = |id: &RequestId| looks[head.home_of(id).unwrap() as usize].losses == 0;
+    ids.retain(is_sure);
+    assert_eq!(repeat(&coins, &ids).await, ids.len());
+    coins.resegment(3).await.unwrap();
+    assert_eq!(coins.exact_balance().await.unwrap().available, before);
+    client.close().await;
+}

@@ -1,0 +1,70 @@
+//! A head whose server came back.
+
+use ringfence_coordinator::{
+    shard::{CounterOp, CounterReply},
+    spawn::RedisServer,
+};
+use ringfence_segment_lock::Durability;
+
+use crate::{
+    desk::key,
+    durable::{desk, raw, synced},
+};
+
+fn swap(expected: u64) -> CounterOp {
+    CounterOp::SwapHead {
+        expected,
+        head: "head".into(),
+        durability: Durability::Memory,
+    }
+}
+
+#[tokio::test]
+async fn a_head_is_in_doubt_after_a_restart_that_may_lose_until_it_is_swapped() {
+    let mut server = RedisServer::spawn().await.unwrap();
+    let hot = key("hot");
+    let mut first = desk(&server, 1).await;
+    assert_eq!(first.one(&hot, swap(0)).await, CounterReply::Swapped(true));
+    raw(&server, &["SAVE"]).await;
+    assert_eq!(first.one(&hot, swap(1)).await, CounterReply::Swapped(true));
+    server.restart().await.unwrap();
+
+    let mut second = desk(&server, 2).await;
+    let in_doubt = CounterReply::HeadInDoubt(1, "head".into());
+    assert_eq!(second.one(&hot, CounterOp::ReadHead).await, in_doubt);
+    assert_eq!(
+        desk(&server, 2).await.one(&hot, CounterOp::ReadHead).await,
+        in_doubt
+    );
+    // What was read before the restart is no version of this one, now or later.
+    assert_eq!(
+        second.one(&hot, swap(2)).await,
+        CounterReply::Swapped(false)
+    );
+    assert_eq!(second.one(&hot, swap(1)).await, CounterReply::Swapped(true));
+    assert_eq!(
+        second.one(&hot, swap(2)).await,
+        CounterReply::Swapped(false)
+    );
+    let certain = CounterReply::Head(Some((1 + (1 << 32), "head".into())));
+    assert_eq!(second.one(&hot, CounterOp::ReadHead).await, certain);
+}
+
+#[tokio::test]
+async fn a_head_is_certain_after_a_restart_that_loses_nothing() {
+    let mut server = synced().spawn().await.unwrap();
+    let hot = key("hot");
+    let mut first = desk(&server, 1).await;
+    assert_eq!(first.one(&hot, swap(0)).await, CounterReply::Swapped(true));
+    for epoch in [2, 3] {
+        server.restart().await.unwrap();
+        let head = CounterReply::Head(Some((1, "head".into())));
+        assert_eq!(
+            desk(&server, epoch)
+                .await
+                .one(&hot, CounterOp::ReadHead)
+                .await,
+            head
+        );
+    }
+}
