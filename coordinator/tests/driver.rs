@@ -17,7 +17,7 @@ use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},
     clock::TokioClock,
-    driver::{Driver, Surroundings},
+    driver::{Driver, LockLane, Surroundings},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey, Namespace},
@@ -125,20 +125,26 @@ impl Desk {
         }
     }
 
-    async fn ask(&self, lane: Lane, key: &str, op: Op) -> Reply {
+    async fn ask(&self, lane: LockLane, key: &str, op: Op) -> Reply {
         let answer = self.driver.submit(lane, self.request(key, op)).await;
         answer.unwrap().unwrap().reply
     }
 
     async fn granted(&self, key: &str, nonce: Nonce) -> Token {
-        match self.ask(Lane::Work, key, acquire(nonce)).await {
+        match self.ask(LockLane::Work, key, acquire(nonce)).await {
             Reply::Granted { token, .. } => token,
             other => panic!("{key} was to be granted: {other:?}"),
         }
     }
 
     /// Submits `op` and drops the receiver after `turns` turns. The answer, if it came before.
-    async fn dropped_after(&self, turns: usize, lane: Lane, key: &str, op: Op) -> Option<Reply> {
+    async fn dropped_after(
+        &self,
+        turns: usize,
+        lane: LockLane,
+        key: &str,
+        op: Op,
+    ) -> Option<Reply> {
         let answer = self.driver.submit(lane, self.request(key, op));
         let answer = dropped_after(turns, async || self.fixture.turn().await, answer).await;
         answer.map(|answer| answer.unwrap().unwrap().reply)
@@ -277,7 +283,7 @@ async fn a_backend_that_panics_costs_a_batch_and_a_connection() {
     desk.driver = started(shard, &desk.around);
     let request = || desk.request("key", acquire(nonce(1)));
     let lost = loop {
-        let answer = desk.driver.submit(Lane::Work, request()).await.unwrap();
+        let answer = desk.driver.submit(LockLane::Work, request()).await.unwrap();
         match answer {
             // Not connected yet.
             Err(ShardError::Unreachable { .. }) => sleep(Duration::from_millis(1)).await,
@@ -289,7 +295,7 @@ async fn a_backend_that_panics_costs_a_batch_and_a_connection() {
     let again = async {
         while desk
             .driver
-            .submit(Lane::Work, request())
+            .submit(LockLane::Work, request())
             .await
             .unwrap()
             .is_err()
@@ -306,9 +312,9 @@ async fn a_dropped_acquire_is_granted_or_withdrawn(desk: Desk) {
     after_every_turn("a submitted acquire", async |turns| {
         let (key, holder) = (format!("key {turns}"), nonce(turns));
         let answer = desk
-            .dropped_after(turns, Lane::Work, &key, acquire(holder))
+            .dropped_after(turns, LockLane::Work, &key, acquire(holder))
             .await;
-        let released = desk.ask(Lane::Work, &key, release(holder)).await;
+        let released = desk.ask(LockLane::Work, &key, release(holder)).await;
         withdrawn += usize::from(released == Reply::Released { held: false });
         assert!(answer.is_none() || released == Reply::Released { held: true });
         desk.granted(&key, nonce(1_000_000 + turns)).await;
@@ -329,8 +335,10 @@ async fn a_dropped_renewal_loses_nothing(desk: Desk) {
         lease: LEASE_MAX,
     };
     after_every_turn("a submitted renewal", async |turns| {
-        let answer = desk.dropped_after(turns, Lane::Renew, "key", renew()).await;
-        let renewed = desk.ask(Lane::Renew, "key", renew()).await;
+        let answer = desk
+            .dropped_after(turns, LockLane::Renew, "key", renew())
+            .await;
+        let renewed = desk.ask(LockLane::Renew, "key", renew()).await;
         assert_eq!(
             renewed,
             Reply::Renewed {
@@ -351,11 +359,11 @@ async fn a_dropped_release_is_sent(desk: Desk) {
         let holder = nonce(turns);
         desk.granted("key", holder).await;
         let answer = desk
-            .dropped_after(turns, Lane::Work, "key", release(holder))
+            .dropped_after(turns, LockLane::Work, "key", release(holder))
             .await;
         let next = nonce(1_000_000 + turns);
         desk.granted("key", next).await;
-        desk.ask(Lane::Work, "key", release(next)).await;
+        desk.ask(LockLane::Work, "key", release(next)).await;
         answer.is_some()
     })
     .await;

@@ -81,6 +81,15 @@ impl<R> Respond<R> {
 /// Is told what shards say by themselves, by the task that hears it: it must not block.
 pub type Woken = Arc<dyn Fn(Wake) + Send + Sync>;
 
+/// The connection that a request about a lock goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockLane {
+    /// Acquires, and releases that need not follow a renewal.
+    Work,
+    /// Renewals, and requests that must follow one.
+    Renew,
+}
+
 /// A shard and the lanes to it. Each lane is a task on the tracker given to [`start`](Self::start).
 #[derive(Debug)]
 pub struct Driver {
@@ -178,14 +187,14 @@ impl Driver {
     /// # Cancel safety
     ///
     /// Dropping the receiver withdraws an acquire that was not sent yet, and nothing else.
-    pub fn submit(&self, lane: Lane, request: Request) -> oneshot::Receiver<Answer> {
+    pub fn submit(&self, lane: LockLane, request: Request) -> oneshot::Receiver<Answer> {
         let (caller, answer) = oneshot::channel();
         self.submit_with(lane, request, Respond::Caller(caller));
         answer
     }
 
     /// Queues `request`; `respond` is told the answer, at once if it cannot be queued.
-    pub fn submit_with(&self, lane: Lane, request: Request, respond: Respond) {
+    pub fn submit_with(&self, lane: LockLane, request: Request, respond: Respond) {
         if let Err((respond, error)) = self.try_submit(lane, request, respond, Beside::Anything) {
             respond.respond(Err(error));
         }
@@ -219,10 +228,10 @@ impl Driver {
 
     /// What `lane` sends next, for a test that stands in for it.
     #[cfg(test)]
-    pub(crate) fn take(&self, lane: Lane) -> Vec<(Request, Respond)> {
+    pub(crate) fn take(&self, lane: LockLane) -> Vec<(Request, Respond)> {
         let queues = match lane {
-            Lane::Work => &self.work[..],
-            Lane::Renew | Lane::Counters | Lane::Control => std::slice::from_ref(&self.renew),
+            LockLane::Work => &self.work[..],
+            LockLane::Renew => std::slice::from_ref(&self.renew),
         };
         let mut batch = queue::Batch::default();
         queues.iter().any(|queue| queue.take(&mut batch));
@@ -234,14 +243,14 @@ impl Driver {
     /// Queues `request`, or hands `respond` back with the reason.
     pub(crate) fn try_submit(
         &self,
-        lane: Lane,
+        lane: LockLane,
         request: Request,
         respond: Respond,
         beside: Beside,
     ) -> Result<(), (Respond, ShardError)> {
         let queue = match lane {
-            Lane::Work => &self.work[of_its_slot(&request.key)],
-            Lane::Renew | Lane::Counters | Lane::Control => &self.renew,
+            LockLane::Work => &self.work[of_its_slot(&request.key)],
+            LockLane::Renew => &self.renew,
         };
         queue.push(request, respond, beside)
     }

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use super::{AcquireError, keeper::Keeper};
 use crate::{
     backoff::Backoff,
-    driver::{Answer, Answered},
+    driver::{Answer, Answered, LockLane},
     failpoint::{Rule, is_off},
-    shard::{Effect, Lane, Proof, Reply, Waited},
+    shard::{Effect, Proof, Reply, Waited},
 };
 
 /// First and longest pause before a shard in trouble is asked again.
@@ -57,7 +57,7 @@ pub(super) struct Traffic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behind {
     /// There, behind whatever is out on that lane.
-    Lane(Lane),
+    Lane(LockLane),
     /// On both lanes, one after the other: on each something may still arrive.
     Both,
 }
@@ -93,8 +93,8 @@ impl Traffic {
     pub(super) fn release_behind(&self) -> Behind {
         let renewing = self.renewing.is_in_doubt() && !is_off(Rule::ReleaseBehindRenewal);
         match (self.asking.is_in_doubt(), renewing) {
-            (_, false) => Behind::Lane(Lane::Work),
-            (false, true) => Behind::Lane(Lane::Renew),
+            (_, false) => Behind::Lane(LockLane::Work),
+            (false, true) => Behind::Lane(LockLane::Renew),
             (true, true) => Behind::Both,
         }
     }

@@ -23,9 +23,9 @@ use super::{
 };
 use crate::{
     clock::{Instant, sleep_until},
-    driver::{Answer, Answered, Beside, Driver, Respond, Surroundings},
+    driver::{Answer, Answered, Beside, Driver, LockLane, Respond, Surroundings},
     ids::MapVersion,
-    shard::{Lane, Op, Reply, Request, ShardError},
+    shard::{Op, Reply, Request, ShardError},
     sync::Mutex,
 };
 
@@ -268,7 +268,7 @@ impl Keeper {
             op,
         };
         self.driver
-            .try_submit(Lane::Renew, request, respond, Beside::Anything)
+            .try_submit(LockLane::Renew, request, respond, Beside::Anything)
     }
 
     /// Only `lost` or the deadline ends a guard; everything else is tried again. So is `lost`, if the slot may

@@ -25,10 +25,10 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::{Answer, Answered, Respond, Surroundings},
+    driver::{Answer, Answered, LockLane, Respond, Surroundings},
     ids::Nonce,
     name::LockKey,
-    shard::{Lane, Op, Reply, Request, ShardError},
+    shard::{Op, Reply, Request, ShardError},
     sync::Mutex,
 };
 
@@ -109,7 +109,7 @@ impl Releases {
         let behind = release_behind(&hold, &at);
         let lane = match behind {
             Behind::Lane(lane) => lane,
-            Behind::Both => Lane::Work,
+            Behind::Both => LockLane::Work,
         };
         let releases = self.clone();
         let respond = move |answer: Answer| releases.answered(unsent, behind, answer);
@@ -175,7 +175,7 @@ fn release_behind(hold: &Hold, at: &Arc<Keeper>) -> Behind {
 }
 
 /// Sends a release of `hold` to the shard of `at`.
-fn submit(hold: &Hold, at: &Keeper, lane: Lane, respond: Respond) {
+fn submit(hold: &Hold, at: &Keeper, lane: LockLane, respond: Respond) {
     let op = Op::Release {
         nonce: hold.nonce,
         wanted: hold.gives_way(),
@@ -316,7 +316,7 @@ impl Inner {
                     wanted: false,
                 },
             };
-            released |= match keeper.driver.submit(Lane::Work, request).await {
+            released |= match keeper.driver.submit(LockLane::Work, request).await {
                 Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {

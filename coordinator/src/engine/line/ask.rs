@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::{Answer, Answered, Beside, Respond},
+    driver::{Answer, Answered, Beside, LockLane, Respond},
     ids::{Nonce, Token},
     limits::{CLAIM_MAX, HELD_MAX, RECHECK_MAX},
     name::LockKey,
-    shard::{Lane, Op, Reply, Request, ShardError, Ticket},
+    shard::{Op, Reply, Request, ShardError, Ticket},
 };
 
 /// What is left of a lease, or of a grace, is rounded down: nobody asks twice within the same millisecond.
@@ -98,7 +98,8 @@ impl Lines {
             let (from, asked) = (at.clone(), hold.clone());
             let respond = move |answer| from.lines.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
-            at.driver.try_submit(Lane::Work, request, respond, beside)
+            at.driver
+                .try_submit(LockLane::Work, request, respond, beside)
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));

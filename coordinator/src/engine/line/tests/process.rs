@@ -23,7 +23,7 @@ use shuttle::{
 use super::super::super::{Dial, Engine, Parts, Sharing, keeper::Keeper};
 use crate::{
     clock::{Clock, Instant},
-    driver::Answered,
+    driver::{Answered, LockLane},
     ids::{ClientId, Epoch, Life, Nonce},
     name::Label,
     random::Random,
@@ -125,15 +125,15 @@ impl World {
         let keeper = engine.0.routing.view().keepers[0].clone();
         let lane = |lane| Served {
             lane,
-            link: block_on(self.shard.connect(lane, None)).unwrap(),
+            link: block_on(self.shard.connect(Lane::Work, None)).unwrap(),
             keeper: keeper.clone(),
             clock: self.clock.clone(),
             ended: Arc::default(),
         };
         Process {
-            work: lane(Lane::Work),
+            work: lane(LockLane::Work),
             others: Others {
-                renew: lane(Lane::Renew),
+                renew: lane(LockLane::Renew),
                 wakes: block_on(self.shard.listen(client)).unwrap(),
                 engine: engine.clone(),
                 hears: 1.0,
@@ -159,7 +159,7 @@ pub(super) struct Process {
 
 /// Stands in for a lane.
 pub(super) struct Served {
-    lane: Lane,
+    lane: LockLane,
     link: Box<dyn Link>,
     keeper: Arc<Keeper>,
     clock: Arc<HandClock>,
