@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence_client::{AcquireError, Client};
+use ringfence_client::{AcquireError, Client, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually};
 
 use crate::{SECOND, take_and_give_back};
@@ -53,6 +53,41 @@ async fn a_server_that_could_evict_a_lock_is_refused_with_what_mends_it() {
         .ask::<()>(0, &["CONFIG", "SET", "maxmemory-policy", "noeviction"])
         .await;
     take_and_give_back(&servers.client().await, "key").await;
+}
+
+/// Looked at again while it runs.
+#[tokio::test]
+async fn a_server_that_comes_to_evict_grants_nothing_new_until_it_is_mended() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let guard = client
+        .lock("held")
+        .lease(3 * SECOND)
+        .acquire()
+        .await
+        .unwrap();
+    let comes_to = async |policy: &str, what: &str, refuses: bool| {
+        let set = ["CONFIG", "SET", "maxmemory-policy", policy];
+        servers.ask::<()>(0, &set).await;
+        // Within a minute.
+        for _ in 0..2_000 {
+            match client.lock("new").try_acquire().await {
+                Ok(new) if refuses => drop(new.release().await),
+                Err(refused) if refuses => return refused.to_string(),
+                Ok(_) => return String::new(),
+                Err(_) => {}
+            }
+            tokio::time::sleep(SECOND / 33).await;
+        }
+        panic!("not within a minute: {what}");
+    };
+    let refused = comes_to("allkeys-lru", "refused", true).await;
+    let mend = "CONFIG SET maxmemory-policy noeviction";
+    assert!(refused.contains(mend), "{refused}");
+    let before = guard.deadline();
+    eventually("renewed", async || guard.deadline() > before).await;
+    comes_to("noeviction", "granted", false).await;
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
 #[tokio::test]

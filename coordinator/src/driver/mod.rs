@@ -163,6 +163,11 @@ impl Driver {
         self.standing.replace(life);
     }
 
+    /// Refuses requests for locks because of `error`, or takes them again; renewals and releases go on.
+    pub fn refuse_new_locks(&self, error: Option<&ShardError>) {
+        self.work.iter().for_each(|queue| queue.refuse_new(error));
+    }
+
     /// The shard's id.
     pub fn id(&self) -> &ShardId {
         &self.id

@@ -30,6 +30,8 @@ struct State<L: Load> {
     waiting: VecDeque<Waiting<L>>,
     /// Why nothing can be sent, while nothing can be.
     down: Option<ShardError>,
+    /// Why nothing new is taken, while nothing new is.
+    refusing: Option<ShardError>,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,7 @@ impl<L: Load> Default for State<L> {
         Self {
             waiting: VecDeque::new(),
             down: None,
+            refusing: None,
         }
     }
 }
@@ -123,7 +126,8 @@ impl<L: Load> Queue<L> {
         let mut state = self.state.lock();
         let refusal = match &state.down {
             Some(error) => Some(error.clone()),
-            None => full(&state, &request),
+            None if request.is_new() => state.refusing.clone().or_else(|| full(&state)),
+            None => None,
         };
         if let Some(error) = refusal {
             return Err((respond, error));
@@ -151,6 +155,11 @@ impl<L: Load> Queue<L> {
         waiting
             .into_iter()
             .for_each(|waiting| waiting.respond.respond(Err(error.clone())));
+    }
+
+    /// Refuses what is new because of `error`, or takes it again.
+    pub(super) fn refuse_new(&self, error: Option<&ShardError>) {
+        self.state.lock().refusing = error.cloned();
     }
 
     /// Takes requests again.
@@ -233,10 +242,9 @@ fn is_among<'a, L: Load>(key: &LockKey, requests: impl IntoIterator<Item = &'a L
     requests.into_iter().any(|its| its.key() == key)
 }
 
-fn full<L: Load>(state: &State<L>, request: &L) -> Option<ShardError> {
+fn full<L: Load>(state: &State<L>) -> Option<ShardError> {
     let waiting = state.waiting.len();
-    let refused = waiting >= QUEUE_MAX && request.is_new();
-    refused.then_some(ShardError::Overloaded {
+    (waiting >= QUEUE_MAX).then_some(ShardError::Overloaded {
         waiting,
         max: QUEUE_MAX,
     })

@@ -21,10 +21,12 @@
 //! | `reshape.rs` | changing the ring |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
+//! | `checks.rs` | whether servers are set up as they have to be, looked at again and again |
 //! | `steward.rs` | arms and settles shards, follows the topology |
 //! | `told.rs` | what is asked of shards about grants, and what they say, as debug events |
 
 mod acquire;
+mod checks;
 mod counters;
 mod error;
 mod flow;

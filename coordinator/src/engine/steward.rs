@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::time::{sleep, timeout};
 
-use super::{ShardStatus, keeper::Keeper, routing::Routing};
+use super::{ShardStatus, checks, keeper::Keeper, routing::Routing};
 use crate::{
     clock::sleep_until,
     driver::Surroundings,
@@ -92,11 +92,12 @@ impl Stewards {
         if let Err(error) = steward.bring_up().await {
             tracing::warn!(shard = %steward.id(), %error, "shard not ready; its keys wait for it");
         }
-        let around = keeper.around.clone();
-        let tending = async move {
-            around.stop.run_until_cancelled(steward.tend()).await;
-        };
-        keeper.around.tasks.spawn(tending);
+        let keeper = keeper.clone();
+        let tasks = keeper.around.tasks.clone();
+        tasks.spawn(async move {
+            let tending = async { tokio::join!(steward.tend(), checks::watch(&keeper)) };
+            keeper.around.stop.run_until_cancelled(tending).await;
+        });
     }
 
     /// Starts a steward for every shard that joins.

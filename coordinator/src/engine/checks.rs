@@ -1,0 +1,36 @@
+//! Looks whether a server is still set up as it has to be: its settings may be changed while it runs.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::keeper::Keeper;
+use crate::shard::{Lane, ShardError};
+
+/// Pause between two looks at one server.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// Shakes hands with the shard of `keeper` again and again. While the handshake finds it unusable no new lock is asked for;
+/// what is held is renewed and released.
+pub(super) async fn watch(keeper: &Keeper) {
+    let driver = &keeper.driver;
+    let mut refusing = false;
+    loop {
+        sleep(LOOK_AGAIN).await;
+        let refused = match driver.shard().connect(Lane::Control, None).await {
+            Ok(_) => None,
+            Err(error @ ShardError::Unusable { .. }) => Some(error),
+            // It says nothing of how the server is set up.
+            Err(_) => continue,
+        };
+        match &refused {
+            Some(error) if !refusing => {
+                tracing::warn!(shard = %driver.id(), %error, "no new locks until it is mended");
+            }
+            None if refusing => tracing::info!(shard = %driver.id(), "grants new locks again"),
+            _ => {}
+        }
+        refusing = refused.is_some();
+        driver.refuse_new_locks(refused.as_ref());
+    }
+}
