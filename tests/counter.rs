@@ -88,6 +88,10 @@ async fn a_reservation_is_spent_or_comes_back_and_a_transfer_arrives() {
     let segments = done(&servers, &["show", "to"]);
     assert_eq!(segments["segments"].as_array().expect("a list").len(), 4);
 
+    let nobody = counter(&servers, &["transfer", "from", "nobody", "5"]);
+    assert_eq!(nobody.code, 1, "{nobody:?}");
+    assert!(nobody.stderr.contains("does not exist"), "{nobody:?}");
+    assert_eq!(balance(&servers, "from"), ("35".into(), "0".into()));
     done(&servers, &["close", "to"]);
     let refused = counter(&servers, &["transfer", "from", "to", "5"]);
     assert_eq!(refused.code, 1, "{refused:?}");

@@ -115,8 +115,13 @@ impl Head {
         segments: u32,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
     ) -> Result<Self, HeadError> {
-        terms.check()?;
-        let empty = Self {
+        Self::absent(terms).create(terms, segments, place)
+    }
+
+    /// The head of an account that does not exist. It is stored only once it [refuses](Self::refuse)
+    /// transfers; `terms` say how durably.
+    pub fn absent(terms: Terms) -> Self {
+        Self {
             terms,
             layouts: Vec::new(),
             places: Vec::new(),
@@ -125,8 +130,42 @@ impl Head {
             closed: false,
             restored: false,
             mark_ms: 0,
+        }
+    }
+
+    /// An account that does not exist, with a plan for its first layout. Transfers that were refused
+    /// stay so. `place`: as for [`plan`](Self::plan).
+    ///
+    /// # Errors
+    ///
+    /// A number or a term is out of range.
+    pub fn create(
+        &self,
+        terms: Terms,
+        segments: u32,
+        place: impl FnOnce(&[u32], u32) -> Vec<u32>,
+    ) -> Result<Self, HeadError> {
+        terms.check()?;
+        let absent = Self {
+            terms,
+            ..self.clone()
         };
-        empty.plan(segments, 0, place)
+        absent.plan(segments, 0, place)
+    }
+
+    /// With requests up to `time_ms` too old, where they are not recorded: so transfers that found no
+    /// account stay refused in one that is created later.
+    #[must_use]
+    pub fn refuse(&self, time_ms: u64) -> Self {
+        Self {
+            mark_ms: self.mark_ms.max(time_ms),
+            ..self.clone()
+        }
+    }
+
+    /// Whether there is such an account, or it is being created.
+    pub fn exists(&self) -> bool {
+        self.plan.is_some() || !self.layouts.is_empty()
     }
 
     /// The head as text, for whoever stores it.

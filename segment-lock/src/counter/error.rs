@@ -15,10 +15,16 @@ pub enum CounterError {
     /// No reservation of that id is known. It may still come.
     #[error("no such reservation is known")]
     UnknownReservation,
-    /// The destination refused the transfer: it is closed, or full, or the request was too old to
-    /// arrive. The money is back.
+    /// The destination refused the transfer: it is closed, or full, or does not exist, or the request
+    /// was too old to arrive. The money is back.
     #[error("account {to} refused the transfer, and the money is back")]
     TransferRefused {
+        /// The destination.
+        to: Account,
+    },
+    /// There is no account to transfer to. Nothing was taken.
+    #[error("account {to} does not exist, and nothing was taken")]
+    NoDestination {
         /// The destination.
         to: Account,
     },
@@ -79,6 +85,7 @@ impl CounterError {
             Self::Insufficient
             | Self::Cancelled
             | Self::TransferRefused { .. }
+            | Self::NoDestination { .. }
             | Self::NoAccount { .. }
             | Self::AccountExists { .. }
             | Self::Name(_)
@@ -112,6 +119,7 @@ impl CounterError {
             | Self::Cancelled
             | Self::UnknownReservation
             | Self::TransferRefused { .. }
+            | Self::NoDestination { .. }
             | Self::AccountExists { .. }
             | Self::Name(_)
             | Self::Refused(

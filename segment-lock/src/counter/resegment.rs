@@ -25,13 +25,21 @@ impl Counter {
         segments: u32,
     ) -> Result<Self, CounterError> {
         let counter = Self::open(storage, account);
-        let created = Head::new(terms, segments, counter.place())?;
-        let heads = &counter.storage.heads;
-        if heads.read(&counter.account).await?.is_none() {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
+            let (version, head) = counter.stored_head(terms).await?;
+            if head.exists() {
+                break;
+            }
+            let created = head.create(terms, segments, counter.place())?;
             // Its head may be lost, and not its segments.
             let copy = counter.newest_copy(&created, 0).await?;
-            let head = copy.unwrap_or(created);
-            heads.swap(&counter.account, 0, head).await?;
+            let next = copy.map_or(created, |copy| copy.refuse(head.mark_ms()));
+            let heads = &counter.storage.heads;
+            if heads.swap(&counter.account, version, next).await? {
+                break;
+            }
         }
         let account = counter.account.clone();
         match counter.newest_head().await?.terms() == terms {
@@ -71,6 +79,31 @@ impl Counter {
                 .swap(&self.account, version, planned)
                 .await?;
         }
+    }
+
+    /// The head as it is stored, and its version; where there is none, that of an account that does
+    /// not exist, and 0.
+    async fn stored_head(&self, terms: Terms) -> Result<(u64, Head), CounterError> {
+        let found = self.storage.heads.read(&self.account).await?;
+        Ok(found.map_or_else(
+            || (0, Head::absent(terms)),
+            |VersionedHead { version, head, .. }| (version, head),
+        ))
+    }
+
+    /// Whether there is no account, and none that is created later will take a transfer of `time_ms`:
+    /// that is recorded in its head, if there still is none.
+    pub(super) async fn refuses(&self, time_ms: u64, terms: Terms) -> Result<bool, CounterError> {
+        let (version, head) = self.stored_head(terms).await?;
+        if head.exists() {
+            return Ok(false);
+        }
+        if version > 0 && head.mark_ms() >= time_ms {
+            return Ok(true);
+        }
+        let refused = head.refuse(time_ms);
+        let heads = &self.storage.heads;
+        Ok(heads.swap(&self.account, version, refused).await?)
     }
 
     /// Where the storage wants more segments.
@@ -133,7 +166,8 @@ impl Counter {
         loop {
             patience.round()?;
             let read = self.storage.heads.read(&self.account).await?;
-            let found = read.ok_or_else(|| self.absent())?;
+            let found = read.filter(|found| found.head.exists());
+            let found = found.ok_or_else(|| self.absent())?;
             match found.in_doubt {
                 false => return Ok(found),
                 true => self.restore(&found).await?,

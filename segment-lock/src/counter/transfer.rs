@@ -1,10 +1,12 @@
 //! From one account to another: held at the source, credited at the destination, settled at the
 //! source, unpinned at the destination. Anyone may go on from anywhere.
 
-use super::{Counter, CounterError};
+use super::{Counter, CounterError, patience::Patience};
 use crate::{
     Amount, Change, Head, RequestId,
-    segment::{CreditId, Forget, GiveCredit, Outcome, Refusal, Reply, Request, Settle, State},
+    segment::{
+        CreditId, Find, Forget, GiveCredit, Outcome, Refusal, Reply, Request, Settle, State,
+    },
 };
 
 impl Counter {
@@ -16,6 +18,7 @@ impl Counter {
     /// [`CounterError::TransferRefused`] if the money is back;
     /// [`CounterError::TransferUnfinished`] if it is neither here nor there yet: repeat the
     /// transfer, or [`sweep`](Self::sweep), to finish it.
+    /// [`CounterError::NoDestination`] if there is no account `to`: nothing is taken.
     pub async fn transfer(
         &self,
         id: &RequestId,
@@ -26,6 +29,15 @@ impl Counter {
             amount,
             to: to.account.clone(),
         };
+        match to.head().await {
+            Ok(_) => {}
+            // A recorded request takes nothing more, and has an answer.
+            Err(CounterError::NoAccount { .. }) if self.is_recorded(id).await? => {}
+            Err(CounterError::NoAccount { account }) => {
+                return Err(CounterError::NoDestination { to: account });
+            }
+            Err(error) => return Err(error.aside()),
+        }
         match self.change(id, &change).await? {
             State::Sent { .. } => self.deliver(id, amount, to).await,
             State::Delivered => {
@@ -36,6 +48,20 @@ impl Counter {
             State::Insufficient => Err(CounterError::Insufficient),
             State::Cancelled => Err(CounterError::Cancelled),
             _ => Err(Refusal::Conflict.into()),
+        }
+    }
+
+    async fn is_recorded(&self, id: &RequestId) -> Result<bool, CounterError> {
+        let find = |head: &Head| {
+            Request::Find(Find {
+                id: id.clone(),
+                generation: head.generation(),
+            })
+        };
+        match self.ask_home(id, find).await? {
+            Reply::Recorded(_) => Ok(true),
+            Reply::Unknown => Ok(false),
+            reply => Err(CounterError::unexpected("find", &reply)),
         }
     }
 
@@ -79,9 +105,20 @@ impl Counter {
                 caller,
             })
         };
-        match to.ask_home(id, credit).await? {
-            Reply::Credited(outcome) => Ok(outcome),
-            reply => Err(CounterError::unexpected("credit", &reply)),
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
+            match to.ask_home(id, credit).await {
+                Ok(Reply::Credited(outcome)) => return Ok(outcome),
+                Ok(reply) => return Err(CounterError::unexpected("credit", &reply)),
+                Err(CounterError::NoAccount { .. }) => {
+                    let terms = self.head().await?.terms();
+                    if to.refuses(id.time_ms(), terms).await? {
+                        return Ok(Outcome::Refused);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 

@@ -145,7 +145,7 @@ impl Segment {
             generation: prepare.generation,
             base: prepare.base,
             cut_ms: prepare.from_ms,
-            mark_ms: prepare.from_ms.saturating_sub(1),
+            mark_ms: prepare.from_ms.saturating_sub(1).max(prepare.mark_ms),
             newest_ms: 0,
             ids: BTreeMap::new(),
             credits: BTreeMap::new(),

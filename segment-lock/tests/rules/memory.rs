@@ -1,11 +1,16 @@
 //! A counter in memory, without any harm: what callers see.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
+use async_trait::async_trait;
 use ringfence_segment_lock::{
-    Counter, CounterError, Effect, Ended, Reserved, Storage,
+    At, Counter, CounterError, Effect, Ended, Head, Heads, Reserved, Segments, Storage,
+    StorageError, VersionedHead,
     memory::Memory,
-    segment::{Lend, Refusal},
+    segment::{CreditId, GiveCredit, Lend, Outcome, Refusal},
 };
 
 use crate::*;
@@ -172,4 +177,135 @@ async fn an_account_is_created_once() {
         matches!(other, CounterError::AccountExists { .. }),
         "{other}"
     );
+}
+
+#[tokio::test]
+async fn a_transfer_to_nobody_takes_nothing() {
+    let storage = storage();
+    let a = counter(&storage, "a", 2).await;
+    a.deposit(&id(NOW, "in"), amount(10)).await.unwrap();
+    let nobody = Counter::open(storage.clone(), account("b"));
+    let over = id(NOW, "over");
+    for _ in 0..2 {
+        let error = a.transfer(&over, amount(7), &nobody).await.unwrap_err();
+        let absent = matches!(error, CounterError::NoDestination { .. });
+        assert!(absent && error.effect() == Effect::None, "{error}");
+    }
+    let balance = a.exact_balance().await.unwrap();
+    assert_eq!((balance.available, balance.held), (10, 0));
+    // The same request, once there is the account.
+    let b = counter(&storage, "b", 2).await;
+    a.transfer(&over, amount(7), &nobody).await.unwrap();
+    assert_eq!(b.exact_balance().await.unwrap().available, 7);
+}
+
+/// An account `a` of one segment, whose transfer of 7 to `b` is sent, though there is no `b`.
+async fn sent_to_nobody() -> (Arc<Memory>, Storage, Counter) {
+    let memory = Arc::new(Memory::new(Box::new(|| NOW)));
+    let storage = Storage::new(Arc::clone(&memory), 1);
+    let a = counter(&storage, "a", 1).await;
+    a.deposit(&id(NOW, "in"), amount(10)).await.unwrap();
+    let at = At {
+        account: account("a"),
+        index: 0,
+        place: 0,
+    };
+    let sent = op("over", transfer(7, "b"));
+    memory.call(&at, sent.into()).await.unwrap().unwrap();
+    (memory, storage, a)
+}
+
+#[tokio::test]
+async fn a_transfer_that_finds_nobody_comes_back_and_a_late_credit_is_refused() {
+    for swept in [true, false] {
+        let (memory, storage, a) = sent_to_nobody().await;
+        let nobody = Counter::open(storage.clone(), account("b"));
+        if swept {
+            assert_eq!(a.sweep().await.unwrap().returned, 1);
+        }
+        let error = a.transfer(&id(NOW, "over"), amount(7), &nobody).await;
+        let refused = matches!(error, Err(CounterError::TransferRefused { .. }));
+        assert!(refused, "{error:?}");
+        let balance = a.exact_balance().await.unwrap();
+        assert_eq!((balance.available, balance.held), (10, 0));
+        assert!(matches!(
+            nobody.balance().await,
+            Err(CounterError::NoAccount { .. })
+        ));
+
+        // Another process has seen the account, and its credit comes now.
+        let b = counter(&storage, "b", 1).await;
+        let credit = GiveCredit {
+            id: CreditId {
+                id: id(NOW, "over"),
+                from: account("a"),
+            },
+            content: transfer(7, "b").digest(),
+            amount: amount(7),
+            generation: 1,
+            caller: OTHER,
+        };
+        let at = At {
+            account: account("b"),
+            index: 0,
+            place: 0,
+        };
+        let late = memory.call(&at, credit.into()).await.unwrap();
+        assert_eq!(late, Ok(Reply::Credited(Outcome::Refused)));
+        let error = a.transfer(&id(NOW, "over"), amount(7), &b).await;
+        let refused = matches!(error, Err(CounterError::TransferRefused { .. }));
+        assert!(refused, "{error:?}");
+        // A later one arrives.
+        a.transfer(&id(NOW + 1, "next"), amount(3), &b)
+            .await
+            .unwrap();
+        assert_eq!(b.exact_balance().await.unwrap().available, 3);
+        assert_eq!(a.exact_balance().await.unwrap().available, 7);
+    }
+}
+
+#[tokio::test]
+async fn a_transfer_that_was_sent_to_nobody_arrives_if_the_account_is_created_first() {
+    let (_, storage, a) = sent_to_nobody().await;
+    let b = counter(&storage, "b", 2).await;
+    assert_eq!(a.sweep().await.unwrap().delivered, 1);
+    assert_eq!(b.exact_balance().await.unwrap().available, 7);
+    assert_eq!(a.exact_balance().await.unwrap().held, 0);
+}
+
+/// Heads of which one is about to be created when somebody first finds it missing.
+#[derive(Debug)]
+struct CreatedMeanwhile {
+    memory: Arc<Memory>,
+    reads: AtomicU64,
+}
+
+#[async_trait]
+impl Heads for CreatedMeanwhile {
+    async fn read(&self, name: &Account) -> Result<Option<VersionedHead>, StorageError> {
+        let found = self.memory.read(name).await;
+        // The second read of the missing head is the one before the refusal is written.
+        if *name == account("b") && self.reads.fetch_add(1, Ordering::Relaxed) == 1 {
+            counter(&Storage::new(Arc::clone(&self.memory), 3), "b", 1).await;
+        }
+        found
+    }
+
+    async fn swap(&self, name: &Account, expected: u64, head: Head) -> Result<bool, StorageError> {
+        self.memory.swap(name, expected, head).await
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_written_over_an_account_created_meanwhile() {
+    let (memory, _, _) = sent_to_nobody().await;
+    let heads = Arc::new(CreatedMeanwhile {
+        memory: Arc::clone(&memory),
+        reads: AtomicU64::new(0),
+    });
+    let storage = Storage::of(memory, heads, 2);
+    let [a, b] = ["a", "b"].map(|name| Counter::open(storage.clone(), account(name)));
+    assert_eq!(a.sweep().await.unwrap().delivered, 1);
+    assert_eq!(b.exact_balance().await.unwrap().available, 7);
+    assert_eq!(a.exact_balance().await.unwrap().available, 3);
 }

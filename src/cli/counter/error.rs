@@ -84,6 +84,8 @@ fn code(error: &CounterError) -> u8 {
 fn code_of_repeat(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
+        // The account may be created, and the request repeated.
+        CounterError::NoDestination { .. } => UNKNOWN,
         _ if error.effect() == Effect::None && !error.is_retryable() => FAILED,
         _ => UNKNOWN,
     }

@@ -152,3 +152,20 @@ fn doubt_and_failures_are_found() {
         [Rule::Answered, Rule::Failure]
     );
 }
+
+#[test]
+fn a_repeat_that_is_told_that_nothing_was_done_is_found() {
+    let denied = |asked_ns| {
+        let nothing = Answer::Nothing("too many".into());
+        found(|told| told.push(change("w", 30, Deed::Deduct, asked_ns, nothing)))
+    };
+    assert_eq!(denied(120), [Rule::Agreement]);
+    assert_eq!(denied(15), []);
+}
+
+#[test]
+fn what_was_sent_to_nobody_must_come_back() {
+    let sent = |answer| found(|told| told.push(change("n", 5, Deed::Transfer(2), 95, answer)));
+    assert_eq!(sent(Answer::Returned), []);
+    assert!(sent(Answer::Done).contains(&Rule::Conservation));
+}

@@ -43,7 +43,7 @@ pub enum Deed {
     Deduct,
     /// Money is set aside until this time, in ms since 1970.
     Reserve(u64),
-    /// Money goes to the account of this number.
+    /// Money goes to the account of this number; the one after the last does not exist.
     Transfer(usize),
 }
 
@@ -59,7 +59,7 @@ pub enum Answer {
     Held,
     /// What became of a reservation.
     Ended(End),
-    /// The money of a transfer is back.
+    /// The money of a transfer is back, or was never taken.
     Returned,
     /// How much there is.
     Balance(Balance),

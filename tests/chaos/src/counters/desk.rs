@@ -14,6 +14,8 @@ pub struct Desk {
     pub counters: Counters,
     /// The accounts.
     pub accounts: Vec<Counter>,
+    /// An account that nobody creates: the one after the last.
+    nobody: Counter,
     log: Log,
 }
 
@@ -24,6 +26,7 @@ impl Desk {
         let open = |number| counters.open(&name(number)).expect("a short name");
         Self {
             accounts: (0..accounts).map(open).collect(),
+            nobody: open(accounts),
             counters,
             log,
         }
@@ -80,7 +83,10 @@ impl Desk {
         match order.deed {
             Deed::Deposit => account.deposit(&id, amount).await?,
             Deed::Deduct => account.deduct(&id, amount).await?,
-            Deed::Transfer(to) => account.transfer(&id, amount, &self.accounts[to]).await?,
+            Deed::Transfer(to) => {
+                let to = self.accounts.get(to).unwrap_or(&self.nobody);
+                account.transfer(&id, amount, to).await?;
+            }
             Deed::Reserve(deadline_ms) => {
                 return Ok(match account.reserve(&id, amount, deadline_ms).await? {
                     Reserved::Held => Answer::Held,
@@ -137,7 +143,9 @@ fn balance(balance: ringfence_client::counter::Balance) -> Answer {
 fn failed(error: &CounterError) -> Answer {
     match error {
         CounterError::Insufficient => Answer::Insufficient,
-        CounterError::TransferRefused { .. } => Answer::Returned,
+        CounterError::TransferRefused { .. } | CounterError::NoDestination { .. } => {
+            Answer::Returned
+        }
         error if !error.is_retryable() => Answer::Failed(error.to_string()),
         error => match error.effect() {
             Effect::None => Answer::Nothing(error.to_string()),

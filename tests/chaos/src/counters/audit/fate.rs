@@ -15,6 +15,8 @@ pub(super) struct Fate {
     cancelled_ns: Option<u64>,
     /// The first answer, and after it came.
     pub(super) result: Option<(u64, Outcome)>,
+    /// Before the last attempt that was told that nothing was done.
+    denied_ns: Option<u64>,
     /// How a reservation ended, and after that was said first.
     end: Option<(u64, End)>,
 }
@@ -36,6 +38,7 @@ impl Fate {
             sent_ns: None,
             cancelled_ns: None,
             result: None,
+            denied_ns: None,
             end: None,
         }
     }
@@ -48,7 +51,9 @@ impl Fate {
         match attempt.call {
             Call::Change(_) => {
                 self.asked_ns = self.asked_ns.min(asked_ns);
-                if !did_nothing {
+                if did_nothing {
+                    self.denied_ns = self.denied_ns.max(Some(asked_ns));
+                } else {
                     self.sent_ns = Some(self.sent_ns.map_or(asked_ns, |sent| sent.min(asked_ns)));
                 }
             }
@@ -95,6 +100,12 @@ impl Fate {
             Some((before_ns, _)) => Ok((before_ns.min(at_ns), now)),
             None => Ok((at_ns, now)),
         }
+    }
+
+    /// Whether a repeat was told that nothing was done after the request had been answered.
+    pub(super) fn was_denied(&self) -> bool {
+        let answered = self.result.map(|(by_ns, _)| by_ns);
+        answered.is_some_and(|by_ns| self.denied_ns.is_some_and(|denied_ns| denied_ns > by_ns))
     }
 
     /// Whether nothing more is to become of it.

@@ -54,12 +54,19 @@ pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
     let fates = fates(attempts, &mut violations);
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); accounts];
     for (account, change) in fates.values().flat_map(Fate::changes) {
-        changes[account].push(change);
+        // Nobody has an account after the last: what arrives there is missing elsewhere.
+        if let Some(changes) = changes.get_mut(account) {
+            changes.push(change);
+        }
     }
     let timelines: Vec<Timeline> = changes.iter().map(|all| Timeline::of(all)).collect();
     for fate in fates.values() {
         if !fate.is_over() {
             violations.push(violation(Rule::Answered, format!("{fate:?}")));
+        }
+        if fate.was_denied() {
+            let told = format!("a repeat was told that nothing was done: {fate:?}");
+            violations.push(violation(Rule::Agreement, told));
         }
         violations.extend(short(fate, &timelines));
     }

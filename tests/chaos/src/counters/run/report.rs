@@ -25,7 +25,7 @@ pub struct Outcome {
 }
 
 /// What a run must have seen of so many calls to mean something: far less than it does on a slow machine.
-const MINIMA: [(&str, usize); 9] = [
+const MINIMA: [(&str, usize); 10] = [
     ("calls that were insufficient", 25_000),
     ("calls of a teller that was killed before the answer", 5_000),
     ("exact balances", 200),
@@ -33,6 +33,7 @@ const MINIMA: [(&str, usize); 9] = [
     ("reservations cancelled", 100),
     ("reservations expired", 100),
     ("transfers", 100),
+    ("transfers that came back, or took nothing", 200),
     ("resegmented", 10_000),
     ("shards killed and started again", 20_000),
 ];
@@ -81,6 +82,7 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         (_, Some(Answer::Nothing(_))) => "calls without effect",
         (_, Some(Answer::Failed(_))) => "calls that failed",
         (_, Some(Answer::Insufficient)) => "calls that were insufficient",
+        (_, Some(Answer::Returned)) => "transfers that came back, or took nothing",
         (Call::Change(order), _) => match order.deed {
             Deed::Deposit => "deposits",
             Deed::Deduct => "deductions",

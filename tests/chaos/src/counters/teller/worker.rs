@@ -123,8 +123,10 @@ impl<'a> Worker<'a> {
                 Deed::Reserve(desk.counters.deadline_in(length))
             }
             _ => {
-                let further = self.random.random_range(1..desk.accounts.len());
-                Deed::Transfer((account + further) % desk.accounts.len())
+                // The one after the last does not exist.
+                let all = desk.accounts.len() + 1;
+                let further = self.random.random_range(1..all);
+                Deed::Transfer((account + further) % all)
             }
         };
         let name = self.shared.names.fetch_add(1, Relaxed);

@@ -40,13 +40,13 @@ local function register(group)
 end
 
 -- A segment that has nothing, created for a plan. It knows no id before the plan's beginning.
-local function create(group, generation, base, from, closed, _, head, window, skew, ids_max, durability, lost)
+local function create(group, generation, base, from, closed, least, head, window, skew, ids_max, durability, lost)
   must_be_safe(durability)
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   register(group)
   local segment = {name = group.name, parts = {}, changed = {}}
   local fields = {
-    value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(0, from - 1),
+    value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
     newest = 0, window = window, skew = skew, ids_max = ids_max, durability = durability, origin = origin, losses = 0,
     doubtful = false, closed = closed, frozen = '', head = head,
   }
