@@ -1,5 +1,6 @@
 //! The engine of Ringfence: who holds what, on which shard, until when.
 
+mod arming;
 mod backoff;
 #[cfg(any(test, feature = "conformance"))]
 pub mod cancel;

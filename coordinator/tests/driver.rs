@@ -23,8 +23,8 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
-        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
+        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
         HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op, Piece, Reply,
         Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates, Step, Stepped,
         StillHeld, Wakes, conformance::Fixture,
@@ -35,10 +35,14 @@ use tokio::time::{sleep, timeout};
 
 use crate::{memory_fixture::Memory, redis_fixture::Redis};
 
+/// What the shard is armed with.
+const EPOCH: Epoch = Epoch(1);
+
 /// A driver of an armed shard that takes its time.
 struct Desk {
     driver: Arc<Driver>,
     fixture: Box<dyn Fixture>,
+    life: Life,
     around: Surroundings,
 }
 
@@ -49,9 +53,12 @@ impl Drop for Desk {
 }
 
 /// A driver that hears nothing of what its shard says by itself.
-fn started(shard: Arc<dyn Shard>, around: &Surroundings) -> Arc<Driver> {
+fn started(shard: Arc<dyn Shard>, life: &Life, around: &Surroundings) -> Arc<Driver> {
+    let present = (life.clone(), EPOCH);
     let (id, client) = (ShardId::new("a").unwrap(), ClientId(9));
-    Driver::start(id, shard, client, Arc::new(|_| {}), around)
+    let driver = Driver::start(id, shard, present, client, Arc::new(|_| {}), around);
+    driver.seen_armed(life, EPOCH);
+    driver
 }
 
 fn slots() -> SlotCount {
@@ -83,7 +90,7 @@ fn release(nonce: Nonce) -> Op {
 
 impl Desk {
     async fn at(fixture: impl Fixture + 'static) -> Self {
-        let epoch = Epoch(1);
+        let epoch = EPOCH;
         let arm = Arm {
             topology: fixture.topology(),
             incarnation: Incarnation {
@@ -100,7 +107,8 @@ impl Desk {
             copy: (1, "record".into()),
         };
         let link = fixture.shard().connect(Lane::Control, None).await;
-        link.unwrap().arm(&arm).await.unwrap();
+        let mut link = link.unwrap();
+        link.arm(&arm).await.unwrap();
         fixture.slow_down().await;
         let around = Surroundings {
             clock: Arc::new(TokioClock::starting_at(Duration::ZERO)),
@@ -110,8 +118,9 @@ impl Desk {
             view: Arc::new(ViewLease::new(None)),
         };
         Self {
-            driver: started(fixture.shard(), &around),
+            driver: started(fixture.shard(), link.life(), &around),
             fixture: Box::new(fixture),
+            life: link.life().clone(),
             around,
         }
     }
@@ -211,6 +220,10 @@ impl Link for PanickingLink {
         self.link.arm(arm).await
     }
 
+    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
+        self.link.armed().await
+    }
+
     async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
         self.link.settle(settle).await
     }
@@ -280,7 +293,7 @@ async fn a_backend_that_panics_costs_a_batch_and_a_connection() {
         shard: desk.fixture.shard(),
         next: next.clone(),
     });
-    desk.driver = started(shard, &desk.around);
+    desk.driver = started(shard, &desk.life, &desk.around);
     let request = || desk.request("key", acquire(nonce(1)));
     let lost = loop {
         let answer = desk.driver.submit(LockLane::Work, request()).await.unwrap();

@@ -1,8 +1,11 @@
 //! A shard's address moves to another server: a replica that has not heard of the last writes, and
 //! back again.
 
+use std::time::Duration;
+
 use ringfence_client::{AcquireError, ReleaseAnswer, ShardError};
 use ringfence_test_support::{Pair, eventually};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     SECOND,
@@ -97,6 +100,43 @@ async fn a_server_that_becomes_the_primary_again_lives_another_life() {
     assert_eq!(second.release().await, ReleaseAnswer::Held);
     assert!(holder.lock("key").try_acquire().await.unwrap().token() > second_token);
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
+}
+
+/// Its first primary was never restarted nor demoted: it is armed as it was before the address moved away, and knows
+/// nothing of what the other granted since.
+#[tokio::test]
+async fn a_primary_that_the_address_comes_back_to_is_armed_anew() {
+    let pair = Pair::spawn().await;
+    let stage = Stage::of(pair.url(), MAX_LEASE).await;
+    let early = stage.client("early").await;
+    for _ in 0..9 {
+        let guard = early.lock("key").try_acquire().await.unwrap();
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+    pair.promote(1).await;
+    pair.move_to(1).await;
+    let late = stage.client("late").await;
+    let (guard, _) = ask_until_granted(&late, "key").await;
+    let (token, granted) = (guard.token(), Instant::now());
+
+    pair.move_to(0).await;
+    let newcomer = stage.client("newcomer").await;
+    let mut graces = 0;
+    while granted.elapsed() < 3 * MAX_LEASE {
+        assert!(guard.is_held(), "a healthy lock is lost");
+        for client in [&early, &newcomer] {
+            let refused = client.lock("key").try_acquire().await;
+            let refused = refused.expect_err("a second holder");
+            assert!(refused.is_retryable(), "{refused:?}");
+            graces += usize::from(is_grace(&refused));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert!(graces > 0, "it was not armed anew");
+    assert_eq!(recorded(&newcomer, "key").await, Some(token));
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    let (next, _) = ask_until_granted(&newcomer, "key").await;
+    assert!(next.token() > token, "{:?} after {token:?}", next.token());
 }
 
 /// It was opened in a life that is over, and says nothing: only the script can tell.

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use ringfence_client::{AcquireError, Danger, ReleaseAnswer, ShardError, Topology};
+use ringfence_client::{AcquireError, Client, Danger, ReleaseAnswer, ShardError, Topology};
 use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
-use ringfence_test_support::{OnDisk, ask, eventually};
+use ringfence_test_support::{OnDisk, Servers, ask, eventually};
 use tokio::time::timeout;
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         MAX_LEASE, Returning, Stage, ask_until_granted,
         holders_keep_their_locks_and_newcomers_wait, is_grace, recorded,
     },
+    home_of, keys_on,
 };
 
 /// A server that is killed and started again.
@@ -54,6 +55,54 @@ impl Returning for Restarted {
 /// A server whose every answered write outlives its process.
 fn appending() -> RedisServerBuilder {
     RedisServer::builder().set("appendonly", "yes")
+}
+
+/// A server that is flushed, and goes on in its life.
+struct Flushed(RedisServer);
+
+impl Returning for Flushed {
+    fn url(&self) -> String {
+        self.0.url()
+    }
+
+    async fn forget_from_now(&mut self) {}
+
+    async fn come_back(&mut self) {
+        ask::<()>(&self.0, &["FLUSHALL"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_shard_that_is_flushed_repeats_no_token() {
+    let mut shard = Flushed(RedisServer::spawn().await.unwrap());
+    holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
+}
+
+/// The record is gone too.
+#[tokio::test]
+async fn a_home_that_is_flushed_repeats_no_token() {
+    let servers = Servers::spawn(2).await;
+    let client = |new| {
+        let builder = Client::builder().redis(servers.urls());
+        builder.max_lease(MAX_LEASE).servers_are_new(new)
+    };
+    let holder = client(true).build().await.unwrap();
+    let home = home_of(&servers, &holder);
+    let [key, _] = keys_on(&servers, &holder, home);
+    let mut last = None;
+    for _ in 0..9 {
+        let guard = holder.lock(&key).try_acquire().await.unwrap();
+        last = Some(guard.token());
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+    servers.ask::<()>(home, &["FLUSHALL"]).await;
+    let newcomer = client(false).build().await.unwrap();
+    for client in [&newcomer, &holder] {
+        let (guard, _) = ask_until_granted(client, &key).await;
+        assert!(Some(guard.token()) > last, "{guard:?} after {last:?}");
+        last = Some(guard.token());
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
 }
 
 #[tokio::test]

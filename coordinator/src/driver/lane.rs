@@ -5,7 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::Poll,
 };
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     backoff::Backoff,
-    ids::{Life, MapVersion},
+    ids::{Epoch, Life, MapVersion},
     limits::COUNTER_RAISE,
     shard::{ConnectionId, Lane, Link, Shard, ShardError},
     view::Believed,
@@ -35,6 +35,8 @@ pub struct Needs {
     arm: AtomicBool,
     settle: AtomicBool,
     raise: AtomicBool,
+    /// The greatest epoch whose state is not relied on.
+    distrusted: AtomicU64,
     something: Notify,
 }
 
@@ -48,7 +50,7 @@ impl Needs {
         self.something.notified().await;
     }
 
-    /// Whether it answered that it is not armed, since this was last asked.
+    /// Whether it is to be armed, since this was last asked: it answered that it is not, or its state is not relied on.
     pub fn take_arm(&self) -> bool {
         self.arm.swap(false, Relaxed)
     }
@@ -61,6 +63,23 @@ impl Needs {
     /// Whether its token counter is near its end, since this was last asked.
     pub fn take_raise(&self) -> bool {
         self.raise.swap(false, Relaxed)
+    }
+
+    /// Up to which epoch no state of the shard is relied on.
+    pub fn distrusted(&self) -> Epoch {
+        Epoch(self.distrusted.load(Relaxed))
+    }
+
+    /// Has the shard armed anew with a fresh epoch, unless it is armed with one above `epoch` already.
+    pub fn distrust(&self, epoch: Epoch) {
+        if self.distrusted.fetch_max(epoch.0, Relaxed) < epoch.0 {
+            self.arm();
+        }
+    }
+
+    /// Has the shard looked at, and armed if it is not.
+    pub(super) fn arm(&self) {
+        self.note(&self.arm);
     }
 
     fn note(&self, need: &AtomicBool) {
@@ -148,7 +167,7 @@ impl<L: Load> Running<L> {
         self.queue.open();
         let error = self.serve(link.as_mut(), backoff).await?;
         if matches!(error, ShardError::Unarmed) {
-            self.needs.note(&self.needs.arm);
+            self.needs.arm();
         } else {
             warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
             // It shook hands: what ended the connection says nothing of the next.
@@ -193,7 +212,7 @@ impl<L: Load> Running<L> {
                 batch.fail(&unconfirmed());
                 continue;
             };
-            if self.standing.is_replaced(link.life()) {
+            if !self.standing.serves(link.life()) {
                 // As it would say itself, if it knew.
                 batch.fail(&ShardError::Unarmed);
                 return Some(ShardError::Unarmed);

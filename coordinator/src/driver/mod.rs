@@ -23,7 +23,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     clock::{Clock, Instant},
-    ids::{ClientId, Life},
+    ids::{ClientId, Epoch, Life},
     limits::{BATCH_MAX, LANES_BY_SLOT},
     name::LockKey,
     random::Random,
@@ -119,16 +119,18 @@ pub struct Surroundings {
 }
 
 impl Driver {
-    /// Starts the lanes to `shard`, and listens there for what concerns `client`.
+    /// Starts the lanes to `shard`, which the topology names as `life` with `epoch`, and listens there for what
+    /// concerns `client`. Nothing is sent before that life was [seen to be armed](Self::seen_armed).
     pub fn start(
         id: ShardId,
         shard: Arc<dyn Shard>,
+        (life, epoch): (Life, Epoch),
         client: ClientId,
         woken: Woken,
         around: &Surroundings,
     ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
-        let standing = Arc::new(Standing::default());
+        let standing = Arc::new(Standing::new(life, epoch));
         let lanes = Lanes {
             id: &id,
             shard: &shard,
@@ -139,7 +141,14 @@ impl Driver {
         let renew = lanes.start(Lane::Renew);
         let counters = std::array::from_fn(|_| lanes.start(Lane::Counters));
         let forgetting = lanes.start(Lane::Counters);
-        wake::start(id.clone(), shard.clone(), client, woken, around);
+        let listener = wake::Listener {
+            id: id.clone(),
+            shard: shard.clone(),
+            client,
+            woken,
+            standing: standing.clone(),
+        };
+        listener.start(around);
         Arc::new(Self {
             id,
             shard,
@@ -157,10 +166,23 @@ impl Driver {
         self.standing.dismiss();
     }
 
-    /// The shard lives another life than `life` by now: connections to that one end, and what it answers means
-    /// nothing.
-    pub fn replaced(&self, life: Life) {
-        self.standing.replace(life);
+    /// The topology names the shard as `life` from now on, with `epoch`: connections to another life end, and what
+    /// that answers means nothing.
+    pub fn name(&self, life: &Life, epoch: Epoch) {
+        if !self.standing.name(life, epoch) {
+            self.needs.arm();
+        }
+    }
+
+    /// `life` was seen to be armed with `epoch`.
+    pub fn seen_armed(&self, life: &Life, epoch: Epoch) {
+        self.standing.seen_armed(life, epoch);
+    }
+
+    /// Does not rely on the state that the shard is armed with: has it armed anew with a fresh epoch, once for all
+    /// callers and processes.
+    pub fn arm_anew(&self) {
+        self.needs.distrust(self.standing.epoch());
     }
 
     /// Refuses requests for locks because of `error`, or takes them again; renewals and releases go on.

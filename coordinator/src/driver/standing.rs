@@ -1,44 +1,104 @@
 //! What the topology says of a shard: whose answers count.
 
-use std::sync::{
-    Arc,
-    atomic::{
-        AtomicBool,
-        Ordering::{Acquire, Release},
-    },
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Release},
 };
 
-use arc_swap::ArcSwapOption;
+use tokio::sync::watch;
 
-use crate::ids::Life;
+use crate::{
+    ids::{Epoch, Life},
+    shard::Wake,
+};
 
 /// Whether a shard's answers count. What was sent before is judged by it when the answer comes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Standing {
     dismissed: AtomicBool,
-    /// The last life that another has taken the place of.
-    replaced: ArcSwapOption<Life>,
+    present: watch::Sender<Present>,
+}
+
+/// The life of a shard that the topology names.
+#[derive(Debug)]
+pub(super) struct Present {
+    pub(super) life: Life,
+    /// The epoch that it is armed with, or is to be.
+    pub(super) epoch: Epoch,
+    /// What was seen last.
+    seen: Option<(Life, Epoch)>,
+}
+
+impl Present {
+    /// Whether the life was seen to be armed with its epoch, or with one that the topology is about to name.
+    fn is_armed(&self) -> bool {
+        let seen = self.seen.as_ref();
+        seen.is_some_and(|(life, epoch)| *life == self.life && *epoch >= self.epoch)
+    }
 }
 
 impl Standing {
+    /// Of a shard that the topology names as `life`, with `epoch`.
+    pub(super) fn new(life: Life, epoch: Epoch) -> Self {
+        let seen = None;
+        Self {
+            dismissed: AtomicBool::new(false),
+            present: watch::Sender::new(Present { life, epoch, seen }),
+        }
+    }
+
     /// The shard is a member no more.
     pub(super) fn dismiss(&self) {
         self.dismissed.store(true, Release);
     }
 
-    /// The shard lives another life than `life` by now.
-    pub(super) fn replace(&self, life: Life) {
-        self.replaced.store(Some(Arc::new(life)));
+    /// The topology names the shard as `life` from now on, with `epoch`. Answers whether it was seen to be armed so.
+    pub(super) fn name(&self, life: &Life, epoch: Epoch) -> bool {
+        self.present.send_if_modified(|present| {
+            let changed = present.life != *life || present.epoch != epoch;
+            if changed {
+                (present.life, present.epoch) = (life.clone(), epoch);
+            }
+            changed
+        });
+        self.present.borrow().is_armed()
     }
 
-    /// Whether `life` is over: a server that was replaced may still be reached over an old connection.
-    pub(super) fn is_replaced(&self, life: &Life) -> bool {
-        let replaced = self.replaced.load();
-        replaced.as_deref() == Some(life)
+    /// `life` was seen to be armed with `epoch`.
+    pub(super) fn seen_armed(&self, life: &Life, epoch: Epoch) {
+        let seen = Some((life.clone(), epoch));
+        self.present.send_modify(|present| present.seen = seen);
+    }
+
+    /// Whether requests may go to `life`: it is the one that the topology names, armed with the epoch that it names.
+    /// A server whose life was replaced may be reached again, armed as it was before.
+    pub(super) fn serves(&self, life: &Life) -> bool {
+        let present = self.present.borrow();
+        present.life == *life && present.is_armed()
     }
 
     /// Whether what `life` answers counts.
     pub(super) fn counts(&self, life: &Life) -> bool {
-        !self.dismissed.load(Acquire) && !self.is_replaced(life)
+        !self.dismissed.load(Acquire) && self.present.borrow().life == *life
+    }
+
+    /// Whether what `life` says by itself counts. A grant that it made before it was armed anew does not.
+    pub(super) fn believes(&self, life: &Life, wake: &Wake) -> bool {
+        let epoch = self.present.borrow().epoch;
+        let current = match wake {
+            Wake::Turn(turn) => turn.token.epoch() >= epoch,
+            Wake::Wanted { .. } => true,
+        };
+        current && self.counts(life)
+    }
+
+    /// Is told of every change.
+    pub(super) fn watch(&self) -> watch::Receiver<Present> {
+        self.present.subscribe()
+    }
+
+    /// The epoch that the topology names.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.present.borrow().epoch
     }
 }

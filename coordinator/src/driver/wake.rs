@@ -1,49 +1,71 @@
 //! The connection on which a shard speaks by itself.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use ringfence_ring::ShardId;
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::{RECONNECT, Surroundings, Woken};
+use super::{RECONNECT, Surroundings, Woken, standing::Standing};
 use crate::{
     backoff::Backoff,
     ids::ClientId,
     shard::{Shard, ShardError},
 };
 
-/// Starts the task that listens to `shard`, for as long as the engine runs. What it misses, those who
-/// wait find by asking again.
-pub(super) fn start(
-    id: ShardId,
-    shard: Arc<dyn Shard>,
-    client: ClientId,
-    woken: Woken,
-    around: &Surroundings,
-) {
-    let running = around.clone();
-    around.tasks.spawn(async move {
-        let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
-        let listening = async {
-            loop {
-                let Err(ended) = listen(&*shard, client, &woken, &mut backoff).await;
-                debug!(shard = %id, %ended, "not listening");
-                tokio::time::sleep(backoff.next(&running.random)).await;
-            }
-        };
-        running.stop.run_until_cancelled(listening).await;
-    });
+/// Listens to a shard.
+pub(super) struct Listener {
+    pub(super) id: ShardId,
+    pub(super) shard: Arc<dyn Shard>,
+    pub(super) client: ClientId,
+    pub(super) woken: Woken,
+    pub(super) standing: Arc<Standing>,
 }
 
-async fn listen(
-    shard: &dyn Shard,
-    client: ClientId,
-    woken: &Woken,
-    backoff: &mut Backoff,
-) -> Result<std::convert::Infallible, ShardError> {
-    let mut wakes = shard.listen(client).await?;
-    backoff.reset();
-    loop {
-        woken(wakes.next().await?);
+impl Listener {
+    /// Starts the task that listens, for as long as the engine runs. What it misses, those who
+    /// wait find by asking again.
+    pub(super) fn start(self, around: &Surroundings) {
+        let running = around.clone();
+        around.tasks.spawn(async move {
+            let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
+            let listening = async {
+                loop {
+                    let Err(ended) = self.listen(&mut backoff).await;
+                    debug!(shard = %self.id, %ended, "not listening");
+                    sleep(backoff.next(&running.random)).await;
+                }
+            };
+            running.stop.run_until_cancelled(listening).await;
+        });
+    }
+
+    /// Listens until the connection ends, or the topology names another life than the one that it leads to.
+    async fn listen(&self, backoff: &mut Backoff) -> Result<Infallible, ShardError> {
+        let mut wakes = self.shard.listen(self.client).await?;
+        backoff.reset();
+        let life = wakes.life().clone();
+        let mut present = self.standing.watch();
+        let mut was_named = false;
+        let named_by = Instant::now() + RECONNECT.1;
+        loop {
+            let is_named = present.borrow_and_update().life == life;
+            if was_named && !is_named {
+                return Err(ShardError::Unarmed);
+            }
+            was_named = is_named;
+            tokio::select! {
+                biased;
+                _ = present.changed() => {}
+                wake = wakes.next() => {
+                    let wake = wake?;
+                    if self.standing.believes(&life, &wake) {
+                        (self.woken)(wake);
+                    }
+                }
+                // The topology may be about to name it.
+                () = sleep_until(named_by), if !is_named => return Err(ShardError::Unarmed),
+            }
+        }
     }
 }

@@ -197,10 +197,7 @@ impl Routing {
             let map = Map::of(&topology, id);
             if let Some(keeper) = before.keeper_of(id, &entry.address) {
                 keeper.set_map(map);
-                let former = before.topology.shard(id).map(|former| &former.life);
-                if let Some(former) = former.filter(|former| **former != entry.life) {
-                    keeper.driver.replaced(former.clone());
-                }
+                keeper.driver.name(&entry.life, entry.epoch);
                 return keeper;
             }
             let shard = self.dial.dial(id, entry).unwrap_or_else(|error| {
@@ -213,7 +210,8 @@ impl Routing {
             };
             let (lines, from) = (self.lines.clone(), id.clone());
             let woken = Arc::new(move |wake| lines.woken(&from, wake));
-            let driver = Driver::start(id.clone(), shard, self.client, woken, &around);
+            let present = (entry.life.clone(), entry.epoch);
+            let driver = Driver::start(id.clone(), shard, present, self.client, woken, &around);
             let shared = (self.releases.clone(), self.lines.clone());
             Keeper::start(driver, map, shared, around)
         };

@@ -1,4 +1,4 @@
-//! Tends shards: arms a life that has no state, settles what is at rest, raises token epochs,
+//! Tends shards: has a life armed that is not, settles what is at rest, raises token epochs,
 //! follows the topology.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -9,10 +9,11 @@ use tokio::time::{sleep, timeout};
 
 use super::{ShardStatus, checks, keeper::Keeper, routing::Routing};
 use crate::{
+    arming::{ArmError, Arming, Known},
     clock::sleep_until,
     driver::Surroundings,
-    ids::{Epoch, Life},
-    shard::{Grace, Lane, Link, ShardError},
+    ids::Epoch,
+    shard::{Lane, Link, ShardError},
     sync::Mutex,
     topology::{Swap, Topology, TopologyError, TopologyStore},
 };
@@ -28,15 +29,6 @@ const REFRESH: Duration = Duration::from_millis(20);
 
 /// Pause before an unreachable topology store is asked again.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
-
-/// Why a shard could not be tended. It is tried again.
-#[derive(Debug, thiserror::Error)]
-enum TendError {
-    #[error(transparent)]
-    Shard(#[from] ShardError),
-    #[error(transparent)]
-    Topology(#[from] TopologyError),
-}
 
 /// Arms and settles every shard once, then starts a task for each, and one that follows the topology.
 pub(super) async fn start(
@@ -84,6 +76,7 @@ impl Stewards {
     async fn start(&self, keeper: &Arc<Keeper>) {
         let steward = Steward {
             link: Mutex::default(),
+            known: Mutex::default(),
             keeper: keeper.clone(),
             routing: self.routing.clone(),
             store: self.store.clone(),
@@ -184,15 +177,13 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
             let id = driver.id().clone();
             let grace_left = async {
                 let mut link = driver.shard().connect(Lane::Control, None).await?;
-                // Arms nothing that is armed, and what is not is right to be.
-                let arm = topology.arm(&id, Grace::Full(topology.constants.grace()));
-                if topology
+                let armed = link.armed().await?.ok_or(ShardError::Unarmed)?;
+                let is_named = topology
                     .shard(&id)
-                    .is_some_and(|entry| &entry.life != link.life())
-                {
-                    return Err(ShardError::Unarmed);
-                }
-                Ok(link.arm(&arm).await?.grace_left)
+                    .is_none_or(|entry| entry.life == *link.life() && entry.epoch <= armed.epoch);
+                is_named
+                    .then_some(armed.grace_left)
+                    .ok_or(ShardError::Unarmed)
             };
             let (grace_left, error) = match grace_left.await {
                 Ok(left) => (left, None),
@@ -219,6 +210,7 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
 struct Steward {
     /// A connection, kept for a while after it was used.
     link: Mutex<Option<Box<dyn Link>>>,
+    known: Mutex<Known>,
     keeper: Arc<Keeper>,
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
@@ -249,7 +241,7 @@ impl Steward {
                 if needs.take_settle() {
                     self.settle().await?;
                 }
-                Ok::<(), TendError>(())
+                Ok::<(), ArmError>(())
             };
             if let Err(error) = tended.await {
                 tracing::debug!(shard = %self.id(), %error, "will look again");
@@ -260,8 +252,8 @@ impl Steward {
     }
 
     /// Follows the topology at once where a shard has seen a later one.
-    fn heed(&self, error: &TendError) {
-        if let TendError::Shard(ShardError::Stale { fence }) = error
+    fn heed(&self, error: &ArmError) {
+        if let ArmError::Shard(ShardError::Stale { fence }) = error
             && let Ok(fence) = fence.parse()
         {
             self.store.outrun(fence);
@@ -274,29 +266,40 @@ impl Steward {
         shard.connect(Lane::Control, None).await
     }
 
-    /// The connection that was kept, or a new one. Whoever is done with it keeps it, unless it failed.
+    /// The connection that was kept, if it is to the life that the topology names, or a new one. Whoever is done with
+    /// it keeps it, unless it failed.
     async fn link(&self) -> Result<Box<dyn Link>, ShardError> {
+        let topology = self.routing.topology();
+        let named = topology.shard(self.id()).map(|entry| &entry.life);
         let kept = self.link.lock().take();
-        match kept {
+        match kept.filter(|link| Some(link.life()) == named) {
             Some(link) => Ok(link),
             None => self.connect().await,
         }
     }
 
-    /// Arms the shard's present life, if it is not, and settles it if it can be.
-    async fn bring_up(&self) -> Result<(), TendError> {
+    /// Has the shard's present life armed, if it is not, and settles it if it can be.
+    async fn bring_up(&self) -> Result<(), ArmError> {
+        let (driver, around) = (&self.keeper.driver, &self.keeper.around);
         let mut link = self.connect().await?;
-        let topology = self.of_life(&link.life().clone()).await?;
-        if topology.shard(self.id()).is_none() {
+        let mut known = *self.known.lock();
+        known.distrusted = driver.needs().distrusted();
+        let arming = Arming {
+            shard: self.id(),
+            store: &*self.store,
+            clock: &*around.clock,
+            random: &around.random,
+            servers_are_new: self.servers_are_new,
+        };
+        let topology = self.routing.topology();
+        let brought_up = arming.bring_up(&mut *link, topology, &mut known).await;
+        *self.known.lock() = known;
+        let Some((topology, armed)) = brought_up? else {
             // It left meanwhile.
             return Ok(());
-        }
-        let grace = topology.grace(self.id(), self.servers_are_new);
-        let armed = link.arm(&topology.arm(self.id(), grace)).await?;
-        if armed.armed_now {
-            let grace = armed.grace_left;
-            tracing::info!(shard = %self.id(), ?grace, "armed");
-        }
+        };
+        self.routing.adopt(topology.clone());
+        driver.seen_armed(link.life(), armed.epoch);
         if armed.grace_left.is_zero() {
             link.settle(&topology.settle(self.id())).await?;
         }
@@ -304,30 +307,9 @@ impl Steward {
         Ok(())
     }
 
-    /// The topology, with `life` as the shard's: a new one gets a new epoch first.
-    async fn of_life(&self, life: &Life) -> Result<Arc<Topology>, TendError> {
-        let mut topology = self.routing.topology();
-        loop {
-            let entry = topology.shard(self.id());
-            if entry.is_none_or(|entry| &entry.life == life) {
-                return Ok(topology);
-            }
-            let loaded = self.store.load().await?;
-            let known = loaded.shard(self.id());
-            if known.is_none_or(|entry| &entry.life == life) {
-                self.routing.adopt(loaded.clone());
-                return Ok(loaded);
-            }
-            let unix = self.keeper.around.clock.unix();
-            let next = loaded.reborn(self.id(), life.clone(), unix)?;
-            let next = next.expect("a member, as just seen");
-            topology = self.swap(&loaded, next).await?;
-        }
-    }
-
     /// Moves the shard to a fresh token epoch. One that somebody else was allotted is not ours to
     /// use: then the next batch asks again.
-    async fn raise(&self) -> Result<(), TendError> {
+    async fn raise(&self) -> Result<(), ArmError> {
         let loaded = self.store.load().await?;
         let mut next = Topology::clone(&loaded);
         next.version += 1;
@@ -343,7 +325,7 @@ impl Steward {
         Ok(())
     }
 
-    async fn settle(&self) -> Result<(), TendError> {
+    async fn settle(&self) -> Result<(), ArmError> {
         let topology = self.routing.topology();
         if topology.shard(self.id()).is_some() {
             let mut link = self.link().await?;
@@ -353,18 +335,8 @@ impl Steward {
         Ok(())
     }
 
-    fn next_epoch(&self, topology: &Topology) -> Result<Epoch, TendError> {
+    fn next_epoch(&self, topology: &Topology) -> Result<Epoch, ArmError> {
         let epoch = Epoch::after(topology.last_epoch, self.keeper.around.clock.unix());
         Ok(epoch.ok_or(TopologyError::NoEpochs)?)
-    }
-
-    /// Puts `next` in the place of `loaded`, and adopts whichever record is in force then.
-    async fn swap(&self, loaded: &Topology, next: Topology) -> Result<Arc<Topology>, TendError> {
-        let in_force = match self.store.swap(loaded.version(), &next).await? {
-            Swap::Done => Arc::new(next),
-            Swap::Newer(newer) => newer,
-        };
-        self.routing.adopt(in_force.clone());
-        Ok(in_force)
     }
 }

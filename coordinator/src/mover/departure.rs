@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use ringfence_ring::{ShardId, Slot};
+use ringfence_ring::Slot;
 use tokio::{
     sync::{mpsc, watch},
     time::sleep,
@@ -56,7 +56,7 @@ pub(super) struct Empty {
     /// What their next shard's tokens must be above.
     pub(super) above: Token,
     /// Of both shards, as they were throughout.
-    pub(super) lives: Option<(Life, Life)>,
+    pub(super) lives: Option<Lives>,
     pub(super) slots: BTreeSet<Slot>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Departure {
     /// What is left of the moves whose next shard has the list.
     pub(super) listed: BTreeMap<ShardName, Remains>,
     /// Moves that wait for a grace, in which lives of both shards the counters were carried meanwhile.
-    pub(super) carried: BTreeMap<ShardName, Option<(Life, Life)>>,
+    pub(super) carried: BTreeMap<ShardName, Option<Lives>>,
 }
 
 /// A move whose slots are taken in by their next shard.
@@ -311,7 +311,7 @@ impl Departure {
     }
 
     async fn report(&self, trouble: Trouble) {
-        if trouble != Trouble::Away {
+        if !matches!(trouble, Trouble::Away) {
             self.tell(Report::Trouble(trouble)).await;
         }
     }
@@ -379,8 +379,14 @@ pub(super) fn step(
     }
 }
 
-/// The lives of two shards, as `record` has them.
-pub(super) fn lives(record: &Topology, from: &ShardName, to: &ShardName) -> Option<(Life, Life)> {
-    let life = |id: &ShardId| Some(record.shard(id)?.life.clone());
-    Some((life(&from.0)?, life(&to.0)?))
+/// The lives of two shards and the epochs that they are armed with, as a record has them.
+pub(super) type Lives = [(Life, Epoch); 2];
+
+/// Those of `from` and `to`. One that is armed anew may have locks put back, as one that came back.
+pub(super) fn lives(record: &Topology, from: &ShardName, to: &ShardName) -> Option<Lives> {
+    let life = |name: &ShardName| {
+        let entry = record.shard(&name.0)?;
+        Some((entry.life.clone(), entry.epoch))
+    };
+    Some([life(from)?, life(to)?])
 }

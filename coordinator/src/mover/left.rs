@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_ring::Slot;
 
-use super::shards::{Shards, Trouble};
+use super::{
+    departure::Lives,
+    shards::{Shards, Trouble},
+};
 use crate::{
     failpoint::{Rule, is_off},
-    ids::{Life, Token},
+    ids::Token,
     limits::{SCAN_PAGE, STEP_SLOTS},
     name::LockKey,
     shard::{Left, StillHeld},
@@ -20,7 +23,7 @@ pub(super) struct Remains {
     /// What the next shard's tokens must be above.
     pub(super) above: Token,
     /// Of both shards: in others, everything begins anew.
-    pub(super) lives: Option<(Life, Life)>,
+    pub(super) lives: Option<Lives>,
     /// Slots not known to be empty, and the keys held in them.
     held: BTreeMap<Slot, BTreeSet<LockKey>>,
     /// Slots found empty of locks: their counters were carried before they were listed.
@@ -35,7 +38,7 @@ impl Remains {
         motion: &Motion,
         left: &BTreeMap<LockKey, Left>,
         above: Token,
-        lives: Option<(Life, Life)>,
+        lives: Option<Lives>,
     ) -> Self {
         let mut held: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         held.extend(motion.slots.iter().map(|&slot| (slot, BTreeSet::new())));

@@ -100,6 +100,7 @@ async fn tell(around: &Surroundings, record: &Topology, dead: &Dead) -> Result<b
         address: dead.address.clone(),
         life: life.clone(),
         epoch: dead.epoch,
+        used: true,
         changed: MapVersion::UNKNOWN,
     };
     let shard = around.dial.dial(&dead.shard.0, &entry)?;

@@ -19,7 +19,7 @@ use super::{
     Phase, Progress, Resized, STORE_AGAIN, Surroundings, WaitingFor,
     departure::{Departure, Empty, Report, lives},
     progress::Tally,
-    shards::{Reborn, Shards, Trouble},
+    shards::{Shards, Trouble},
 };
 use crate::{
     failpoint::{Rule, is_off},
@@ -309,14 +309,7 @@ impl<'a> Run<'a> {
                 Ok(newer) => self.adopt(newer).await,
                 Err(error) => self.store_failed(error).await,
             },
-            // Another record may know of a later life than the one that was met.
-            Trouble::Reborn(Reborn { seen, .. }) if seen != self.record.version() => Ok(()),
-            Trouble::Reborn(Reborn { shard, life, .. }) => {
-                match self.record.reborn(&shard, life, self.around.clock.unix())? {
-                    Some(next) => self.swap(next).await.map(drop),
-                    None => Ok(()),
-                }
-            }
+            Trouble::Store(error) => self.store_failed(error).await,
         }
     }
 

@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{Surroundings, pauses::Pauses};
 use crate::{
+    arming::{ArmError, Arming, Known},
     backoff::Backoff,
     clock::Instant,
     ids::Life,
@@ -24,7 +25,7 @@ use crate::{
         ConnectionId, ForceOpen, HeldStill, Lane, Link, Listing, Scan, ScanPage, Shard, ShardError,
         Step, Stepped, StillHeld,
     },
-    topology::{Topology, Version},
+    topology::{Topology, TopologyError},
 };
 
 /// First and longest pause before a shard that failed is asked again.
@@ -34,23 +35,14 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a shard did not do what it was asked. It is asked again, whichever it is.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Trouble {
     /// It is away, or in grace: [`Shards::waiting_for`] says why.
     Away,
     /// The record is not in force any more, or the shard is ahead of it.
     Outdated,
-    /// It lives another life than the record says.
-    Reborn(Reborn),
-}
-
-/// A shard that came back.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Reborn {
-    pub(super) shard: ShardId,
-    pub(super) life: Life,
-    /// Of the record that was read before.
-    pub(super) seen: Version,
+    /// The record could not be read or changed.
+    Store(TopologyError),
 }
 
 /// By id and address: whoever is at another address is another.
@@ -70,8 +62,9 @@ pub(super) struct Shards {
 #[derive(Debug)]
 struct Member {
     shard: Arc<dyn Shard>,
-    /// A connection to an armed life.
+    /// A connection to a life that is armed with `known.used`.
     link: Option<Box<dyn Link>>,
+    known: Known,
     /// The last connection: another ends it.
     former: Option<(Life, ConnectionId)>,
     /// It is not asked before.
@@ -246,8 +239,9 @@ impl Shards {
         if self.around.clock.now() < member.again {
             return Err(Trouble::Away);
         }
-        let known = member.link.take();
-        let link = match known.filter(|link| *link.life() == entry.life) {
+        let (kept, armed) = (member.link.take(), member.known.used);
+        let kept = kept.filter(|link| *link.life() == entry.life && armed >= entry.epoch);
+        let link = match kept {
             Some(link) => link,
             None => self.connect(record, id, &mut member).await?,
         };
@@ -270,6 +264,7 @@ impl Shards {
         let member = Arc::new(AsyncMutex::new(Member {
             shard,
             link: None,
+            known: Known::default(),
             former: None,
             again: Instant::default(),
             grace_until: Instant::default(),
@@ -279,29 +274,37 @@ impl Shards {
         Ok(member)
     }
 
-    /// Connects, and arms the life that is there if it is the record's.
+    /// Connects, and has the life that is there armed. `record` must name it.
     async fn connect(
         &self,
         record: &Topology,
         id: &ShardId,
         member: &mut Member,
     ) -> Result<Box<dyn Link>, Trouble> {
-        let entry = record.shard(id).ok_or(Trouble::Outdated)?;
         let shard = member.shard.clone();
         let connected = within(shard.connect(Lane::Control, member.former.clone())).await;
         let mut link = connected.map_err(|error| self.failed(id, member, &error))?;
         member.former = Some((link.life().clone(), link.connection()));
-        if *link.life() != entry.life {
-            return Err(Trouble::Reborn(Reborn {
-                shard: id.clone(),
-                life: link.life().clone(),
-                seen: record.version(),
-            }));
-        }
-        let grace = record.grace(id, self.around.servers_are_new);
-        let armed = within(link.arm(&record.arm(id, grace))).await;
-        let armed = armed.map_err(|error| self.failed(id, member, &error))?;
+        let arming = Arming {
+            shard: id,
+            store: &*self.around.store,
+            clock: &*self.around.clock,
+            random: &self.around.random,
+            servers_are_new: self.around.servers_are_new,
+        };
+        let named = Arc::new(record.clone());
+        let brought_up = arming.bring_up(&mut *link, named, &mut member.known);
+        let (topology, armed) = match within(brought_up).await {
+            Ok(Some(brought_up)) => brought_up,
+            Ok(None) => return Err(Trouble::Outdated),
+            Err(ArmError::Topology(error)) => return Err(Trouble::Store(error)),
+            Err(ArmError::Shard(error)) => return Err(self.failed(id, member, &error)),
+        };
         member.grace_until = self.around.clock.now() + armed.grace_left;
+        if topology.version() > record.version() {
+            member.link = Some(link);
+            return Err(Trouble::Outdated);
+        }
         Ok(link)
     }
 
@@ -356,10 +359,9 @@ impl Shards {
 }
 
 /// What was `asked`, unless it takes too long.
-async fn within<T>(asked: impl Future<Output = Result<T, ShardError>>) -> Result<T, ShardError> {
+async fn within<T, E: From<ShardError>>(asked: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
-        Err(ShardError::NoReply {
-            reason: format!("none within {PATIENCE:?}"),
-        })
+        let reason = format!("none within {PATIENCE:?}");
+        Err(ShardError::NoReply { reason }.into())
     })
 }

@@ -51,8 +51,18 @@ pub struct Arm {
 /// What an arming found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArmAnswer {
-    /// Whether this call armed it; if not, it was armed before.
+    /// Whether this call armed it. If not, it is armed with this epoch or a later one, or has seen a later record
+    /// and stays as it is.
     pub armed_now: bool,
+    /// How long the shard goes on granting nothing.
+    pub grace_left: Duration,
+}
+
+/// The state that a life has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Armed {
+    /// The epoch that it was armed with last.
+    pub epoch: Epoch,
     /// How long the shard goes on granting nothing.
     pub grace_left: Duration,
 }

@@ -29,7 +29,7 @@ pub use burial::{ForceOpen, ForcedOpen};
 pub use carry::{
     Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Group, Groups, Piece, Row,
 };
-pub use control::{Arm, ArmAnswer, Grace, Settle};
+pub use control::{Arm, ArmAnswer, Armed, Grace, Settle};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
 pub use error::{Effect, ShardError};
 pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
@@ -168,8 +168,16 @@ pub trait Link: fmt::Debug + Send {
         batch: &[CounterRequest],
     ) -> Result<CounterAnswers, ShardError>;
 
-    /// Gives this life its slots, epoch and timers, once: an armed life stays as it is.
+    /// Gives this life its slots, epoch and timers.
+    ///
+    /// A life that is armed with the same or a later epoch stays as it is. One that is armed with an earlier epoch is
+    /// armed anew: all of its content is replaced and its grace begins again in full; no timer is cut short and no
+    /// token repeats. It stays as it is if it has seen a later record than the one of `arm`: a step of that may have
+    /// changed a slot.
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError>;
+
+    /// The state of this life; `None` if it has none.
+    async fn armed(&mut self) -> Result<Option<Armed>, ShardError>;
 
     /// Declares this life quiet at a map version, if every slot of that version is open and no
     /// timer runs; one that is quiet at a later version stays so. Answers whether it is quiet now at this one.

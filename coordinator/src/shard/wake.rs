@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::ShardError;
 use crate::{
     clock::Instant,
-    ids::{Nonce, Token},
+    ids::{Life, Nonce, Token},
     name::LockKey,
 };
 
@@ -52,6 +52,9 @@ pub struct Turn {
 /// without bound. After an error, drop it and listen anew.
 #[async_trait]
 pub trait Wakes: fmt::Debug + Send {
+    /// The life in which the connection was opened. What another life says does not come on it.
+    fn life(&self) -> &Life;
+
     /// The next message.
     ///
     /// # Cancel safety

@@ -103,6 +103,7 @@ impl Founder {
                 address,
                 life,
                 epoch,
+                used: false,
                 changed: MapVersion(FIRST),
             },
         )
@@ -205,7 +206,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(
-            (topology.founded, topology.incarnation.number),
+            (topology.last_epoch, topology.incarnation.number),
             (Epoch(11), 11)
         );
     }

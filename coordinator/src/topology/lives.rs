@@ -16,8 +16,10 @@ impl Topology {
         Epoch::after(self.last_epoch, unix).ok_or(TopologyError::NoEpochs)
     }
 
-    /// The record that gives `shard`, which lives another life, a fresh epoch to be armed with; `None` if
-    /// it is no member.
+    /// The record that gives `shard` a fresh epoch, for the caller to arm `life` with; `None` if it is no member.
+    ///
+    /// `life` may be the one that the record names: where its state is gone or is not to be relied on, arming it with
+    /// the former epoch would repeat tokens.
     ///
     /// # Errors
     ///
@@ -34,18 +36,18 @@ impl Topology {
         let Some(entry) = next.shards.get_mut(&ShardName(shard.clone())) else {
             return Ok(None);
         };
-        (entry.life, entry.epoch) = (life, next.last_epoch);
+        (entry.life, entry.epoch, entry.used) = (life, next.last_epoch, true);
         Ok(Some(next))
     }
 
-    /// How long `shard` is to grant nothing once it is armed with the epoch that it has.
+    /// How long `shard` is to grant nothing once it is armed.
     ///
-    /// In full, unless nothing was ever granted there in this topology's name: then what the server's
+    /// With the epoch that it has, or, where that was not used, with the one that takes its place: in full, unless
+    /// nothing was ever granted there in this topology's name: then what the server's
     /// uptime leaves of it, or nothing if whoever started the server says that it is new.
     pub fn grace(&self, shard: &ShardId, servers_are_new: bool) -> Grace {
         let grace = self.constants.grace();
-        let founding = |epoch| epoch == self.founded;
-        let first = self.shard(shard).is_some_and(|entry| founding(entry.epoch));
+        let first = self.shard(shard).is_some_and(|entry| !entry.used);
         match (first || self.is_fresh(shard), servers_are_new) {
             (true, true) => Grace::None,
             (true, false) => Grace::LessUptime(grace),

@@ -44,6 +44,8 @@ pub struct ShardEntry {
     pub life: Life,
     /// The epoch allotted to that life.
     pub epoch: Epoch,
+    /// Whether the shard may have been armed with `epoch`: it was allotted by a process that arms the shard with it.
+    pub used: bool,
     /// The version of the topology at which its own slots last changed.
     pub changed: MapVersion,
 }
@@ -62,7 +64,7 @@ pub struct Topology {
     pub status: Status,
     /// Where the record lives.
     pub home: Home,
-    /// The epoch that all members were first armed with.
+    /// The epoch that it was founded with: every token of it is above.
     pub founded: Epoch,
     /// The last epoch allotted.
     pub last_epoch: Epoch,

@@ -7,13 +7,16 @@ use hashbrown::HashMap;
 use super::{Home, Status, Topology, TopologyError, motion::moves_of};
 use crate::ids::{Epoch, Incarnation, Life};
 
+/// More versions than can be lost at all members.
+pub(super) const LOST_VERSIONS: u64 = 1 << 20;
+
 /// What a member answered when its fence was raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     /// Its present life.
     pub(super) life: Life,
-    /// Whether that life is armed.
-    pub(super) armed: bool,
+    /// The epoch that life is armed with, if it is.
+    pub(super) armed: Option<Epoch>,
     /// The greatest epoch that life was given.
     pub(super) epoch: Epoch,
 }
@@ -22,9 +25,13 @@ impl Topology {
     /// What follows this record, the newest that is left, in a later incarnation.
     ///
     /// `answers` are the members', by address; those that are attested dead have none, and stay as
-    /// they are. Whoever has no state is to be armed with an epoch above every one seen, and every move
-    /// under way is planned again with it: a step that somebody took in the name of a version that
+    /// they are. A member that is not in the life that this record names, armed with the epoch that it names, is to be
+    /// armed with an epoch above every one seen: a version that nothing is left of may have replaced its life. Every
+    /// move under way is planned again with that epoch: a step that somebody took in the name of a version that
     /// nothing is left of is below. `after` is the greatest epoch that anything else is left of.
+    ///
+    /// The version skips [`LOST_VERSIONS`], so that it is above every version that nothing is left of: shards and
+    /// engines take equal versions of a shard's slots for equal slots.
     ///
     /// # Errors
     ///
@@ -42,7 +49,7 @@ impl Topology {
         let epoch = Epoch::after(self.last_epoch.max(seen), unix).ok_or(TopologyError::NoEpochs)?;
         let mut next = self.clone();
         next.incarnation = incarnation;
-        next.version += 1;
+        next.version += LOST_VERSIONS;
         next.status = Status::Active;
         next.home = home;
         next.last_epoch = epoch;
@@ -53,11 +60,9 @@ impl Topology {
             let Some(answer) = answers.get(&entry.address) else {
                 continue;
             };
-            if !answer.armed {
-                entry.epoch = epoch;
-            } else if answer.life != entry.life {
-                // Armed in the name of a version that nothing is left of.
-                entry.epoch = answer.epoch;
+            let is_as_it_was = answer.life == entry.life && answer.armed == Some(entry.epoch);
+            if !is_as_it_was {
+                (entry.epoch, entry.used) = (epoch, true);
             }
             entry.life = answer.life.clone();
         }
@@ -100,8 +105,8 @@ mod tests {
         Topology::found(blueprint).unwrap()
     }
 
-    fn answer(index: usize, life: &str, armed: bool, epoch: u64) -> (String, Answer) {
-        let (life, epoch) = (Life::new(life), Epoch(epoch));
+    fn answer(index: usize, life: &str, armed: Option<u64>, epoch: u64) -> (String, Answer) {
+        let (life, armed, epoch) = (Life::new(life), armed.map(Epoch), Epoch(epoch));
         (format!("memory:{index}"), Answer { life, armed, epoch })
     }
 
@@ -135,22 +140,19 @@ mod tests {
     #[test]
     fn it_is_the_next_version_in_a_later_incarnation() {
         let (before, after) = (topology(), recovered([], 0));
-        assert_eq!(after.version, before.version + 1);
+        assert_eq!(after.version, before.version + LOST_VERSIONS);
         assert!(after.version() > before.version());
         assert_eq!(after.home.address, "memory:1");
-        assert_eq!(
-            (after.id, after.founded, after.table),
-            (before.id, before.founded, before.table)
-        );
+        assert_eq!((after.id, after.table), (before.id, before.table));
     }
 
     #[test]
     fn members_without_state_get_an_epoch_above_every_one_seen() {
-        let founded = topology().founded;
+        let founded = topology().last_epoch;
         let answers = [
-            answer(0, "new-life-0", false, 0),
-            answer(1, "life-1", true, 900),
-            answer(2, "life-2", false, 0),
+            answer(0, "new-life-0", None, 0),
+            answer(1, "life-1", Some(founded.0), 900),
+            answer(2, "life-2", None, 0),
         ];
         let topology = recovered(answers, 500);
         assert_eq!(topology.last_epoch, Epoch(901));
@@ -161,10 +163,21 @@ mod tests {
         assert_eq!(recovered([], 0).last_epoch.0, founded.0 + 1);
     }
 
+    /// It may be a life that another has taken the place of, in a version that is lost, or one that has: which of them
+    /// it is cannot be told.
     #[test]
-    fn a_life_armed_in_the_name_of_a_lost_version_keeps_its_epoch() {
-        let topology = recovered([answer(2, "new-life-2", true, 40)], 0);
-        assert_eq!(entry(&topology, 2), ("new-life-2", Epoch(40)));
+    fn a_life_that_is_not_armed_as_named_gets_an_epoch_above_every_one_seen() {
+        let founded = topology().last_epoch;
+        let epochs = [founded.0 - 1, founded.0, founded.0 + 20];
+        let other_lives = epochs.map(|armed| answer(2, "another-life", Some(armed), 40));
+        let same_life =
+            [founded.0 - 1, founded.0 + 1].map(|armed| answer(2, "life-2", Some(armed), 40));
+        for answer in other_lives.into_iter().chain(same_life) {
+            let life = answer.1.life.clone();
+            let topology = recovered([answer], 0);
+            assert_eq!(entry(&topology, 2), (life.as_str(), topology.last_epoch));
+            assert!(topology.last_epoch > Epoch(40));
+        }
     }
 
     #[test]
@@ -181,7 +194,7 @@ mod tests {
         };
         before.motions = vec![motion(12, true, [1, 9]), motion(15, false, [2, 4])];
         before.last_epoch = Epoch(15);
-        let after = recovered_from(&before, [answer(0, "life-0", true, 700)], 0);
+        let after = recovered_from(&before, [answer(0, "life-0", Some(1), 700)], 0);
         assert_eq!(after.last_epoch, Epoch(701));
         let [again] = &after.motions[..] else {
             panic!("one from a to b: {:?}", after.motions)
@@ -197,8 +210,8 @@ mod tests {
 
     #[test]
     fn whoever_is_attested_dead_stays_as_it_was() {
-        let founded = topology().founded;
-        let topology = recovered([answer(1, "life-1", true, 10)], 0);
+        let founded = topology().last_epoch;
+        let topology = recovered([answer(1, "life-1", None, 10)], 0);
         assert_eq!(entry(&topology, 0), ("life-0", founded));
     }
 }

@@ -179,6 +179,7 @@ impl Topology {
                 address,
                 life,
                 epoch,
+                used: false,
                 changed,
             };
             after.insert(ShardName(id.clone()), weight.get());

@@ -77,7 +77,7 @@ async fn with_every_rule_in_force_all_is_well() {
 async fn a_list_of_before_the_seal_makes_two_holders() {
     let _turn = TURN.lock().await;
     let _off = switch_off(Rule::ListAfterSeal);
-    says(resized().await, &["two holders"]);
+    says(resized().await, &["two holders", "lost"]);
 }
 
 #[tokio::test(start_paused = true)]

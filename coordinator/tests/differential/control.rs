@@ -33,8 +33,10 @@ impl Pair<'_> {
             })
         );
         let grace_until = self.redis.grace_until().await.filter(|_| armed_now);
-        self.clock
-            .set(grace_until.map_or(self.asked_ms[1], |until| until - grace_ms));
+        // A grace of before may go on for longer.
+        let armed_at = grace_until.map(|until| until - grace_ms);
+        let armed_at = armed_at.filter(|at| *at <= self.asked_ms[1]);
+        self.clock.set(armed_at.unwrap_or(self.asked_ms[1]));
         let found = memory.arm(&arm).await;
         let Some((expected, found)) = self.both(expected, found, &arm).await? else {
             return Ok(());
@@ -52,7 +54,7 @@ impl Pair<'_> {
 
     fn arming(&mut self, arming: &Arming) -> Arm {
         self.last_epoch += 1;
-        let epoch = Epoch(self.last_epoch);
+        let epoch = Epoch(if arming.late { 1 } else { self.last_epoch });
         let away = arming.away.map(|(when, mode)| {
             let epoch = match when {
                 When::New => self.epoch(when),

@@ -145,6 +145,8 @@ pub(crate) enum Claim {
 #[derive(Clone, Debug)]
 pub(crate) struct Arming {
     pub(crate) incarnation: u64,
+    /// With an epoch that is not greater than any that it is armed with.
+    pub(crate) late: bool,
     pub(crate) grace: Option<Duration>,
     /// The last key's slot is elsewhere, or moves: by a new move, or at epoch 1.
     pub(crate) away: Option<(When, Mode)>,
@@ -268,8 +270,10 @@ fn arming() -> impl Strategy<Value = Arming> {
     let shut = Just((When::Earlier, Mode::Shut));
     let moving = select(vec![Mode::Sealed, Mode::Import]).prop_map(|mode| (When::New, mode));
     let away = option::weighted(0.6, prop_oneof![2 => shut, 1 => moving]);
-    (incarnation(), grace, away).prop_map(|(incarnation, grace, away)| Arming {
+    let late = prop::bool::weighted(0.8);
+    (incarnation(), late, grace, away).prop_map(|(incarnation, late, grace, away)| Arming {
         incarnation,
+        late,
         grace,
         away,
     })

@@ -121,8 +121,9 @@ async fn an_abort_of_an_abort_goes_on_in_any_phase() {
         });
         let mover = stage.mover(6, observer);
         tokio::select! {
-            _ = mover.run() => panic!("it was to be dropped under way"),
+            biased;
             turned = is_turned.changed() => turned.unwrap(),
+            _ = mover.run() => panic!("it was to be dropped under way"),
         }
         let (observer, reached) = at(Phase::Sealed, 1, move || drop(second.abort()));
         stage.resize_with(6, observer).await;

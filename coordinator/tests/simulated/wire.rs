@@ -14,10 +14,11 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
-        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups, HeldStill,
-        Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, Request, Scan, ScanPage,
-        Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes, memory::MemoryShard,
+        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups,
+        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, Request, Scan,
+        ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
+        memory::MemoryShard,
     },
 };
 use ringfence_ring::Slot;
@@ -114,6 +115,10 @@ impl Shard for OverWire {
 
 #[async_trait]
 impl Wakes for Over<Box<dyn Wakes>> {
+    fn life(&self) -> &Life {
+        self.end.life()
+    }
+
     async fn next(&mut self) -> Result<Wake, ShardError> {
         let wake = self.end.next().await?;
         sleep(Duration::from_millis(self.wire.late_ms.load(Relaxed))).await;
@@ -158,6 +163,11 @@ impl Link for Over<Box<dyn Link>> {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         self.wire.through().await;
         self.end.arm(arm).await
+    }
+
+    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
+        self.wire.through().await;
+        self.end.armed().await
     }
 
     async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {

@@ -29,7 +29,7 @@ async fn a_topology_is_founded_on_all_seeds_in_their_order() {
         topology
             .shards
             .values()
-            .all(|entry| entry.epoch == topology.founded)
+            .all(|entry| entry.epoch == topology.last_epoch)
     );
     assert_eq!(servers.pointers().await, vec![Some(topology.id.clone()); 3]);
 }
@@ -192,7 +192,7 @@ async fn a_founding_is_above_every_incarnation_and_epoch_that_a_server_has_seen(
             .await;
         let topology = servers.found().await.topology;
         assert_eq!(topology.incarnation.number, FAR + 1);
-        assert_eq!(topology.founded.0, FAR + 1);
+        assert_eq!(topology.last_epoch.0, FAR + 1);
     }
 }
 

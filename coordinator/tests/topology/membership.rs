@@ -203,8 +203,8 @@ async fn whoever_left_may_come_again_until_it_is_released_and_after_a_restart() 
     assert!(arm(stage.seed(), &entered, &id).await.unwrap());
     stage.leave(&id).await;
     let (again, id) = stage.enter().await;
-    // Its state is there: a late arming of before finds it, and does nothing.
-    assert!(!arm(stage.seed(), &again, &id).await.unwrap());
+    // Its state is of before: it is armed anew, and a late arming of before does nothing.
+    assert!(arm(stage.seed(), &again, &id).await.unwrap());
     assert!(!arm(stage.seed(), &entered, &id).await.unwrap());
 
     stage.leave(&id).await;

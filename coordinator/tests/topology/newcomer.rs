@@ -57,6 +57,7 @@ impl Stage {
             address: founder.address,
             life: founder.life,
             epoch: next.last_epoch,
+            used: false,
             changed: MapVersion(next.version),
         };
         next.shards.insert(ShardName(founder.id.clone()), entry);

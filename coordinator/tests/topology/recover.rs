@@ -12,7 +12,7 @@ use ringfence_coordinator::topology::{
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::servers::{
-    POINTER, RECORD, Servers, founding, join, join_with, recover_needed, successor,
+    LOST_VERSIONS, POINTER, RECORD, Servers, founding, join, join_with, recover_needed, successor,
 };
 
 /// Who recovers at once.
@@ -22,10 +22,10 @@ const RACERS: usize = 8;
 const SOON: Duration = Duration::from_secs(20);
 
 impl Servers {
-    /// Has the server at `place` look as one that is armed with `epoch`.
-    async fn arm(&self, place: usize, epoch: u64) {
+    /// Has the server at `place` look as one that is armed with `epoch`, and then was raised to `raised`.
+    async fn arm(&self, place: usize, epoch: u64, raised: u64) {
         let key = self.key_of_life(place, "state").await;
-        let arm = redis::Cmd::hset_multiple(&key, &[("arm", epoch), ("te", epoch)]);
+        let arm = redis::Cmd::hset_multiple(&key, &[("arm", epoch), ("te", raised)]);
         arm.exec_async(&mut self.raw(place).await).await.unwrap();
     }
 
@@ -144,7 +144,7 @@ async fn an_older_record_gives_way_to_the_newest_copy() {
     // Nobody who saw the newest record is left.
     drop(joined.store);
     let joined = join(servers.seeds()).await.unwrap();
-    assert_eq!(joined.topology.version, newest.version + 1);
+    assert_eq!(joined.topology.version, newest.version + LOST_VERSIONS);
     servers.assert_recovered(&joined.topology, &newest).await;
 }
 
@@ -158,18 +158,20 @@ async fn what_only_the_own_view_is_left_of_counts() {
     servers.copy_to(1 - home, &older).await;
     servers.0[home].restart().await.unwrap();
     let recovered = joined.store.load().await.unwrap();
-    assert_eq!(recovered.version, newest.version + 1);
+    assert_eq!(recovered.version, newest.version + LOST_VERSIONS);
     servers.assert_recovered(&recovered, &newest).await;
 }
 
 #[tokio::test]
-async fn members_without_state_are_to_be_armed_anew_and_above_every_epoch_seen() {
-    let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
-    let [armed, unarmed] = servers.others(home)[..] else {
-        unreachable!("there are three")
+async fn members_that_are_not_as_named_are_to_be_armed_anew_and_above_every_epoch_seen() {
+    let (mut servers, joined, home) = Servers::spawn(4).await.founded().await;
+    let [armed, unarmed, lost] = servers.others(home)[..] else {
+        unreachable!("there are four")
     };
-    let far = joined.topology.last_epoch.0 + 1000;
-    servers.arm(armed, far).await;
+    let named = joined.topology.last_epoch.0;
+    let far = named + 1000;
+    servers.arm(armed, named, far).await;
+    servers.arm(lost, named + 1, named + 1).await;
     servers.0[home].restart().await.unwrap();
     let recovered = joined.store.load().await.unwrap();
     let entry = |place| {
@@ -181,7 +183,8 @@ async fn members_without_state_are_to_be_armed_anew_and_above_every_epoch_seen()
     assert_eq!(entry(home).epoch, recovered.last_epoch);
     assert_eq!(entry(home).life, servers.life(home).await);
     assert_eq!(entry(unarmed).epoch, recovered.last_epoch);
-    assert_eq!(entry(armed).epoch, joined.topology.founded);
+    assert_eq!(entry(lost).epoch, recovered.last_epoch);
+    assert_eq!(entry(armed).epoch.0, named);
 }
 
 #[tokio::test]
@@ -412,7 +415,7 @@ async fn what_reaches_a_member_before_its_fence_counts() {
     servers.copy_to(other, &late).await;
     held.go_on.send(()).unwrap();
     let recovered = loading.done();
-    assert_eq!(recovered.version, late.version + 1);
+    assert_eq!(recovered.version, late.version + LOST_VERSIONS);
     servers.assert_recovered(&recovered, &late).await;
 }
 

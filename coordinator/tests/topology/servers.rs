@@ -16,6 +16,8 @@ use ringfence_coordinator::{
 };
 use tokio::task::JoinSet;
 
+/// How many versions a recovery skips.
+pub(crate) const LOST_VERSIONS: u64 = 1 << 20;
 pub(crate) const POINTER: &str = "ringfence:pointer";
 pub(crate) const RECORD: &str = "ringfence:topology";
 

@@ -4,8 +4,8 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, all_open_but,
-        arm, armed_with, connect, incarnation, nonce, release, renew, settle, settled,
+        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, armed_with,
+        connect, incarnation, nonce, release, renew, settle, settled,
     },
 };
 use crate::{
@@ -40,53 +40,6 @@ pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn F
     );
     desk.map = QUIET;
     assert!(!desk.is_quiet().await);
-}
-
-/// An armed life stays as it is: epoch, counter, slots and quiet.
-pub async fn arming_twice_changes_nothing(fixture: &dyn Fixture) {
-    let [_, mut desk] = Desk::both_ways(fixture).await;
-    fixture.set_counter(1000).await;
-    let (key, holder) = (desk.key("key"), nonce());
-    let token = desk.granted(&key, holder, LONG).await;
-
-    let mut again = arm(fixture, FIRST + 1, Grace::Full(LONG));
-    again.slots = all_open_but(key.slot());
-    let answer = connect(fixture, Lane::Control)
-        .await
-        .arm(&again)
-        .await
-        .expect("an answer");
-    assert!(
-        !answer.armed_now && answer.grace_left.is_zero(),
-        "{answer:?}"
-    );
-
-    assert!(desk.is_quiet().await);
-    for map in [MapVersion::UNKNOWN, QUIET] {
-        desk.map = map;
-        assert_eq!(desk.granted(&key, holder, LONG).await, token);
-        let next = desk.granted(&desk.key("next"), nonce(), SHORT).await;
-        assert_eq!(next.epoch(), token.epoch());
-        assert!(next > token);
-        fixture.elapse(PAST_SHORT).await;
-    }
-}
-
-/// A second arming may not cut short what the first waits for.
-pub async fn arming_twice_does_not_end_a_grace(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::Full(LONG)).await;
-    let answer = armed_with(fixture, FIRST + 1, Grace::None)
-        .await
-        .expect("an answer");
-    assert!(!answer.armed_now, "{answer:?}");
-    assert!(
-        answer.grace_left > LONG / 2 && answer.grace_left <= LONG,
-        "{answer:?}"
-    );
-    assert_eq!(
-        word(&desk.acquire(&desk.key("key"), nonce(), LONG).await),
-        "grace"
-    );
 }
 
 /// Until every earlier lease must have ended, who asks waits: a repeat may be of an earlier life.

@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     desk::{
-        Desk, FIRST, LONG, QUIET, all_slots, armed_with, connect, incarnation, nonce, settle,
+        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, connect, incarnation, nonce, settle,
         settled,
     },
 };
@@ -154,10 +154,10 @@ pub async fn whatever_carries_an_incarnation_raises_the_fence(fixture: &dyn Fixt
         by(FIRST + 12, 0),
     );
 
-    let answer = armed_with(fixture, FIRST + 13, Grace::None)
-        .await
-        .expect("a greater number");
-    assert!(!answer.armed_now);
+    let mut late = arm(fixture, FIRST + 13, Grace::None);
+    late.epoch = Epoch(FIRST);
+    let answer = connect(fixture, Lane::Control).await.arm(&late).await;
+    assert!(!answer.expect("a greater number").armed_now);
     assert_stale(
         raise(fixture, by(FIRST + 12, 0), 0).await,
         incarnation(FIRST + 13),

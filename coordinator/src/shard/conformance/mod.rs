@@ -25,6 +25,7 @@ mod moves;
 mod passing;
 mod proofs;
 mod queue;
+mod rearming;
 mod scans;
 mod sealed;
 mod slots;
@@ -52,6 +53,7 @@ pub use moves::*;
 pub use passing::*;
 pub use proofs::*;
 pub use queue::*;
+pub use rearming::*;
 pub use scans::*;
 pub use sealed::*;
 pub use slots::*;
@@ -133,8 +135,15 @@ macro_rules! shard_conformance {
             at_the_end_of_the_counter_nothing_new_is_granted,
             a_batch_that_does_not_fit_below_the_end_of_the_counter_uses_no_number,
             an_unarmed_shard_answers_nothing_and_writes_nothing,
-            arming_twice_changes_nothing,
-            arming_twice_does_not_end_a_grace,
+            arming_with_no_greater_epoch_changes_nothing,
+            a_life_says_what_it_is_armed_with,
+            a_greater_epoch_arms_anew,
+            after_it_was_armed_anew_an_older_record_is_not_live,
+            arming_anew_cuts_no_grace_short,
+            arming_anew_waits_in_full,
+            arming_anew_keeps_a_later_token_epoch,
+            an_arming_by_an_earlier_record_than_seen_changes_nothing,
+            arming_anew_forgets_lists_and_proofs,
             in_grace_nobody_new_is_granted_and_no_repeat_answered,
             in_grace_a_renewal_reclaims,
             in_grace_only_a_higher_token_reclaims_from_another,

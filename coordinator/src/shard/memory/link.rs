@@ -10,10 +10,10 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
-        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups, HeldStill,
-        Inspection, Lane, Link, List, Listing, LockPage, Piece, Request, Scan, ScanPage, Settle,
-        ShardError, Step, Stepped, StillHeld,
+        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups,
+        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Piece, Request, Scan, ScanPage,
+        Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -130,6 +130,10 @@ impl Link for MemoryLink {
         let arm = arm.clone();
         self.exchange(move |memory, now| memory.arm(&arm, now))
             .await
+    }
+
+    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
+        self.exchange(|memory, now| Ok(memory.is_armed(now))).await
     }
 
     async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {

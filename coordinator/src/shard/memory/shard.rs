@@ -84,7 +84,8 @@ impl Shard for MemoryShard {
         self.0.travel().await;
         let mut state = self.0.state();
         state.check_reachable()?;
-        let wakes = state.listeners.open(client, Arc::clone(&self.0));
+        let life = state.memory.life().clone();
+        let wakes = state.listeners.open(client, life, Arc::clone(&self.0));
         Ok(Box::new(wakes))
     }
 }

@@ -9,7 +9,8 @@ use super::{
 use crate::{
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Token},
     shard::{
-        Answers, Arm, ArmAnswer, Grace, Mode, Op, Request, Settle, ShardError, ShardTime, Wake,
+        self, Answers, Arm, ArmAnswer, Grace, Mode, Op, Request, Settle, ShardError, ShardTime,
+        Wake,
     },
 };
 
@@ -116,17 +117,22 @@ impl Memory {
         })
     }
 
-    /// Gives the life its state, unless it has one.
+    /// Gives the life its state, unless it has one of this epoch or of a later one.
     pub(super) fn arm(&mut self, arm: &Arm, now_ms: u64) -> Result<ArmAnswer, ShardError> {
         self.hear_of(arm.incarnation, &arm.copy)?;
-        if let Some(armed) = &self.armed {
+        let record = (arm.incarnation, arm.copy.0);
+        let copy = self.traces.copy.as_ref();
+        let has_newest = copy.is_some_and(|(n, version, _)| (*n, *version) == record);
+        if let Some(former) = &self.armed
+            && (former.epoch >= arm.epoch || !has_newest)
+        {
             return Ok(ArmAnswer {
                 armed_now: false,
-                grace_left: armed.grace_left(now_ms),
+                grace_left: former.grace_left(now_ms),
             });
         }
         self.saw(arm.epoch.max(arm.token_epoch));
-        let armed = Armed {
+        let mut armed = Armed {
             epoch: arm.epoch,
             token_epoch: arm.token_epoch,
             counter: 0,
@@ -137,11 +143,25 @@ impl Memory {
             forced: Epoch::default(),
             quiet: None,
         };
+        if let Some(former) = &self.armed {
+            armed.raise(former.last_token());
+            armed.grace_until_ms = armed.grace_until_ms.max(former.grace_until_ms);
+            armed.shut_until_ms = armed.shut_until_ms.max(former.shut_until_ms);
+            armed.forced = former.forced;
+        }
         let grace_left = armed.grace_left(now_ms);
         self.armed = Some(armed);
         Ok(ArmAnswer {
             armed_now: true,
             grace_left,
+        })
+    }
+
+    /// The life's state, if it has one.
+    pub(super) fn is_armed(&self, now_ms: u64) -> Option<shard::Armed> {
+        self.armed.as_ref().map(|armed| shard::Armed {
+            epoch: armed.epoch,
+            grace_left: armed.grace_left(now_ms),
         })
     }
 
@@ -236,8 +256,8 @@ impl Memory {
     fn grace_ms(&self, grace: Grace, now_ms: u64) -> u64 {
         match grace {
             Grace::Full(length) => millis(length),
-            // Emptied meanwhile: the locks it forgot may be younger than the life.
-            Grace::LessUptime(length) if self.emptied => millis(length),
+            // Emptied or armed meanwhile: the locks it forgets may be younger than the life.
+            Grace::LessUptime(length) if self.emptied || self.armed.is_some() => millis(length),
             Grace::LessUptime(length) => {
                 millis(length).saturating_sub(now_ms.saturating_sub(self.began_ms))
             }

@@ -8,7 +8,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::shared::Shared;
 use crate::{
-    ids::ClientId,
+    ids::{ClientId, Life},
     shard::{ShardError, Wake, Wakes},
 };
 
@@ -34,7 +34,12 @@ pub(super) struct Listeners {
 
 impl Listeners {
     /// Opens a connection for `client`.
-    pub(super) fn open(&mut self, client: ClientId, shared: Arc<Shared>) -> MemoryWakes {
+    pub(super) fn open(
+        &mut self,
+        client: ClientId,
+        life: Life,
+        shared: Arc<Shared>,
+    ) -> MemoryWakes {
         let (sender, inbox) = mpsc::channel(UNREAD_MAX);
         self.last += 1;
         let connections = self.by_client.entry(client).or_default();
@@ -42,6 +47,7 @@ impl Listeners {
         MemoryWakes {
             shared,
             client,
+            life,
             number: self.last,
             inbox,
             arriving: None,
@@ -80,6 +86,7 @@ impl Listeners {
 pub(super) struct MemoryWakes {
     shared: Arc<Shared>,
     client: ClientId,
+    life: Life,
     number: u64,
     inbox: mpsc::Receiver<Message>,
     /// Kept here while it is on its way, so that nobody who stops waiting loses it.
@@ -88,6 +95,10 @@ pub(super) struct MemoryWakes {
 
 #[async_trait]
 impl Wakes for MemoryWakes {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
     async fn next(&mut self) -> Result<Wake, ShardError> {
         if self.arriving.is_none() {
             self.arriving = self.inbox.recv().await;

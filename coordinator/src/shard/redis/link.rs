@@ -23,8 +23,8 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Arrival, Arrive, AskGroups, ConnectionId, CopyIn, CopyOut,
-        CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
+        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
         HeldStill, Inspection, Link, List, Listing, LockPage, Piece, Request, Scan, ScanPage,
         Settle, ShardError, Step, Stepped, StillHeld,
     },
@@ -212,6 +212,21 @@ impl Link for RedisLink {
             armed_now: armed == 1,
             grace_left: Duration::from_millis(grace_left),
         })
+    }
+
+    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
+        let Connection { keys, server, .. } = &self.connection;
+        let mut command = fcall(&scripts::ARMED, 1);
+        command.arg(&keys.state).arg(&server.replid);
+        let parts = self.control("armed", &command).await?;
+        if parts.len() == 1 {
+            return Ok(None);
+        }
+        let [_, epoch, grace_left] = integers("armed", &parts)?;
+        Ok(Some(Armed {
+            epoch: Epoch(epoch),
+            grace_left: Duration::from_millis(grace_left),
+        }))
     }
 
     async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {

@@ -131,7 +131,8 @@ scripts! {
     REMOVE = "remove" with [LIFE, SLOT, RECORD];
     INSPECT = "inspect" with [LIFE, RECORD, LIVE, QUEUE];
     LIST = "list" with [LIFE, RECORD, LIVE, QUEUE];
-    ARM = "arm" with [LIFE, FENCE, COPY, LIVES];
+    ARM = "arm" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, LIVES];
+    ARMED = "armed" with [LIFE];
     SETTLE = "settle" with [LIFE, FENCE, COPY];
     RAISE = "raise" with [LIFE, FENCE];
     STEP = "step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];

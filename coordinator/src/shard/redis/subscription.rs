@@ -15,7 +15,7 @@ use redis::{PushInfo, PushKind, RedisResult, Value, cmd};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::{Connection, RedisOptions, classify, wire::Wire};
-use crate::shard::ShardError;
+use crate::{ids::Life, shard::ShardError};
 
 /// Messages kept for somebody who does not ask for them. Those that come then are dropped: a message
 /// only ever spares a look that is made sooner or later all the same.
@@ -64,6 +64,11 @@ impl<T: Send + 'static> Subscription<T> {
             pings,
             pong: None,
         })
+    }
+
+    /// The server's life, as the handshake found it.
+    pub(crate) fn life(&self) -> &Life {
+        &self.connection.server.life
     }
 
     /// Waits for the next message; an error once the connection has ended.

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{RedisOptions, Subscription};
 use crate::{
     clock::Instant,
-    ids::{ClientId, Epoch, Token},
+    ids::{ClientId, Epoch, Life, Token},
     name::LockKey,
     shard::{ShardError, Turn, Wake, Wakes},
 };
@@ -27,6 +27,10 @@ impl RedisWakes {
 
 #[async_trait]
 impl Wakes for RedisWakes {
+    fn life(&self) -> &Life {
+        self.0.life()
+    }
+
     async fn next(&mut self) -> Result<Wake, ShardError> {
         self.0.next().await
     }

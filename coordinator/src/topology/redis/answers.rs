@@ -97,7 +97,8 @@ pub(super) struct Fence {
     pub(super) life: Life,
     pub(super) record: Option<Topology>,
     pub(super) copy: Option<Topology>,
-    pub(super) armed: bool,
+    /// What it is armed with.
+    pub(super) armed: Option<Epoch>,
     /// The greatest that this life was given.
     pub(super) epoch: Epoch,
 }

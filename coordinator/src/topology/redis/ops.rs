@@ -216,7 +216,7 @@ impl Member {
                 life: life.clone(),
                 record: text(0).map(read_record).transpose().map_err(malformed)?,
                 copy: text(1).map(read_copy).transpose().map_err(malformed)?,
-                armed: number(&rest, 2) == 1,
+                armed: matches!(rest.get(2), Some(Value::Int(_))).then(|| Epoch(number(&rest, 2))),
                 epoch: Epoch(number(&rest, 3)),
             })),
             -3 => Fenced::Theirs(text(0).unwrap_or_default().to_owned()),

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{RedisTopology, answers::Copied, caller::Caller, stored::Pointer};
 use crate::{
-    ids::{Incarnation, Life},
+    ids::{Epoch, Incarnation, Life},
     topology::{ShardEntry, Topology, TopologyError, TopologyStore as _, Version},
 };
 
@@ -25,8 +25,9 @@ pub(super) struct Published {
     unanswered: Option<Version>,
     /// The record's incarnation: in another, its home may be another.
     incarnation: Option<Incarnation>,
-    /// Lives that have a pointer to the record's home.
-    pointed: HashSet<Life>,
+    /// Lives that have a pointer to the record's home, and the epochs that the record names them with: one that lost
+    /// its state is named with another, and may have lost its pointer too.
+    pointed: HashSet<(Life, Epoch)>,
     /// Lives that are being told, and the version.
     telling: HashSet<(Life, Version)>,
     /// The greatest incarnation above the record's that a member has seen, and its address.
@@ -59,9 +60,13 @@ impl Published {
         if missing.is_empty() {
             self.unanswered = self.unanswered.max(Some(version));
         }
-        missing.retain(|entry| !(copied && self.pointed.contains(&entry.life)));
+        missing.retain(|entry| !(copied && self.is_pointed(entry)));
         missing.retain(|entry| self.telling.insert((entry.life.clone(), version)));
         missing
+    }
+
+    fn is_pointed(&self, entry: &ShardEntry) -> bool {
+        self.pointed.contains(&(entry.life.clone(), entry.epoch))
     }
 
     /// Notes what a member did.
@@ -69,13 +74,14 @@ impl Published {
         let Told {
             address,
             life,
+            epoch,
             copied,
         } = told;
         let version = topology.version();
         match copied {
             Ok(Copied::Kept) => {
                 if self.incarnation == Some(topology.incarnation) {
-                    self.pointed.insert(life.clone());
+                    self.pointed.insert((life.clone(), epoch));
                 }
                 self.copied = self.copied.max(Some(version));
             }
@@ -107,6 +113,7 @@ impl Published {
 struct Told {
     address: String,
     life: Life,
+    epoch: Epoch,
     copied: Result<Copied, TopologyError>,
 }
 
@@ -152,7 +159,7 @@ impl RedisTopology {
             }
             let topology = Arc::new(topology.clone());
             for entry in entries {
-                let is_pointed = published.pointed.contains(&entry.life);
+                let is_pointed = published.is_pointed(entry);
                 if !is_pointed {
                     unpointed.push(entry.life.clone());
                 }
@@ -171,6 +178,7 @@ impl RedisTopology {
                 copied: tell(&caller, &topology, &entry, is_pointed).await,
                 address: entry.address,
                 life: entry.life,
+                epoch: entry.epoch,
             };
             published.send_modify(|published| published.heard(&topology, told));
         };

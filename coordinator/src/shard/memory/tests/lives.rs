@@ -135,7 +135,7 @@ async fn the_newest_copy_is_kept_not_the_first_nor_the_last() {
         assert_eq!(text, format!("{number}.{kept}"));
         assert_eq!(
             (traces.armed, traces.epoch_seen),
-            (Some(Epoch(5)), Epoch(5))
+            (Some(Epoch(number)), Epoch(number))
         );
     }
     let stale = control

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-arm: give this life of the server its slots, epoch and timers, once.
+arm: give this life of the server its slots, epoch and timers, unless it has them of this epoch or a later one.
 
 KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[2]  ctr      the token counter
@@ -27,6 +27,9 @@ ARGV[13] shut_ms  nothing is granted or put back for this long
 ARGV[14] open     which slots are open: a bit each, in whole words of 4 bytes
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
+
+A life that is armed with an earlier epoch is armed anew. It stays as it is if it has seen a later record than this
+one: a step of that may have changed a slot. No timer is cut short, and no token repeats.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 if string.match(redis.call('GET', KEYS[9]) or '', '^%x+') ~= ARGV[3] then
@@ -34,26 +37,37 @@ if string.match(redis.call('GET', KEYS[9]) or '', '^%x+') ~= ARGV[3] then
 end
 local fence = below_fence(KEYS[6], ARGV[4])
 if fence then return {-2, fence} end
-keep_copy(KEYS[7], ARGV[4], ARGV[5], ARGV[6])
+local is_newest = keep_copy(KEYS[7], ARGV[4], ARGV[5], ARGV[6])
 
-local now = time_ms()
-local armed_grace = redis.call('HGET', KEYS[1], 'grace')
-if armed_grace then return {0, math.max(0, armed_grace - now)} end
+local now, former = time_ms(), redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'shut')
+local anew = former[1]
+if anew and (tonumber(former[1]) >= tonumber(ARGV[7]) or not is_newest) then
+  return {0, math.max(0, former[3] - now)}
+end
 
 bury_former(KEYS[8], ARGV[12], ARGV[2])
 
 local grace = tonumber(ARGV[10])
-if ARGV[11] == '1' then
+if ARGV[11] == '1' and not anew then
   local info = redis.call('INFO', 'server', 'replication', 'commandstats')
   local followed = not string.find(info, 'second_repl_offset:-1\r', 1, true)
   if not followed and not string.find(info, 'cmdstat_flush', 1, true) then
     grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
   end
 end
+local grace_until, shut_until = now + grace, now + ARGV[13]
+local te, raises = ARGV[8], true
+if anew then
+  grace_until, shut_until = math.max(grace_until, former[3]), math.max(shut_until, former[4])
+  raises = tonumber(te) > tonumber(former[2])
+  if not raises then te = former[2] end
+  local slots = redis.call('GET', KEYS[3])
+  for at = 1, #slots, 5 do forget_import(KEYS[3], (at - 1) / 5, string.sub(slots, at, at)) end
+end
 redis.call('SADD', KEYS[8], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[9])
 redis.call('SET', KEYS[4], ARGV[14])
-redis.call('SET', KEYS[2], 0)
+if raises then redis.call('SET', KEYS[2], 0) end
 redis.call('UNLINK', KEYS[5])
-redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', ARGV[8], 'grace', now + grace, 'shut', now + ARGV[13])
-return {1, grace}
+redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', te, 'grace', grace_until, 'shut', shut_until)
+return {1, grace_until - now}

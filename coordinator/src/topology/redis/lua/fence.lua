@@ -14,8 +14,8 @@ ARGV[3]  id       of the topology
 ARGV[4]  n        the incarnation to come
 
 Returns {-1} another life · {-2, fence} it is not below n: nothing is written · {-3, id} a
-member of that topology: nothing is written · {1, record, copy, armed 0|1, greatest epoch}, nil
-for each text that is not there
+member of that topology: nothing is written · {1, record, copy, arm, greatest epoch}, nil for each
+text that is not there, and for the epoch of a life that is not armed
 
 Raising the fence and answering is one step: what took effect is in the answer, and nothing will.
 ]]
@@ -29,4 +29,4 @@ redis.call('SADD', KEYS[6], ARGV[2])
 redis.call('SET', KEYS[3], ARGV[4])
 local state = redis.call('HMGET', KEYS[5], 'arm', 'te')
 local greatest = math.max(tonumber(state[1] or 0), tonumber(state[2] or 0))
-return {1, texts[2], texts[4], state[1] and 1 or 0, greatest}
+return {1, texts[2], texts[4], state[1] and tonumber(state[1]), greatest}

@@ -38,7 +38,7 @@ async fn raising_the_fence_answers_what_is_there_in_the_same_step() {
         (&fence.record, &fence.copy),
         (&Some(topology.clone()), &Some(copied))
     );
-    assert_eq!((fence.armed, fence.epoch), (true, Epoch(9)));
+    assert_eq!((fence.armed, fence.epoch), (Some(Epoch(3)), Epoch(9)));
     let trace = server.member.trace().await.unwrap();
     assert_eq!(trace.fence, Some(later(&topology).incarnation));
 }
@@ -48,7 +48,7 @@ async fn an_empty_server_is_fenced_too_and_listed_for_arm_to_unlink() {
     let mut server = Server::spawn().await;
     let fence = raised(&server, &server.topology(1)).await;
     assert_eq!((fence.record, fence.copy), (None, None));
-    assert_eq!((fence.armed, fence.epoch), (false, Epoch::default()));
+    assert_eq!((fence.armed, fence.epoch), (None, Epoch::default()));
     let lives: Vec<String> = ::redis::Cmd::smembers("ringfence:lives")
         .query_async(&mut server.raw)
         .await

@@ -1,0 +1,15 @@
+#!lua flags=no-writes
+--[[
+armed: the state that this life of the server has.
+
+KEYS[1]  state   hash: arm, grace (an epoch; milliseconds of the server's clock)
+ARGV[1]  replid  of the life that KEYS[1] is named by
+
+Returns {-1} another life · {0} it has none · {1, arm, grace_left_ms}
+
+Reads only.
+]]
+if not same_life(ARGV[1]) then return {-1} end
+local state = redis.call('HMGET', KEYS[1], 'arm', 'grace')
+if not state[1] then return {0} end
+return {1, tonumber(state[1]), math.max(0, state[2] - time_ms())}
