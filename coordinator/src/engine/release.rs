@@ -77,23 +77,25 @@ impl Releases {
 
     /// Releases `hold`, whose belief has ended: where it is, and wherever else something of it may be.
     pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>) {
-        self.send_to(hold, hold.keeper().clone());
-        self.send_elsewhere(hold);
+        let (here, elsewhere) = places(hold);
+        self.send_to(hold, here);
+        self.send_elsewhere(hold, elsewhere);
     }
 
     /// Takes back whatever of `hold`, which was given up, may be at a shard.
     pub(super) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
+        let (here, elsewhere) = places(hold);
         if hold.flow.lock().here.may_be_there() {
-            self.send_to(hold, hold.keeper().clone());
+            self.send_to(hold, here);
         }
-        self.send_elsewhere(hold);
+        self.send_elsewhere(hold, elsewhere);
     }
 
     /// Takes back what of `hold` may be at shards where it is not.
-    fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>) {
-        let left = hold.flow.lock().left_elsewhere();
-        left.into_iter()
-            .for_each(|keeper| self.send_to(hold, keeper));
+    fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>, elsewhere: Vec<Arc<Keeper>>) {
+        for keeper in elsewhere {
+            self.send_to(hold, keeper);
+        }
     }
 
     fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<Keeper>) {
@@ -169,6 +171,16 @@ impl Releases {
     }
 }
 
+/// The shard that `hold` is at, and the others where something of it may be. Its belief has ended, so that it goes
+/// nowhere from then on.
+///
+/// Both under the lock under which it goes from one shard to another: read one after the other, both could name the shard
+/// that it leaves, and its record at the next would stay for a lease.
+fn places(hold: &Hold) -> (Arc<Keeper>, Vec<Arc<Keeper>>) {
+    let flow = hold.flow.lock();
+    (hold.keeper().clone(), flow.left_elsewhere())
+}
+
 fn release_behind(hold: &Hold, at: &Arc<Keeper>) -> Behind {
     let mut flow = hold.flow.lock();
     flow.at(&hold.keeper(), at).release_behind()
@@ -188,14 +200,13 @@ fn submit(hold: &Hold, at: &Keeper, lane: LockLane, respond: Respond) {
     at.driver.submit_with(lane, request, respond);
 }
 
-/// Sends a release of `hold` where it is, unless that takes two.
-fn submit_for_caller(hold: &Hold) -> Option<oneshot::Receiver<Answer>> {
-    let at = hold.keeper();
-    let Behind::Lane(lane) = release_behind(hold, &at) else {
+/// Sends a release of `hold` to the shard of `at`, where it is, unless that takes two.
+fn submit_for_caller(hold: &Hold, at: &Arc<Keeper>) -> Option<oneshot::Receiver<Answer>> {
+    let Behind::Lane(lane) = release_behind(hold, at) else {
         return None;
     };
     let (caller, answer) = oneshot::channel();
-    submit(hold, &at, lane, Respond::Caller(caller));
+    submit(hold, at, lane, Respond::Caller(caller));
     Some(answer)
 }
 
@@ -213,9 +224,10 @@ impl<'a> Releasing<'a> {
     /// Sends the release of `hold` behind whatever is out for it. Where that is in two places, or nothing
     /// was held, the background does.
     fn send(releases: &'a Arc<Releases>, hold: Arc<Hold>, held: bool) -> Self {
-        let answer = held.then(|| submit_for_caller(&hold)).flatten();
+        let (here, elsewhere) = places(&hold);
+        let answer = held.then(|| submit_for_caller(&hold, &here)).flatten();
         if answer.is_some() {
-            releases.send_elsewhere(&hold);
+            releases.send_elsewhere(&hold, elsewhere);
         }
         Self {
             releases,
@@ -241,7 +253,7 @@ impl<'a> Releasing<'a> {
             }
             // Nothing was written, and its lane is shaking hands with the next life.
             sleep(self.releases.around.random.jitter(UNARMED_RETRY)).await;
-            self.answer = submit_for_caller(&self.hold);
+            self.answer = submit_for_caller(&self.hold, &self.hold.keeper());
             answer = self.once().await;
         }
         let Some(Ok(Answered {

@@ -26,6 +26,7 @@ use super::{
     process::{HandClock, Process, World, poll_once},
 };
 use crate::{
+    driver::LockLane,
     name::{LockKey, Namespace},
     shard::Op,
     sync::explore,
@@ -352,5 +353,58 @@ fn what_is_given_back_for_another_process_says_so_and_is_sent_alone() {
         given_back(false, false);
         given_back(true, false);
         given_back(true, true);
+    });
+}
+
+/// At the shard where it is in the end, be that before or after the release: there it would be left for a lease.
+#[test]
+fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
+    let raced = |dropped: bool| {
+        let (world, namespace) = (World::of(2), namespace());
+        let mut one = world.process(1, sharing(0, None));
+        let [from, to] = [0, 1].map(|shard| one.engine.0.routing.view().keepers[shard].clone());
+        let slots = one.engine.0.routing.slots();
+        let key = (0..).map(|nth| LockKey::new(&namespace, format!("{nth}").as_bytes(), slots));
+        let key = key.map(Result::unwrap);
+        let mut key = key.filter(|key| Arc::ptr_eq(&one.engine.0.routing.route(key).keeper, &from));
+        let key = key.next().expect("it has half of the slots");
+        let ask = Acquire {
+            namespace: &namespace,
+            key: key.key(),
+            lease: None,
+            hold_for: None,
+            wait: Wait::Forever,
+            owner: None,
+            label: None,
+            observer: None,
+        };
+        let mut asking = Box::pin(one.engine.acquire(ask));
+        assert!(poll_once(asking.as_mut()).is_none());
+        one.work.serve();
+        let guard = poll_once(asking.as_mut()).expect("nobody has it").unwrap();
+        let line = one.engine.0.lines.table(&key).lock();
+        let hold = line.get(&key).and_then(|line| line.held().cloned());
+        let hold = hold.expect("it was granted");
+        drop(line);
+
+        let (goes, next) = (hold.clone(), to.clone());
+        let moving = thread::spawn(move || from.rehome(&goes, &next));
+        let releasing = thread::spawn(move || match dropped {
+            true => drop(guard),
+            false => drop(poll_once(Box::pin(guard.release()).as_mut())),
+        });
+        moving.join().unwrap();
+        releasing.join().unwrap();
+        let sent = hold.keeper().driver.take(LockLane::Work);
+        let is_its = |op: &Op| matches!(op, Op::Release { nonce, .. } if *nonce == hold.nonce);
+        let went = hold.is_at(&to);
+        assert!(
+            sent.iter().any(|(request, _)| is_its(&request.op)),
+            "went: {went}, {sent:?}"
+        );
+    };
+    explore(RandomScheduler::new(10 * ORDERS), move || {
+        raced(true);
+        raced(false);
     });
 }

@@ -54,18 +54,20 @@ impl Clock for HandClock {
 }
 
 #[derive(Debug)]
-struct Only(Arc<MemoryShard>);
+struct ByName(Vec<Arc<MemoryShard>>);
 
-impl Dial for Only {
-    fn dial(&self, _: &ShardId, _: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
-        Ok(self.0.clone())
+impl Dial for ByName {
+    fn dial(&self, id: &ShardId, _: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        let mut shards = self.0.iter().enumerate();
+        let its = shards.find(|(index, _)| shard_id(*index) == *id);
+        Ok(its.expect("one of these").1.clone())
     }
 }
 
-/// The one shard, and who uses it.
+/// The shards, and the processes that use them.
 pub(super) struct World {
     pub(super) clock: Arc<HandClock>,
-    pub(super) shard: Arc<MemoryShard>,
+    shards: Vec<Arc<MemoryShard>>,
     random: Arc<Random>,
     topology: Arc<Topology>,
     /// Tasks are spawned on it, and never run.
@@ -73,12 +75,26 @@ pub(super) struct World {
 }
 
 impl World {
+    /// Of one shard.
     pub(super) fn new() -> Self {
+        Self::of(1)
+    }
+
+    pub(super) fn of(shards: usize) -> Self {
         let clock = Arc::new(HandClock::default());
         let random = Arc::new(Random::seeded(1));
-        let shard = MemoryShard::new(clock.clone(), random.clone());
-        let link = block_on(shard.connect(Lane::Control, None)).unwrap();
+        let shard = |_| MemoryShard::new(clock.clone(), random.clone());
+        let shards: Vec<_> = (0..shards).map(shard).collect();
         let here = || String::from("memory:");
+        let founders = shards.iter().enumerate().map(|(index, shard)| {
+            let link = block_on(shard.connect(Lane::Control, None)).unwrap();
+            Founder {
+                id: shard_id(index),
+                address: here(),
+                life: link.life().clone(),
+                weight: Weight::ONE,
+            }
+        });
         let topology = Topology::found(Blueprint {
             id: 1,
             engine: ClientId(1),
@@ -90,16 +106,11 @@ impl World {
                 address: here(),
                 life: Life::new(here()),
             },
-            founders: vec![Founder {
-                id: shard_id(0),
-                address: here(),
-                life: link.life().clone(),
-                weight: Weight::ONE,
-            }],
+            founders: founders.collect(),
         });
         Self {
             clock,
-            shard,
+            shards,
             random,
             topology: Arc::new(topology.unwrap()),
             runtime: tokio::runtime::Builder::new_current_thread()
@@ -118,14 +129,15 @@ impl World {
             label: Label::new("a process"),
             store: Arc::new(MemoryTopology::new(Topology::clone(&self.topology))),
             topology: self.topology.clone(),
-            dial: Arc::new(Only(self.shard.clone())),
+            dial: Arc::new(ByName(self.shards.clone())),
             sharing,
             servers_are_new: true,
         }));
         let keeper = engine.0.routing.view().keepers[0].clone();
+        let shard = &self.shards[0];
         let lane = |lane| Served {
             lane,
-            link: block_on(self.shard.connect(Lane::Work, None)).unwrap(),
+            link: block_on(shard.connect(Lane::Work, None)).unwrap(),
             keeper: keeper.clone(),
             clock: self.clock.clone(),
             ended: Arc::default(),
@@ -134,7 +146,7 @@ impl World {
             work: lane(LockLane::Work),
             others: Others {
                 renew: lane(LockLane::Renew),
-                wakes: block_on(self.shard.listen(client)).unwrap(),
+                wakes: block_on(shard.listen(client)).unwrap(),
                 engine: engine.clone(),
                 hears: 1.0,
             },
@@ -144,7 +156,7 @@ impl World {
 
     /// Who holds the key, and who waits for it, is nobody.
     pub(super) fn assert_nothing_is_left(&self, key: &crate::name::LockKey) {
-        let mut link = block_on(self.shard.connect(Lane::Control, None)).unwrap();
+        let mut link = block_on(self.shards[0].connect(Lane::Control, None)).unwrap();
         let left = block_on(link.inspect(key)).unwrap();
         assert!(left.holder.is_none(), "a record is left: {left:?}");
         assert!(left.waiters.is_empty(), "a ticket is left: {left:?}");
@@ -157,7 +169,7 @@ pub(super) struct Process {
     pub(super) others: Others,
 }
 
-/// Stands in for a lane.
+/// Stands in for a lane to the first shard.
 pub(super) struct Served {
     lane: LockLane,
     link: Box<dyn Link>,
