@@ -123,3 +123,6 @@ pub const COUNTER_MAX: u64 = (1 << 35) - (1 << 20);
 
 /// Epochs are refused from here on: a token has 28 bits for one. At one per 10 s: the year 2110.
 pub const EPOCH_MAX: u64 = 1 << 28;
+
+/// A server may sync no more, or evict, for so long before that is noticed: its settings may be changed while it runs.
+pub const SETTINGS_EVERY: Duration = Duration::from_secs(10);

@@ -135,7 +135,8 @@ impl Departure {
             Arrival::Refused => return Err(Trouble::Outdated),
             Arrival::Incomplete => format!("the copy of counter {key} is not complete"),
             Arrival::NotOnDisk => format!(
-                "counter {key} wants every change on the disk: set appendonly yes and appendfsync always"
+                "counter {key} wants every change on the disk: set appendonly yes, appendfsync always and \
+                 no-appendfsync-on-rewrite no"
             ),
             Arrival::TooFewReplicas { replicas, wanted } => {
                 format!("counter {key} wants {wanted} replicas, and {replicas} have it")

@@ -1,5 +1,7 @@
 //! What a change has survived once it is acknowledged, and what a server that came back may have lost.
 
+use std::time::Duration;
+
 use ringfence_coordinator::{
     ids::ClientId,
     shard::{
@@ -52,11 +54,9 @@ pub(crate) async fn raw(server: &RedisServer, command: &[&str]) -> redis::Value 
 pub(crate) async fn desk(server: &RedisServer, epoch: u64) -> Desk {
     let pointer = "00112233445566778899aabbccddeeff redis://127.0.0.1";
     raw(server, &["SET", "ringfence:pointer", pointer]).await;
-    let shard = RedisShard::new(RedisOptions::new(
-        server.url().parse().unwrap(),
-        ClientId(7),
-    ));
-    let shard: &dyn Shard = &shard;
+    let mut options = RedisOptions::new(server.url().parse().unwrap(), ClientId(7));
+    options.settings_every = Duration::from_millis(20);
+    let shard: &dyn Shard = &RedisShard::new(options);
     Desk::open(shard, epoch).await
 }
 
@@ -85,14 +85,20 @@ async fn what_a_server_that_syncs_acknowledged_outlasts_its_kill_and_is_certain(
 
 #[tokio::test]
 async fn a_server_that_does_not_sync_every_write_is_refused_by_who_asks_for_that() {
-    for (aof, fsync) in [("no", "always"), ("yes", "everysec"), ("yes", "no")] {
+    for (aof, fsync, rewrite) in [
+        ("no", "always", "no"),
+        ("yes", "everysec", "no"),
+        ("yes", "no", "no"),
+        ("yes", "always", "yes"),
+    ] {
         let server = RedisServer::builder()
             .set("appendonly", aof)
-            .set("appendfsync", fsync);
+            .set("appendfsync", fsync)
+            .set("no-appendfsync-on-rewrite", rewrite);
         let server = server.spawn().await.unwrap();
         let mut desk = desk(&server, 1).await;
         let (disk, memory) = (key("disk"), key("memory"));
-        let not = |reply| assert_eq!(reply, CounterReply::NotOnDisk, "{aof} {fsync}");
+        let not = |reply| assert_eq!(reply, CounterReply::NotOnDisk, "{aof} {fsync} {rewrite}");
         let created = create(terms(Durability::Disk));
         not(desk.one(&disk, CounterOp::Segment(created.into())).await);
         let swap = CounterOp::SwapHead {
@@ -127,6 +133,31 @@ async fn an_account_is_refused_once_its_server_syncs_no_more() {
     assert_eq!(reply, CounterReply::NotOnDisk);
     raw(&server, &["CONFIG", "SET", "appendfsync", "always"]).await;
     assert_eq!(desk(&server, 1).await.look(&hot).await.value, 0);
+}
+
+#[tokio::test]
+async fn settings_that_change_are_noticed_by_connections_that_are_open() {
+    let server = synced().spawn().await.unwrap();
+    let hot = key("hot");
+    let mut desk = desk(&server, 1).await;
+    let created = create(terms(Durability::Disk));
+    desk.ask(&hot, created).await.unwrap();
+    let mut number = 0;
+    let mut deposits = async |desk: &mut Desk| {
+        number += 1;
+        let op = deposit(&id(&number.to_string()), 1);
+        desk.one(&hot, CounterOp::Segment(op.into())).await
+    };
+    for (setting, bad, good) in [
+        ("no-appendfsync-on-rewrite", "yes", "no"),
+        ("appendfsync", "everysec", "always"),
+        ("appendonly", "no", "yes"),
+    ] {
+        raw(&server, &["CONFIG", "SET", setting, bad]).await;
+        eventually(async || deposits(&mut desk).await == CounterReply::NotOnDisk).await;
+        raw(&server, &["CONFIG", "SET", setting, good]).await;
+        eventually(async || deposits(&mut desk).await == done()).await;
+    }
 }
 
 #[tokio::test]

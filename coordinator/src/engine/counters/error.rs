@@ -35,7 +35,8 @@ pub enum CounterFault {
     /// The account asks for every change to be on the disk.
     #[error(
         "the account's durability is disk, and the server of shard {shard} does not sync every write, or does not say \
-         so (ACL: +config|get); run there: redis-cli CONFIG SET appendonly yes and CONFIG SET appendfsync always"
+         so (ACL: +config|get); run there: redis-cli CONFIG SET appendonly yes, CONFIG SET appendfsync always and \
+         CONFIG SET no-appendfsync-on-rewrite no"
     )]
     NotOnDisk {
         /// The shard.

@@ -19,6 +19,7 @@ use super::{
     motion, scripts,
 };
 use crate::{
+    clock::{BootClock, Clock, Instant},
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
@@ -38,8 +39,10 @@ pub(super) struct RedisLink {
     replicas_within: Duration,
     /// Requests about counters in one script call, at most.
     counters_per_call: usize,
-    /// Whether the server syncs every write, once that was asked.
-    is_synced: Option<bool>,
+    /// Whether the server syncs every write, and when it was asked.
+    is_synced: Option<(Instant, bool)>,
+    /// How often it is asked.
+    settings_every: Duration,
     pub(super) scratch: Vec<u8>,
 }
 
@@ -50,17 +53,21 @@ impl RedisLink {
             replicas_within: options.response_timeout / 3,
             counters_per_call: options.counters_per_call.max(1),
             is_synced: None,
+            settings_every: options.settings_every,
             scratch: Vec::with_capacity(256),
         }
     }
 
-    /// Whether the server syncs every write.
+    /// Whether the server syncs every write, as it said a short while ago.
     async fn is_synced(&mut self) -> Result<bool, ShardError> {
-        let is_synced = match self.is_synced {
-            Some(is_synced) => is_synced,
-            None => counters::is_synced(&mut self.connection).await?,
-        };
-        self.is_synced = Some(is_synced);
+        let now = BootClock.now();
+        if let Some((asked, is_synced)) = self.is_synced
+            && now.since(asked) < self.settings_every
+        {
+            return Ok(is_synced);
+        }
+        let is_synced = counters::is_synced(&mut self.connection).await?;
+        self.is_synced = Some((now, is_synced));
         Ok(is_synced)
     }
 

@@ -33,7 +33,7 @@ pub(crate) use subscription::Subscription;
 
 use crate::{
     ids::{ClientId, Life},
-    limits::BATCH_MAX,
+    limits::{BATCH_MAX, SETTINGS_EVERY},
     shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
 };
 
@@ -53,6 +53,8 @@ pub struct RedisOptions {
     pub response_timeout: Duration,
     /// Requests about counters in one script call, at most.
     pub counters_per_call: usize,
+    /// How often a server in use is asked for the settings that counters depend on.
+    pub settings_every: Duration,
 }
 
 impl RedisOptions {
@@ -66,6 +68,7 @@ impl RedisOptions {
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
             counters_per_call: BATCH_MAX,
+            settings_every: SETTINGS_EVERY,
         }
     }
 }

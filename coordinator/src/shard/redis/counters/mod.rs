@@ -27,24 +27,25 @@ use call::Call;
 /// What stands between the prefix and a group's key: no record of a lock has it there.
 const GROUP: &[u8] = b":#";
 
-/// Whether the server puts every write on its disk before it answers.
-///
-/// Asked once a connection: whoever changes it while connections are open is told of by nobody.
+/// The settings with which a server puts every write on its disk before it answers, also while it rewrites its log.
+const SYNCED: [(&str, &str); 3] = [
+    ("appendonly", "yes"),
+    ("appendfsync", "always"),
+    ("no-appendfsync-on-rewrite", "no"),
+];
+
+/// Whether the server has all of [`SYNCED`]. A server that does not tell has not.
 pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, ShardError> {
-    if !connection.server.appendonly {
-        return Ok(false);
-    }
-    let command = redis::cmd("CONFIG")
-        .arg("GET")
-        .arg("appendfsync")
-        .to_owned();
-    match connection.query("appendfsync", &command).await {
+    let mut command = redis::cmd("CONFIG");
+    command.arg("GET").arg(&SYNCED.map(|(name, _)| name));
+    match connection.query("settings", &command).await {
         Ok(settings) => {
             let settings = redis::from_redis_value::<BTreeMap<String, String>>(settings);
-            let policy = settings.ok().and_then(|mut all| all.remove("appendfsync"));
-            Ok(policy.as_deref() == Some("always"))
+            let settings = settings.unwrap_or_default();
+            let is_set =
+                |(name, value): &(&str, &str)| settings.get(*name).is_some_and(|set| set == value);
+            Ok(SYNCED.iter().all(is_set))
         }
-        // Who may not ask does not know.
         Err(ShardError::Unusable { .. }) => Ok(false),
         Err(error) => Err(error),
     }
@@ -98,12 +99,17 @@ pub(super) fn read<'a>(
         replies: Vec::new(),
     };
     let mut wanted = Vec::new();
+    let (mut refused, mut applied) = (None, false);
     for ((call, batch), value) in calls.zip(values) {
-        let applied = !wanted.is_empty();
-        read_call(call, batch, value, &mut answers, &mut wanted)
-            .map_err(|error| unless_applied(error, applied))?;
+        match read_call(call, batch, value, &mut answers, &mut wanted) {
+            Ok(()) => applied = true,
+            Err(error) => refused = refused.or(Some(error)),
+        }
     }
-    Ok((answers, wanted))
+    match refused {
+        Some(error) => Err(unless_applied(error, applied)),
+        None => Ok((answers, wanted)),
+    }
 }
 
 /// Adds what one call answered.
@@ -188,5 +194,41 @@ pub(super) async fn replicas(
             let reason = error.to_string();
             Err(ShardError::NoReply { reason })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_ring::SlotCount;
+
+    use super::*;
+    use crate::{
+        ids::MapVersion,
+        name::Namespace,
+        shard::{CounterOp, Effect},
+    };
+
+    #[test]
+    fn a_refused_call_does_not_hide_that_a_later_one_was_applied() {
+        let key = LockKey::new(Namespace::unnamed(), b"key", SlotCount::MAX).unwrap();
+        let batch = [CounterRequest {
+            key,
+            map: MapVersion::UNKNOWN,
+            op: CounterOp::ReadHead,
+        }];
+        let call = Call::new(&batch);
+        let swapped = Value::Array(vec![Value::BulkString(b"head".to_vec())]);
+        let answered = || Value::Array(vec![Value::Int(1), Value::Int(1), swapped.clone()]);
+        let unarmed = || Value::Array(vec![Value::Int(-1)]);
+        let effect = |values: Vec<Value>| {
+            let calls = [(&call, &batch[..]), (&call, &batch[..])];
+            read(calls.into_iter(), values)
+                .map(drop)
+                .map_err(|error| error.effect())
+        };
+        assert_eq!(effect(vec![answered(), answered()]), Ok(()));
+        assert_eq!(effect(vec![unarmed(), unarmed()]), Err(Effect::None));
+        assert_eq!(effect(vec![answered(), unarmed()]), Err(Effect::Unknown));
+        assert_eq!(effect(vec![unarmed(), answered()]), Err(Effect::Unknown));
     }
 }
