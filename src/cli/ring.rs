@@ -104,7 +104,7 @@ pub(crate) enum RingError {
     #[error(transparent)]
     Burial(#[from] BurialError),
     /// It is not gone.
-    #[error("shard {id}, {address}, is not gone: {how}; to remove it: ringfence ring remove {id}")]
+    #[error("shard {id}, {address}, is not gone: {how}")]
     Answers {
         id: ShardId,
         address: String,
@@ -124,6 +124,12 @@ pub(crate) enum RingError {
         to turn back: ringfence ring abort"
     )]
     Interrupted { signal: Signal },
+    /// The ring is not what this process wanted.
+    #[error(
+        "another process turned this resize back, or began another one: the ring is not what was asked for; \
+        to see it: ringfence ring show"
+    )]
+    TurnedBack,
     #[error(transparent)]
     Seeds(#[from] SeedsError),
     #[error(transparent)]

@@ -240,6 +240,28 @@ async fn a_resize_that_is_interrupted_says_how_to_go_on_and_is_turned_back() {
 }
 
 #[tokio::test]
+async fn who_adds_and_who_watches_are_told_that_another_process_turned_it_back() {
+    let servers = founded(2, 1).await;
+    let before = slots(&servers);
+    let mut adding = Telling::adding(&servers, &servers.urls()[2], &[]);
+    let mut watching = Telling::start(&servers, &["watch"]);
+    watching.next("moving");
+    let aborted = ring(&servers, &["abort"]);
+    assert_eq!(aborted.code, 0, "{aborted:?}");
+    assert_eq!(slots(&servers), before);
+
+    for telling in [&mut adding, &mut watching] {
+        let told = std::iter::from_fn(|| telling.any()).last().expect("a line");
+        assert_eq!(told["state"], "turned_back", "{told}");
+    }
+    let ended = adding.process.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("turned this resize back"), "{told}");
+    assert!(watching.process.wait().unwrap().success());
+}
+
+#[tokio::test]
 async fn who_watches_sees_each_resize_from_its_beginning() {
     let servers = founded(2, 0).await;
     let mut watching = Telling::start(&servers, &["watch"]);

@@ -76,9 +76,9 @@ impl Report {
             },
             rows: vec![Row::of("3 to 4", 0, rounds), Row::of("4 to 3", 1, rounds)],
             lost: rounds.iter().map(|round| round.lost).sum(),
-            slots_moved: both(|round| round.resized.map(|resized| resized.slots_moved)),
+            slots_moved: both(|round| round.resized.each_ref().map(|resized| resized.slots_moved)),
             optimum: both(|round| round.optimum),
-            locks_carried: (rounds.iter().flat_map(|round| round.resized))
+            locks_carried: (rounds.iter().flat_map(|round| &round.resized))
                 .map(|resized| resized.locks_carried)
                 .sum(),
             naive,

@@ -55,7 +55,7 @@ use crate::{
     engine::Dial,
     limits::{MOVER_PAUSE, SLOTS_IN_FLIGHT},
     random::Random,
-    topology::{Topology, TopologyError, TopologyStore},
+    topology::{Topology, TopologyError, TopologyStore, Weights},
 };
 pub use phase::{Observer, Phase};
 pub use progress::{Progress, WaitingFor};
@@ -115,7 +115,7 @@ struct Surroundings {
 }
 
 /// What a run came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resized {
     /// Slots that the resize moved, those that other movers did among them.
     pub slots_moved: u32,
@@ -125,6 +125,10 @@ pub struct Resized {
     pub counters_carried: u64,
     /// The version of the record that says so.
     pub version: u64,
+    /// The shards at the end, with their weights. Another process may have turned the resize back.
+    pub weights: Weights,
+    /// Whether these are the weights that the resize was to lead to when this mover first read the record.
+    pub reached: bool,
 }
 
 /// Moves slots until the topology's goal is reached.

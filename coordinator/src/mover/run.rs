@@ -88,6 +88,7 @@ impl<'a> Run<'a> {
     /// Goes on until the record's goal is reached.
     pub(super) async fn complete(mut self) -> Result<Resized, TopologyError> {
         self.tally.count(&self.record)?;
+        let aim = self.record.goal.as_ref().map(|goal| goal.after.clone());
         let telling = self.tell_the_dead();
         while self.record.is_under_way() {
             if self.open_by_force().await? {
@@ -109,6 +110,8 @@ impl<'a> Run<'a> {
             locks_carried: progress.locks_carried,
             counters_carried: progress.counters_carried,
             version: self.record.version,
+            reached: aim.is_none_or(|aim| aim == self.record.weights()),
+            weights: self.record.weights(),
         })
     }
 

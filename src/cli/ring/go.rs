@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     mover::{Mover, Observer, Pace, Parts},
     random::Random,
     shard::redis::RedisOptions,
-    topology::{Swap, TopologyStore as _, redis::RedisTopology},
+    topology::{Goal, Swap, TopologyStore as _, redis::RedisTopology},
 };
 use ringfence_ring::limits::SLOTS_MAX;
 use tokio::time::sleep;
@@ -75,8 +75,8 @@ impl Begin {
             let planned = Planned::of(wanted, &*store.load().await?)?;
             return print(&planned, self.how.json);
         }
-        begin(&store, wanted).await?;
-        self.how.go(store, servers_are_new).await
+        let aim = begin(&store, wanted).await?;
+        self.how.go(store, servers_are_new, aim).await
     }
 }
 
@@ -90,11 +90,13 @@ impl How {
         Ok(join(&self.seeds.urls()?, look()).await?.store)
     }
 
-    /// Moves slots until the goal is reached, or a signal comes.
+    /// Moves slots until no resize is under way, or a signal comes. `aim`: what it was begun for; none: whatever is under
+    /// way.
     pub(super) async fn go(
         &self,
         store: Arc<RedisTopology>,
         servers_are_new: bool,
+        aim: Option<Goal>,
     ) -> Result<(), RingError> {
         let mut signals = Signals::listen().map_err(RingError::Signals)?;
         let mover = Mover::new(Parts {
@@ -115,12 +117,20 @@ impl How {
             signal = signals.next() => return Err(RingError::Interrupted { signal }),
             unshown = reporter.follow(mover.progress()) => return Err(unshown),
         };
-        reporter.end(&Outcome::of(&resized))
+        let reached = match aim {
+            Some(aim) => aim.after == resized.weights,
+            None => resized.reached,
+        };
+        reporter.end(&Outcome::of(&resized, reached))?;
+        match reached {
+            true => Ok(()),
+            false => Err(RingError::TurnedBack),
+        }
     }
 }
 
-/// Puts the record in force with which `wanted` begins.
-async fn begin(store: &RedisTopology, wanted: &Wanted) -> Result<(), RingError> {
+/// Puts the record in force with which `wanted` begins. Where that leads, if slots move.
+async fn begin(store: &RedisTopology, wanted: &Wanted) -> Result<Option<Goal>, RingError> {
     let me = ClientId(Random::from_os().id());
     loop {
         let topology = store.load().await?;
@@ -134,24 +144,24 @@ async fn begin(store: &RedisTopology, wanted: &Wanted) -> Result<(), RingError> 
         }
         let next = topology.begin(wanted.change(founders), BootClock.unix())?;
         if swapped(store, &topology, &next).await? {
-            return Ok(());
+            return Ok(next.goal);
         }
     }
 }
 
-/// Puts the record in force with which the resize under way is turned back.
-pub(super) async fn turn_back(store: &RedisTopology) -> Result<(), RingError> {
+/// Puts the record in force with which the resize under way is turned back. Where that leads.
+pub(super) async fn turn_back(store: &RedisTopology) -> Result<Option<Goal>, RingError> {
     let mut topology = store.load().await?;
     let goal = topology.goal.clone();
     loop {
         let next = topology.abort(BootClock.unix())?;
         if swapped(store, &topology, &next).await? {
-            return Ok(());
+            return Ok(next.goal);
         }
         topology = store.load().await?;
         // Somebody else has turned it back: once more, and it would go on after all.
         if topology.goal.is_some() && topology.goal != goal {
-            return Ok(());
+            return Ok(topology.goal.clone());
         }
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn remove(gone: &ShardId, attested: bool, how: &How) -> Result<
         let topology = store.load().await?;
         if topology.dead.iter().any(|dead| dead.shard.0 == *gone) {
             return match attested {
-                true => how.go(store, false).await,
+                true => how.go(store, false, None).await,
                 false => Err(RingError::GivenUp(gone.clone())),
             };
         }
@@ -70,7 +70,7 @@ pub(super) async fn remove(gone: &ShardId, attested: bool, how: &How) -> Result<
         }
         if swapped(&store, &topology, &buried).await? {
             say(&format!("given up for dead: {gone}; {to_give_up:#}"));
-            return how.go(store, false).await;
+            return how.go(store, false, buried.goal).await;
         }
     }
 }
@@ -94,9 +94,16 @@ async fn check_gone(
         Err(error) => Ok(Err(error)),
     };
     match connected {
-        Ok(Ok(link)) if *link.life() == entry.life => Err(answers("it answers".into())),
+        Ok(Ok(link)) if *link.life() == entry.life => Err(answers(match topology.goal {
+            None => format!("it answers; to remove it: ringfence ring remove {id}"),
+            Some(_) => format!(
+                "it answers; once the resize under way is over, to remove it: ringfence ring remove {id}"
+            ),
+        })),
         Ok(Err(error @ (ShardError::Unusable { .. } | ShardError::Refused { .. }))) => {
-            Err(answers(error.to_string()))
+            Err(answers(format!(
+                "it answers, and cannot be used: {error}; repair that first"
+            )))
         }
         Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
     }

@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ringfence_client::{BootClock, Clock as _, Instant, Topology, TopologyError};
-use ringfence_coordinator::mover::{Progress, Resized};
+use ringfence_coordinator::{
+    mover::{Progress, Resized},
+    topology::Weights,
+};
 use serde::Serialize;
 use tokio::{sync::watch, time::sleep};
 
@@ -45,6 +48,9 @@ pub(super) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_carried: Option<u64>,
     version: u64,
+    /// Whether the ring is what the resize was begun for.
+    #[serde(skip)]
+    reached: bool,
 }
 
 /// One line of JSON.
@@ -138,7 +144,7 @@ impl Reporter {
         self.bar.finish_and_clear();
         self.last = None;
         match self.json {
-            true => line("done", outcome),
+            true => line(outcome.state(), outcome),
             false => show(outcome).map_err(RingError::Unshown),
         }
     }
@@ -243,33 +249,43 @@ impl Step {
 }
 
 impl Outcome {
-    pub(super) fn of(resized: &Resized) -> Self {
+    pub(super) fn of(resized: &Resized, reached: bool) -> Self {
         Self {
             slots_moved: resized.slots_moved,
             locks_carried: Some(resized.locks_carried),
             counters_carried: Some(resized.counters_carried),
             version: resized.version,
+            reached,
         }
     }
 
-    /// What `topology` says: the resize that had come as far as `last` is over.
-    pub(super) fn seen(topology: &Topology, last: &Step) -> Self {
+    /// What `topology` says: the resize to `aim` that had come as far as `last` is over.
+    pub(super) fn seen(topology: &Topology, last: &Step, aim: &Weights) -> Self {
+        let reached = topology.weights() == *aim;
         Self {
-            slots_moved: last.slots_to_move,
+            slots_moved: if reached {
+                last.slots_to_move
+            } else {
+                last.slots_moved
+            },
             locks_carried: None,
             counters_carried: None,
             version: topology.version,
+            reached,
         }
+    }
+
+    /// For programs.
+    fn state(&self) -> &'static str {
+        if self.reached { "done" } else { "turned_back" }
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "done: {} slots moved",
-            grouped(self.slots_moved.into())
-        )?;
+        let state = if self.reached { "done" } else { "turned back" };
+        let moved = grouped(self.slots_moved.into());
+        write!(out, "{state}: {moved} slots moved")?;
         if let Some(carried) = self.locks_carried {
             write!(out, ", {} locks carried", grouped(carried))?;
         }

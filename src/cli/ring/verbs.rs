@@ -157,13 +157,13 @@ impl Weigh {
 impl Abort {
     pub(super) async fn run(&self) -> Result<(), RingError> {
         let store = self.how.store().await?;
-        turn_back(&store).await?;
-        self.how.go(store, false).await
+        let aim = turn_back(&store).await?;
+        self.how.go(store, false, aim).await
     }
 }
 
 impl Resume {
     pub(super) async fn run(&self) -> Result<(), RingError> {
-        self.how.go(self.how.store().await?, false).await
+        self.how.go(self.how.store().await?, false, None).await
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use ringfence_client::{BootClock, Clock as _, Instant, Topology, TopologyError};
-use ringfence_coordinator::topology::TopologyStore as _;
+use ringfence_coordinator::topology::{TopologyStore as _, Weights};
 use tokio::time::sleep;
 
 use super::{
@@ -16,14 +16,14 @@ use crate::cli::seeds::Seeds;
 /// Pause before a topology store that did not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Show how far the resize under way is, whoever moves
+/// Show the progress of the resize under way, whichever process moves the slots
 ///
-/// Ends with it. Where none is under way, every one to come is shown, until this is interrupted.
+/// Ends when the resize ends. If no resize is under way, waits and shows each one that begins, until interrupted.
 #[derive(Args, Debug)]
 pub(crate) struct Watch {
     #[command(flatten)]
     seeds: Seeds,
-    /// Print one JSON object a line: \"state\" is \"at_rest\", \"moving\" or \"done\"
+    /// Print one JSON object per line: "state" is "at_rest", "moving", "done" or "turned_back"
     #[arg(long)]
     json: bool,
 }
@@ -33,6 +33,8 @@ struct Watched {
     began: Instant,
     first: Step,
     last: Step,
+    /// The shards and weights that it leads to, as it was first seen.
+    aim: Weights,
 }
 
 impl Watch {
@@ -54,7 +56,7 @@ impl Watch {
                 reporter.tell(now.step(&topology)?)?;
                 watched = Some(now);
             } else if let Some(over) = watched.take() {
-                reporter.end(&Outcome::seen(&topology, &over.last))?;
+                reporter.end(&Outcome::seen(&topology, &over.last, &over.aim))?;
                 if ends_with_it {
                     return Ok(());
                 }
@@ -80,6 +82,11 @@ impl Watched {
             began: BootClock.now(),
             last: first.clone(),
             first,
+            aim: topology
+                .goal
+                .clone()
+                .map(|goal| goal.after)
+                .unwrap_or_default(),
         })
     }
 
