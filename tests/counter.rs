@@ -49,6 +49,9 @@ async fn coins_come_and_go_and_a_repeat_takes_effect_once() {
     assert_eq!(taken, again);
     assert_eq!(balance(&servers, "coins/42"), ("70".into(), "0".into()));
 
+    let told = counter(&servers, &["deduct", "coins/42", "30", "--id", id]);
+    assert!(told.stdout.lines().any(|line| line == id), "{told:?}");
+
     let other = counter(&servers, &["deduct", "coins/42", "31", "--id", id]);
     assert_eq!(other.code, 1, "{other:?}");
     assert!(other.stderr.contains("for something else"), "{other:?}");
@@ -121,13 +124,34 @@ async fn what_cannot_be_done_says_why_and_what_to_do() {
         ),
         (&["deduct", "nobody", "1"], 1, "does not exist"),
         (
+            &["create", "none", "--segments", "0"],
+            2,
+            "must be 1 to 1024",
+        ),
+        (&["resegment", "coins", "0"], 2, "must be 1 to 1024"),
+        (
+            &["create", "coins", "--segments", "5"],
+            1,
+            "with 4 segments, not 5",
+        ),
+        (
+            &["deduct", "coins", "1", "--id", "1:order-7)"],
+            2,
+            "more copied than the id",
+        ),
+        (
+            &["deduct", "coins", "1", "--id", "1:order-7."],
+            2,
+            "more copied than the id",
+        ),
+        (
             &["transfer", "coins", "coins", "1"],
             2,
             "must be two accounts",
         ),
         (
             &["create", "much", "--segments", "1025"],
-            1,
+            2,
             "must be 1 to 1024",
         ),
         (

@@ -57,6 +57,12 @@ impl FromStr for Id {
                 "must be MILLISECONDS:NAME, as it was printed for the first attempt".into(),
             );
         };
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte);
+        if let Some(other) = name.chars().find(|c| !u8::try_from(*c).is_ok_and(is_plain)) {
+            return Err(format!(
+                "the name {name:?} has {other:?}, must be of letters, digits and - _ /: was more copied than the id?"
+            ));
+        }
         match RequestId::new(time_ms, name) {
             Ok(id) => Ok(Self(id)),
             Err(error) => Err(error.to_string()),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_client::counter::{Durability, Terms};
+use ringfence_client::counter::{Durability, Terms, limits::SEGMENTS_MAX};
 
 use super::{CliError, EXIT_CODES, account::One, said::Said};
 
@@ -13,7 +13,7 @@ pub(crate) struct Create {
     #[command(flatten)]
     one: One,
     /// Segments: more take more changes a second, from more shards
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = segments)]
     segments: u32,
     /// What a change has survived once it is answered: memory, disk (servers must sync every
     /// write), or replicas:N
@@ -34,7 +34,8 @@ pub(crate) struct Create {
 pub(crate) struct Resegment {
     #[command(flatten)]
     one: One,
-    /// How many
+    /// How many: 1 to 1024
+    #[arg(value_parser = segments)]
     segments: u32,
 }
 
@@ -56,11 +57,20 @@ impl Create {
             ..Terms::default()
         };
         let opened = place.open().await?;
-        opened
+        let counter = opened
             .counters
             .create(account, terms, self.segments)
             .await?;
-        let sentence = format!("{account} is there, with {} segments", self.segments);
+        let head = counter.read_head().await?;
+        let homes = head.layouts().last().map_or(0, |layout| layout.segments);
+        if homes != self.segments {
+            return Err(CliError::OtherSegments {
+                account: account.clone(),
+                homes,
+                wanted: self.segments,
+            });
+        }
+        let sentence = format!("{account} is there, with {homes} segments");
         opened.tell(Said::new(account, "created", sentence)).await
     }
 }
@@ -85,6 +95,12 @@ impl Close {
         let sentence = format!("{account} takes no more money");
         opened.tell(Said::new(account, "closed", sentence)).await
     }
+}
+
+fn segments(text: &str) -> Result<u32, String> {
+    let segments = text.parse().ok();
+    let segments = segments.filter(|segments| (1..=SEGMENTS_MAX).contains(segments));
+    segments.ok_or_else(|| format!("must be 1 to {SEGMENTS_MAX}"))
 }
 
 fn durability(text: &str) -> Result<Durability, String> {

@@ -28,6 +28,16 @@ pub(crate) enum CliError {
         id: RequestId,
         outcome: &'static str,
     },
+    /// The account is there already, and not as it was asked for.
+    #[error(
+        "account {account} exists already, with {homes} segments, not {wanted}; to change that: \
+        ringfence counter resegment {account} {wanted}"
+    )]
+    OtherSegments {
+        account: String,
+        homes: u32,
+        wanted: u32,
+    },
     #[error(transparent)]
     Counter(#[from] CounterError),
     #[error("{0}")]
@@ -57,7 +67,7 @@ impl CliError {
                 code => code,
             },
             Self::Amount(_) | Self::Usage(_) => USAGE,
-            Self::Ended { .. } => FAILED,
+            Self::Ended { .. } | Self::OtherSegments { .. } => FAILED,
             Self::Request {
                 error,
                 repeats: true,

@@ -37,7 +37,7 @@ impl Said {
 impl fmt::Display for Said {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.request {
-            Some(id) => writeln!(out, "{} (request {id})", self.sentence),
+            Some(id) => writeln!(out, "{}\nrequest:\n{id}", self.sentence),
             None => writeln!(out, "{}", self.sentence),
         }
     }
