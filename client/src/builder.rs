@@ -67,7 +67,7 @@ pub enum BuildError {
     /// A URL is not one.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// A namespace is not one.
+    /// A namespace, or the prefix, is not one.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The topology cannot be founded or joined.
@@ -133,7 +133,7 @@ impl Builder {
         self
     }
 
-    /// Put before every key on the servers, instead of `ringfence`.
+    /// Put before every key on the servers, instead of `ringfence`: 1 to 64 printable ASCII characters without space, `{` and `}`.
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.into();
         self

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ringfence_coordinator::{
     ids::ClientId,
+    name::KeyPrefix,
     random::Random,
     shard::redis::{Address, AddressError, RedisOptions},
     topology::redis::{Founding, Joined, connect},
@@ -20,9 +21,10 @@ pub(crate) async fn build(
     random: Arc<Random>,
 ) -> Result<Client, BuildError> {
     let client = ClientId(random.id());
+    let prefix = KeyPrefix::new(&builder.prefix)?;
     let options = |url: &String| {
         let mut options = RedisOptions::new(url.parse()?, client);
-        options.prefix.clone_from(&builder.prefix);
+        options.prefix.clone_from(&prefix);
         options.counters_per_call = builder.counters_per_call;
         Ok(options)
     };

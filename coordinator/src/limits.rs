@@ -8,6 +8,9 @@ pub const KEY_BYTES_MAX: usize = 512;
 /// Bytes in a namespace, at most.
 pub const NAMESPACE_BYTES_MAX: usize = 64;
 
+/// Longest prefix of keys on a server, in bytes.
+pub const PREFIX_BYTES_MAX: usize = 64;
+
 /// Bytes in a holder's label, at most. Longer ones are cut.
 pub const LABEL_BYTES_MAX: usize = 64;
 

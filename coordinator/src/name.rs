@@ -10,7 +10,7 @@ use std::{
 
 use ringfence_ring::{Slot, SlotCount, key_hash};
 
-use crate::limits::{KEY_BYTES_MAX, LABEL_BYTES_MAX, NAMESPACE_BYTES_MAX};
+use crate::limits::{KEY_BYTES_MAX, LABEL_BYTES_MAX, NAMESPACE_BYTES_MAX, PREFIX_BYTES_MAX};
 
 /// Why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +25,56 @@ pub enum NameError {
     /// The namespace is not one.
     #[error("namespace {0:?}: 1 to {NAMESPACE_BYTES_MAX} of a-z, 0-9, '-' and '_', a letter first")]
     Namespace(String),
+    /// The prefix is not one.
+    #[error(
+        "prefix is {0:?}, must be 1 to {PREFIX_BYTES_MAX} printable ASCII characters without space, '{{' and '}}', and must \
+         not end in \":queue\" or \":tickets\""
+    )]
+    Prefix(String),
+}
+
+/// The start of every key on a server. Servers that several topologies share have one per topology.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPrefix(Arc<str>);
+
+impl KeyPrefix {
+    /// `prefix`, if it can stand before a key.
+    ///
+    /// The first braces in a key are its slot's, so a prefix has none. Queues lie under `<prefix>:queue` and
+    /// `<prefix>:tickets`, so no other prefix ends like that.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::Prefix`].
+    pub fn new(prefix: &str) -> Result<Self, NameError> {
+        let valid = |byte: u8| byte.is_ascii_graphic() && !b"{}".contains(&byte);
+        let is_queue = prefix.ends_with(":queue") || prefix.ends_with(":tickets");
+        let length_fits = (1..=PREFIX_BYTES_MAX).contains(&prefix.len());
+        match length_fits && prefix.bytes().all(valid) && !is_queue {
+            true => Ok(Self(prefix.into())),
+            false => Err(NameError::Prefix(
+                prefix.chars().take(PREFIX_BYTES_MAX + 1).collect(),
+            )),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for KeyPrefix {
+    /// `ringfence`.
+    fn default() -> Self {
+        Self("ringfence".into())
+    }
+}
+
+impl fmt::Display for KeyPrefix {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
 }
 
 /// A set of keys with rules in common.

@@ -12,6 +12,7 @@ mod heads;
 mod listing;
 mod locking;
 mod lost_wakes;
+mod odd_names;
 mod queue;
 mod recover;
 mod restart;

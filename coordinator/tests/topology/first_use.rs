@@ -3,6 +3,7 @@
 use std::{sync::mpsc, time::Duration};
 
 use ringfence_coordinator::{
+    name::KeyPrefix,
     shard::redis::RedisOptions,
     spawn::RedisServer,
     topology::{
@@ -43,7 +44,7 @@ async fn the_home_is_the_first_by_run_id_whatever_the_order_of_the_list() {
         // Under a prefix of its own: a topology that shares nothing with the others.
         seeds
             .iter_mut()
-            .for_each(|seed| seed.prefix = format!("turned{turns}"));
+            .for_each(|seed| seed.prefix = KeyPrefix::new(&format!("turned{turns}")).unwrap());
         let topology = join(seeds).await.unwrap().topology;
         let by_run_id = topology
             .shards

@@ -148,7 +148,7 @@ impl Connection {
         if let Some(reason) = missing.map_err(|error| failed(&error))? {
             return Err(ShardError::Unusable { reason });
         }
-        let keys = Keys::new(&options.prefix, &server.life);
+        let keys = Keys::new(options.prefix.as_str(), &server.life);
         Ok(Self {
             wire,
             id: ConnectionId(id),

@@ -34,6 +34,7 @@ pub(crate) use subscription::Subscription;
 use crate::{
     ids::{ClientId, Life},
     limits::{BATCH_MAX, SETTINGS_EVERY},
+    name::KeyPrefix,
     shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
 };
 
@@ -44,7 +45,7 @@ pub struct RedisOptions {
     pub address: Address,
     /// Put before every key. Part of the shard's identity: whoever shares a server with another
     /// prefix shares nothing else.
-    pub prefix: String,
+    pub prefix: KeyPrefix,
     /// Names the connections, together with their lane.
     pub client: ClientId,
     /// How long a connection may take to open and shake hands.
@@ -63,7 +64,7 @@ impl RedisOptions {
     pub fn new(address: Address, client: ClientId) -> Self {
         Self {
             address,
-            prefix: "ringfence".into(),
+            prefix: KeyPrefix::default(),
             client,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),

@@ -24,7 +24,7 @@ pub(super) async fn missing(
     let (user, refused) = (address.user(), refused.join(", "));
     Ok(Some(format!(
         "{address}: the ACL user {user:?} may not run {refused}; run: ACL SETUSER {user} {}",
-        needed(prefix)
+        needed(prefix.as_str())
     )))
 }
 

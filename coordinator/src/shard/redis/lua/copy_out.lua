@@ -22,7 +22,7 @@ could tell.
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 local name = KEYS[3]
-if not leaves(string.match(name, '{(%d+)}'), KEYS[2], ARGV[2]) then return {0} end
+if not leaves(slot_in(name), KEYS[2], ARGV[2]) then return {0} end
 local sizes, i, cursor, room = {}, tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 if i == 1 and cursor == '0' then
   now, prefix, origin = time_ms(), ARGV[3], ARGV[4]

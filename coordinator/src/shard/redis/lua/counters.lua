@@ -34,7 +34,7 @@ local requests = cmsgpack.unpack(ARGV[6])
 
 -- Why a group is not asked here, if so.
 local function elsewhere(name)
-  local mode, epoch = stored(string.match(name, '{(%d+)}'), KEYS[3])
+  local mode, epoch = stored(slot_in(name), KEYS[3])
   if now < shut or mode == '-' then return {'moved', epoch} end
   if mode == 'S' then return {'moving', epoch} end
   if mode ~= 'O' and mode ~= 'A' then return {'coming', epoch} end

@@ -15,7 +15,7 @@ local line = {by_proof = -2 ^ 41, by_list = -2 ^ 40}
 
 -- The name of a key's sorted set; its prefix; the rest.
 local function places_of(key)
-  local prefix, text = string.match(key, '^(.-)({%d+}:.*)$')
+  local prefix, text = string.match(key, '^([^{]*)({%d+}:.*)$')
   return prefix .. 'queue:' .. text, prefix, text
 end
 

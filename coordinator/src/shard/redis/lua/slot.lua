@@ -13,10 +13,15 @@ local function import_name(slot, slots)
   return string.sub(slots, 1, -#'slots' - 1) .. 'import:' .. slot
 end
 
+-- The slot that a name has in braces. Those are the first braces in it: no prefix has any, and a key comes later.
+local function slot_in(name)
+  return string.match(name, '^[^{]*{(%d+)}')
+end
+
 -- The slot that a text names as "{slot}": its mode letter and epoch; and, where it comes here, what this life
 -- knows of its keys.
 local function slot_of(text, slots)
-  local slot = string.match(text, '{(%d+)}')
+  local slot = slot_in(text)
   local mode, epoch = stored(slot, slots)
   if mode ~= 'I' and mode ~= 'B' and mode ~= 'A' then return mode, epoch end
   local name = import_name(slot, slots)

@@ -26,7 +26,7 @@ local epoch, answer, known = tonumber(ARGV[2]), {1}, {}
 
 -- What is known of the keys of a slot that `text` names, and what is to be noted; false where the slot is refused.
 local function import_of(text)
-  local slot = tonumber(string.match(text, '{(%d+)}'))
+  local slot = tonumber(slot_in(text))
   if known[slot] == nil then
     local _, its_epoch, import = slot_of(text, KEYS[3])
     known[slot] = import and its_epoch == epoch and {of = import, notes = {}} or false

@@ -32,7 +32,7 @@ end
 -- Writes a new group into its slot's index.
 local function register(group)
   local text = string.sub(group.name, #prefix + 3)
-  local slot = string.match(text, '^{(%d+)}')
+  local slot = slot_in(text)
   local index = prefix .. ':#{' .. slot .. '}'
   if read('HEXISTS', index, text) == 1 then return end
   local _, epoch = stored(slot, slots)
