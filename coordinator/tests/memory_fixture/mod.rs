@@ -56,6 +56,10 @@ impl Fixture for Memory {
         self.0.faults().set_counter(counter);
     }
 
+    async fn set_timers_back(&self, length: Duration) {
+        self.0.faults().set_timers_back(length);
+    }
+
     async fn copy(&self) -> Option<String> {
         self.0.traces().copy.map(|(_, _, text)| text)
     }

@@ -77,6 +77,16 @@ impl Redis {
             .await
             .unwrap()
     }
+
+    /// The key called `name` of the only life that is armed.
+    async fn armed_key(&self, name: &str) -> String {
+        let all = redis::Cmd::keys(format!("ringfence:life:*:{name}"));
+        let found: Vec<String> = all.query_async(&mut self.raw().await).await.unwrap();
+        let [key] = &found[..] else {
+            panic!("one life is armed: {found:?}")
+        };
+        key.clone()
+    }
 }
 
 fn shard_at(url: &str) -> Arc<RedisShard> {
@@ -122,19 +132,17 @@ impl Fixture for Redis {
     }
 
     async fn set_counter(&self, counter: u64) {
+        let set = redis::Cmd::set(self.armed_key("ctr").await, counter);
+        set.exec_async(&mut self.raw().await).await.unwrap();
+    }
+
+    async fn set_timers_back(&self, length: Duration) {
+        let state = self.armed_key("state").await;
         let mut raw = self.raw().await;
-        let counters: Vec<String> = redis::cmd("KEYS")
-            .arg("ringfence:life:*:ctr")
-            .query_async(&mut raw)
-            .await
-            .unwrap();
-        let [counter_key] = &counters[..] else {
-            panic!("one life is armed: {counters:?}")
-        };
-        redis::Cmd::set(counter_key, counter)
-            .exec_async(&mut raw)
-            .await
-            .unwrap();
+        for timer in ["grace", "shut"] {
+            let later = redis::Cmd::hincr(&state, timer, length.as_millis() as u64);
+            later.exec_async(&mut raw).await.unwrap();
+        }
     }
 
     async fn copy(&self) -> Option<String> {

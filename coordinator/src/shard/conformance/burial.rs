@@ -19,7 +19,12 @@ use crate::{
     shard::{ForceOpen, ForcedOpen, Grace, Lane, Mode, ShardError},
 };
 
-fn force(epoch: Epoch, slots: &[Slot], shut_for: Duration, grace_for: Duration) -> ForceOpen {
+pub(super) fn force(
+    epoch: Epoch,
+    slots: &[Slot],
+    shut_for: Duration,
+    grace_for: Duration,
+) -> ForceOpen {
     ForceOpen {
         incarnation: incarnation(FIRST),
         copy: (epoch.0, format!("record {epoch}")),
@@ -31,7 +36,7 @@ fn force(epoch: Epoch, slots: &[Slot], shut_for: Duration, grace_for: Duration) 
 }
 
 impl Desk {
-    async fn force_open(&mut self, force: &ForceOpen) -> ForcedOpen {
+    pub(super) async fn force_open(&mut self, force: &ForceOpen) -> ForcedOpen {
         self.link.force_open(force).await.expect("an answer")
     }
 }

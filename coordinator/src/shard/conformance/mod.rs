@@ -85,6 +85,9 @@ pub trait Fixture: Send + Sync {
     /// Sets the counter of the last token made. The shard is armed.
     async fn set_counter(&self, counter: u64);
 
+    /// Sets the clock back by `length`, as far as the shard's timers show. The shard is armed.
+    async fn set_timers_back(&self, length: Duration);
+
     /// The text of the newest topology record that the shard has seen in its present life.
     async fn copy(&self) -> Option<String>;
 
@@ -140,6 +143,7 @@ macro_rules! shard_conformance {
             a_greater_epoch_arms_anew,
             after_it_was_armed_anew_an_older_record_is_not_live,
             arming_anew_cuts_no_grace_short,
+            a_timer_lasts_no_longer_than_it_was_set_for,
             arming_anew_waits_in_full,
             arming_anew_keeps_a_later_token_epoch,
             an_arming_by_an_earlier_record_than_seen_changes_nothing,

@@ -1,8 +1,11 @@
 //! A life that is armed once more: with its epoch, with a lower one, with a greater one.
 
+use std::time::Duration;
+
 use super::{
     Fixture,
     batches::word,
+    burial::force,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, all_open_but, all_slots,
         arm, armed_with, connect, incarnation, nonce, settle, settled,
@@ -12,7 +15,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Arm, ArmAnswer, Armed, Grace, Lane, Mode, Reply},
+    shard::{Arm, ArmAnswer, Armed, ForceOpen, Grace, Lane, Mode, Reply},
 };
 
 async fn arms(fixture: &dyn Fixture, arm: &Arm) -> ArmAnswer {
@@ -144,6 +147,43 @@ pub async fn arming_anew_cuts_no_grace_short(fixture: &dyn Fixture) {
         word(&desk.acquire(&desk.key("key"), nonce(), LONG).await),
         "grace"
     );
+}
+
+/// The clock was set back by an hour since: the timers that ran then, or had ended, seem to have an hour more.
+pub async fn a_timer_lasts_no_longer_than_it_was_set_for(fixture: &dyn Fixture) {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
+    fixture.set_timers_back(HOUR).await;
+    let answer = armed_with(fixture, FIRST + 1, Grace::None).await;
+    let answer = answer.expect("an answer");
+    assert!(
+        answer.armed_now && answer.grace_left <= WINDOW,
+        "{answer:?}"
+    );
+    assert!(answer.grace_left > WINDOW / 2, "{answer:?}");
+    let key = desk.key("key");
+    assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
+
+    fixture.set_timers_back(HOUR).await;
+    let opened = ForceOpen {
+        incarnation: incarnation(FIRST + 2),
+        ..force(Epoch(FIRST + 2), &[key.slot()], WINDOW, WINDOW)
+    };
+    let forced = desk.force_open(&opened).await;
+    assert_eq!(forced.refused, []);
+    assert!(forced.grace_left <= WINDOW * 2, "{forced:?}");
+    fixture.set_timers_back(HOUR).await;
+    let answer = armed_with(fixture, FIRST + 3, Grace::None).await;
+    let answer = answer.expect("an answer");
+    assert!(
+        answer.armed_now && answer.grace_left <= WINDOW * 2,
+        "{answer:?}"
+    );
+    assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "moved");
+    fixture.elapse(PAST_WINDOW).await;
+    assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
+    fixture.elapse(PAST_WINDOW).await;
+    desk.granted(&key, nonce(), LONG).await;
 }
 
 /// How long the server has been up says nothing of a life that was armed.

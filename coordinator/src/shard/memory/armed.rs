@@ -23,6 +23,9 @@ pub(super) struct Armed {
     pub(super) grace_until_ms: u64,
     /// Nothing is granted or reclaimed before this.
     pub(super) shut_until_ms: u64,
+    /// How long the two were set for: if more seems to be left, the clock was set back since.
+    pub(super) grace_ms: u64,
+    pub(super) shut_ms: u64,
     /// The last epoch at which slots were opened by force, after both timers.
     pub(super) forced: Epoch,
     /// The map version at which every slot is open and no timer runs.
@@ -30,6 +33,15 @@ pub(super) struct Armed {
 }
 
 impl Armed {
+    /// Has nothing new granted for `grace_ms`, and nothing granted or reclaimed for `shut_ms`, at least.
+    pub(super) fn set_timers(&mut self, grace_ms: u64, shut_ms: u64, now_ms: u64) {
+        let left = |until_ms: u64, length_ms| until_ms.saturating_sub(now_ms).min(length_ms);
+        self.grace_ms = left(self.grace_until_ms, self.grace_ms).max(grace_ms);
+        self.shut_ms = left(self.shut_until_ms, self.shut_ms).max(shut_ms);
+        self.grace_until_ms = now_ms.saturating_add(self.grace_ms);
+        self.shut_until_ms = now_ms.saturating_add(self.shut_ms);
+    }
+
     /// How long the grace goes on.
     pub(super) fn grace_left(&self, now_ms: u64) -> Duration {
         Duration::from_millis(self.grace_until_ms.saturating_sub(now_ms))

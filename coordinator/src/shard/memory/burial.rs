@@ -44,9 +44,11 @@ impl Armed {
             return;
         }
         self.forced = force.epoch;
-        let shut_until_ms = now_ms.saturating_add(millis(force.shut_for));
-        self.shut_until_ms = self.shut_until_ms.max(shut_until_ms);
-        let grace_until_ms = self.shut_until_ms.saturating_add(millis(force.grace_for));
-        self.grace_until_ms = self.grace_until_ms.max(grace_until_ms);
+        self.set_timers(0, millis(force.shut_for), now_ms);
+        self.set_timers(
+            self.shut_ms.saturating_add(millis(force.grace_for)),
+            0,
+            now_ms,
+        );
     }
 }

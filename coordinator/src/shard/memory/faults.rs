@@ -116,6 +116,15 @@ impl Faults {
             armed.counter = counter;
         }
     }
+
+    /// Sets the shard's clock back by `length`, as far as its timers show, if it is armed.
+    pub fn set_timers_back(&self, length: Duration) {
+        if let Some(armed) = self.0.state().memory.armed_mut() {
+            let length_ms = length.as_millis() as u64;
+            armed.grace_until_ms += length_ms;
+            armed.shut_until_ms += length_ms;
+        }
+    }
 }
 
 impl fmt::Debug for Faults {

@@ -138,17 +138,20 @@ impl Memory {
             counter: 0,
             slots: arm.slots.clone(),
             imports: Imports::default(),
-            grace_until_ms: now_ms.saturating_add(self.grace_ms(arm.grace, now_ms)),
-            shut_until_ms: now_ms.saturating_add(shut_ms(arm.grace)),
+            grace_until_ms: 0,
+            shut_until_ms: 0,
+            grace_ms: 0,
+            shut_ms: 0,
             forced: Epoch::default(),
             quiet: None,
         };
         if let Some(former) = &self.armed {
             armed.raise(former.last_token());
-            armed.grace_until_ms = armed.grace_until_ms.max(former.grace_until_ms);
-            armed.shut_until_ms = armed.shut_until_ms.max(former.shut_until_ms);
+            (armed.grace_until_ms, armed.grace_ms) = (former.grace_until_ms, former.grace_ms);
+            (armed.shut_until_ms, armed.shut_ms) = (former.shut_until_ms, former.shut_ms);
             armed.forced = former.forced;
         }
+        armed.set_timers(self.grace_ms(arm.grace, now_ms), shut_ms(arm.grace), now_ms);
         let grace_left = armed.grace_left(now_ms);
         self.armed = Some(armed);
         Ok(ArmAnswer {

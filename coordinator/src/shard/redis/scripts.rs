@@ -72,6 +72,7 @@ pub(crate) mod shared {
     pub(crate) const QUEUE: &str = include_str!("lua/queue.lua");
     pub(crate) const TAKING: &str = include_str!("lua/taking.lua");
     pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
+    pub(crate) const TIMERS: &str = include_str!("lua/timers.lua");
     pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
     pub(crate) const GROUP: &str = include_str!("lua/group.lua");
@@ -131,12 +132,12 @@ scripts! {
     REMOVE = "remove" with [LIFE, SLOT, RECORD];
     INSPECT = "inspect" with [LIFE, RECORD, LIVE, QUEUE];
     LIST = "list" with [LIFE, RECORD, LIVE, QUEUE];
-    ARM = "arm" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, LIVES];
+    ARM = "arm" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, LIVES, TIMERS];
     ARMED = "armed" with [LIFE];
     SETTLE = "settle" with [LIFE, FENCE, COPY];
     RAISE = "raise" with [LIFE, FENCE];
     STEP = "step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
-    FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
+    FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, TIMERS];
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
     GROUPS = "groups" with [LIFE, SLOT, GROUP];

@@ -2,7 +2,8 @@
 --[[
 arm: give this life of the server its slots, epoch and timers, unless it has them of this epoch or a later one.
 
-KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
+KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how long
+                  these two were set for)
 KEYS[2]  ctr      the token counter
 KEYS[3]  slots    5 bytes a slot
 KEYS[4]  open     a bit a slot
@@ -29,7 +30,8 @@ ARGV[14] open     which slots are open: a bit each, in whole words of 4 bytes
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 
 A life that is armed with an earlier epoch is armed anew. It stays as it is if it has seen a later record than this
-one: a step of that may have changed a slot. No timer is cut short, and no token repeats.
+one: a step of that may have changed a slot. No timer is cut short, none goes on for longer than it was set for,
+and no token repeats.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 if string.match(redis.call('GET', KEYS[9]) or '', '^%x+') ~= ARGV[3] then
@@ -39,7 +41,8 @@ local fence = below_fence(KEYS[6], ARGV[4])
 if fence then return {-2, fence} end
 local is_newest = keep_copy(KEYS[7], ARGV[4], ARGV[5], ARGV[6])
 
-local now, former = time_ms(), redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'shut')
+local now = time_ms()
+local former = redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'shut', 'grace_ms', 'shut_ms')
 local anew = former[1]
 if anew and (tonumber(former[1]) >= tonumber(ARGV[7]) or not is_newest) then
   return {0, math.max(0, former[3] - now)}
@@ -55,10 +58,10 @@ if ARGV[11] == '1' and not anew then
     grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
   end
 end
-local grace_until, shut_until = now + grace, now + ARGV[13]
-local te, raises = ARGV[8], true
+local shut, te, raises = tonumber(ARGV[13]), ARGV[8], true
 if anew then
-  grace_until, shut_until = math.max(grace_until, former[3]), math.max(shut_until, former[4])
+  grace = math.max(grace, timer_left(former[3], former[5], now))
+  shut = math.max(shut, timer_left(former[4], former[6], now))
   raises = tonumber(te) > tonumber(former[2])
   if not raises then te = former[2] end
   local slots = redis.call('GET', KEYS[3])
@@ -69,5 +72,6 @@ redis.call('SET', KEYS[3], ARGV[9])
 redis.call('SET', KEYS[4], ARGV[14])
 if raises then redis.call('SET', KEYS[2], 0) end
 redis.call('UNLINK', KEYS[5])
-redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', te, 'grace', grace_until, 'shut', shut_until)
-return {1, grace_until - now}
+redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', te)
+redis.call('HSET', KEYS[1], 'grace', now + grace, 'shut', now + shut, 'grace_ms', grace, 'shut_ms', shut)
+return {1, grace}

@@ -3,7 +3,8 @@
 force_open: open slots of a shard that was given up for dead, without asking it.
 
 KEYS[1]  quiet    "map|te|arm", deleted where a slot opens
-KEYS[2]  state    hash: arm, te, grace, shut, forced (epochs; milliseconds of the server's clock)
+KEYS[2]  state    hash: arm, te, grace, shut, forced (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how
+                  long these two were set for)
 KEYS[3]  slots    5 bytes a slot
 KEYS[4]  open     a bit a slot
 KEYS[5]  ctr      the token counter
@@ -30,7 +31,7 @@ local fence = below_fence(KEYS[6], ARGV[3])
 if fence then return {-2, fence} end
 keep_copy(KEYS[7], ARGV[3], ARGV[4], ARGV[5])
 redis.call('SADD', KEYS[8], ARGV[2])
-local state = redis.call('HMGET', KEYS[2], 'arm', 'te', 'grace', 'shut', 'forced')
+local state = redis.call('HMGET', KEYS[2], 'arm', 'te', 'grace', 'shut', 'forced', 'grace_ms', 'shut_ms')
 if not state[1] then return {-1} end
 
 local epoch, refused, opens = tonumber(ARGV[6]), {}, {}
@@ -44,13 +45,15 @@ for at = 1, #ARGV[7], 2 do
   end
 end
 
-local now, shut, grace = time_ms(), tonumber(state[4]), tonumber(state[3])
+local now, grace_until = time_ms(), tonumber(state[3])
 if #opens > 0 then
   redis.call('DEL', KEYS[1])
   if tonumber(state[5] or 0) < epoch then
-    shut = math.max(shut, now + ARGV[8])
-    grace = math.max(grace, shut + ARGV[9])
-    redis.call('HSET', KEYS[2], 'shut', shut, 'grace', grace, 'forced', ARGV[6])
+    local shut = math.max(timer_left(state[4], state[7], now), ARGV[8])
+    local grace = math.max(timer_left(grace_until, state[6], now), shut + ARGV[9])
+    grace_until = now + grace
+    redis.call('HSET', KEYS[2], 'forced', ARGV[6])
+    redis.call('HSET', KEYS[2], 'grace', grace_until, 'shut', now + shut, 'grace_ms', grace, 'shut_ms', shut)
   end
   if tonumber(state[2]) < epoch then
     redis.call('HSET', KEYS[2], 'te', ARGV[6])
@@ -61,4 +64,4 @@ if #opens > 0 then
     put_slot(KEYS[3], KEYS[4], its.slot, its.from, 'O', epoch)
   end
 end
-return {1, math.max(0, grace - now), unpack(refused)}
+return {1, math.max(0, grace_until - now), unpack(refused)}
