@@ -6,6 +6,7 @@ mod error;
 mod process;
 
 use std::{
+    ffi::OsString,
     io,
     net::TcpListener,
     os::unix::process::CommandExt,
@@ -41,6 +42,7 @@ const NOT_FOUND: i32 = 127;
 #[derive(Clone, Debug, Default)]
 pub struct RedisServerBuilder {
     args: Vec<String>,
+    env: Vec<(String, OsString)>,
     /// User, or none for the default one, and password.
     login: Option<(Option<String>, String)>,
 }
@@ -51,6 +53,13 @@ impl RedisServerBuilder {
     pub fn set(mut self, directive: &str, value: impl ToString) -> Self {
         self.args
             .extend([format!("--{directive}"), value.to_string()]);
+        self
+    }
+
+    /// Sets the environment variable `name`.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
         self
     }
 
@@ -222,6 +231,7 @@ impl RedisServer {
             "--dir",
         ]);
         command.arg(self.dir.path()).args(&self.builder.args);
+        command.envs(self.builder.env.iter().cloned());
         command
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod cancel;
+mod clock_steps;
 mod comeback;
 mod connections;
 mod errors;

@@ -5,7 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     task::Poll,
 };
@@ -19,6 +19,7 @@ use super::{
     Answered, RECONNECT, Surroundings,
     load::{Load, Sent},
     queue::{Batch, PANICKED, Queue},
+    server_clock::{ClockStep, Exchange, ServerClock},
     standing::Standing,
 };
 use crate::{
@@ -37,6 +38,8 @@ pub struct Needs {
     raise: AtomicBool,
     /// The greatest epoch whose state is not relied on.
     distrusted: AtomicU64,
+    /// By how much its clock stepped; 0: it did not.
+    clock_step_ms: AtomicI64,
     something: Notify,
 }
 
@@ -82,6 +85,18 @@ impl Needs {
         self.note(&self.arm);
     }
 
+    /// By how many milliseconds its wall clock stepped, since this was last asked.
+    pub fn take_clock_step(&self) -> Option<i64> {
+        Some(self.clock_step_ms.swap(0, Relaxed)).filter(|by_ms| *by_ms != 0)
+    }
+
+    /// Has its locks' holders warned, and has it armed anew, unless that was done since it went by its clock.
+    pub(super) fn clock_stepped(&self, step: ClockStep) {
+        self.clock_step_ms.store(step.by_ms, Relaxed);
+        self.distrust(step.epoch);
+        self.something.notify_one();
+    }
+
     fn note(&self, need: &AtomicBool) {
         if !need.swap(true, Relaxed) {
             self.something.notify_one();
@@ -95,7 +110,7 @@ pub(super) fn start<L: Load>(
     id: ShardId,
     shard: Arc<dyn Shard>,
     queue: Arc<Queue<L>>,
-    (needs, standing): (Arc<Needs>, Arc<Standing>),
+    (needs, standing, server_clock): (Arc<Needs>, Arc<Standing>, Arc<ServerClock>),
     around: &Surroundings,
 ) {
     let running = Running {
@@ -105,6 +120,7 @@ pub(super) fn start<L: Load>(
         queue,
         needs,
         standing,
+        server_clock,
         around: around.clone(),
     };
     around.tasks.spawn(running.run());
@@ -117,6 +133,7 @@ struct Running<L: Load> {
     queue: Arc<Queue<L>>,
     needs: Arc<Needs>,
     standing: Arc<Standing>,
+    server_clock: Arc<ServerClock>,
     around: Surroundings,
 }
 
@@ -217,7 +234,19 @@ impl<L: Load> Running<L> {
                 batch.fail(&ShardError::Unarmed);
                 return Some(ShardError::Unarmed);
             }
-            match L::send(link, &batch.requests).await {
+            let answered = L::send(link, &batch.requests).await;
+            if let Ok(Sent { now: Some(now), .. }) = &answered {
+                let received = self.around.clock.now();
+                self.look_at_clock(
+                    link.life(),
+                    Exchange {
+                        sent,
+                        received,
+                        now: *now,
+                    },
+                );
+            }
+            match answered {
                 Ok(_) if !self.counts(view, link.life()) => batch.fail(&ShardError::NoReply {
                     reason: "it came after the topology in use had ended".into(),
                 }),
@@ -237,6 +266,15 @@ impl<L: Load> Running<L> {
                     debug!(shard = %self.id, lane = self.lane.as_str(), %error, "refused");
                 }
             }
+        }
+    }
+
+    /// A lease that was granted before the server's clock stepped may end earlier than its holder believes, and so may the
+    /// recovery period.
+    fn look_at_clock(&self, life: &Life, exchange: Exchange) {
+        let epoch = self.standing.epoch();
+        if let Some(step) = self.server_clock.observe(life, epoch, exchange) {
+            self.needs.clock_stepped(step);
         }
     }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::{
     ids::MapVersion,
     name::LockKey,
-    shard::{CounterReply, CounterRequest, Link, Op, Reply, Request, ShardError},
+    shard::{CounterReply, CounterRequest, Link, Op, Reply, Request, ShardError, ShardTime},
 };
 
 /// A request that a lane carries.
@@ -35,6 +35,8 @@ pub(crate) struct Sent<R> {
     pub(super) looked: bool,
     /// The token counter, if tokens could be used up.
     pub(super) counter: u64,
+    /// When the shard applied it, by its own clock, if it says so.
+    pub(super) now: Option<ShardTime>,
     pub(super) replies: Vec<R>,
 }
 
@@ -59,6 +61,7 @@ impl Load for Request {
         Ok(Sent {
             looked: !answers.quiet,
             counter: answers.counter,
+            now: answers.now,
             replies: answers.replies,
         })
     }
@@ -85,6 +88,7 @@ impl Load for CounterRequest {
         Ok(Sent {
             looked: !answers.quiet,
             counter: 0,
+            now: None,
             replies: answers.replies,
         })
     }

@@ -12,6 +12,7 @@
 mod lane;
 mod load;
 mod queue;
+mod server_clock;
 mod standing;
 mod wake;
 
@@ -34,6 +35,7 @@ pub use lane::Needs;
 use load::Load;
 pub(crate) use queue::Beside;
 use queue::Queue;
+use server_clock::{ClockStep, ServerClock};
 use standing::Standing;
 
 /// First and longest pause between attempts to connect, or to listen.
@@ -134,7 +136,7 @@ impl Driver {
         let lanes = Lanes {
             id: &id,
             shard: &shard,
-            shared: (&needs, &standing),
+            shared: (&needs, &standing, &Arc::default()),
             around,
         };
         let work = std::array::from_fn(|_| lanes.start(Lane::Work));
@@ -188,6 +190,15 @@ impl Driver {
     /// Refuses requests for locks because of `error`, or takes them again; renewals and releases go on.
     pub fn refuse_new_locks(&self, error: Option<&ShardError>) {
         self.work.iter().for_each(|queue| queue.refuse_new(error));
+    }
+
+    /// A record was found that outlasts the longest lease by `beyond`: the shard's wall clock was set back after it was
+    /// written.
+    pub fn clock_went_back(&self, beyond: Duration) {
+        self.needs.clock_stepped(ClockStep {
+            by_ms: -i64::try_from(beyond.as_millis()).unwrap_or(i64::MAX),
+            epoch: self.standing.epoch(),
+        });
     }
 
     /// The shard's id.
@@ -292,7 +303,7 @@ fn of_its_slot(key: &LockKey) -> usize {
 struct Lanes<'a> {
     id: &'a ShardId,
     shard: &'a Arc<dyn Shard>,
-    shared: (&'a Arc<Needs>, &'a Arc<Standing>),
+    shared: (&'a Arc<Needs>, &'a Arc<Standing>, &'a Arc<ServerClock>),
     around: &'a Surroundings,
 }
 
@@ -304,7 +315,11 @@ impl Lanes<'_> {
             self.id.clone(),
             self.shard.clone(),
             queue.clone(),
-            (self.shared.0.clone(), self.shared.1.clone()),
+            (
+                self.shared.0.clone(),
+                self.shared.1.clone(),
+                self.shared.2.clone(),
+            ),
             self.around,
         );
         queue

@@ -175,6 +175,9 @@ pub enum Danger {
     RenewalFailed,
     /// Less than a third of the lease is left.
     NearDeadline,
+    /// The server's wall clock stepped since the last renewal: another process may be granted the lock before this guard's
+    /// deadline. Only the fencing token protects until the next renewal.
+    ClockStepped,
 }
 
 /// The lock is no longer held.

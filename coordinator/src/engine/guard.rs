@@ -74,8 +74,8 @@ impl Guard {
         self.grant.hold.is_held(self.engine.now())
     }
 
-    /// Waits until the lock is in danger: a renewal failed, or its end is [near](Self::danger_at). At once if it
-    /// is, or is lost already.
+    /// Waits until the lock is in danger: a renewal failed, the server's clock stepped, or its end is
+    /// [near](Self::danger_at). At once if it is, or is lost already.
     ///
     /// # Cancel safety
     ///
@@ -85,6 +85,9 @@ impl Guard {
             let changed = self.grant.hold.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
+            if self.grant.hold.is_by_a_stepped_clock() {
+                return Danger::ClockStepped;
+            }
             if self.grant.hold.has_failed_renewal() {
                 return Danger::RenewalFailed;
             }

@@ -79,6 +79,8 @@ pub(super) struct Hold {
     view: Option<Arc<ViewLease>>,
     believed: Mutex<Option<Believed>>,
     renewal_failed: AtomicBool,
+    /// The clock of its shard stepped since it was renewed.
+    clock_stepped: AtomicBool,
     /// What was left, when it came, of the turn that granted it; 0 once it is renewed, or without a turn.
     claim: AtomicU64,
     pub(super) flow: Mutex<Flow>,
@@ -127,6 +129,7 @@ impl Hold {
             phase: AtomicU8::new(Phase::Asked as u8),
             gives_way: AtomicBool::new(false),
             renewal_failed: AtomicBool::new(false),
+            clock_stepped: AtomicBool::new(false),
             claim: AtomicU64::new(0),
             flow: Mutex::new(Flow::new(ticket)),
             changed: Notify::new(),
@@ -191,6 +194,7 @@ impl Hold {
             Relaxed,
         );
         self.renewal_failed.store(false, Relaxed);
+        self.clock_stepped.store(false, Relaxed);
         // Behind the deadline: whoever finds a whole lease finds the deadline that it is for.
         self.claim.store(0, Release);
         self.changed.notify_waiters();
@@ -208,6 +212,7 @@ impl Hold {
         self.sent.store(sent.as_nanos(), Relaxed);
         self.deadline.store(deadline.as_nanos(), Relaxed);
         self.renewal_failed.store(false, Relaxed);
+        self.clock_stepped.store(false, Relaxed);
         self.claim.store(0, Release);
         self.changed.notify_waiters();
     }
@@ -215,6 +220,12 @@ impl Hold {
     /// A renewal got no answer, or one that means: not now.
     pub(super) fn renewal_failed(&self) {
         self.renewal_failed.store(true, Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    /// The clock of its shard stepped: its record may end earlier than its deadline.
+    pub(super) fn clock_stepped(&self) {
+        self.clock_stepped.store(true, Relaxed);
         self.changed.notify_waiters();
     }
 
@@ -299,6 +310,10 @@ impl Hold {
 
     pub(super) fn has_failed_renewal(&self) -> bool {
         self.renewal_failed.load(Relaxed)
+    }
+
+    pub(super) fn is_by_a_stepped_clock(&self) -> bool {
+        self.clock_stepped.load(Relaxed)
     }
 
     pub(super) fn token(&self) -> Token {

@@ -133,6 +133,12 @@ impl Keeper {
         holds.iter().for_each(|hold| self.tend(hold));
     }
 
+    /// The shard's wall clock stepped: what is held there may end earlier than its holders believe.
+    pub(super) fn endanger(&self) {
+        let held = self.lines.held_at(self);
+        held.iter().for_each(|hold| hold.clock_stepped());
+    }
+
     fn rehome_all(self: &Arc<Self>, routing: &Routing) {
         let holds = self.wheel.lock().take_all();
         for hold in holds {

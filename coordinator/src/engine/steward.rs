@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::time::{sleep, timeout};
 
-use super::{ShardStatus, checks, keeper::Keeper, routing::Routing};
+use super::{ShardStatus, checks, keeper::Keeper, routing::Routing, told};
 use crate::{
     arming::{ArmError, Arming, Known},
     clock::sleep_until,
@@ -231,6 +231,9 @@ impl Steward {
                 drop(self.link.lock().take());
                 needs.something().await;
             }
+            if let Some(by_ms) = needs.take_clock_step() {
+                self.raise_alarm(by_ms);
+            }
             let tended = async {
                 if needs.take_arm() {
                     self.bring_up().await?;
@@ -249,6 +252,16 @@ impl Steward {
             }
             sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// The wall clock that leases end by has stepped.
+    fn raise_alarm(&self, by_ms: i64) {
+        tracing::warn!(
+            shard = %self.id(), by_ms,
+            "the server's wall clock stepped: its locks are in danger, and it is armed anew"
+        );
+        told::clock_stepped(self.id(), by_ms, self.keeper.around.clock.now());
+        self.keeper.endanger();
     }
 
     /// Follows the topology at once where a shard has seen a later one.

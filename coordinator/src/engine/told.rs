@@ -3,6 +3,8 @@
 //! Times are nanoseconds on the engine's clock. `sent` is when the answered request left, `judged`
 //! when its answer was looked at, `deadline` what the holder believes from then on.
 
+use ringfence_ring::ShardId;
+
 use super::{grant::Grant, hold::Hold};
 use crate::clock::Instant;
 
@@ -109,5 +111,15 @@ pub(super) fn not_renewed(hold: &Hold, judged: Instant) {
         judged = judged.as_nanos(),
         deadline = hold.deadline().as_nanos(),
         "not renewed"
+    );
+}
+
+pub(super) fn clock_stepped(shard: &ShardId, by_ms: i64, judged: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        %shard,
+        by_ms,
+        judged = judged.as_nanos(),
+        "clock stepped"
     );
 }

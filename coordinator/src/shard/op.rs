@@ -205,7 +205,7 @@ pub struct ShardTime(pub u64);
 /// The answers to a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// When the shard applied the batch, by its own clock; not known if nothing hung on that.
+    /// When the shard applied the batch, by its own clock. Known if the batch has a renewal, or if something hung on it.
     pub now: Option<ShardTime>,
     /// Whether the slots needed no look: the shard is quiet at the first request's map version. Says
     /// nothing where the batch has only releases, which look at no slot.

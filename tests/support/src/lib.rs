@@ -9,6 +9,7 @@ mod pair;
 mod proxy;
 mod relay;
 mod secured;
+mod wall_clock;
 
 use std::{future::Future, time::Duration};
 
@@ -22,6 +23,7 @@ pub use pair::Pair;
 pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
 pub use relay::Relay;
 pub use secured::{Secured, rights};
+pub use wall_clock::WallClock;
 
 /// How long a condition may take to come true before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(20);

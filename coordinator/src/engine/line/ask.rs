@@ -278,6 +278,9 @@ impl Lines {
                 label,
                 position,
             } => {
+                if let Some(beyond) = self.beyond_any_lease(remaining) {
+                    at.driver.clock_went_back(beyond);
+                }
                 if let Some(position) = position {
                     told::queued(hold, position, sent, self.around.clock.now());
                 }
@@ -322,6 +325,12 @@ impl Lines {
                 Verdict::Refuse(ShardError::Refused { what, reason }.into())
             }
         }
+    }
+
+    /// By how much a record that lasts for `remaining` outlasts every lease that may be asked for.
+    fn beyond_any_lease(&self, remaining: Duration) -> Option<Duration> {
+        let beyond = remaining.checked_sub(self.routing()?.max_lease())?;
+        (!beyond.is_zero()).then_some(beyond)
     }
 
     /// What to do after `error`: wait it out, if it may pass.

@@ -42,6 +42,7 @@ use hashbrown::{HashMap, hash_map::EntryRef};
 use super::{
     AcquireError,
     hold::{Hold, Phase},
+    keeper::Keeper,
     release::Releases,
     routing::Routing,
 };
@@ -279,6 +280,17 @@ impl Lines {
         if let Some(hold) = hold.filter(|hold| hold.nonce == nonce) {
             self.lost(&hold);
         }
+    }
+
+    /// What this process has at the shard of `keeper`.
+    pub(super) fn held_at(&self, keeper: &Keeper) -> Vec<Arc<Hold>> {
+        let mut found = Vec::new();
+        for table in &self.tables {
+            let table = table.lock();
+            let held = table.values().filter_map(Line::held);
+            found.extend(held.filter(|hold| hold.is_at(keeper)).cloned());
+        }
+        found
     }
 
     /// The last guard of one holder of `hold` is gone. What follows: the record may be given back to the

@@ -14,8 +14,7 @@ ARGV[3]  by_map  so many operations, from the first, go by that version; the oth
 ARGV[4]  top     the counter's upper end
 ARGV[5].. nonce, label, te, ctr, lease_ms: five an operation
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}, now being 0 if it did not matter, and
-without the answers where all of them are 0:
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}, without the answers where all of them are 0:
   0 renewed · 1 reclaimed: put back with its own token · either + 4: somebody waits
   {8, epoch, one of these} and the slot is sealed
   2 lost: and whoever waits longest has got it, if nobody had · {3, epoch} moved
@@ -70,5 +69,5 @@ for i = 1, #KEYS - 5 do
   if kept and sealed then answer = {8, sealed, answer} end
   answers[2 + i], all_renewed = answer, all_renewed and answer == 0
 end
-answers[1] = looked_at_ms
+answers[1] = time_ms()
 return all_renewed and {unpack(answers, 1, 2)} or answers

@@ -1,0 +1,222 @@
+//! Compares a server's wall clock, by which leases end, with the engine's clock, by which deadlines do (protocol,
+//! section 1).
+//!
+//! The difference between the two lies in [now − received, now + 1 ms − sent], by an answer that says when the server
+//! made it. Rates may differ by `rho`, so an earlier interval widens with time. A later answer whose interval is away from
+//! it by more than the margin shows that one of the clocks stepped.
+
+use crate::{
+    clock::Instant,
+    ids::{Epoch, Life},
+    limits::{MARGIN, RHO_PERMILLE},
+    shard::ShardTime,
+    sync::Mutex,
+};
+
+/// What the answers of all connections to one shard have shown.
+#[derive(Debug, Default)]
+pub(super) struct ServerClock(Mutex<Known>);
+
+/// When an exchange began and ended, by the engine's clock; and when the server answered, by its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchange {
+    pub(super) sent: Instant,
+    pub(super) received: Instant,
+    pub(super) now: ShardTime,
+}
+
+/// A step of a server's wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClockStep {
+    /// At least by so much, forwards or back.
+    pub(super) by_ms: i64,
+    /// The shard was armed with this epoch, or was to be, when its clock last was as expected.
+    pub(super) epoch: Epoch,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    reference: Option<Reference>,
+    /// An answer to an earlier request may be from before a step that is known.
+    since: Instant,
+}
+
+/// An interval that the difference was in, in nanoseconds.
+#[derive(Debug)]
+struct Reference {
+    life: Life,
+    epoch: Epoch,
+    low: i128,
+    high: i128,
+    at: Instant,
+}
+
+impl ServerClock {
+    /// Takes an answer into account that `life` gave while `epoch` was the shard's. Answers the step that it shows.
+    pub(super) fn observe(
+        &self,
+        life: &Life,
+        epoch: Epoch,
+        exchange: Exchange,
+    ) -> Option<ClockStep> {
+        let Exchange {
+            sent,
+            received,
+            now,
+        } = exchange;
+        let now = i128::from(now.0) * 1_000_000;
+        let low = now - i128::from(received.as_nanos());
+        let high = now + 1_000_000 - i128::from(sent.as_nanos());
+        let mut known = self.0.lock();
+        if sent < known.since {
+            return None;
+        }
+        let Some(former) = known.reference.as_mut().filter(|its| its.life == *life) else {
+            known.reference = Some(Reference {
+                life: life.clone(),
+                epoch,
+                low,
+                high,
+                at: received,
+            });
+            return None;
+        };
+        let between = received.since(former.at) + former.at.since(received);
+        let drift = (between * RHO_PERMILLE / 1000).as_nanos() as i128;
+        let (least, most) = (former.low - drift, former.high + drift);
+        let by = (low - most).max(0) + (high - least).min(0);
+        let its_epoch = std::mem::replace(&mut former.epoch, epoch);
+        let stepped = by.unsigned_abs() > MARGIN.as_nanos();
+        if stepped {
+            (former.low, former.high, former.at) = (low, high, received);
+            known.since = received;
+        } else if by == 0 {
+            (former.low, former.high) = (low.max(least), high.min(most));
+            former.at = received.max(former.at);
+        }
+        // What is away by less than the margin changes no reference: small steps add up.
+        stepped.then_some(ClockStep {
+            by_ms: (by / 1_000_000) as i64,
+            epoch: its_epoch,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    /// A server's wall clock when the engine's shows 0.
+    const AHEAD: u64 = 1_790_000_000_000 * MS;
+
+    fn life() -> Life {
+        Life::new("life")
+    }
+
+    /// An exchange that begins at `sent`, and takes so long there and back, with a server whose clock shows `shift` more than
+    /// expected.
+    fn exchange(sent: u64, there: u64, back: u64, shift: i64) -> Exchange {
+        let now = (AHEAD + sent + there).wrapping_add_signed(shift);
+        Exchange {
+            sent: Instant::from_nanos(sent),
+            received: Instant::from_nanos(sent + there + back),
+            now: ShardTime(now / MS),
+        }
+    }
+
+    fn observe(clock: &ServerClock, exchange: Exchange) -> Option<i64> {
+        let step = clock.observe(&life(), Epoch(7), exchange);
+        step.map(|step| step.by_ms)
+    }
+
+    fn watched() -> ServerClock {
+        let clock = ServerClock::default();
+        assert_eq!(observe(&clock, exchange(0, MS, MS, 0)), None);
+        clock
+    }
+
+    #[test]
+    fn a_step_is_seen_once_in_either_direction() {
+        for by_ms in [-3_600_000, -2_000, -700, 700, 2_000, 3_600_000] {
+            let clock = watched();
+            let by = by_ms * MS as i64;
+            let seen = observe(&clock, exchange(1_000 * MS, MS, MS, by)).unwrap();
+            assert!((seen - by_ms).abs() <= 13, "{by_ms}: {seen}");
+            assert_eq!(observe(&clock, exchange(2_000 * MS, MS, MS, by)), None);
+        }
+    }
+
+    #[test]
+    fn the_epoch_is_the_one_of_the_last_answer_that_was_as_expected() {
+        let clock = watched();
+        let step = clock.observe(&life(), Epoch(8), exchange(MS, MS, MS, -700 * MS as i64));
+        assert_eq!(step.unwrap().epoch, Epoch(7));
+    }
+
+    #[test]
+    fn an_answer_from_before_a_known_step_is_no_step_back() {
+        let clock = watched();
+        let by = 700 * MS as i64;
+        assert!(observe(&clock, exchange(1_000 * MS, MS, MS, by)).is_some());
+        assert_eq!(observe(&clock, exchange(999 * MS, MS, 50 * MS, 0)), None);
+    }
+
+    #[test]
+    fn another_life_has_a_clock_of_its_own() {
+        let clock = watched();
+        let other = exchange(MS, MS, MS, 700 * MS as i64);
+        assert_eq!(clock.observe(&Life::new("other"), Epoch(7), other), None);
+    }
+
+    #[test]
+    fn small_steps_add_up() {
+        let clock = watched();
+        let seen = (1..=10).find_map(|step| {
+            observe(
+                &clock,
+                exchange(step * 10 * MS, MS, MS, 15 * MS as i64 * step as i64),
+            )
+        });
+        assert!(seen.is_some());
+    }
+
+    proptest! {
+        /// Exchanges of any length, after any pauses, with a clock that is slewed by up to 1 % either way.
+        #[test]
+        fn neither_slow_answers_nor_slewing_are_steps(
+            exchanges in prop::collection::vec(
+                (0..60_000 * MS, 0..5_000 * MS, 0..5_000 * MS, -10_i64..=10), 1..50,
+            ),
+        ) {
+            let (clock, mut at, mut shift) = (ServerClock::default(), 0, 0);
+            for (pause, there, back, permille) in exchanges {
+                // The engine's clock goes on by so much until the server looks at its own.
+                shift += (pause + there) as i64 / 1_000 * permille;
+                prop_assert_eq!(observe(&clock, exchange(at + pause, there, back, shift)), None);
+                shift += back as i64 / 1_000 * permille;
+                at += pause + there + back;
+            }
+        }
+
+        /// A step of more than what may be uncertain is seen at the next answer.
+        #[test]
+        fn a_step_beyond_the_bound_is_seen(
+            pause in 0..60_000 * MS,
+            (there, back) in (0..100 * MS, 0..100 * MS),
+            beyond in 0..60_000 * MS,
+            forwards: bool,
+        ) {
+            let clock = watched();
+            let drift = Duration::from_nanos(pause + there + back) * RHO_PERMILLE / 1000;
+            let least = drift + MARGIN + Duration::from_nanos(2 * MS + there + back + 4 * MS);
+            let by = (least.as_nanos() as u64 + beyond) as i64;
+            let by = if forwards { by } else { -by };
+            prop_assert!(observe(&clock, exchange(2 * MS + pause, there, back, by)).is_some());
+        }
+    }
+}

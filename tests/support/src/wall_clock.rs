@@ -1,0 +1,60 @@
+//! A server's wall clock that steps when a test says so.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::PathBuf,
+    process::Command,
+};
+
+use ringfence_coordinator::spawn::RedisServerBuilder;
+use tempfile::TempDir;
+
+const SHIM: &str = include_str!("wall_clock.c");
+
+/// How much one server's wall clock shows beyond the machine's: 0 at first.
+#[derive(Debug)]
+pub struct WallClock {
+    dir: TempDir,
+    ahead: File,
+}
+
+impl Default for WallClock {
+    fn default() -> Self {
+        let dir = TempDir::with_prefix("ringfence-clock-").unwrap();
+        let ahead = File::create(dir.path().join("ahead")).unwrap();
+        let clock = Self { dir, ahead };
+        clock.set_millis(0);
+        fs::write(clock.path("shim.c"), SHIM).unwrap();
+        let mut compile = Command::new("cc");
+        compile.args(["-shared", "-fPIC", "-O1", "-o"]);
+        let compiled = compile
+            .arg(clock.path("shim.so"))
+            .arg(clock.path("shim.c"))
+            .status();
+        let compiled = compiled.expect("missing: cc, a C compiler (Debian: apt-get install gcc)");
+        assert!(compiled.success(), "cc: {compiled}");
+        clock
+    }
+}
+
+impl WallClock {
+    /// Has the server go by this clock.
+    #[must_use]
+    pub fn set_up(&self, builder: RedisServerBuilder) -> RedisServerBuilder {
+        let [shim, ahead] = ["shim.so", "ahead"].map(|name| self.path(name));
+        builder
+            .env("LD_PRELOAD", shim)
+            .env("RINGFENCE_CLOCK", ahead)
+    }
+
+    /// Has it show `millis` more than the machine's clock.
+    pub fn set_millis(&self, millis: i64) {
+        let micros = (millis * 1000).to_ne_bytes();
+        self.ahead.write_all_at(&micros, 0).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
