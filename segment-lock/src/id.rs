@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
 
@@ -18,6 +18,23 @@ pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
         len += part.len();
     }
     xxh3_64_with_seed(&content[..len], HASH_SEED)
+}
+
+/// XXH3-128 with [`HASH_SEED`] + 1 over `request, UTF-8`, or over `length of request, u8 || request || account`:
+/// stands for a name of any length where an answer is stored. Never changes.
+pub(crate) fn digest_of(request: &str, account: Option<&Account>) -> u128 {
+    let seed = HASH_SEED + 1;
+    let Some(Account(account)) = account else {
+        return xxh3_128_with_seed(request.as_bytes(), seed);
+    };
+    let mut content = [0; 1 + REQUEST_NAME_LEN_MAX + ACCOUNT_NAME_LEN_MAX];
+    let (length, names) = content.split_at_mut(1);
+    let (request, account) = (request.as_bytes(), account.as_bytes());
+    length[0] = u8::try_from(request.len()).expect("a request's name is short");
+    names[..request.len()].copy_from_slice(request);
+    names[request.len()..][..account.len()].copy_from_slice(account);
+    let len = 1 + request.len() + account.len();
+    xxh3_128_with_seed(&content[..len], seed + 1)
 }
 
 /// A name that is empty or too long. Repeating the call cannot help; nothing was applied.
@@ -82,6 +99,11 @@ impl RequestId {
         let time = self.time_ms.to_le_bytes();
         hash_of::<{ 8 + REQUEST_NAME_LEN_MAX }>(&[&time, self.name.as_bytes()])
     }
+
+    /// 128 bits that stand for the name where the answer is stored: XXH3-128 with [`HASH_SEED`] + 1 over `name, UTF-8`.
+    pub fn digest(&self) -> u128 {
+        digest_of(&self.name, None)
+    }
 }
 
 impl fmt::Display for RequestId {
@@ -141,6 +163,7 @@ mod tests {
     fn homes_never_change() {
         let id = RequestId::new(1_700_000_000_000, "order/42").unwrap();
         assert_eq!(id.hash(), 1_844_481_328_209_064_511);
+        assert_eq!(id.digest() >> 64, 6_958_975_953_802_019_440);
     }
 
     #[test]

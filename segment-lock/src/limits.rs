@@ -30,6 +30,10 @@ pub const EXPIRED_PER_CALL_MAX: usize = 16;
 /// Most entries that one purge drops: a fraction of a millisecond's work, for which others wait.
 pub const PURGED_PER_CALL_MAX: usize = 256;
 
+/// Most entries older than `idempotency_for` that a new request drops beside its own work: more than
+/// the one that it adds.
+pub const PURGED_PER_REQUEST_MAX: usize = 2;
+
 /// Most unfinished transfers in one answer.
 pub const PAGE_LEN_MAX: usize = 100;
 

@@ -34,25 +34,29 @@ pub enum Durability {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// How long the first answer to a request is remembered at least, counted from the request's
-    /// creation, in ms. Later, a repeat gets `too_old`: it never takes effect again.
+    /// How long the first answer to a request is remembered, counted from the request's creation, in ms. Later, a repeat gets `too_old`: it never takes effect again.
+    /// The aim: a segment that is full remembers answers for less, see `idempotency_at_least_ms`.
     pub idempotency_for_ms: u64,
+    /// How long the first answer is remembered even by a segment that is full, in ms; at most
+    /// `idempotency_for_ms`. A full segment drops the oldest final answers down to this age.
+    pub idempotency_at_least_ms: u64,
     /// How far ahead of a segment's clock a request may have been created, in ms.
     pub skew_ms: u64,
-    /// Most answers that one segment remembers, unfinished transfers included. Beyond it, new
-    /// requests wait until old ones are purged; none is forgotten early.
+    /// Most answers that one segment remembers, unfinished transfers included. A full segment
+    /// takes `ids_max / idempotency_at_least_ms` new requests per ms, and refuses the rest.
     pub ids_max: usize,
     /// What acknowledged changes have survived.
     pub durability: Durability,
 }
 
 impl Default for Terms {
-    /// 24 hours, 10 s, one million, memory.
+    /// 24 hours, 60 s, 10 s, four million (66,000 requests per second and segment), memory.
     fn default() -> Self {
         Self {
             idempotency_for_ms: 24 * 60 * 60 * 1000,
+            idempotency_at_least_ms: 60 * 1000,
             skew_ms: 10_000,
-            ids_max: 1_000_000,
+            ids_max: 4_000_000,
             durability: Durability::Memory,
         }
     }
@@ -74,6 +78,11 @@ impl Terms {
                 "idempotency_for_ms",
                 self.idempotency_for_ms,
                 IDEMPOTENCY_MS_MAX,
+            ),
+            (
+                "idempotency_at_least_ms",
+                self.idempotency_at_least_ms,
+                self.idempotency_for_ms,
             ),
             ("skew_ms", self.skew_ms, SKEW_MS_MAX),
             ("ids_max", self.ids_max as u64, IDS_MAX as u64),

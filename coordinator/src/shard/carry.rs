@@ -18,7 +18,7 @@
 use ringfence_ring::Slot;
 use ringfence_segment_lock::{
     RequestId,
-    segment::{Credit, CreditId, Entry, Segment},
+    segment::{Credit, CreditId, Entry, Final, Segment},
 };
 
 use super::Cursor;
@@ -84,10 +84,12 @@ pub enum Row {
     Head(u64, String),
     /// A segment, but what it remembers of requests and credits.
     Segment(Box<Segment>),
-    /// What it remembers of a request, the so-manieth that came.
-    Id(usize, RequestId, Entry),
-    /// What it remembers of a credit, the so-manieth that came.
-    Credit(usize, CreditId, Credit),
+    /// What it remembers of a request.
+    Id(RequestId, Entry),
+    /// What it remembers of a credit.
+    Credit(CreditId, Credit),
+    /// A final answer's place in the order in which they became final.
+    Final(usize, Final),
     /// A row as a server keeps it. Shards in memory and on servers are never members of one topology.
     Stored {
         /// Of which part, as its scripts count them.

@@ -1,8 +1,9 @@
 //! One link to an armed shard, and what is asked of segments over it.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use ringfence_coordinator::{
+    clock::{BootClock, Clock},
     ids::{ClientId, Epoch, Incarnation, MapVersion},
     name::{LockKey, Namespace},
     shard::{
@@ -83,6 +84,12 @@ impl Desk {
 pub(crate) fn key(name: &str) -> LockKey {
     let namespace = Namespace::new("money").unwrap();
     LockKey::new(&namespace, name.as_bytes(), SlotCount::new(16).unwrap()).unwrap()
+}
+
+/// A request of the test's beginning.
+pub(crate) fn id(name: &str) -> RequestId {
+    static TIME_MS: LazyLock<u64> = LazyLock::new(|| BootClock.unix().as_millis() as u64);
+    RequestId::new(*TIME_MS, name).unwrap()
 }
 
 pub(crate) fn caller(call: u64) -> Caller {

@@ -11,21 +11,17 @@ use ringfence_coordinator::{
     spawn::{RedisServer, RedisServerBuilder},
 };
 use ringfence_segment_lock::{
-    Durability, RequestId, Terms,
+    Durability, Terms,
     segment::{Accept, Refusal, Reply, State},
 };
 
-use crate::desk::{Desk, create, deduct, deposit, eventually, key};
+use crate::desk::{Desk, create, deduct, deposit, eventually, id, key};
 
 fn terms(durability: Durability) -> Terms {
     Terms {
         durability,
         ..Terms::default()
     }
-}
-
-fn id(name: &str) -> RequestId {
-    RequestId::new(1, name).unwrap()
 }
 
 fn done() -> CounterReply {

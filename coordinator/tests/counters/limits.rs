@@ -8,7 +8,7 @@ use ringfence_segment_lock::{
 };
 
 use crate::{
-    desk::{Desk, create, deposit, key, op},
+    desk::{Desk, create, deposit, id, key, op},
     redis_fixture::Redis,
     stored::part_of,
 };
@@ -30,7 +30,7 @@ async fn a_full_server_refuses_a_batch_whole() {
             .unwrap();
     };
     full(&mut raw, "1").await;
-    let op = |name: &str| CounterOp::Segment(deposit(&RequestId::new(1, name).unwrap(), 5).into());
+    let op = |name: &str| CounterOp::Segment(deposit(&id(name), 5).into());
     let batch = [(hot.clone(), op("a")), (hot.clone(), op("b"))];
     assert_eq!(
         desk.batch(&batch).await,
@@ -48,16 +48,14 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
     let (hot, other) = (key("hot"), key("other"));
     desk.ask(&other, create(Terms::default())).await.unwrap();
-    let id = |name: &str| RequestId::new(1, name).unwrap();
     let ask = |name: &str, change| CounterOp::Segment(op(&id(name), change).into());
     let amount = Amount::new(5).unwrap();
-    let deadline_ms = 2;
+    let deadline_ms = id("a").time_ms() + 1;
     let to = Account::new("other").unwrap();
     let asked = [
         ("seg", Change::Deposit { amount }),
         ("ids", Change::Deposit { amount }),
         ("order", Change::Deposit { amount }),
-        ("credit_order", Change::Deposit { amount }),
         (
             "due",
             Change::Reserve {

@@ -9,5 +9,6 @@ mod limits;
 mod names;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;
+mod remembered;
 mod requests;
 mod stored;

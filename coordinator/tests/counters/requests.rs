@@ -348,6 +348,7 @@ impl Step {
                 },
                 terms: Terms {
                     idempotency_for_ms: [100_000, 100_000, 30_000][usize::from(terms)],
+                    idempotency_at_least_ms: [20_000, 60_000, 30_000][usize::from(terms)],
                     skew_ms: SKEW_MS,
                     ids_max: [3, 1_000, 1_000][usize::from(terms)],
                     durability: Durability::Memory,

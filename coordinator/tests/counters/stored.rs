@@ -11,7 +11,7 @@ pub(crate) fn part_of(group: &LockKey, part: &str) -> Vec<u8> {
     [b"ringfence:#", group.text(), b":", part.as_bytes()].concat()
 }
 
-/// The group of `key`, read part by part.
+/// The group of `key`, read part by part; lists record by record.
 pub(crate) async fn stored(raw: &mut MultiplexedConnection, key: &LockKey) -> Stored {
     let mut stored = Stored::default();
     for part in PARTS {
@@ -27,8 +27,11 @@ pub(crate) async fn stored(raw: &mut MultiplexedConnection, key: &LockKey) -> St
         let fields: Vec<(Vec<u8>, Vec<u8>)> = match part.kind {
             Kind::List => {
                 let values: Vec<Vec<u8>> = command.query_async(raw).await.unwrap();
-                let placed = values.into_iter().enumerate();
-                placed.map(|(nth, value)| (place(nth), value)).collect()
+                let records = values.iter().flat_map(|chunk| chunk[12..].chunks(27));
+                let placed = records.enumerate();
+                placed
+                    .map(|(nth, record)| (place(nth), record.to_vec()))
+                    .collect()
             }
             Kind::Hash | Kind::Sorted => command.query_async(raw).await.unwrap(),
         };

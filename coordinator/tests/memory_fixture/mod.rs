@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_coordinator::{
-    clock::TokioClock,
+    clock::{BootClock, Clock, TokioClock},
     random::Random,
     shard::{Shard, conformance::Fixture, memory::MemoryShard},
 };
@@ -21,7 +21,7 @@ impl Memory {
     /// An empty one; the runtime's clock is paused from now on.
     pub(crate) async fn new() -> Self {
         tokio::time::pause();
-        let clock = TokioClock::starting_at(Duration::ZERO);
+        let clock = TokioClock::starting_at(BootClock.unix());
         Self(MemoryShard::new(
             Arc::new(clock),
             Arc::new(Random::seeded(1)),

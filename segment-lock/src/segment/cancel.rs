@@ -15,7 +15,7 @@ impl Segment {
             None => {
                 self.timely(&cancel.id, now_ms)?;
                 self.not_frozen(cancel.caller, now_ms)?;
-                self.has_room(now_ms)?;
+                self.make_room(&cancel.id, now_ms)?;
                 let entry = Entry {
                     content: None,
                     state: State::Cancelled,

@@ -5,7 +5,7 @@
 //! must not be told that nothing was done. The layout goes before everything that says "not
 //! recorded", since the id may have its home elsewhere by now.
 
-use super::{Answer, Entry, Frozen, Look, Refusal, Reply, Segment};
+use super::{Answer, Entry, Final, Frozen, Look, Refusal, Reply, Segment};
 use crate::{Caller, RequestId, limits::AMOUNT_MAX};
 
 impl Entry {
@@ -90,24 +90,6 @@ impl Segment {
         }
     }
 
-    /// Whether one more answer can be remembered.
-    pub(super) fn has_room(&self, now_ms: u64) -> Result<(), Refusal> {
-        let ids_max = self.terms.ids_max;
-        if self.ids.len() + self.credits.len() < ids_max {
-            return Ok(());
-        }
-        let oldest = [
-            self.order.front().map(RequestId::time_ms),
-            self.credit_order.front().map(|credit| credit.id.time_ms()),
-        ];
-        let oldest_ms = oldest.into_iter().flatten().min().unwrap_or(now_ms);
-        let free_ms = oldest_ms.saturating_add(self.terms.idempotency_for_ms);
-        Err(Refusal::TooManyIds {
-            ids_max,
-            retry_after_ms: free_ms.saturating_sub(now_ms).max(1),
-        })
-    }
-
     /// `amount` more than `value`, if with what is held it still fits: so that what is held can
     /// always come back.
     pub(super) fn sum(&self, amount: i128) -> Result<i64, Refusal> {
@@ -135,8 +117,10 @@ impl Segment {
     /// Remembers a new answer.
     pub(super) fn record(&mut self, id: &RequestId, entry: Entry) {
         self.newest_ms = self.newest_ms.max(id.time_ms());
+        if entry.state.is_final() {
+            self.order.push_back(Final::Request(id.clone()));
+        }
         self.ids.insert(id.clone(), entry);
-        self.order.push_back(id.clone());
     }
 
     /// The segment's money, now.

@@ -1,6 +1,6 @@
 //! A reservation is spent.
 
-use super::{Answer, Confirm, Refusal, Reply, Segment, State};
+use super::{Answer, Confirm, Final, Refusal, Reply, Segment, State};
 use crate::{Amount, RequestId};
 
 impl Segment {
@@ -49,6 +49,7 @@ impl Segment {
                 self.due.remove(&(deadline_ms, id.clone()));
             }
             entry.state = ended.clone();
+            self.order.push_back(Final::Request(id.clone()));
         }
         Reply::Recorded(ended)
     }

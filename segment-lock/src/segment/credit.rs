@@ -1,6 +1,6 @@
 //! Another account's transfer arrives.
 
-use super::{Answer, Credit, CreditState, GiveCredit, Outcome, Refusal, Reply, Segment};
+use super::{Answer, Credit, CreditState, Final, GiveCredit, Outcome, Refusal, Reply, Segment};
 
 impl Segment {
     /// Decides a transfer at its destination, once, and pins the answer until the source is
@@ -16,13 +16,11 @@ impl Segment {
         }
         self.certain()?;
         self.known(credit.generation, &credit.id.id)?;
-        match self.timely(&credit.id.id, now_ms) {
+        match self.takes(credit, now_ms) {
             // Not recorded: the mark never falls, so it is refused for ever.
             Err(Refusal::TooOld { .. }) => return Ok(Reply::Credited(Outcome::Refused)),
-            timely => timely?,
+            taken => taken?,
         }
-        self.not_frozen(credit.caller, now_ms)?;
-        self.has_room(now_ms)?;
 
         let value = self.sum(i128::from(credit.amount.get()));
         let state = match value {
@@ -39,8 +37,16 @@ impl Segment {
         };
         self.newest_ms = self.newest_ms.max(credit.id.id.time_ms());
         self.credits.insert(credit.id.clone(), credited);
-        self.credit_order.push_back(credit.id.clone());
+        if state != CreditState::Pinned {
+            self.order.push_back(Final::Credit(credit.id.clone()));
+        }
         credited.answer(credit.content)
+    }
+
+    fn takes(&mut self, credit: &GiveCredit, now_ms: u64) -> Result<(), Refusal> {
+        self.timely(&credit.id.id, now_ms)?;
+        self.not_frozen(credit.caller, now_ms)?;
+        self.make_room(&credit.id.id, now_ms)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a segment remembers of a request.
 
-use crate::{Account, Amount, RequestId};
+use crate::{Account, Amount, RequestId, id::digest_of};
 
 /// What was decided, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,32 @@ pub struct CreditId {
     pub id: RequestId,
     /// The account it takes the money from.
     pub from: Account,
+}
+
+/// A final answer, by the request or the credit that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Final {
+    /// Of a request at home here.
+    Request(RequestId),
+    /// Of another account's transfer.
+    Credit(CreditId),
+}
+
+impl Final {
+    /// When the request was created, in ms since 1970.
+    pub fn time_ms(&self) -> u64 {
+        match self {
+            Self::Request(id) | Self::Credit(CreditId { id, .. }) => id.time_ms(),
+        }
+    }
+}
+
+impl CreditId {
+    /// 128 bits that stand for both names where the answer is stored: XXH3-128 with [`HASH_SEED`](crate::HASH_SEED) + 2
+    /// over `length of the request's name, u8 || that name || the account's`.
+    pub fn digest(&self) -> u128 {
+        digest_of(self.id.name(), Some(&self.from))
+    }
 }
 
 /// What became of a credit.

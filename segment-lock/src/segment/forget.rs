@@ -1,6 +1,6 @@
 //! A credit whose source is settled may be forgotten in time.
 
-use super::{Answer, CreditState, Forget, Reply, Segment};
+use super::{Answer, CreditState, Final, Forget, Reply, Segment};
 
 impl Segment {
     /// Unpins a credit. Only for a source that is settled.
@@ -11,6 +11,7 @@ impl Segment {
             && let Some(credit) = self.credits.get_mut(&forget.id)
         {
             credit.state = CreditState::Forgettable;
+            self.order.push_back(Final::Credit(forget.id.clone()));
         }
         Ok(Reply::Done)
     }

@@ -10,10 +10,17 @@
 //! |---|---|---|
 //! | `seg` | hash | the numbers, the terms, `frozen` (`until caller`), the copy of the `head`, and the `origin` of the last write |
 //! | `out`, `inn` | hashes | segment → `seq:amount` of the last loan to it; → `seq` of the last that landed |
-//! | `ids`, `credits` | hashes | id → content and state |
-//! | `order`, `credit_order` | lists | the same ids, as they came |
-//! | `due` | sorted set | ids of held reservations, by deadline |
+//! | `ids` | hash | the newest final answers, of requests and credits: key → content and state |
+//! | `order` | list | the same as records, in the order in which they became final; those of one batch are one element |
+//! | `blocks` | hash | older final answers: block number → records |
+//! | `times` | sorted set | block numbers, by the greatest key in the block |
+//! | `open` | hash | answers that are not final: key → content and state |
+//! | `due` | sorted set | keys of held reservations, by deadline |
 //! | `sent`, `pinned` | sorted sets | ids of unfinished transfers, in their order |
+//!
+//! A key has 18 bytes: the time of the id, and 96 bits of the digest of its name. A record is a key, the content's digest
+//! and a letter: 27 bytes. A block has about 512 records, no other block has keys between its least and its greatest,
+//! and its content never changes: a changed block gets a new number.
 //!
 //! Amounts are decimal text there, exact to the last of their 64 bits. Times, sequences, generations and versions
 //! stay below 2^53.
@@ -48,7 +55,7 @@ use std::{
 pub(crate) use land::lands;
 
 pub use answer::{Answer, Look, Refusal, Reply};
-pub use entry::{Credit, CreditId, CreditState, Entry, State};
+pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit,
     Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse, Request,
@@ -104,10 +111,8 @@ pub struct Segment {
     pub ids: BTreeMap<RequestId, Entry>,
     /// Other accounts' transfers that were decided here.
     pub credits: BTreeMap<CreditId, Credit>,
-    /// The ids of `ids`, as they came.
-    pub order: VecDeque<RequestId>,
-    /// Those of `credits`.
-    pub credit_order: VecDeque<CreditId>,
+    /// Those of `ids` and `credits` that are final, in the order in which they became so.
+    pub order: VecDeque<Final>,
     /// Held reservations by deadline.
     pub due: BTreeSet<(u64, RequestId)>,
     /// Sent transfers.
@@ -150,7 +155,6 @@ impl Segment {
             ids: BTreeMap::new(),
             credits: BTreeMap::new(),
             order: VecDeque::new(),
-            credit_order: VecDeque::new(),
             due: BTreeSet::new(),
             sent: BTreeSet::new(),
             pinned: BTreeSet::new(),

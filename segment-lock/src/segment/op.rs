@@ -24,7 +24,7 @@ impl Segment {
         self.timely(&op.id, now_ms)?;
         self.not_frozen(op.caller, now_ms)?;
         self.acceptable(op)?;
-        self.has_room(now_ms)?;
+        self.make_room(&op.id, now_ms)?;
         let landing = self.that_fit(op)?;
 
         self.expire_due(now_ms);

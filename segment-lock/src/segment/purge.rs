@@ -1,50 +1,65 @@
 //! Old answers are forgotten; nothing that may be needed is.
 
-use std::collections::VecDeque;
-
-use super::{Answer, CreditState, Reply, Segment};
-use crate::limits::PURGED_PER_CALL_MAX;
+use super::{Answer, Final, Refusal, Reply, Segment};
+use crate::{
+    RequestId,
+    limits::{PURGED_PER_CALL_MAX, PURGED_PER_REQUEST_MAX},
+};
 
 impl Segment {
-    /// Raises the mark to what is old enough, never higher, and drops final entries up to it, a
-    /// bounded number; answers how many. What stays is answered as before: what is not recorded,
-    /// and up to the mark, is too old.
+    /// Raises the mark to `idempotency_for` ago, and drops final answers up to it, a bounded number;
+    /// answers how many. What stays is answered as before: what is not recorded, and up to the mark,
+    /// is too old.
     ///
-    /// They go as they came: one that is old stays while one before it is not, which is so for as long as
-    /// ids may be ahead of the clock at most. Held reservations, sent transfers and pinned credits stay, however old.
+    /// They go in the order in which they became final: one that is old stays while one before it is not.
     pub fn purge(&mut self, now_ms: u64) -> Answer {
         self.certain()?;
         let old_ms = now_ms.saturating_sub(self.terms.idempotency_for_ms);
         self.mark_ms = self.mark_ms.max(old_ms);
-        let mark_ms = self.mark_ms;
-
-        let (order, ids) = (&mut self.order, &mut self.ids);
-        let old = first(order, PURGED_PER_CALL_MAX, |id| id.time_ms() <= mark_ms);
-        let is_final = |id: &_| ids.get(id).is_none_or(|entry| entry.state.is_final());
-        let dropped = take_out(order, old, is_final);
-        dropped.iter().for_each(|id| _ = ids.remove(id));
-
-        let (order, credits) = (&mut self.credit_order, &mut self.credits);
-        let left = PURGED_PER_CALL_MAX - dropped.len();
-        let old = first(order, left, |credit| credit.id.time_ms() <= mark_ms);
-        let is_final = |id: &_| {
-            let state = credits.get(id).map(|credit| credit.state);
-            state != Some(CreditState::Pinned)
-        };
-        let credits_dropped = take_out(order, old, is_final);
-        credits_dropped.iter().for_each(|id| _ = credits.remove(id));
-        Ok(Reply::Purged(dropped.len() + credits_dropped.len()))
+        let dropped = self.forget_until(self.mark_ms, PURGED_PER_CALL_MAX);
+        Ok(Reply::Purged(dropped))
     }
-}
 
-/// How many at the beginning are old, of `most`.
-fn first<Id>(order: &VecDeque<Id>, most: usize, is_old: impl Fn(&Id) -> bool) -> usize {
-    order.iter().take(most).take_while(|id| is_old(id)).count()
-}
+    /// Makes room for the answer to `id`, which is not recorded.
+    ///
+    /// Drops some answers older than `idempotency_for`; and if the segment is full nevertheless, the
+    /// oldest one, if that is older than `idempotency_at_least`. The mark rises with both, perhaps
+    /// above `id`.
+    pub(super) fn make_room(&mut self, id: &RequestId, now_ms: u64) -> Result<(), Refusal> {
+        let terms = self.terms;
+        let old_ms = now_ms.saturating_sub(terms.idempotency_for_ms);
+        self.forget_until(self.mark_ms.max(old_ms), PURGED_PER_REQUEST_MAX);
+        if self.is_full() {
+            let old_ms = now_ms.saturating_sub(terms.idempotency_at_least_ms);
+            self.forget_until(old_ms, 1);
+        }
+        if self.is_full() {
+            let oldest_ms = self.order.front().map_or(now_ms, Final::time_ms);
+            let free_ms = oldest_ms.saturating_add(terms.idempotency_at_least_ms);
+            return Err(Refusal::TooManyIds {
+                ids_max: terms.ids_max,
+                retry_after_ms: free_ms.saturating_sub(now_ms).max(1),
+            });
+        }
+        self.remembered(id)
+    }
 
-/// Takes what is final out of the first `count`; the others go to the end.
-fn take_out<Id>(order: &mut VecDeque<Id>, count: usize, is_final: impl Fn(&Id) -> bool) -> Vec<Id> {
-    let (done, others): (Vec<_>, Vec<_>) = order.drain(..count).partition(is_final);
-    order.extend(others);
-    done
+    fn is_full(&self) -> bool {
+        self.ids.len() + self.credits.len() >= self.terms.ids_max
+    }
+
+    /// Drops the first final answers whose times are up to `until_ms`, `most` at most, and raises the
+    /// mark to the times of those dropped: a repeat of one is too old from then on. Answers how many.
+    fn forget_until(&mut self, until_ms: u64, most: usize) -> usize {
+        let old = self.order.iter().take(most);
+        let old = old.take_while(|first| first.time_ms() <= until_ms).count();
+        for dropped in self.order.drain(..old) {
+            self.mark_ms = self.mark_ms.max(dropped.time_ms());
+            match &dropped {
+                Final::Request(id) => drop(self.ids.remove(id)),
+                Final::Credit(id) => drop(self.credits.remove(id)),
+            }
+        }
+        old
+    }
 }

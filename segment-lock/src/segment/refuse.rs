@@ -18,7 +18,7 @@ impl Segment {
         self.newest_known(refuse.generation)?;
         self.timely(&refuse.id, now_ms)?;
         self.not_frozen(refuse.caller, now_ms)?;
-        self.has_room(now_ms)?;
+        self.make_room(&refuse.id, now_ms)?;
 
         self.expire_due(now_ms);
         if self.version != refuse.version {

@@ -1,6 +1,6 @@
 //! A transfer's source hears what the destination said.
 
-use super::{Answer, Outcome, Refusal, Reply, Segment, Settle, State};
+use super::{Answer, Final, Outcome, Refusal, Reply, Segment, Settle, State};
 
 impl Segment {
     /// Ends a transfer that is sent: the money is gone, or back. Otherwise answers what became of
@@ -34,6 +34,7 @@ impl Segment {
         if let Some(entry) = self.ids.get_mut(&settle.id) {
             entry.state = settled.clone();
         }
+        self.order.push_back(Final::Request(settle.id.clone()));
         Ok(Reply::Recorded(settled))
     }
 }

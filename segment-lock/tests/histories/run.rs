@@ -30,6 +30,7 @@ const BEGIN_MS: u64 = 1_800_000_000_000;
 
 const TERMS: Terms = Terms {
     idempotency_for_ms: 1500,
+    idempotency_at_least_ms: 1000,
     skew_ms: 20,
     ids_max: 10_000,
     durability: Durability::Memory,

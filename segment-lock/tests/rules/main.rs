@@ -21,6 +21,7 @@ const NOW: u64 = 1_000_000;
 
 const TERMS: Terms = Terms {
     idempotency_for_ms: 1000,
+    idempotency_at_least_ms: 100,
     skew_ms: 50,
     ids_max: 4,
     durability: Durability::Memory,

@@ -176,7 +176,7 @@ fn as_many_ids_are_remembered_as_may_be() {
     }
     let full = Err(Refusal::TooManyIds {
         ids_max: 4,
-        retry_after_ms: 1000,
+        retry_after_ms: 100,
     });
     nothing(&mut segment, op("e", deduct(1)), full);
     nothing(&mut segment, op("a", deduct(1)), recorded(State::Done));
@@ -207,7 +207,10 @@ fn ids_are_forgotten_as_they_came() {
     assert_eq!(segment.purge(NOW + 1049), Ok(Reply::Purged(0)));
     nothing(&mut segment, op("behind", deduct(1)), recorded(State::Done));
     assert_eq!(segment.purge(NOW + 1050), Ok(Reply::Purged(2)));
-    assert_eq!(segment.order, [id(NOW, "held")], "it is not final");
+    assert!(
+        segment.order.is_empty() && segment.ids.len() == 1,
+        "it is not final"
+    );
     segment.expire(NOW + 1050).unwrap();
     assert_eq!(segment.purge(NOW + 1050), Ok(Reply::Purged(1)));
 }

@@ -22,8 +22,10 @@ pub(crate) struct Create {
     /// How long answers are remembered, for repeats
     #[arg(long, value_name = "LENGTH", default_value = "24h", value_parser = humantime::parse_duration)]
     remember: Duration,
-    /// Answers that a segment remembers, at most: beyond it new requests wait for old ones to be
-    /// forgotten
+    /// How long answers are remembered by a segment that is full: 60s, or as long as --remember if that is less
+    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    remember_at_least: Option<Duration>,
+    /// Answers that a segment remembers, at most: beyond it the oldest are forgotten early
     #[arg(long, value_name = "N", default_value_t = Terms::default().ids_max)]
     remember_max: usize,
 }
@@ -50,8 +52,14 @@ pub(crate) struct Close {
 impl Create {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let One { account, place } = &self.one;
+        let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let idempotency_for_ms = millis(self.remember);
+        let at_least_ms = Terms::default().idempotency_at_least_ms;
         let terms = Terms {
-            idempotency_for_ms: u64::try_from(self.remember.as_millis()).unwrap_or(u64::MAX),
+            idempotency_for_ms,
+            idempotency_at_least_ms: self
+                .remember_at_least
+                .map_or(at_least_ms.min(idempotency_for_ms), millis),
             ids_max: self.remember_max,
             durability: self.durability,
             ..Terms::default()

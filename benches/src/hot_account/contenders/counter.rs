@@ -43,6 +43,7 @@ impl Coins {
         let counters = client.build().await?.counters();
         let terms = Terms {
             idempotency_for_ms: REMEMBER_MS,
+            idempotency_at_least_ms: REMEMBER_MS,
             durability: match setup.log {
                 Log::Always => Durability::Disk,
                 Log::Off | Log::EverySecond => Durability::Memory,

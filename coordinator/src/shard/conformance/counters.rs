@@ -3,8 +3,8 @@
 //! What a segment answers is a matter of its rules, which backends are compared with elsewhere.
 
 use ringfence_segment_lock::{
-    Amount, Caller, Change, Durability, RequestId, Terms,
-    segment::{Create, Inspect, Look, Op, Prepare, Refusal, Reply as Said, Request, State},
+    Change, Durability, Terms,
+    segment::{Create, Inspect, Look, Prepare, Refusal, Reply as Said, Request, State},
 };
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
         Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, connect, nonce, settle, settled,
         slot_count,
     },
+    hands::{amount, deposit, op},
     movers::{MOVE, quiet_beside_sealed},
     slots::elsewhere,
 };
@@ -43,30 +44,6 @@ fn create() -> CounterOp {
         }
         .into(),
     )
-}
-
-/// A request of long ago, which is not too old where nothing was ever purged.
-fn op(name: &str, change: Change) -> CounterOp {
-    let op = Op {
-        id: RequestId::new(1, name).expect("a short name"),
-        change,
-        generation: 1,
-        lands: Vec::new(),
-        caller: Caller {
-            process: 1,
-            call: 1,
-        },
-    };
-    CounterOp::Segment(op.into())
-}
-
-fn amount(units: i64) -> Amount {
-    Amount::new(units).expect("one or more")
-}
-
-fn deposit(name: &str, units: i64) -> CounterOp {
-    let amount = amount(units);
-    op(name, Change::Deposit { amount })
 }
 
 fn deduct(name: &str, units: i64) -> CounterOp {

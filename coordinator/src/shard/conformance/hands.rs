@@ -1,5 +1,7 @@
 //! A mover's hands: what is done to the groups of counters while a slot changes hands.
 
+use std::sync::LazyLock;
+
 use ringfence_ring::Slot;
 use ringfence_segment_lock::{
     Amount, Caller, Change, Durability, RequestId, Terms,
@@ -11,6 +13,7 @@ use super::{
     movers::{LATER, MOVE},
 };
 use crate::{
+    clock::{BootClock, Clock},
     ids::{Epoch, Life, MapVersion},
     limits::COPY_ROWS,
     name::LockKey,
@@ -23,8 +26,8 @@ use crate::{
 /// More than one piece of a group holds.
 pub(super) const MANY: usize = COPY_ROWS + 8;
 
-/// Of a request, in the past of every server.
-const TIME_MS: u64 = 1_000;
+/// Of every request: the test's beginning.
+static TIME_MS: LazyLock<u64> = LazyLock::new(|| BootClock.unix().as_millis() as u64);
 
 pub(super) fn amount(units: i64) -> Amount {
     Amount::new(units).expect("it is positive")
@@ -32,7 +35,7 @@ pub(super) fn amount(units: i64) -> Amount {
 
 pub(super) fn op(name: &str, change: Change) -> CounterOp {
     let op = Op {
-        id: RequestId::new(TIME_MS, name).expect("a name of fair length"),
+        id: RequestId::new(*TIME_MS, name).expect("a name of fair length"),
         change,
         generation: 1,
         lands: Vec::new(),
@@ -50,7 +53,10 @@ pub(super) fn deposit(name: &str, units: i64) -> CounterOp {
 }
 
 pub(super) fn reserve(name: &str, units: i64) -> CounterOp {
-    let (amount, deadline_ms) = (amount(units), TIME_MS + Terms::default().idempotency_for_ms);
+    let (amount, deadline_ms) = (
+        amount(units),
+        *TIME_MS + Terms::default().idempotency_for_ms,
+    );
     op(
         name,
         Change::Reserve {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_segment_lock::{
     RequestId,
-    segment::{Credit, CreditId, CreditState, Entry, Segment, State},
+    segment::{Credit, CreditId, CreditState, Entry, Final, Segment, State},
 };
 
 use super::counters::Kept;
@@ -17,9 +17,10 @@ pub(super) struct Aside {
     pub(super) until_ms: u64,
     head: Option<(u64, String)>,
     segment: Option<Box<Segment>>,
+    ids: BTreeMap<RequestId, Entry>,
+    credits: BTreeMap<CreditId, Credit>,
     /// By their places.
-    ids: BTreeMap<usize, (RequestId, Entry)>,
-    credits: BTreeMap<usize, (CreditId, Credit)>,
+    order: BTreeMap<usize, Final>,
 }
 
 impl Aside {
@@ -29,15 +30,17 @@ impl Aside {
             Row::Stored { .. } => {}
             Row::Head(version, head) => self.head = Some((version, head)),
             Row::Segment(segment) => self.segment = Some(segment),
-            Row::Id(nth, id, entry) => drop(self.ids.insert(nth, (id, entry))),
-            Row::Credit(nth, id, credit) => drop(self.credits.insert(nth, (id, credit))),
+            Row::Id(id, entry) => drop(self.ids.insert(id, entry)),
+            Row::Credit(id, credit) => drop(self.credits.insert(id, credit)),
+            Row::Final(nth, id) => drop(self.order.insert(nth, id)),
         }
     }
 
     /// How many rows of each kind there are.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let (head, segment) = (self.head.is_some(), self.segment.is_some());
-        sizes(head, segment, self.ids.len(), self.credits.len())
+        let lens = [self.ids.len(), self.credits.len(), self.order.len()];
+        sizes(head, segment, lens)
     }
 
     /// The group that the rows are of.
@@ -47,10 +50,11 @@ impl Aside {
             segment,
             ids,
             credits,
+            order,
             ..
         } = self;
         let segment = segment.map(|mut segment| {
-            for (id, entry) in ids.into_values() {
+            for (id, entry) in &ids {
                 match entry.state {
                     State::Held { deadline_ms, .. } => {
                         segment.due.insert((deadline_ms, id.clone()));
@@ -58,16 +62,12 @@ impl Aside {
                     State::Sent { .. } => drop(segment.sent.insert(id.clone())),
                     _ => {}
                 }
-                segment.order.push_back(id.clone());
-                segment.ids.insert(id, entry);
             }
-            for (id, credit) in credits.into_values() {
-                if credit.state == CreditState::Pinned {
-                    segment.pinned.insert(id.clone());
-                }
-                segment.credit_order.push_back(id.clone());
-                segment.credits.insert(id, credit);
-            }
+            let pinned = credits.iter();
+            let pinned = pinned.filter(|(_, credit)| credit.state == CreditState::Pinned);
+            segment.pinned = pinned.map(|(id, _)| id.clone()).collect();
+            (segment.ids, segment.credits) = (ids, credits);
+            segment.order = order.into_values().collect();
             *segment
         });
         Kept {
@@ -82,9 +82,16 @@ impl Kept {
     /// How many rows of each kind it has.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let segment = self.segment.as_ref();
-        let ids = segment.map_or(0, |segment| segment.ids.len());
-        let credits = segment.map_or(0, |segment| segment.credits.len());
-        sizes(self.head.is_some(), segment.is_some(), ids, credits)
+        let lens = segment.map_or([0; 3], |segment| {
+            let Segment {
+                ids,
+                credits,
+                order,
+                ..
+            } = segment;
+            [ids.len(), credits.len(), order.len()]
+        });
+        sizes(self.head.is_some(), segment.is_some(), lens)
     }
 
     /// Its rows, in an order that stays as long as it does not change.
@@ -93,25 +100,23 @@ impl Kept {
         let head = head.map(|(version, head)| Row::Head(version, head));
         let segment = self.segment.as_ref();
         let alone = segment.map(|segment| Row::Segment(Box::new(alone(segment))));
-        let ids = segment.into_iter().flat_map(|segment| {
-            let order = segment.order.iter().enumerate();
-            order.map(|(nth, id)| Row::Id(nth, id.clone(), segment.ids[id].clone()))
-        });
-        let credits = segment.into_iter().flat_map(|segment| {
-            let order = segment.credit_order.iter().enumerate();
-            order.map(|(nth, id)| Row::Credit(nth, id.clone(), segment.credits[id]))
-        });
-        head.into_iter().chain(alone).chain(ids).chain(credits)
+        let ids = segment.into_iter().flat_map(|segment| &segment.ids);
+        let ids = ids.map(|(id, entry)| Row::Id(id.clone(), entry.clone()));
+        let credits = segment.into_iter().flat_map(|segment| &segment.credits);
+        let credits = credits.map(|(id, credit)| Row::Credit(id.clone(), *credit));
+        let order = segment.into_iter().flat_map(|segment| &segment.order);
+        let order = order
+            .enumerate()
+            .map(|(nth, id)| Row::Final(nth, id.clone()));
+        let rows = head.into_iter().chain(alone).chain(ids);
+        rows.chain(credits).chain(order)
     }
 }
 
-fn sizes(head: bool, segment: bool, ids: usize, credits: usize) -> Vec<u64> {
-    vec![
-        u64::from(head),
-        u64::from(segment),
-        ids as u64,
-        credits as u64,
-    ]
+fn sizes(head: bool, segment: bool, lens: [usize; 3]) -> Vec<u64> {
+    let mut sizes = vec![u64::from(head), u64::from(segment)];
+    sizes.extend(lens.map(|len| len as u64));
+    sizes
 }
 
 /// `segment`, but what it remembers of requests and credits.
@@ -122,7 +127,6 @@ fn alone(segment: &Segment) -> Segment {
         ids: BTreeMap::new(),
         credits: BTreeMap::new(),
         order: [].into(),
-        credit_order: [].into(),
         due: [].into(),
         sent: [].into(),
         pinned: [].into(),

@@ -1,25 +1,18 @@
-//! A segment as its parts, and back.
+//! A segment as its parts.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use ringfence_segment_lock::{
-    Terms,
-    segment::{Credit, CreditState, Entry, Frozen, Segment},
-};
+use ringfence_segment_lock::segment::{CreditState, Entry, Final, Segment, State};
 
 use super::{
-    CREDIT_ORDER, CREDITS, DUE, IDS, INN, ORDER, OUT, PINNED, Part, SEGMENT, SENT, Stored, place,
+    DUE, IDS, INN, OPEN, ORDER, OUT, PINNED, SEGMENT, SENT, Stored, place,
     texts::{
-        caller_of, caller_text, channel_of, content_of, content_text, credit_of, credit_text,
-        durability_of, durability_text, id_of, id_text, number_of, state_of, state_text,
+        KEY_LEN, caller_text, content_bytes, credit_key, credit_text, durability_text, id_key,
+        sent_text, state_text,
     },
 };
 
-/// Stands for the content of a reservation that was cancelled before it came.
-const NO_CONTENT: [u8; 16] = *b"----------------";
-
 impl Stored {
-    /// `segment`, as written by `origin`.
+    /// `segment`, as written by `origin`. It has nothing in blocks, and each element of its order is one record, without
+    /// times.
     pub fn from_segment(segment: &Segment, origin: &str) -> Self {
         let mut stored = Self::default();
         stored.put_numbers(segment);
@@ -31,26 +24,12 @@ impl Stored {
         for (from, seq) in &segment.inn {
             stored.put(INN, from.to_string(), seq.to_string());
         }
-        for (id, entry) in &segment.ids {
-            let content = entry.content.map_or(NO_CONTENT, content_text);
-            let value = [&content[..], &state_text(&entry.state)].concat();
-            stored.put(IDS, id_text(id), value);
-        }
-        for (id, credit) in &segment.credits {
-            let value = [&content_text(credit.content)[..], &[letter(credit.state)]].concat();
-            stored.put(CREDITS, credit_text(id), value);
-        }
-        for (nth, id) in segment.order.iter().enumerate() {
-            stored.put(ORDER, place(nth), id_text(id));
-        }
-        for (nth, id) in segment.credit_order.iter().enumerate() {
-            stored.put(CREDIT_ORDER, place(nth), credit_text(id));
-        }
+        stored.put_answers(segment);
         for (deadline_ms, id) in &segment.due {
-            stored.put(DUE, id_text(id), deadline_ms.to_string());
+            stored.put(DUE, id_key(id), deadline_ms.to_string());
         }
         for id in &segment.sent {
-            stored.put(SENT, id_text(id), "0");
+            stored.put(SENT, sent_text(id), "0");
         }
         for id in &segment.pinned {
             stored.put(PINNED, credit_text(id), "0");
@@ -58,8 +37,31 @@ impl Stored {
         stored
     }
 
+    fn put_answers(&mut self, segment: &Segment) {
+        for (id, entry) in &segment.ids {
+            let part = if entry.state.is_final() { IDS } else { OPEN };
+            self.put(part, id_key(id), value_of(entry));
+        }
+        for (id, credit) in &segment.credits {
+            let (part, letter) = match credit.state {
+                CreditState::Pinned => (OPEN, b'P'),
+                CreditState::Forgettable => (IDS, b'F'),
+                CreditState::Refused => (IDS, b'N'),
+            };
+            let value = [&content_bytes(credit.content)[..], &[letter]].concat();
+            self.put(part, credit_key(id), value);
+        }
+        for (nth, id) in segment.order.iter().enumerate() {
+            let key = key_of(id);
+            let value = self.0[IDS.name][&key[..]].clone();
+            self.put(ORDER, place(nth), [&key[..], &value].concat());
+        }
+    }
+
     fn put_numbers(&mut self, segment: &Segment) {
         let terms = segment.terms;
+        let remembered = segment.ids.len() + segment.credits.len();
+        let newest = segment.order.len();
         let numbers = [
             ("value", segment.value.unsigned_abs()),
             ("held", segment.held.unsigned_abs()),
@@ -70,8 +72,15 @@ impl Stored {
             ("mark", segment.mark_ms),
             ("newest", segment.newest_ms),
             ("window", terms.idempotency_for_ms),
+            ("at_least", terms.idempotency_at_least_ms),
             ("skew", terms.skew_ms),
             ("ids_max", terms.ids_max as u64),
+            ("newest_count", newest as u64),
+            ("packed_count", 0),
+            ("open", (remembered - newest) as u64),
+            ("oldest", segment.order.front().map_or(0, Final::time_ms)),
+            ("packed", 0),
+            ("blocks", 0),
             ("losses", segment.losses),
             ("doubtful", u64::from(segment.doubtful)),
             ("closed", u64::from(segment.closed)),
@@ -87,111 +96,21 @@ impl Stored {
         self.put(SEGMENT, "frozen", frozen);
         self.put(SEGMENT, "head", segment.head.as_bytes());
     }
+}
 
-    /// The segment; `None` if there is none, or it is malformed.
-    pub fn to_segment(&self) -> Option<Segment> {
-        let terms = Terms {
-            idempotency_for_ms: self.number("window")?,
-            skew_ms: self.number("skew")?,
-            ids_max: self.number("ids_max")?,
-            durability: durability_of(self.value(SEGMENT, "durability")?)?,
-        };
-        Some(Segment {
-            terms,
-            value: self.number("value")?,
-            held: self.number("held")?,
-            version: self.number("version")?,
-            out: self.map(OUT, number_of, channel_of)?,
-            inn: self.map(INN, number_of, number_of)?,
-            generation: self.number("generation")?,
-            base: self.number("base")?,
-            cut_ms: self.number("cut")?,
-            mark_ms: self.number("mark")?,
-            newest_ms: self.number("newest")?,
-            ids: self.map(IDS, id_of, entry_of)?,
-            credits: self.map(CREDITS, credit_of, credit_entry_of)?,
-            order: self.list(ORDER, id_of)?,
-            credit_order: self.list(CREDIT_ORDER, credit_of)?,
-            due: self
-                .map(DUE, id_of, number_of)?
-                .into_iter()
-                .map(|(id, at)| (at, id))
-                .collect(),
-            sent: self.set(SENT, id_of)?,
-            pinned: self.set(PINNED, credit_of)?,
-            frozen: frozen_of(self.value(SEGMENT, "frozen")?)?,
-            doubtful: self.number::<u8>("doubtful")? == 1,
-            losses: self.number("losses")?,
-            closed: self.number::<u8>("closed")? == 1,
-            head: std::str::from_utf8(self.value(SEGMENT, "head")?)
-                .ok()?
-                .into(),
-        })
-    }
-
-    fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
-        number_of(self.value(SEGMENT, name)?)
-    }
-
-    fn map<K: Ord, V>(
-        &self,
-        part: Part,
-        key: impl Fn(&[u8]) -> Option<K>,
-        value: impl Fn(&[u8]) -> Option<V>,
-    ) -> Option<BTreeMap<K, V>> {
-        let fields = self.part(part);
-        fields
-            .map(|(field, found)| Some((key(field)?, value(found)?)))
-            .collect()
-    }
-
-    fn list<T>(&self, part: Part, read: impl Fn(&[u8]) -> Option<T>) -> Option<VecDeque<T>> {
-        self.part(part).map(|(_, value)| read(value)).collect()
-    }
-
-    fn set<T: Ord>(&self, part: Part, read: impl Fn(&[u8]) -> Option<T>) -> Option<BTreeSet<T>> {
-        self.part(part).map(|(member, _)| read(member)).collect()
+fn key_of(id: &Final) -> [u8; KEY_LEN] {
+    match id {
+        Final::Request(id) => id_key(id),
+        Final::Credit(id) => credit_key(id),
     }
 }
 
-/// `until caller`, or nothing.
-fn frozen_of(text: &[u8]) -> Option<Option<Frozen>> {
-    if text.is_empty() {
-        return Some(None);
-    }
-    let space = text.iter().position(|byte| *byte == b' ')?;
-    Some(Some(Frozen {
-        caller: caller_of(&text[space + 1..])?,
-        until_ms: number_of(&text[..space])?,
-    }))
-}
-
-fn entry_of(text: &[u8]) -> Option<Entry> {
-    let (content, state) = text.split_at_checked(NO_CONTENT.len())?;
-    let content = match content == NO_CONTENT {
-        true => None,
-        false => Some(content_of(content)?),
-    };
-    let state = state_of(state)?;
-    Some(Entry { content, state })
-}
-
-fn credit_entry_of(text: &[u8]) -> Option<Credit> {
-    let (content, state) = text.split_at_checked(NO_CONTENT.len())?;
-    let state = match state {
-        b"P" => CreditState::Pinned,
-        b"F" => CreditState::Forgettable,
-        b"N" => CreditState::Refused,
-        _ => return None,
-    };
-    let content = content_of(content)?;
-    Some(Credit { content, state })
-}
-
-fn letter(state: CreditState) -> u8 {
-    match state {
-        CreditState::Pinned => b'P',
-        CreditState::Forgettable => b'F',
-        CreditState::Refused => b'N',
+fn value_of(entry: &Entry) -> Vec<u8> {
+    match (entry.content, &entry.state) {
+        (None, State::Cancelled) => [&content_bytes(0)[..], b"Y"].concat(),
+        (content, state) => {
+            let content = content_bytes(content.unwrap_or_default());
+            [&content[..], &state_text(state)].concat()
+        }
     }
 }

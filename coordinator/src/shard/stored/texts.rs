@@ -22,22 +22,16 @@ const NOT_THE_END: u8 = 0xff;
 /// Below this an amount is one number to the scripts; from this on it is two, high * 10^15 + low.
 pub(crate) const SPLIT: u64 = 1_000_000_000_000_000;
 
-/// `time:name`.
-pub(crate) fn id_text(id: &RequestId) -> Vec<u8> {
-    let (time, name) = id_pieces(id);
-    [&time[..], name].concat()
-}
-
-/// What [`id_text`] writes, in two pieces.
-pub(crate) fn id_pieces(id: &RequestId) -> ([u8; TIME_DIGITS + 1], &[u8]) {
+/// `time:name`, in two pieces.
+fn id_pieces(id: &RequestId) -> ([u8; TIME_DIGITS + 1], &[u8]) {
     let mut time = [b':'; TIME_DIGITS + 1];
     let digits = Decimal::of(id.time_ms().min(EXACT_MAX));
     time[..TIME_DIGITS].copy_from_slice(digits.last(TIME_DIGITS));
     (time, id.name().as_bytes())
 }
 
-/// What [`id_text`] wrote.
-pub(crate) fn id_of(text: &[u8]) -> Option<RequestId> {
+/// What [`id_pieces`] wrote.
+fn id_of(text: &[u8]) -> Option<RequestId> {
     let (time, name) = text.split_at_checked(TIME_DIGITS)?;
     let name = name.strip_prefix(b":")?;
     RequestId::new(number_of::<u64>(time)?, std::str::from_utf8(name).ok()?).ok()
@@ -45,8 +39,20 @@ pub(crate) fn id_of(text: &[u8]) -> Option<RequestId> {
 
 /// `time:name`, the name's end, and whose it is.
 pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
-    let ((time, name), from) = (id_pieces(&credit.id), credit.from.as_str());
-    let mut text = Vec::with_capacity(time.len() + name.len() + 1 + from.len());
+    ended(&credit.id, credit.from.as_str().as_bytes())
+}
+
+/// What [`credit_text`] wrote.
+pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
+    let (id, from) = ended_of(text)?;
+    let from = Account::new(std::str::from_utf8(from).ok()?).ok()?;
+    Some(CreditId { id, from })
+}
+
+/// `time:name`, the name's end, and `more`: in the order of the ids, whatever comes behind.
+fn ended(id: &RequestId, more: &[u8]) -> Vec<u8> {
+    let (time, name) = id_pieces(id);
+    let mut text = Vec::with_capacity(time.len() + name.len() + 1 + more.len());
     text.extend_from_slice(&time);
     for &byte in name {
         text.push(byte);
@@ -55,20 +61,19 @@ pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
         }
     }
     text.push(END);
-    text.extend_from_slice(from.as_bytes());
+    text.extend_from_slice(more);
     text
 }
 
-/// What [`credit_text`] wrote.
-pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
+/// What [`ended`] wrote. Nothing that starts with [`NOT_THE_END`] follows an end: account names are text, and the times in
+/// keys are less.
+fn ended_of(text: &[u8]) -> Option<(RequestId, &[u8])> {
     let (mut id, mut rest) = (Vec::with_capacity(text.len()), text);
     loop {
         let (&byte, behind) = rest.split_first()?;
         let escaped = behind.first() == Some(&NOT_THE_END);
         if byte == END && !escaped {
-            let from = Account::new(std::str::from_utf8(behind).ok()?).ok()?;
-            let id = id_of(&id)?;
-            return Some(CreditId { id, from });
+            return Some((id_of(&id)?, behind));
         }
         id.push(byte);
         rest = if byte == END { &behind[1..] } else { behind };
@@ -146,14 +151,43 @@ pub(crate) fn number_of<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// 16 digits of base 16.
-pub(crate) fn content_text(content: u64) -> [u8; 16] {
-    hex(content.into())
+/// Length of a key, in bytes.
+pub(crate) const KEY_LEN: usize = 18;
+
+/// The greatest time in a key, which begins with less than [`NOT_THE_END`]. No id is recorded of a time that is as far away.
+const TIME_MAX: u64 = (1 << 47) - 1;
+
+/// What an answer is stored by: the time of the id, in six bytes, the most significant first, and twelve bytes of `digest`.
+fn key(time_ms: u64, digest: u128) -> [u8; KEY_LEN] {
+    let mut key = [0; KEY_LEN];
+    key[..6].copy_from_slice(&time_ms.min(TIME_MAX).to_be_bytes()[2..]);
+    key[6..].copy_from_slice(&digest.to_be_bytes()[..12]);
+    key
 }
 
-/// What [`content_text`] wrote.
-pub(crate) fn content_of(text: &[u8]) -> Option<u64> {
-    u64::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()
+/// The key of a request.
+pub(crate) fn id_key(id: &RequestId) -> [u8; KEY_LEN] {
+    key(id.time_ms(), id.digest())
+}
+
+/// The key of another account's transfer.
+pub(crate) fn credit_key(credit: &CreditId) -> [u8; KEY_LEN] {
+    key(credit.id.time_ms(), credit.digest())
+}
+
+/// How a transfer is listed: `time:name`, the name's end, and the key.
+pub(crate) fn sent_text(id: &RequestId) -> Vec<u8> {
+    ended(id, &id_key(id))
+}
+
+/// What [`sent_text`] wrote.
+pub(crate) fn sent_of(text: &[u8]) -> Option<RequestId> {
+    Some(ended_of(text)?.0)
+}
+
+/// The digest of a content.
+pub(crate) fn content_bytes(content: u64) -> [u8; 8] {
+    content.to_be_bytes()
 }
 
 /// `seq:amount`, as a channel is stored.
@@ -178,30 +212,12 @@ pub(crate) fn caller_pieces(caller: Caller) -> ([u8; 33], Decimal) {
     (process, Decimal::of(caller.call))
 }
 
-/// What [`caller_text`] wrote.
-pub(crate) fn caller_of(text: &[u8]) -> Option<Caller> {
-    let (process, call) = pair(text)?;
-    Some(Caller {
-        process: u128::from_str_radix(std::str::from_utf8(process).ok()?, 16).ok()?,
-        call: number_of(call)?,
-    })
-}
-
 /// A word, or a number of replicas.
 pub(crate) fn durability_text(durability: Durability) -> String {
     match durability {
         Durability::Memory => "memory".into(),
         Durability::Disk => "disk".into(),
         Durability::Replicas(count) => count.to_string(),
-    }
-}
-
-/// What [`durability_text`] wrote.
-pub(crate) fn durability_of(text: &[u8]) -> Option<Durability> {
-    match text {
-        b"memory" => Some(Durability::Memory),
-        b"disk" => Some(Durability::Disk),
-        count => number_of(count).map(Durability::Replicas),
     }
 }
 
@@ -233,10 +249,13 @@ mod tests {
             id(10, "b:c"),
         ];
         for (one, next) in ids.iter().zip(&ids[1..]) {
-            assert!(one < next && id_text(one) < id_text(next), "{one} {next}");
+            assert!(
+                one < next && sent_text(one) < sent_text(next),
+                "{one} {next}"
+            );
         }
         for id in ids {
-            assert_eq!(id_of(&id_text(&id)), Some(id));
+            assert_eq!(sent_of(&sent_text(&id)), Some(id));
         }
     }
 
@@ -283,6 +302,5 @@ mod tests {
             assert_eq!(state_of(&state_text(&state)), Some(state));
         }
         assert_eq!(state_of(b"Dx"), None);
-        assert_eq!(content_text(0xfedc_ba98_7654_3210), *b"fedcba9876543210");
     }
 }

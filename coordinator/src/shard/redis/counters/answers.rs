@@ -12,7 +12,7 @@ use crate::{
     ids::Epoch,
     shard::{
         CounterOp, CounterReply,
-        stored::texts::{SPLIT, channel_of, credit_of, id_of, number_of, state_of},
+        stored::texts::{SPLIT, channel_of, credit_of, number_of, sent_of, state_of},
     },
 };
 
@@ -82,7 +82,7 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
         (b"sent", pairs) => {
             let pairs = pairs.chunks_exact(2);
             let transfers = pairs.map(|pair| match state_of(text(&pair[1])?)? {
-                State::Sent { amount, to } => Some((id_of(text(&pair[0])?)?, amount, to)),
+                State::Sent { amount, to } => Some((sent_of(text(&pair[0])?)?, amount, to)),
                 _ => None,
             });
             Reply::Sent(transfers.collect::<Option<_>>()?)

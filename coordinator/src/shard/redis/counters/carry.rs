@@ -186,7 +186,7 @@ pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Resul
 fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
     match row {
         Row::Stored { part, field, value } => Ok((*part, field, value)),
-        Row::Head(..) | Row::Segment(_) | Row::Id(..) | Row::Credit(..) => {
+        Row::Head(..) | Row::Segment(_) | Row::Id(..) | Row::Credit(..) | Row::Final(..) => {
             Err(ShardError::Refused {
                 what: "copy_in",
                 reason: "a row of a shard in memory".into(),

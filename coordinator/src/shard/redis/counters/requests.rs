@@ -12,8 +12,8 @@ use super::{call::Sums, pack::Pack};
 use crate::shard::{
     CounterOp,
     stored::texts::{
-        SPLIT, caller_pieces, content_text, credit_text, durability_text, id_pieces, id_text,
-        state_text,
+        SPLIT, caller_pieces, content_bytes, credit_key, credit_text, durability_text, id_key,
+        sent_text, state_text,
     },
 };
 
@@ -39,7 +39,7 @@ pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
 
 fn push_request(pack: &mut Pack, group: usize, request: &Request) {
     match request {
-        Request::Op(op) => push_op(verb(pack, group, "op", 10), op),
+        Request::Op(op) => push_op(verb(pack, group, "op", 11), op),
         Request::Lend(Lend {
             to,
             seq,
@@ -72,17 +72,19 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             push_caller(pack, *caller);
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
-        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 6), credit),
-        Request::Settle(settle) => push_settle(verb(pack, group, "settle", 5), settle),
+        Request::Credit(credit) => push_credit(verb(pack, group, "credit", 7), credit),
+        Request::Settle(settle) => push_settle(verb(pack, group, "settle", 6), settle),
         Request::Forget(Forget { id, generation }) => {
-            push_credit_id(verb(pack, group, "forget", 3), id).number(*generation);
+            push_credit_id(verb(pack, group, "forget", 4), id)
+                .number(*generation)
+                .text(&credit_text(id));
         }
         Request::Find(find) => {
             _ = push_id(verb(pack, group, "find", 3), &find.id).number(find.generation)
         }
         Request::Sent(sent) => push_after(
             verb(pack, group, "sent", 1),
-            sent.after.as_ref().map(id_text),
+            sent.after.as_ref().map(sent_text),
         ),
         Request::Pinned(pinned) => {
             push_after(
@@ -91,7 +93,7 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
-        Request::Create(create) => push_create(verb(pack, group, "create", 11), create),
+        Request::Create(create) => push_create(verb(pack, group, "create", 12), create),
         Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
@@ -113,19 +115,23 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     push_amount(push_amount(pack, sums.coming), sums.going);
     pack.array(ops.len());
     for op in ops {
-        push_id_text(pack, &op.id);
+        pack.text(&id_key(&op.id));
     }
     pack.array(2 * ops.len());
     let done = state_text(&State::Done);
     for op in ops {
-        let content = content_text(op.change.digest());
-        push_id_text(pack, &op.id).texts(&[&content, &done]);
+        let content = content_bytes(op.change.digest());
+        pack.text(&id_key(&op.id)).texts(&[&content, &done]);
     }
     let mut others = Pack::with_capacity(PACKED * ops.len());
     others.array(ops.len());
     for op in ops {
         let kind = kind(&op.change).as_bytes();
-        let others = others.array(4).number(op.generation).text(kind);
+        let others = others
+            .array(5)
+            .number(op.id.time_ms())
+            .number(op.generation)
+            .text(kind);
         push_caller(push_amount(others, op.change.amount().get()), op.caller);
     }
     pack.text(&others.into_bytes());
@@ -166,7 +172,7 @@ fn push_op(pack: &mut Pack, op: &Op) {
         }
     };
     push_id(pack, &op.id).number(op.generation);
-    pack.text(&content_text(op.change.digest()));
+    pack.text(&content_bytes(op.change.digest()));
     push_amount(
         pack.text(kind(&op.change).as_bytes()),
         op.change.amount().get(),
@@ -178,6 +184,10 @@ fn push_op(pack: &mut Pack, op: &Op) {
         push_loan(pack, loan);
     }
     pack.number(deadline_ms);
+    match op.change {
+        Change::Transfer { .. } => pack.text(&sent_text(&op.id)),
+        _ => pack.text(b""),
+    };
 }
 
 fn push_collect(pack: &mut Pack, collect: &Collect) {
@@ -190,29 +200,30 @@ fn push_collect(pack: &mut Pack, collect: &Collect) {
 
 fn push_refuse(pack: &mut Pack, refuse: &Refuse) {
     push_id(pack, &refuse.id).number(refuse.generation);
-    pack.text(&content_text(refuse.change.digest()));
+    pack.text(&content_bytes(refuse.change.digest()));
     pack.number(refuse.version);
     push_caller(pack, refuse.caller);
 }
 
 fn push_credit(pack: &mut Pack, credit: &GiveCredit) {
     push_credit_id(pack, &credit.id).number(credit.generation);
-    pack.text(&content_text(credit.content));
+    pack.text(&content_bytes(credit.content));
     push_amount(pack, credit.amount.get());
-    push_caller(pack, credit.caller);
+    push_caller(pack, credit.caller).text(&credit_text(&credit.id));
 }
 
 fn push_settle(pack: &mut Pack, settle: &Settle) {
     use ringfence_segment_lock::segment::Outcome;
     push_id(pack, &settle.id).number(settle.generation);
     pack.truth(settle.outcome == Outcome::Credited);
-    push_caller(pack, settle.caller);
+    push_caller(pack, settle.caller).text(&sent_text(&settle.id));
 }
 
 fn push_create(pack: &mut Pack, create: &Create) {
     let terms = create.terms;
     push_prepare(pack, &create.prepare)
         .number(terms.idempotency_for_ms)
+        .number(terms.idempotency_at_least_ms)
         .number(terms.skew_ms)
         .number(terms.ids_max as u64)
         .text(durability_text(terms.durability).as_bytes())
@@ -228,14 +239,9 @@ fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {
         .text(prepare.head.as_bytes())
 }
 
-/// An id, and its time.
+/// An id's key, and its time.
 fn push_id<'a>(pack: &'a mut Pack, id: &RequestId) -> &'a mut Pack {
-    push_id_text(pack, id).number(id.time_ms())
-}
-
-fn push_id_text<'a>(pack: &'a mut Pack, id: &RequestId) -> &'a mut Pack {
-    let (time, name) = id_pieces(id);
-    pack.texts(&[&time, name])
+    pack.text(&id_key(id)).number(id.time_ms())
 }
 
 fn push_caller(pack: &mut Pack, caller: Caller) -> &mut Pack {
@@ -243,9 +249,9 @@ fn push_caller(pack: &mut Pack, caller: Caller) -> &mut Pack {
     pack.texts(&[&process, &call])
 }
 
-/// A credit's id, and its time.
+/// A credit's key, and its time.
 fn push_credit_id<'a>(pack: &'a mut Pack, credit: &CreditId) -> &'a mut Pack {
-    pack.text(&credit_text(credit)).number(credit.id.time_ms())
+    pack.text(&credit_key(credit)).number(credit.id.time_ms())
 }
 
 fn push_after(pack: &mut Pack, after: Option<Vec<u8>>) {

@@ -1,6 +1,6 @@
 -- The parts of a group, each under the group's name and its own: hashes first, then lists, then sorted sets.
-local PARTS, HASHES, LISTS = {'head', 'seg', 'ids', 'credits', 'out', 'inn',
-  'order', 'credit_order', 'due', 'sent', 'pinned'}, 6, 8
+local PARTS, HASHES, LISTS = {'head', 'seg', 'ids', 'open', 'blocks', 'out', 'inn',
+  'order', 'times', 'due', 'sent', 'pinned'}, 7, 8
 
 local function is_list(i)
   return i > HASHES and i <= LISTS

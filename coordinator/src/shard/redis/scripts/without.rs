@@ -32,8 +32,13 @@ static LEND_AGAIN: LazyLock<Script> = LazyLock::new(|| {
 });
 
 /// Decides every request anew.
-static COUNTERS_FORGETFUL: LazyLock<Script> =
-    LazyLock::new(|| instead(&COUNTERS, "record(segment, id, time, content .. state)", ""));
+static COUNTERS_FORGETFUL: LazyLock<Script> = LazyLock::new(|| {
+    instead(
+        &COUNTERS,
+        "record(segment, id, time, content .. state, aside)",
+        "",
+    )
+});
 
 /// Whoever sweeps a transfer's source has it take back what is not settled yet.
 static TAKE_BACK: LazyLock<Script> = LazyLock::new(|| {
@@ -42,12 +47,12 @@ function rules.expire(segment)
   certain(segment)
 ";
     let take_back = "\
-  local ids, sent = part(segment, 'ids'), part(segment, 'sent')
-  for _, id in ipairs(read('ZRANGE', whole(sent), 0, -1)) do
-    local entry = get(ids, id)
-    take_back(segment, amount_of(string.match(entry, '^S(%d+):', 17)))
-    put(sent, id, false)
-    put(ids, id, string.sub(entry, 1, 16) .. 'R')
+  local open, sent = part(segment, 'open'), part(segment, 'sent')
+  for _, member in ipairs(read('ZRANGE', whole(sent), 0, -1)) do
+    local id = string.sub(member, -KEY)
+    take_back(segment, amount_of(string.match(get(open, id), '^S(%d+):', 9)))
+    put(sent, member, false)
+    close_open(segment, id, 'R')
   end
 ";
     instead(&COUNTERS, sweep, &format!("{sweep}{take_back}"))

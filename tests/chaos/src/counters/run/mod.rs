@@ -49,6 +49,7 @@ const FIRST_TELLER: u32 = 1;
 /// Every write is on the disk, and a plan for segments begins soon.
 const TERMS: Terms = Terms {
     idempotency_for_ms: 24 * 60 * 60 * 1000,
+    idempotency_at_least_ms: 60 * 1000,
     skew_ms: 500,
     ids_max: 1_000_000,
     durability: Durability::Disk,

@@ -8,8 +8,9 @@ function rules.cancel(segment, id, time, generation, caller)
   if not amount then
     timely(segment, time)
     not_frozen(segment, caller)
-    has_room(segment)
-    record(segment, id, time, NO_CONTENT .. 'X')
+    make_room(segment, 1)
+    remembered(segment, time)
+    record(segment, id, time, CANCELLED_UNKNOWN)
     return 'X'
   end
   not_frozen(segment, caller)

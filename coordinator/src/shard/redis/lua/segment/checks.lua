@@ -6,16 +6,16 @@ local function set(segment, field, value)
   segment[field], segment.changed[field], segment.is_changed = value, value, true
 end
 
--- What became of a request, of an entry: "content state", of 16 digits and a letter with what that needs.
+-- What became of a request, of an entry: "content state", of 8 bytes, and a letter with what that needs. Y: cancelled
+-- before it came, so that its content is not known.
+local CANCELLED_UNKNOWN = '\0\0\0\0\0\0\0\0Y'
 local function state_of(entry)
-  return string.sub(entry, 17)
+  return entry == CANCELLED_UNKNOWN and 'X' or string.sub(entry, 9)
 end
 
--- The first answer, for a repeat of the same content. One that was cancelled before it came has none.
-local NO_CONTENT = '----------------'
+-- The first answer, for a repeat of the same content.
 local function first_answer(entry, content)
-  local first = string.sub(entry, 1, 16)
-  if first ~= content and first ~= NO_CONTENT then refuse('conflict') end
+  if string.sub(entry, 1, 8) ~= content and entry ~= CANCELLED_UNKNOWN then refuse('conflict') end
   return state_of(entry)
 end
 
@@ -27,13 +27,6 @@ end
 local function certain(segment)
   must_be_safe(segment.durability)
   if segment.doubtful then refuse('doubtful') end
-end
-
--- The entry of an id, if it is recorded. In doubt only one whose state is final: the end of any other may be lost.
-local function recorded(segment, id)
-  local entry = get(part(segment, 'ids'), id)
-  if entry and segment.doubtful and string.find(entry, '^[HS]', 17) then refuse('doubtful') end
-  return entry
 end
 
 local function newest_known(segment, generation)
@@ -61,22 +54,6 @@ local function not_frozen(segment, caller)
   if by ~= caller and left > 0 then refuse('busy', left) end
 end
 
--- The time of the first id in `order`; nothing if there is none.
-local function oldest(order)
-  local first = read('LINDEX', whole(order), 0)
-  return first and tonumber(string.sub(first, 1, 16))
-end
-
-local function has_room(segment, more)
-  local order, credit_order = part(segment, 'order'), part(segment, 'credit_order')
-  if not segment.count then
-    segment.count = read('LLEN', whole(order)) + read('LLEN', whole(credit_order))
-  end
-  if segment.count + (more or 1) <= segment.ids_max then return end
-  local oldest_ms = math.min(oldest(order) or now, oldest(credit_order) or now)
-  refuse('too_many_ids', segment.ids_max, math.max(1, oldest_ms + segment.window - now))
-end
-
 -- What the segment has, held money included.
 local function owned(segment)
   return add(segment.value, segment.held)
@@ -98,18 +75,6 @@ end
 local function take_back(segment, amount)
   set(segment, 'held', subtract(segment.held, amount))
   set_value(segment, add(segment.value, amount))
-end
-
--- Remembers an answer under an id of that time: in `ids` and `order`, or in those of credits.
-local function remember(segment, answers, order, id, time, entry)
-  if time > segment.newest then set(segment, 'newest', time) end
-  put(part(segment, answers), id, entry)
-  push(part(segment, order), id)
-  segment.count = segment.count + 1
-end
-
-local function record(segment, id, time, entry)
-  remember(segment, 'ids', 'order', id, time, entry)
 end
 
 local function look(segment)

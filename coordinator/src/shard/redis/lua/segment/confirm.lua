@@ -2,7 +2,7 @@
 
 -- What became of a reservation; false if it is not recorded. An id that was used for something else is a conflict.
 local function reservation(segment, id)
-  local entry = get(part(segment, 'ids'), id)
+  local entry = entry_of(segment, id)
   local state = entry and state_of(entry)
   if state and string.find(state, '^[DSVR]') then refuse('conflict') end
   return state

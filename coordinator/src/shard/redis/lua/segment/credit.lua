@@ -1,12 +1,12 @@
--- Another account's transfer arrives. An entry is "content state": P pinned, F forgettable, N refused.
+-- Another account's transfer arrives. States: P pinned, F forgettable, N refused. `member`: what `pinned` has of it.
 
 local function credit_answer(entry, content)
-  if string.sub(entry, 1, 16) ~= content then refuse('conflict') end
-  return {'credited', string.sub(entry, 17) == 'N' and 0 or 1}
+  if string.sub(entry, 1, 8) ~= content then refuse('conflict') end
+  return {'credited', string.sub(entry, 9) == 'N' and 0 or 1}
 end
 
-function rules.credit(segment, id, time, generation, content, amount, caller)
-  local entry = get(part(segment, 'credits'), id)
+function rules.credit(segment, id, time, generation, content, amount, caller, member)
+  local entry = recorded(segment, id)
   if entry then return credit_answer(entry, content) end
   certain(segment)
   known(segment, generation, time)
@@ -14,14 +14,16 @@ function rules.credit(segment, id, time, generation, content, amount, caller)
   if time <= segment.mark then return {'credited', 0} end
   timely(segment, time)
   not_frozen(segment, caller)
-  has_room(segment)
+  make_room(segment, 1)
+  if time <= segment.mark then return {'credited', 0} end
 
-  local state = 'N'
-  if not segment.closed and fits(segment, amount) then
-    put(meet(part(segment, 'pinned')), id, '0')
+  local is_pinned = not segment.closed and fits(segment, amount)
+  local state = is_pinned and 'P' or 'N'
+  if is_pinned then
+    meet(part(segment, 'open'))
+    put(meet(part(segment, 'pinned')), member, '0')
     set_value(segment, add(segment.value, amount))
-    state = 'P'
   end
-  remember(segment, 'credits', 'credit_order', id, time, content .. state)
+  record(segment, id, time, content .. state, is_pinned)
   return credit_answer(content .. state, content)
 end

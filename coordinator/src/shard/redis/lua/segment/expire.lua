@@ -3,18 +3,18 @@ local EXPIRED_PER_CALL_MAX = 16
 
 -- The amount and the deadline of a reservation that is held, if it is.
 local function held(segment, id)
-  local entry = get(part(segment, 'ids'), id)
-  local amount, deadline = string.match(entry or '', '^H(%d+):(%d+)$', 17)
+  local entry = segment.open > 0 and get(part(segment, 'open'), id)
+  local amount, deadline = string.match(entry or '', '^H(%d+):(%d+)$', 9)
   if not amount then return nil end
   meet(part(segment, 'due'))
+  meet_final(segment)
   return amount_of(amount), tonumber(deadline)
 end
 
 -- Only what is held moves, once.
 local function end_reservation(segment, id, state)
-  local ids = part(segment, 'ids')
   put(part(segment, 'due'), id, false)
-  put(ids, id, string.sub(get(ids, id), 1, 16) .. state)
+  close_open(segment, id, state)
   return state
 end
 

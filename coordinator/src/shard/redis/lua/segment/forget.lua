@@ -1,12 +1,11 @@
 -- A credit whose source is settled may be forgotten in time.
-function rules.forget(segment, id, time, generation)
+function rules.forget(segment, id, time, generation, member)
   certain(segment)
   known(segment, generation, time)
-  local credits = part(segment, 'credits')
-  local entry = get(credits, id)
-  if entry and state_of(entry) == 'P' then
-    put(meet(part(segment, 'pinned')), id, false)
-    put(credits, id, string.sub(entry, 1, 16) .. 'F')
+  if segment.open > 0 and get(part(segment, 'open'), id) then
+    meet_final(segment)
+    put(meet(part(segment, 'pinned')), member, false)
+    close_open(segment, id, 'F')
   end
   return {'done'}
 end

@@ -1,18 +1,19 @@
 -- A segment is read once a batch, and what changed of it is written at the end.
-local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'skew',
-  'ids_max', 'durability', 'origin', 'losses', 'doubtful', 'closed', 'frozen'}
+local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'at_least', 'skew',
+  'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'blocks', 'losses', 'durability', 'origin',
+  'doubtful', 'closed', 'frozen'}
 
 -- The segment under a group's name, if there is one. One that was written in another life may lack its last changes.
 local function load(group)
   local found = read('HMGET', group.name .. ':seg', unpack(FIELDS))
   if not found[1] then return nil end
   local segment = {
-    name = group.name, parts = {}, changed = {},
-    value = amount_of(found[1]), held = amount_of(found[2]), durability = found[12], origin = found[13],
-    losses = tonumber(found[14]), doubtful = found[15] == '1', closed = found[16] == '1',
-    frozen = found[17],
+    name = group.name, parts = {}, changed = {}, blocks_read = {},
+    value = amount_of(found[1]), held = amount_of(found[2]), durability = found[20], origin = found[21],
+    doubtful = found[22] == '1', closed = found[23] == '1', frozen = found[24],
   }
-  for i = 3, 11 do segment[FIELDS[i]] = tonumber(found[i]) end
+  for i = 3, 19 do segment[FIELDS[i]] = tonumber(found[i]) end
+  if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
     if not nothing_lost(segment.origin, origin) then came_back(segment) end
     set(segment, 'origin', origin)
@@ -21,12 +22,16 @@ local function load(group)
 end
 
 -- Reads the entries of several ids in one command.
-local function look_up(segment, ids)
-  if not ids[2] then return end
-  local entries = part(segment, 'ids')
+local function look_up_in(entries, ids)
   local found = read('HMGET', entries.name, unpack(ids))
   for i, id in ipairs(ids) do entries.known[id] = found[i] end
   entries.met = true
+end
+
+local function look_up(segment, ids)
+  if not ids[2] then return end
+  look_up_in(part(segment, 'ids'), ids)
+  if segment.open > 0 then look_up_in(part(segment, 'open'), ids) end
 end
 
 -- Writes a new group into its slot's index.
@@ -40,15 +45,16 @@ local function register(group)
 end
 
 -- A segment that has nothing, created for a plan. It knows no id before the plan's beginning.
-local function create(group, generation, base, from, closed, least, head, window, skew, ids_max, durability, lost)
+local function create(group, generation, base, from, closed, least, head, window, at_least, skew, ids_max, durability, lost)
   must_be_safe(durability)
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
   register(group)
-  local segment = {name = group.name, parts = {}, changed = {}}
+  local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
   local fields = {
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
-    newest = 0, window = window, skew = skew, ids_max = ids_max, durability = durability, origin = origin, losses = 0,
-    doubtful = false, closed = closed, frozen = '', head = head,
+    newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
+    packed_count = 0, open = 0, oldest = false, packed = 0, blocks = 0, losses = 0, durability = durability,
+    origin = origin, doubtful = false, closed = closed, frozen = '', head = head,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
   if lost then came_back(segment) end
@@ -64,6 +70,7 @@ end
 -- Writes what changed; something, if its durability is to be waited for.
 local function save(segment, is_awaited)
   for _, found in pairs(segment.parts) do write(found) end
+  write_chunk(segment)
   if not (segment.is_changed or is_awaited) then return end
   if is_awaited or segment.origin ~= origin then set(segment, 'origin', origin) end
   local arguments = {}

@@ -21,20 +21,20 @@ end
 -- Where a change that is not yet final is kept account of.
 local ASIDE = {reserve = 'due', transfer = 'sent'}
 
-local function hold(segment, id, kind, amount, deadline)
+local function hold(segment, id, kind, amount, deadline, member)
   if kind == 'reserve' then
     put(part(segment, 'due'), id, deadline)
     if deadline <= now then segment.none_due = false end
   elseif kind == 'transfer' then
-    put(part(segment, 'sent'), id, '0')
+    put(part(segment, 'sent'), member, '0')
   else
     return
   end
   set(segment, 'held', add(segment.held, amount))
 end
 
--- `state`: what is recorded if it is done.
-function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline)
+-- `state`: what is recorded if it is done. `member`: what `sent` has of a transfer, its id and its key.
+function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, member)
   local entry = recorded(segment, id)
   if entry then return first_answer(entry, content) end
   certain(segment)
@@ -42,9 +42,14 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
   timely(segment, time)
   not_frozen(segment, caller)
   acceptable(segment, time, kind, deadline)
-  has_room(segment)
+  make_room(segment, 1)
+  remembered(segment, time)
   local landing = that_fit(segment, lands, kind, amount)
-  if ASIDE[kind] then meet(part(segment, ASIDE[kind])) end
+  local aside = ASIDE[kind]
+  if aside then
+    meet(part(segment, aside))
+    meet(part(segment, 'open'))
+  end
 
   expire_due(segment)
   for _, loan in ipairs(landing) do
@@ -59,7 +64,7 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
     end
     set_value(segment, subtract(segment.value, amount))
   end
-  hold(segment, id, kind, amount, deadline)
-  record(segment, id, time, content .. state)
+  hold(segment, id, kind, amount, deadline, member)
+  record(segment, id, time, content .. state, aside)
   return state
 end

@@ -1,13 +1,30 @@
 -- Deposits and deductions of many at once, each of an id of its own, none of which brings loans. If each can be done
 -- in whatever order, a few commands do all; if one may not be, nothing is done, and each is asked alone.
 
-local function must_be_new(ids, asked)
-  local found = read('HMGET', whole(ids), unpack(asked))
+local function none_in(hash, asked)
+  local found = read('HMGET', hash, unpack(asked))
   for i = 1, #found do
     if found[i] then refuse('recorded') end
   end
-  -- All is written, and what is known of these ids is about to be wrong.
-  ids.known = {}
+end
+
+local function must_be_new(segment, ids, asked, first)
+  none_in(whole(ids), asked)
+  if segment.open > 0 then none_in(whole(part(segment, 'open')), asked) end
+  if first * RANKS_PER_MS > segment.packed then return end
+  for _, id in ipairs(asked) do
+    if packed_entry(segment, id) then refuse('recorded') end
+  end
+end
+
+-- Whether answers are dropped one by one for these, so that each request must be asked alone: whether it is too old, and
+-- which reservation expires before, depends on what was dropped for the one before.
+local function drops_one_by_one(segment, first, more)
+  local is_old = segment.oldest and segment.oldest <= now - segment.window
+  local over = remembered_count(segment) + more - segment.ids_max
+  if not is_old and over <= 0 then return false end
+  local few = segment.packed_count == 0 and (segment.held ~= 0 or over > segment.newest_count)
+  return few or first <= now - segment.at_least
 end
 
 -- `first` and `last`: the least and the greatest time of the ids; `coming` and `going`: how much is deposited, and
@@ -19,18 +36,21 @@ function rules.ops(segment, generation, first, last, coming, going, asked, entri
   timely(segment, last)
   not_frozen(segment)
   acceptable(segment, last, coming == 0 and 'deduct' or 'deposit')
-  has_room(segment, #asked)
   must_fit(segment, coming)
+  if first <= now - segment.window or drops_one_by_one(segment, first, #asked) then refuse('each') end
   local ids = part(segment, 'ids')
-  must_be_new(ids, asked)
+  must_be_new(segment, ids, asked, first)
   expire_due(segment)
   if less(segment.value, going) then refuse('each') end
+  make_room(segment, #asked)
   set_value(segment, subtract(add(segment.value, coming), going))
   set(segment, 'version', segment.version + #asked - 1)
   if last > segment.newest then set(segment, 'newest', last) end
+  -- Nothing is known of these ids any more but what is stored.
+  whole(ids)
+  ids.known = {}
   send('HSET', ids.name, entries)
-  send('RPUSH', whole(part(segment, 'order')), asked)
-  segment.count = segment.count + #asked
+  add_records(segment, first, last, #asked, table.concat(entries))
   return 'D'
 end
 
@@ -39,9 +59,9 @@ local function singles(ops)
   local group, _, _, _, _, _, _, asked, entries, others = unpack(ops)
   local each = cmsgpack.unpack(others)
   for i, other in ipairs(each) do
-    local id, generation, kind, amount, caller = asked[i], unpack(other)
-    local time, content, state = tonumber(string.sub(id, 1, 16)), string.sub(entries[2 * i], 1, 16), 'D'
-    each[i] = {group, 'op', id, time, generation, content, kind, amount, state, caller, {}, 0}
+    local id, time, generation, kind, amount, caller = asked[i], unpack(other)
+    local content, state = string.sub(entries[2 * i], 1, 8), 'D'
+    each[i] = {group, 'op', id, time, generation, content, kind, amount, state, caller, {}, 0, ''}
   end
   return each
 end

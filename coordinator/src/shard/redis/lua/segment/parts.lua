@@ -13,7 +13,7 @@ local rules = {}
 -- The same of heads: of the group, and of what the request says.
 local heads = {}
 
-local KINDS = {order = 'list', credit_order = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
+local KINDS = {order = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
 local LENGTHS = {hash = 'HLEN', list = 'LLEN', sorted = 'ZCARD'}
 
 -- Ends the present request with an answer that did nothing of it.
@@ -64,11 +64,6 @@ local function put(found, field, value)
   found.known[field], found.changed[field], found.is_changed = value, value, true
 end
 
--- A list has `value` at its end from now on.
-local function push(list, value)
-  list.changed[#list.changed + 1], list.is_changed = value, true
-end
-
 -- A command may have so many arguments.
 local ARGUMENTS_MAX = 2000
 
@@ -97,11 +92,7 @@ end
 -- Writes what was kept back of a part.
 local function write(found)
   if not found.is_changed then return end
-  if found.kind == 'list' then
-    send('RPUSH', found.name, found.changed)
-  else
-    write_fields(found)
-  end
+  write_fields(found)
   found.changed, found.is_changed = {}, false
 end
 

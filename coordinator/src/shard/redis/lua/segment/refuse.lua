@@ -6,7 +6,8 @@ function rules.refuse(segment, id, time, generation, content, version, caller)
   newest_known(segment, generation)
   timely(segment, time)
   not_frozen(segment, caller)
-  has_room(segment)
+  make_room(segment, 1)
+  remembered(segment, time)
 
   expire_due(segment)
   if segment.version ~= version then return {'changed'} end

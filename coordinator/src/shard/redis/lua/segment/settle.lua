@@ -1,6 +1,6 @@
 -- A transfer's source hears what the destination said. Nothing else ever ends it: a source that took the money
 -- back by itself would mint it.
-function rules.settle(segment, id, time, generation, credited, caller)
+function rules.settle(segment, id, time, generation, credited, caller, member)
   local entry = recorded(segment, id)
   if not entry then
     certain(segment)
@@ -15,6 +15,7 @@ function rules.settle(segment, id, time, generation, credited, caller)
   must_be_safe(segment.durability)
   amount = amount_of(amount)
   local sent = meet(part(segment, 'sent'))
+  meet_final(segment)
   if credited then
     set(segment, 'held', subtract(segment.held, amount))
     state = 'V'
@@ -23,7 +24,7 @@ function rules.settle(segment, id, time, generation, credited, caller)
     take_back(segment, amount)
     state = 'R'
   end
-  put(sent, id, false)
-  put(part(segment, 'ids'), id, string.sub(entry, 1, 16) .. state)
+  put(sent, member, false)
+  close_open(segment, id, state)
   return state
 end

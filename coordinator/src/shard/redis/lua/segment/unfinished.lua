@@ -9,9 +9,9 @@ end
 function rules.sent(segment, after)
   certain(segment)
   local answer = {'sent'}
-  for _, id in ipairs(page_of(part(segment, 'sent'), after)) do
-    local at, entry = #answer, get(part(segment, 'ids'), id)
-    answer[at + 1], answer[at + 2] = id, state_of(entry)
+  for _, member in ipairs(page_of(part(segment, 'sent'), after)) do
+    local at, entry = #answer, get(part(segment, 'open'), string.sub(member, -KEY))
+    answer[at + 1], answer[at + 2] = member, state_of(entry)
   end
   return answer
 end

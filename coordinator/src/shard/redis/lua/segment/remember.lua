@@ -1,0 +1,346 @@
+-- What a segment remembers of requests, and how it forgets.
+--
+-- An id goes by its key: six bytes of its time, the most significant first, and twelve of its name's digest. An answer
+-- that is not final is in `open`. A final one is a record, of 27 bytes: the key, eight of the content's digest, the
+-- state's letter. The newest records are in the hash `ids`, and in the list `order`, in which the records of one batch
+-- are one element, a chunk. Once there are many, the oldest go into blocks: block number -> records. Blocks share no
+-- range of keys: a key is in the first whose greatest is not less than it, as `times` has them by score. A block's
+-- content never changes: if it would, it gets another number.
+local KEY, RECORD, CHUNK_HEAD = 18, 27, 12
+-- So many records stay in the hash, which is quicker to look up and to write than blocks are.
+local NEWEST_MAX = 8192
+-- About so many records are in a block; one of twice as many is split.
+local BLOCK = 2048
+-- So many chunks at most are looked at when records are packed into blocks.
+local CHUNKS_MAX = 64
+-- Old answers that a new request drops beside its own work, and that a purge does.
+local PURGED_PER_REQUEST_MAX, PURGED_PER_CALL_MAX = 2, 256
+
+local function time_at(text, at)
+  local a, b, c, d, e, f = string.byte(text, at, at + 5)
+  return ((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f
+end
+
+local function time_bytes(time)
+  local low = time % 16777216
+  local high = (time - low) / 16777216
+  return string.char(math.floor(high / 65536), math.floor(high / 256) % 256, high % 256,
+    math.floor(low / 65536), math.floor(low / 256) % 256, low % 256)
+end
+
+-- Where a key is among all, as an exact number: its time, and 11 bits of the digest.
+local RANKS_PER_MS = 2048
+local function rank_at(text, at)
+  local first, second = string.byte(text, at + 6, at + 7)
+  return time_at(text, at) * RANKS_PER_MS + first * 8 + math.floor(second / 32)
+end
+
+local function blocks_of(segment)
+  return segment.name .. ':blocks', segment.name .. ':times'
+end
+
+-- The number of the block that has keys of that rank, and its records.
+local function block_at(segment, rank)
+  local blocks, times = blocks_of(segment)
+  local number = read('ZRANGEBYSCORE', times, string.format('%d', rank), '+inf', 'LIMIT', 0, 1)[1]
+  if number and not segment.blocks_read[number] then
+    segment.blocks_read[number] = read('HGET', blocks, number)
+  end
+  return number, segment.blocks_read[number]
+end
+
+local function packed_entry(segment, key)
+  local rank = rank_at(key, 1)
+  if rank > segment.packed then return false end
+  local _, records = block_at(segment, rank)
+  if not records then return false end
+  -- The digest alone: the times of all begin alike.
+  local digest, at = string.sub(key, 7), 1
+  while true do
+    at = string.find(records, digest, at, true)
+    if not at then return false end
+    if at % RECORD == 7 and string.sub(records, at - 6, at - 1) == string.sub(key, 1, 6) then
+      return string.sub(records, at + KEY - 6, at + RECORD - 7)
+    end
+    at = at + 1
+  end
+end
+
+-- The entry of an id; false if there is none.
+local function entry_of(segment, key)
+  local entry = segment.open > 0 and get(part(segment, 'open'), key)
+  return entry or get(part(segment, 'ids'), key) or packed_entry(segment, key)
+end
+
+-- The same. In doubt only one whose state is final: the end of any other may be lost.
+local function recorded(segment, key)
+  local entry = entry_of(segment, key)
+  if entry and segment.doubtful and string.find(entry, '^[HS]', 9) then refuse('doubtful') end
+  return entry
+end
+
+-- Records that become final in this batch are written as one chunk.
+local function add_records(segment, first, last, count, records)
+  local chunk = segment.chunk
+  if not chunk then
+    chunk = {first = first, last = last}
+    segment.chunk = chunk
+  end
+  if first < chunk.first then chunk.first = first end
+  if last > chunk.last then chunk.last = last end
+  chunk[#chunk + 1] = records
+  if segment.newest_count + segment.packed_count == 0 then set(segment, 'oldest', time_at(records, 1)) end
+  set(segment, 'newest_count', segment.newest_count + count)
+end
+
+local function write_chunk(segment)
+  local chunk = segment.chunk
+  if not chunk then return end
+  segment.chunk = nil
+  redis.call('RPUSH', segment.name .. ':order', time_bytes(chunk.first) .. time_bytes(chunk.last) .. table.concat(chunk))
+end
+
+-- An answer is final.
+local function record_final(segment, key, entry)
+  local time = time_at(key, 1)
+  put(part(segment, 'ids'), key, entry)
+  add_records(segment, time, time, 1, key .. entry)
+end
+
+-- Makes sure that an answer can become final.
+local function meet_final(segment)
+  meet(part(segment, 'ids'))
+  meet(part(segment, 'order'))
+end
+
+local function record_open(segment, key, entry)
+  put(part(segment, 'open'), key, entry)
+  set(segment, 'open', segment.open + 1)
+end
+
+-- Remembers the answer to a new id; `is_open`: it is not final.
+local function record(segment, key, time, entry, is_open)
+  if time > segment.newest then set(segment, 'newest', time) end
+  if is_open then record_open(segment, key, entry) else record_final(segment, key, entry) end
+end
+
+local function close_open(segment, key, state)
+  local open = part(segment, 'open')
+  local entry = get(open, key)
+  put(open, key, false)
+  set(segment, 'open', segment.open - 1)
+  record_final(segment, key, string.sub(entry, 1, 8) .. state)
+end
+
+-- Writes `records`, of ranks up to `last`, as a block of their own.
+local function write_block(segment, last, records)
+  local blocks, times = blocks_of(segment)
+  local number = string.format('%d', segment.blocks + 1)
+  set(segment, 'blocks', segment.blocks + 1)
+  redis.call('HSET', blocks, number, records)
+  redis.call('ZADD', times, string.format('%d', last), number)
+end
+
+local function drop_block(segment, number)
+  local blocks, times = blocks_of(segment)
+  redis.call('HDEL', blocks, number)
+  redis.call('ZREM', times, number)
+  segment.blocks_read[number] = nil
+end
+
+-- Two blocks of one, where its ranks differ.
+local function write_split(segment, last, records)
+  local sorted = {}
+  for at = 1, #records, RECORD do
+    sorted[#sorted + 1] = {rank_at(records, at), string.sub(records, at, at + RECORD - 1)}
+  end
+  table.sort(sorted, function(one, other) return one[1] < other[1] end)
+  local half = math.floor(#sorted / 2)
+  while half > 1 and sorted[half][1] == sorted[half + 1][1] do half = half - 1 end
+  local parts = {{}, {}}
+  for i, record in ipairs(sorted) do table.insert(parts[i <= half and 1 or 2], record[2]) end
+  if sorted[half][1] < sorted[half + 1][1] then
+    write_block(segment, sorted[half][1], table.concat(parts[1]))
+    write_block(segment, last, table.concat(parts[2]))
+  else
+    write_block(segment, last, records)
+  end
+end
+
+-- Adds records to the block that has, or is to have, all up to rank `last`.
+local function add_to_block(segment, number, last, records)
+  local _, times = blocks_of(segment)
+  local all = segment.blocks_read[number] .. records
+  last = math.max(last, tonumber(redis.call('ZSCORE', times, number)))
+  drop_block(segment, number)
+  if #all >= 2 * BLOCK * RECORD then
+    write_split(segment, last, all)
+  else
+    write_block(segment, last, all)
+  end
+end
+
+-- Sorts a chunk's records: into `behind` those that come behind all that is packed, up to time `cut`; into `later` those
+-- behind `cut`; and the others into the blocks of their ranks.
+local function sort_records(segment, chunk, cut, behind, later, keys)
+  local of_block, cut_rank = {}, (cut + 1) * RANKS_PER_MS
+  for at = CHUNK_HEAD + 1, #chunk, RECORD do
+    local rank, record = rank_at(chunk, at), string.sub(chunk, at, at + RECORD - 1)
+    local some = rank >= cut_rank and later or behind
+    local number = rank <= segment.packed and block_at(segment, rank)
+    if number then
+      some = of_block[number] or {last = rank}
+      of_block[number] = some
+      if rank > some.last then some.last = rank end
+    end
+    some[#some + 1] = record
+    if some ~= later then keys[#keys + 1] = string.sub(record, 1, KEY) end
+  end
+  for number, some in pairs(of_block) do add_to_block(segment, number, some.last, table.concat(some)) end
+end
+
+-- Adds records that come behind all that is packed, of ranks up to `last`: to the last block, if that has room.
+local function pack_behind(segment, last, records)
+  local blocks, times = blocks_of(segment)
+  local number = redis.call('ZRANGE', times, -1, -1)[1]
+  if number and redis.call('HSTRLEN', blocks, number) + #records <= BLOCK * RECORD then
+    block_at(segment, tonumber(redis.call('ZSCORE', times, number)))
+    add_to_block(segment, number, last, records)
+  else
+    write_block(segment, last, records)
+  end
+  set(segment, 'packed', last)
+end
+
+-- Of the first chunks, how many are packed now, and up to which time: to where those behind them begin, so that what comes
+-- of these is not in between; but to the middle at least, where the clocks of two processes differ.
+local function to_pack(chunks)
+  local taken, count = 0, 0
+  while taken < #chunks / 2 and count < 2 * BLOCK do
+    taken = taken + 1
+    count = count + (#chunks[taken] - CHUNK_HEAD) / RECORD
+  end
+  local cut
+  for i = taken + 1, #chunks do cut = math.min(cut or math.huge, time_at(chunks[i], 1) - 1) end
+  local middle = time_at(chunks[math.ceil(taken / 2)], 7)
+  return taken, math.max(cut or middle, middle)
+end
+
+-- Packs the oldest of the newest.
+local function pack(segment)
+  local blocks, times = blocks_of(segment)
+  read('HLEN', blocks)
+  read('ZCARD', times)
+  local ids, order = part(segment, 'ids'), segment.name .. ':order'
+  local chunks = read('LRANGE', order, 0, CHUNKS_MAX - 1)
+  local taken, cut = to_pack(chunks)
+  local behind, later, keys = {}, {}, {}
+  for i = 1, taken do
+    local chunk = chunks[i]
+    if time_at(chunk, 7) <= cut and time_at(chunk, 1) * RANKS_PER_MS > segment.packed then
+      behind[#behind + 1] = string.sub(chunk, CHUNK_HEAD + 1)
+      for at = CHUNK_HEAD + 1, #chunk, RECORD do keys[#keys + 1] = string.sub(chunk, at, at + KEY - 1) end
+    else
+      sort_records(segment, chunk, cut, behind, later, keys)
+    end
+  end
+  if behind[1] then pack_behind(segment, (cut + 1) * RANKS_PER_MS - 1, table.concat(behind)) end
+  redis.call('LTRIM', order, taken, -1)
+  if later[1] then
+    local last = 0
+    for i = 1, taken do last = math.max(last, time_at(chunks[i], 7)) end
+    redis.call('LPUSH', order, time_bytes(cut + 1) .. time_bytes(last) .. table.concat(later))
+  end
+  whole(meet(ids))
+  send('HDEL', ids.name, keys)
+  set(segment, 'newest_count', segment.newest_count - #keys)
+  set(segment, 'packed_count', segment.packed_count + #keys)
+end
+
+-- The time up to which answers are forgotten with the next: that of the first block, or of the first record.
+local function look_for_oldest(segment)
+  local _, times = blocks_of(segment)
+  local first = false
+  if segment.packed_count > 0 then
+    first = math.floor(read('ZRANGE', times, 0, 0, 'WITHSCORES')[2] / RANKS_PER_MS)
+  elseif segment.newest_count > 0 then
+    first = time_at(read('LINDEX', segment.name .. ':order', 0), CHUNK_HEAD + 1)
+  end
+  set(segment, 'oldest', first)
+end
+
+-- Drops the first block.
+local function forget_block(segment)
+  local blocks, times = blocks_of(segment)
+  local number = read('ZRANGE', times, 0, 0)[1]
+  local count = read('HSTRLEN', blocks, number) / RECORD
+  drop_block(segment, number)
+  set(segment, 'packed_count', segment.packed_count - count)
+  return count
+end
+
+-- Drops the first records up to a time, `most` of the first chunk at most; raises the mark to the times of those dropped.
+local function forget_records(segment, until_ms, most)
+  local ids, order = part(segment, 'ids'), segment.name .. ':order'
+  local chunk, at, keys = read('LINDEX', order, 0), CHUNK_HEAD + 1, {}
+  while at < #chunk and #keys < most and time_at(chunk, at) <= until_ms do
+    keys[#keys + 1] = string.sub(chunk, at, at + KEY - 1)
+    segment.mark = math.max(segment.mark, time_at(chunk, at))
+    at = at + RECORD
+  end
+  whole(meet(ids))
+  set(segment, 'mark', segment.mark)
+  if at > #chunk then
+    redis.call('LPOP', order)
+  else
+    redis.call('LSET', order, 0, string.sub(chunk, 1, CHUNK_HEAD) .. string.sub(chunk, at))
+  end
+  send('HDEL', ids.name, keys)
+  ids.known = {}
+  set(segment, 'newest_count', segment.newest_count - #keys)
+  return #keys
+end
+
+-- Drops the first final answers up to a time, `most` at most, or a block; how many. The mark rises to their times.
+local function forget_until(segment, until_ms, most)
+  local dropped = 0
+  while dropped < most and segment.oldest and segment.oldest <= until_ms do
+    if dropped == 0 then write_chunk(segment) end
+    if segment.packed_count > 0 then
+      set(segment, 'mark', math.max(segment.mark, segment.oldest))
+      dropped = dropped + forget_block(segment)
+    else
+      dropped = dropped + forget_records(segment, until_ms, most - dropped)
+    end
+    look_for_oldest(segment)
+  end
+  return dropped
+end
+
+local function remembered_count(segment)
+  return segment.newest_count + segment.packed_count + segment.open
+end
+
+-- Makes room for so many new answers. Some older than `window` are dropped; and if there is no room nevertheless, the
+-- oldest that are older than `at_least`. The mark may be above the new ids then.
+local function make_room(segment, more)
+  meet_final(segment)
+  if segment.newest_count > NEWEST_MAX then
+    pack(segment)
+    look_for_oldest(segment)
+  end
+  forget_until(segment, math.max(segment.mark, now - segment.window), PURGED_PER_REQUEST_MAX * more)
+  local over = remembered_count(segment) + more - segment.ids_max
+  if over > 0 then over = over - forget_until(segment, now - segment.at_least, over) end
+  if over > 0 then
+    refuse('too_many_ids', segment.ids_max, math.max(1, (segment.oldest or now) + segment.at_least - now))
+  end
+end
+
+-- Raises the mark to what is old, and drops some of it.
+function rules.purge(segment)
+  certain(segment)
+  local old = now - segment.window
+  if old > segment.mark then set(segment, 'mark', old) end
+  return {'purged', forget_until(segment, segment.mark, PURGED_PER_CALL_MAX)}
+end
