@@ -42,8 +42,12 @@ local function list_page(list, from, size, most)
   return {behind < size and string.format('%d', behind) or '0', rows}
 end
 
+-- A row of blocks has thousands of records, about 100 kB: it counts as so many rows, so that no piece stalls the server.
+local BLOCK_ROWS = 64
+
 local function page_of(i, from, most)
   local part = name .. ':' .. PARTS[i]
+  if PARTS[i] == 'blocks' then most = math.max(1, math.floor(most / BLOCK_ROWS)) end
   if is_list(i) then return list_page(part, tonumber(from), sizes[i], most) end
   return redis.call(i <= HASHES and 'HSCAN' or 'ZSCAN', part, from, 'COUNT', most)
 end
@@ -58,7 +62,8 @@ local answer = {1, 0, '0', sizes}
 while i <= #PARTS and room > 0 do
   if sizes[i] > 0 then
     local page = page_of(i, cursor, room)
-    cursor, room = page[1], room - #page[2] / 2
+    local copied = #page[2] / 2
+    cursor, room = page[1], room - (PARTS[i] == 'blocks' and copied * BLOCK_ROWS or copied)
     answer[#answer + 1] = {i, page[2]}
   end
   if cursor == '0' then i = i + 1 end
