@@ -273,6 +273,7 @@ impl Builder {
             dial,
             sharing: self.sharing.clone(),
             servers_are_new,
+            shared: matches!(grounds, Grounds::Redis(_)),
         });
         Client {
             engine: engine.await,

@@ -16,6 +16,11 @@ use crate::{Builder, Lock, Ring, builder::Grounds};
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
 /// Hands out locks. Cheap to clone; clones share everything.
+///
+/// On Redis, dropping the last handle (clients, and guards of theirs) sends the releases that are not answered yet, from
+/// a thread of its own, and blocks for that: a few milliseconds, and 250 at most. So does the end of the runtime. A process
+/// that returns from `main`, fails or panics leaves no lock behind; one that calls [`std::process::exit`], or is killed,
+/// leaves its locks until their leases end.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) engine: Engine,
@@ -92,7 +97,7 @@ impl Client {
     }
 
     /// Sends the releases of dropped guards, waits for them for up to 5 s, and ends every task.
-    /// Guards still held are not released: they end with their leases.
+    /// Guards still held are not released: that is done when they are dropped, and the last handle is.
     ///
     /// Answers how many releases could not be sent; their locks expire.
     ///

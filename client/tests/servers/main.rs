@@ -6,6 +6,7 @@ mod clock_steps;
 mod comeback;
 mod connections;
 mod errors;
+mod exits;
 mod failover;
 mod fairness;
 mod faults;

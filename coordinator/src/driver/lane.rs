@@ -18,7 +18,7 @@ use tracing::{debug, warn};
 use super::{
     Answered, RECONNECT, Surroundings,
     load::{Load, Sent},
-    queue::{Batch, PANICKED, Queue},
+    queue::{Batch, PANICKED, Queue, closed},
     server_clock::{ClockStep, Exchange, ServerClock},
     standing::Standing,
 };
@@ -140,7 +140,6 @@ struct Running<L: Load> {
 impl<L: Load> Running<L> {
     /// Connects, serves, connects again, until told to stop.
     async fn run(self) {
-        let mut former: Option<(Life, ConnectionId)> = None;
         let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         if self.lane == Lane::Counters {
             // Not everybody has counters.
@@ -150,7 +149,7 @@ impl<L: Load> Running<L> {
                 .await;
         }
         while !self.around.stop.is_cancelled() {
-            let connection = AssertUnwindSafe(self.connection(&mut former, &mut backoff));
+            let connection = AssertUnwindSafe(self.connection(&mut backoff));
             // A backend that panics costs a connection, not the lane.
             let ended = match connection.catch_unwind().await {
                 Ok(Some(error)) => error,
@@ -165,27 +164,22 @@ impl<L: Load> Running<L> {
             let stopped = self.around.stop.cancelled();
             let _ = tokio::time::timeout(pause, stopped).await;
         }
-        self.queue.close(&ShardError::Unreachable {
-            reason: "the engine is closed".into(),
-        });
+        self.queue.close(&closed());
     }
 
-    /// Connects, and serves until that connection ends; `None` if told to stop.
-    async fn connection(
-        &self,
-        former: &mut Option<(Life, ConnectionId)>,
-        backoff: &mut Backoff,
-    ) -> Option<ShardError> {
-        let mut link = match self.connect(former.clone()).await? {
+    /// Connects, and serves until that connection ends; `None` if told to stop, or taken over.
+    async fn connection(&self, backoff: &mut Backoff) -> Option<ShardError> {
+        let mut link = match self.connect(self.queue.connection()).await? {
             Ok(link) => link,
             Err(error) => return Some(error),
         };
-        *former = Some((link.life().clone(), link.connection()));
-        self.queue.open();
+        if !(self.queue).open((link.life().clone(), link.connection())) {
+            return None;
+        }
         let error = self.serve(link.as_mut(), backoff).await?;
         if matches!(error, ShardError::Unarmed) {
             self.needs.arm();
-        } else {
+        } else if !self.around.stop.is_cancelled() {
             warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
             // It shook hands: what ended the connection says nothing of the next.
             backoff.reset();

@@ -28,7 +28,9 @@ use crate::{
     limits::{BATCH_MAX, LANES_BY_SLOT},
     name::LockKey,
     random::Random,
-    shard::{CounterReply, CounterRequest, Lane, Reply, Request, Shard, ShardError, Wake},
+    shard::{
+        ConnectionId, CounterReply, CounterRequest, Lane, Reply, Request, Shard, ShardError, Wake,
+    },
     view::ViewLease,
 };
 pub use lane::Needs;
@@ -199,6 +201,20 @@ impl Driver {
             by_ms: -i64::try_from(beyond.as_millis()).unwrap_or(i64::MAX),
             epoch: self.standing.epoch(),
         });
+    }
+
+    /// Whether what `life` of the shard answers counts.
+    pub(crate) fn counts(&self, life: &Life) -> bool {
+        self.standing.counts(life)
+    }
+
+    /// Ends the lanes of locks: what waits there is refused, and nothing more is sent. Their last connections, on which
+    /// something may still be on its way to the shard: once these have ended, nothing is.
+    pub(crate) fn take_over(&self) -> Vec<(Lane, (Life, ConnectionId))> {
+        let work = self.work.iter().map(|queue| (Lane::Work, queue));
+        let lanes = work.chain([(Lane::Renew, &self.renew)]);
+        let last = lanes.map(|(lane, queue)| Some((lane, queue.take_over()?)));
+        last.flatten().collect()
     }
 
     /// The shard's id.

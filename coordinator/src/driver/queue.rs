@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 
 use super::{Respond, load::Load};
 use crate::{
-    ids::MapVersion,
+    ids::{Life, MapVersion},
     limits::{BATCH_MAX, QUEUE_MAX},
     name::LockKey,
-    shard::ShardError,
+    shard::{ConnectionId, ShardError},
     sync::Mutex,
 };
 
@@ -32,6 +32,10 @@ struct State<L: Load> {
     down: Option<ShardError>,
     /// Why nothing new is taken, while nothing new is.
     refusing: Option<ShardError>,
+    /// The last connection that anything was sent over.
+    connection: Option<(Life, ConnectionId)>,
+    /// Nothing is sent over a connection of its lane any more.
+    taken_over: bool,
 }
 
 #[derive(Debug)]
@@ -66,6 +70,8 @@ impl<L: Load> Default for State<L> {
             waiting: VecDeque::new(),
             down: None,
             refusing: None,
+            connection: None,
+            taken_over: false,
         }
     }
 }
@@ -162,9 +168,28 @@ impl<L: Load> Queue<L> {
         self.state.lock().refusing = error.cloned();
     }
 
-    /// Takes requests again.
-    pub(super) fn open(&self) {
-        self.state.lock().down = None;
+    /// Takes requests again, to be sent over `connection`. Whether that may be: not once it is taken over.
+    pub(super) fn open(&self, connection: (Life, ConnectionId)) -> bool {
+        let mut state = self.state.lock();
+        if state.taken_over {
+            return false;
+        }
+        state.down = None;
+        state.connection = Some(connection);
+        true
+    }
+
+    /// The last connection that anything was sent over.
+    pub(super) fn connection(&self) -> Option<(Life, ConnectionId)> {
+        self.state.lock().connection.clone()
+    }
+
+    /// Refuses what waits and what comes, for good. The last connection that anything was sent over: once that has
+    /// ended, nothing of this queue reaches the shard.
+    pub(super) fn take_over(&self) -> Option<(Life, ConnectionId)> {
+        self.state.lock().taken_over = true;
+        self.close(&closed());
+        self.connection()
     }
 
     /// Whether as much waits as one batch takes.
@@ -234,6 +259,13 @@ impl<L: Load> Queue<L> {
             self.ready.notify_one();
         }
         !batch.requests.is_empty()
+    }
+}
+
+/// What a queue says that takes nothing any more.
+pub(super) fn closed() -> ShardError {
+    ShardError::Unreachable {
+        reason: "the engine is closed".into(),
     }
 }
 

@@ -10,8 +10,9 @@ use crate::{
 
 /// A held lock.
 ///
-/// Dropping it gives the lock back in the background: it does not wait, block or fail. If the
-/// process dies first, the grant ends by itself when its lease does.
+/// Dropping it gives the lock back in the background: it does not wait or fail, nor block, unless it is the engine's
+/// last handle or the runtime has ended (see [`Parts::shared`](super::Parts::shared)). If the process is killed first, the
+/// grant ends by itself when its lease does.
 ///
 /// A guard may be sent to another task. Whether the lock is still held is decided by the clock, not
 /// by a timer: [`is_held`](Self::is_held) is right even after the machine was suspended.

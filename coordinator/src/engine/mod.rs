@@ -10,6 +10,7 @@
 //! | `grant.rs` | one holder's time with it |
 //! | `guard.rs` | a holder's side of that |
 //! | `release.rs` | giving back, now or in the background |
+//! | `last_releases.rs` | giving back when no task can any more |
 //! | `keeper.rs` | renewals, a task a shard |
 //! | `moving.rs` | a holder goes along with its slot |
 //! | `wheel.rs` | when to look at which hold |
@@ -36,6 +37,7 @@ mod hold;
 mod home;
 mod inspect;
 mod keeper;
+mod last_releases;
 mod line;
 mod map;
 mod moving;
@@ -109,6 +111,9 @@ pub struct Parts {
     /// Whether whoever started the servers says that they are new, so that no lock of before can
     /// be held: a founding epoch then needs no grace.
     pub servers_are_new: bool,
+    /// Whether other processes can reach the shards: then dropping the last handle, or the end of the
+    /// runtime, sends what is still to be released, and waits 250 ms for that at most.
+    pub shared: bool,
 }
 
 /// Hands out locks. Cheap to clone; clones share everything.
@@ -156,6 +161,7 @@ impl Engine {
             dial,
             sharing,
             servers_are_new,
+            shared,
         } = parts;
         let view = ViewLease::new(topology.constants.view_lease());
         let around = Surroundings {
@@ -166,7 +172,7 @@ impl Engine {
             view: Arc::new(view),
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
-        let releases = Releases::start(&around);
+        let releases = Releases::start(&around, shared);
         let lines = Lines::new(client, sharing, releases.clone(), &around);
         let routing = Routing::new(
             topology,
@@ -227,7 +233,8 @@ impl Engine {
     }
 
     /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task.
-    /// Guards still held are not released: they end with their leases.
+    /// Guards still held are not released: they end with their leases, or, if the shards are
+    /// [shared](Parts::shared), are released when they and the last handle are dropped.
     ///
     /// Answers how many releases could not be sent; their locks expire.
     ///
@@ -256,6 +263,8 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.lines.close();
         self.around.stop.cancel();
+        self.releases.take_over();
     }
 }

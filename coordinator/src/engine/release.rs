@@ -1,16 +1,8 @@
 //! Giving back: now, or in the background until it is done.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{
-            AtomicUsize,
-            Ordering::{AcqRel, Acquire},
-        },
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use hashbrown::HashMap;
 use tokio::{
     sync::{Notify, oneshot},
     time::{sleep, timeout},
@@ -22,6 +14,7 @@ use super::{
     grant::Grant,
     hold::{Hold, Phase},
     keeper::Keeper,
+    last_releases::{Orphaned, UntilStopped},
 };
 use crate::{
     clock::Instant,
@@ -44,33 +37,48 @@ const UNARMED_RETRY: Duration = Duration::from_millis(50);
 /// At most one for each lock that was held, so bounded as those are.
 #[derive(Debug)]
 pub(super) struct Releases {
-    around: Surroundings,
-    pending: AtomicUsize,
+    pub(super) around: Surroundings,
+    /// Whether other processes can reach the shards.
+    pub(super) shared: bool,
+    pub(super) pending: Mutex<Pending>,
     none_pending: Notify,
-    failed: Mutex<Vec<Unsent>>,
     some_failed: Notify,
 }
 
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    next: u64,
+    /// Not answered yet.
+    pub(super) unanswered: HashMap<u64, Unsent>,
+    /// Those of them that are to be sent again.
+    failed: Vec<u64>,
+    /// No task of the engine sends them any more.
+    pub(super) orphaned: Option<Orphaned>,
+}
+
 /// A release that has to be sent, or sent again.
-#[derive(Debug)]
-struct Unsent {
-    hold: Arc<Hold>,
-    at: Arc<Keeper>,
+#[derive(Clone, Debug)]
+pub(super) struct Unsent {
+    pub(super) hold: Arc<Hold>,
+    pub(super) at: Arc<Keeper>,
     give_up: Instant,
 }
 
 impl Releases {
-    pub(super) fn start(around: &Surroundings) -> Arc<Self> {
+    /// `shared`: other processes can reach the shards, so that what is left there outlives this one.
+    pub(super) fn start(around: &Surroundings, shared: bool) -> Arc<Self> {
         let releases = Arc::new(Self {
             around: around.clone(),
-            pending: AtomicUsize::new(0),
+            shared,
+            pending: Mutex::default(),
             none_pending: Notify::new(),
-            failed: Mutex::default(),
             some_failed: Notify::new(),
         });
         let running = releases.clone();
         around.tasks.spawn(async move {
+            let until_stopped = UntilStopped::of(&running);
             running.around.stop.run_until_cancelled(running.run()).await;
+            until_stopped.is_stopped();
         });
         releases
     }
@@ -99,47 +107,58 @@ impl Releases {
     }
 
     fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<Keeper>) {
-        self.pending.fetch_add(1, AcqRel);
         let give_up = self.around.clock.now() + hold.terms.lease * 2;
         let hold = hold.clone();
-        self.submit(Unsent { hold, at, give_up });
+        let unsent = Unsent { hold, at, give_up };
+        let mut pending = self.pending.lock();
+        let number = pending.next;
+        pending.next += 1;
+        pending.unanswered.insert(number, unsent.clone());
+        let is_orphaned = pending.orphaned.is_some();
+        drop(pending);
+        match is_orphaned {
+            true => self.send_last(),
+            false => self.submit(number, &unsent),
+        }
     }
 
-    fn submit(self: &Arc<Self>, unsent: Unsent) {
-        let Unsent { hold, at, .. } = &unsent;
-        let (hold, at) = (hold.clone(), at.clone());
-        let behind = release_behind(&hold, &at);
+    fn submit(self: &Arc<Self>, number: u64, Unsent { hold, at, .. }: &Unsent) {
+        let behind = release_behind(hold, at);
         let lane = match behind {
             Behind::Lane(lane) => lane,
             Behind::Both => LockLane::Work,
         };
         let releases = self.clone();
-        let respond = move |answer: Answer| releases.answered(unsent, behind, answer);
-        submit(&hold, &at, lane, Respond::Engine(Box::new(respond)));
+        let respond = move |answer: Answer| releases.answered(number, behind, answer);
+        submit(hold, at, lane, Respond::Engine(Box::new(respond)));
     }
 
-    fn answered(self: &Arc<Self>, unsent: Unsent, behind: Behind, answer: Answer) {
+    fn answered(self: &Arc<Self>, number: u64, behind: Behind, answer: Answer) {
+        let mut pending = self.pending.lock();
+        // Else a thread sends it.
+        let Some(unsent) = pending.unanswered.get(&number) else {
+            return;
+        };
         match answer {
             // Nothing arrives any more where this came from.
             Ok(_) if behind == Behind::Both => {
+                let unsent = unsent.clone();
+                drop(pending);
                 let Unsent { hold, at, .. } = &unsent;
                 hold.flow.lock().at(&hold.keeper(), at).asking = Exchange::default();
-                self.submit(unsent);
+                return self.submit(number, &unsent);
             }
             Err(error) if error.is_retryable() && self.around.clock.now() < unsent.give_up => {
-                self.failed.lock().push(unsent);
-                self.some_failed.notify_one();
+                pending.failed.push(number);
+                return self.some_failed.notify_one();
             }
             Err(error) => {
                 tracing::warn!(key = %unsent.hold.key, %error, "release gave up; the lock expires");
-                self.done();
             }
-            Ok(_) => self.done(),
+            Ok(_) => {}
         }
-    }
-
-    fn done(&self) {
-        if self.pending.fetch_sub(1, AcqRel) == 1 {
+        pending.unanswered.remove(&number);
+        if pending.unanswered.is_empty() {
             self.none_pending.notify_waiters();
         }
     }
@@ -148,8 +167,12 @@ impl Releases {
         loop {
             self.some_failed.notified().await;
             sleep(self.around.random.jitter(RETRY)).await;
-            let failed = std::mem::take(&mut *self.failed.lock());
-            failed.into_iter().for_each(|unsent| self.submit(unsent));
+            for number in std::mem::take(&mut self.pending.lock().failed) {
+                let unsent = self.pending.lock().unanswered.get(&number).cloned();
+                if let Some(unsent) = unsent {
+                    self.submit(number, &unsent);
+                }
+            }
         }
     }
 
@@ -160,14 +183,18 @@ impl Releases {
                 let none_pending = self.none_pending.notified();
                 tokio::pin!(none_pending);
                 none_pending.as_mut().enable();
-                if self.pending.load(Acquire) == 0 {
+                if self.unanswered() == 0 {
                     return;
                 }
                 none_pending.await;
             }
         };
         let _ = timeout(grace, all_answered).await;
-        self.pending.load(Acquire)
+        self.unanswered()
+    }
+
+    fn unanswered(&self) -> usize {
+        self.pending.lock().unanswered.len()
     }
 }
 
@@ -186,18 +213,22 @@ fn release_behind(hold: &Hold, at: &Arc<Keeper>) -> Behind {
     flow.at(&hold.keeper(), at).release_behind()
 }
 
-/// Sends a release of `hold` to the shard of `at`.
-fn submit(hold: &Hold, at: &Keeper, lane: LockLane, respond: Respond) {
+/// A release of `hold`, for the shard of `at`.
+pub(super) fn request(hold: &Hold, at: &Keeper) -> Request {
     let op = Op::Release {
         nonce: hold.nonce,
         wanted: hold.gives_way(),
     };
-    let request = Request {
+    Request {
         key: hold.key.clone(),
         map: at.map(hold.key.slot()),
         op,
-    };
-    at.driver.submit_with(lane, request, respond);
+    }
+}
+
+/// Sends a release of `hold` to the shard of `at`.
+fn submit(hold: &Hold, at: &Keeper, lane: LockLane, respond: Respond) {
+    at.driver.submit_with(lane, request(hold, at), respond);
 }
 
 /// Sends a release of `hold` to the shard of `at`, where it is, unless that takes two.

@@ -181,6 +181,7 @@ pub(crate) async fn engine(ring: &Ring, process: u128) -> Engine {
         dial: ring.dial.clone(),
         sharing: Sharing::default(),
         servers_are_new: true,
+        shared: false,
     })
     .await
 }

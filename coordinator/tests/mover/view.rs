@@ -148,6 +148,7 @@ impl Stage {
             dial: self.shards.clone(),
             sharing: Sharing::default(),
             servers_are_new: true,
+            shared: false,
         });
         let engine = engine.await;
         Process { engine, store }

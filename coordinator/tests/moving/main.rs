@@ -117,6 +117,7 @@ impl Ring {
             dial: Arc::new(Both(self.shards.clone())),
             sharing,
             servers_are_new: true,
+            shared: false,
         });
         Process {
             engine: engine.await,

@@ -138,6 +138,7 @@ impl Crew {
             dial: Arc::new(Through(wire.clone())),
             sharing,
             servers_are_new: true,
+            shared: false,
         });
         Process {
             engine: engine.await,

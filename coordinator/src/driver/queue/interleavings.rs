@@ -19,9 +19,9 @@ use super::{Batch, Beside, Queue};
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
-    ids::MapVersion,
+    ids::{Life, MapVersion},
     name::{LockKey, Namespace},
-    shard::{CounterOp, CounterReply, CounterRequest, Effect, ShardError},
+    shard::{ConnectionId, CounterOp, CounterReply, CounterRequest, Effect, ShardError},
     sync::{Mutex, explore},
 };
 
@@ -45,6 +45,10 @@ fn request(task: u64, number: u64) -> CounterRequest {
             durability: Default::default(),
         },
     }
+}
+
+fn connection() -> (Life, ConnectionId) {
+    (Life::new("one"), ConnectionId(1))
 }
 
 fn number(request: &CounterRequest) -> u64 {
@@ -128,7 +132,7 @@ fn send(queue: &Requests, sent: &Mutex<Vec<CounterRequest>>, ended: &Mutex<bool>
             batch.fail(&error);
             queue.close(&ShardError::Unarmed);
             thread::yield_now();
-            queue.open();
+            queue.open(connection());
             continue;
         }
         let requests = std::mem::take(&mut batch.requests);

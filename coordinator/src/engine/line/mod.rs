@@ -109,6 +109,15 @@ pub(super) struct Lines {
     tables: [Mutex<HashMap<LockKey, KeyLine>>; TABLES],
 }
 
+/// Closes the lines at the end of the task that it is in.
+struct ClosesWhenDropped(Arc<Lines>);
+
+impl Drop for ClosesWhenDropped {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// What follows from a change.
 pub(super) struct Due {
     pub(super) deeds: Deeds<Arc<Hold>, Waiter, AcquireError>,
@@ -136,15 +145,14 @@ impl Lines {
         })
     }
 
-    /// Sends requests by `routing` from now on, and dismisses everybody when told to stop.
+    /// Sends requests by `routing` from now on, and dismisses everybody when told to stop, or when the runtime ends.
     pub(super) fn start(self: &Arc<Self>, routing: &Arc<Routing>) {
         self.routing
             .set(Arc::downgrade(routing))
             .expect("started once");
-        let lines = self.clone();
+        let closes = ClosesWhenDropped(self.clone());
         self.around.tasks.spawn(async move {
-            lines.around.stop.cancelled().await;
-            lines.close();
+            closes.0.around.stop.cancelled().await;
         });
     }
 

@@ -132,6 +132,7 @@ impl World {
             dial: Arc::new(ByName(self.shards.clone())),
             sharing,
             servers_are_new: true,
+            shared: false,
         }));
         let keeper = engine.0.routing.view().keepers[0].clone();
         let shard = &self.shards[0];

@@ -1,0 +1,171 @@
+//! Processes that end without `close`: what they held is free at once, not after its lease.
+
+use std::{
+    env,
+    error::Error,
+    future::pending,
+    panic, process,
+    sync::{Arc, OnceLock},
+};
+
+use ringfence_client::Client;
+use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::{Secured, Servers, ask};
+use tokio::{
+    process::Command,
+    runtime::Builder,
+    sync::Barrier,
+    time::{sleep, timeout},
+};
+
+use crate::SECOND;
+
+/// Tells the process that ends how it is to end, and where its servers are.
+const WAY: &str = "RINGFENCE_TEST_EXIT";
+const SERVERS: &str = "RINGFENCE_TEST_SERVERS";
+
+/// How many runs there are of each way; 25 if not said.
+const RUNS: &str = "RINGFENCE_TEST_EXITS";
+
+/// How many locks a process has when it ends, on all of its servers.
+const LOCKS: usize = 4;
+
+/// Where a client is kept that outlives its runtime.
+static KEPT: OnceLock<Client> = OnceLock::new();
+
+/// The process. Its `main` is [`main_of`]; the harness does nothing behind that.
+#[test]
+#[ignore = "a process that the tests below start"]
+fn a_process_that_ends_without_close() {
+    let (way, servers) = (env::var(WAY).unwrap(), env::var(SERVERS).unwrap());
+    let ended = panic::catch_unwind(|| main_of(&way, &servers));
+    process::exit(match ended {
+        Ok(Ok(())) => 0,
+        Ok(Err(_)) => 1,
+        Err(_) => 101,
+    })
+}
+
+/// As `#[tokio::main]` has it.
+fn main_of(way: &str, servers: &str) -> Result<(), Box<dyn Error>> {
+    let mut runtime = match way {
+        "returns, of one thread" => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    runtime.enable_all().build()?.block_on(async {
+        let builder = Client::builder().redis(servers.split(' '));
+        let client = builder.existing_topology(true).build().await?;
+        let mut held = Vec::new();
+        for index in 0..LOCKS {
+            held.push(client.lock(&format!("key/{index}")).try_acquire().await?);
+        }
+        match way {
+            "fails" => Err("it fails")?,
+            "panics" => panic!("it panics"),
+            "keeps the client" => KEPT.set(client).map_err(|_| "kept before")?,
+            "leaves tasks" => {
+                let all_run = Arc::new(Barrier::new(LOCKS + 1));
+                for guard in held.drain(..) {
+                    let all_run = all_run.clone();
+                    #[expect(clippy::disallowed_methods, reason = "it ends with the process")]
+                    tokio::spawn(async move {
+                        all_run.wait().await;
+                        pending::<()>().await;
+                        drop(guard);
+                    });
+                }
+                all_run.wait().await;
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+/// Runs the process at `servers`, which are reached by `urls`, and waits until it has ended and nothing is left.
+async fn ends(way: &str, code: i32, urls: &str, servers: &[RedisServer]) {
+    let mut process = Command::new(env::current_exe().unwrap());
+    process
+        .args(["exits::a_process_that_ends_without_close", "--exact"])
+        .args(["--ignored", "--nocapture"])
+        .envs([(WAY, way), (SERVERS, urls)]);
+    let output = process.output().await.unwrap();
+    assert_eq!(output.status.code(), Some(code), "{way}: {output:?}");
+    let freed = timeout(SECOND, async {
+        while left_at(servers).await > 0 {
+            sleep(SECOND / 100).await;
+        }
+    });
+    let output = String::from_utf8_lossy(&output.stderr);
+    assert!(freed.await.is_ok(), "{way}: locks are left\n{output}");
+}
+
+async fn left_at(servers: &[RedisServer]) -> usize {
+    let mut left = 0;
+    for server in servers {
+        let records: Vec<String> = ask(server, &["KEYS", "ringfence:{*"]).await;
+        left += records.len();
+    }
+    left
+}
+
+/// Again and again.
+async fn end(way: &str, code: i32) {
+    let servers = Servers::spawn(2).await;
+    servers.client().await.close().await;
+    let urls = servers.urls().join(" ");
+    let runs = env::var(RUNS).map_or(25, |runs| runs.parse().unwrap());
+    for _ in 0..runs {
+        ends(way, code, &urls, &servers.servers).await;
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_returns_from_main_leaves_no_lock() {
+    end("returns", 0).await;
+    end("returns, of one thread", 0).await;
+}
+
+#[tokio::test]
+async fn a_process_that_fails_leaves_no_lock() {
+    end("fails", 1).await;
+}
+
+#[tokio::test]
+async fn a_process_that_panics_leaves_no_lock() {
+    end("panics", 101).await;
+}
+
+#[tokio::test]
+async fn a_process_whose_client_outlives_the_runtime_leaves_no_lock() {
+    end("keeps the client", 0).await;
+}
+
+#[tokio::test]
+async fn a_process_whose_tasks_hold_locks_when_the_runtime_ends_leaves_none() {
+    end("leaves tasks", 0).await;
+}
+
+#[tokio::test]
+async fn a_process_gives_back_at_its_end_over_tls_with_the_rights_that_the_readme_lists() {
+    let secured = Secured::default();
+    let (server, port) = secured.spawn(RedisServer::builder()).await;
+    let (urls, servers) = (secured.url(port, true), [server]);
+    let founder = Client::builder().redis([urls.clone()]);
+    let founder = founder.servers_are_new(true).build().await.unwrap();
+    founder.close().await;
+    ends("returns", 0, &urls, &servers).await;
+}
+
+/// It is waited for no longer than it takes to send what there is, and not for a server that does not answer.
+#[tokio::test]
+async fn a_drop_waits_for_no_silent_server() {
+    let servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let guard = client.lock("key").try_acquire().await.unwrap();
+    servers.servers[0].stop();
+    let began = tokio::time::Instant::now();
+    drop((guard, client));
+    assert!(began.elapsed() < 5 * SECOND, "{:?}", began.elapsed());
+    servers.servers[0].cont();
+}

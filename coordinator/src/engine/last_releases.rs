@@ -1,0 +1,201 @@
+//! Releases that no task of the engine can send any more: its last handle was dropped, or its runtime ends. A thread
+//! sends them over connections of its own, and the drop waits for it: the process may end right after.
+//!
+//! ```text
+//! drop ─► thread: take the lanes over ─► connect, which ends their connections ─► release
+//! ```
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, mpsc},
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+use futures_util::future::{join_all, try_join_all};
+use ringfence_ring::ShardId;
+use tokio::{
+    runtime,
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
+
+use super::release::{Pending, Releases, Unsent, request};
+use crate::{
+    clock::Instant,
+    limits::BATCH_MAX,
+    shard::{Lane, Link, Request, ShardError},
+};
+
+/// How long releases delay the drop of the last handle, and the end of the runtime.
+const WITHIN: Duration = Duration::from_millis(250);
+
+/// The engine's tasks have ended, or are about to.
+#[derive(Debug)]
+pub(super) struct Orphaned {
+    /// Until when drops wait for what they release.
+    until: Instant,
+    /// Sends what is released. Started for the first.
+    by: Option<Arc<LastReleases>>,
+}
+
+/// Dropped with the task that it is in: by the end of the runtime, unless that was stopped before.
+pub(super) struct UntilStopped<'a>(Option<&'a Releases>);
+
+impl<'a> UntilStopped<'a> {
+    pub(super) fn of(releases: &'a Releases) -> Self {
+        Self(Some(releases))
+    }
+
+    pub(super) fn is_stopped(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for UntilStopped<'_> {
+    fn drop(&mut self) {
+        if let Some(releases) = self.0 {
+            releases.take_over();
+        }
+    }
+}
+
+impl Releases {
+    /// From now on a thread sends what is released, and what is not answered yet: nothing else will. Waits for that, but
+    /// not for long.
+    pub(super) fn take_over(&self) {
+        if self.shared {
+            let until = self.around.clock.now() + WITHIN;
+            let mut pending = self.pending.lock();
+            let by = pending.orphaned.take().and_then(|orphaned| orphaned.by);
+            pending.orphaned = Some(Orphaned { until, by });
+            drop(pending);
+            self.send_last();
+        }
+    }
+
+    /// Has the thread send what is not answered yet, and waits for that.
+    pub(super) fn send_last(&self) {
+        let mut pending = self.pending.lock();
+        let Pending {
+            unanswered,
+            orphaned: Some(Orphaned { until, by }),
+            ..
+        } = &mut *pending
+        else {
+            return;
+        };
+        if unanswered.is_empty() {
+            return;
+        }
+        if by.is_none() {
+            let started = LastReleases::start().inspect_err(|error| {
+                tracing::warn!(%error, "last releases not sent; the locks expire");
+            });
+            *by = started.ok().map(Arc::new);
+        }
+        let Some(by) = by.clone() else {
+            return;
+        };
+        let unsent = unanswered.drain().map(|(_, unsent)| unsent).collect();
+        let left = until.since(self.around.clock.now());
+        drop(pending);
+        by.send(unsent, left);
+    }
+}
+
+/// A thread that sends releases. It ends once this is dropped, and all is sent.
+#[derive(Debug)]
+struct LastReleases {
+    jobs: UnboundedSender<Job>,
+    thread: ThreadId,
+}
+
+#[derive(Debug)]
+struct Job {
+    unsent: Vec<Unsent>,
+    /// Dropped when the job is done.
+    done: mpsc::Sender<()>,
+}
+
+impl LastReleases {
+    fn start() -> io::Result<Self> {
+        let (jobs, to_do) = unbounded_channel();
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let thread = thread::Builder::new().name("ringfence-last".into());
+        let thread = thread.spawn(move || runtime.block_on(send_all(to_do)))?;
+        Ok(Self {
+            jobs,
+            thread: thread.thread().id(),
+        })
+    }
+
+    /// Sends each of `unsent` once, and waits for that, for at most `within`.
+    fn send(&self, unsent: Vec<Unsent>, within: Duration) {
+        let (done, is_done) = mpsc::channel();
+        // If the thread panicked, the job is dropped, and so done.
+        let _ = self.jobs.send(Job { unsent, done });
+        // A request that the thread refuses may have something to release itself.
+        if thread::current().id() != self.thread {
+            let _ = is_done.recv_timeout(within);
+        }
+    }
+}
+
+async fn send_all(mut to_do: UnboundedReceiver<Job>) {
+    let mut links: HashMap<ShardId, Box<dyn Link>> = HashMap::new();
+    while let Some(Job { unsent, done }) = to_do.recv().await {
+        let mut by_shard: HashMap<ShardId, Vec<Unsent>> = HashMap::new();
+        for unsent in unsent {
+            let shard = unsent.at.driver.id().clone();
+            by_shard.entry(shard).or_default().push(unsent);
+        }
+        let sending = by_shard.into_iter().map(|(shard, unsent)| {
+            let link = links.remove(&shard);
+            async move {
+                let sent = send_to_one(link, &unsent).await;
+                let sent = sent.inspect_err(|error| {
+                    tracing::warn!(%shard, %error, "last releases not sent; the locks expire");
+                });
+                sent.ok().map(|link| (shard, link))
+            }
+        });
+        let sent: Vec<_> = sending.collect();
+        links.extend(join_all(sent).await.into_iter().flatten());
+        drop(done);
+    }
+}
+
+/// Sends releases that are for one shard.
+async fn send_to_one(
+    link: Option<Box<dyn Link>>,
+    unsent: &[Unsent],
+) -> Result<Box<dyn Link>, ShardError> {
+    let driver = &unsent[0].at.driver;
+    let mut link = match link {
+        Some(link) => link,
+        None => {
+            // Not before all of these have ended: a late acquisition or renewal would put a record back.
+            let ending = driver.take_over().into_iter();
+            let ending = ending.map(|(lane, last)| driver.shard().connect(lane, Some(last)));
+            match try_join_all(ending).await?.pop() {
+                Some(link) => link,
+                None => driver.shard().connect(Lane::Work, None).await?,
+            }
+        }
+    };
+    let requests = unsent
+        .iter()
+        .map(|Unsent { hold, at, .. }| request(hold, at));
+    let requests: Vec<Request> = requests.collect();
+    for batch in requests.chunks(BATCH_MAX) {
+        let around = &unsent[0].at.around;
+        if !around.view.is_believed(around.clock.now()) || !driver.counts(link.life()) {
+            return Err(ShardError::Unarmed);
+        }
+        link.call(batch).await?;
+    }
+    Ok(link)
+}
