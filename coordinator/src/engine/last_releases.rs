@@ -47,7 +47,7 @@ impl<'a> UntilStopped<'a> {
         Self(Some(releases))
     }
 
-    pub(super) fn is_stopped(mut self) {
+    pub(super) fn stopped(mut self) {
         self.0 = None;
     }
 }

@@ -78,7 +78,7 @@ impl Releases {
         around.tasks.spawn(async move {
             let until_stopped = UntilStopped::of(&running);
             running.around.stop.run_until_cancelled(running.run()).await;
-            until_stopped.is_stopped();
+            until_stopped.stopped();
         });
         releases
     }
