@@ -167,7 +167,9 @@ impl Releases {
         loop {
             self.some_failed.notified().await;
             sleep(self.around.random.jitter(RETRY)).await;
-            for number in std::mem::take(&mut self.pending.lock().failed) {
+            // A lock taken in the head of the loop would be held throughout it.
+            let failed = std::mem::take(&mut self.pending.lock().failed);
+            for number in failed {
                 let unsent = self.pending.lock().unanswered.get(&number).cloned();
                 if let Some(unsent) = unsent {
                     self.submit(number, &unsent);
