@@ -29,6 +29,7 @@ pub struct Builder {
     pub(crate) servers_are_new: bool,
     pub(crate) topology_at: Option<String>,
     pub(crate) existing_topology: bool,
+    pub(crate) members_only: bool,
     pub(crate) connect_within: Option<Duration>,
     pub(crate) sharing: Sharing,
     pub(crate) counters_per_call: usize,
@@ -88,6 +89,7 @@ impl Default for Builder {
             servers_are_new: false,
             topology_at: None,
             existing_topology: false,
+            members_only: false,
             connect_within: None,
             sharing: Sharing::default(),
             counters_per_call: BATCH_MAX,
@@ -103,7 +105,9 @@ impl Builder {
     }
 
     /// On Redis servers. `urls` are seeds: who is a member is decided by the topology found there.
-    /// Where none is found, and every one of them answers, one is founded of exactly these.
+    /// Where none is found, and every one of them answers, one is founded of exactly these: processes that name
+    /// different servers can found different topologies, which exclude nobody from each other's locks. Found it
+    /// once, with `ringfence ring init`, and say [`existing_topology`](Self::existing_topology).
     pub fn redis(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.place = Some(Place::Redis(urls.into_iter().map(Into::into).collect()));
         self
@@ -188,6 +192,14 @@ impl Builder {
     /// fails with [`TopologyError::Absent`](crate::TopologyError::Absent).
     pub fn existing_topology(mut self, existing: bool) -> Self {
         self.existing_topology = existing;
+        self
+    }
+
+    /// Every seed that answers must be a member of the topology, or must have been one. Where one is not, the build
+    /// fails with [`TopologyError::Seeds`](crate::TopologyError::Seeds), which names it; without this it is a
+    /// warning.
+    pub fn members_only(mut self, only: bool) -> Self {
+        self.members_only = only;
         self
     }
 

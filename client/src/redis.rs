@@ -39,6 +39,7 @@ pub(crate) async fn build(
         .transpose()?;
     let mut founding = Founding {
         allowed: !builder.existing_topology,
+        members_only: builder.members_only,
         constants: builder.constants,
         home,
         ..Founding::default()

@@ -50,7 +50,10 @@ async fn a_waiter_is_told_when_its_shard_came_back_and_when_it_grants_again() {
         .iter()
         .filter(|waiting| matches!(waiting, Waiting::Grace { .. }));
     let first = graces.next().unwrap();
-    let Waiting::Grace { shard, since, left } = first else {
+    let Waiting::Grace {
+        shard, since, left, ..
+    } = first
+    else {
         panic!("{told:?}")
     };
     assert_eq!((shard.as_str(), *since + *left), ("a", grace));

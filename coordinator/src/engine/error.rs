@@ -43,11 +43,14 @@ pub enum AcquireError {
         /// The shard that said so last.
         shard: String,
     },
-    /// The shard came back, and waits for the holders of before.
-    #[error("shard {shard} came back: new locks in {retry_after:?}")]
+    /// The shard came back, or is new, and waits for the holders of before.
+    #[error("{}shard {shard}{}: new locks in {retry_after:?}", if *.new { "new server: " } else { "" }, if *.new { "" } else { " came back" })]
     Grace {
         /// The shard.
         shard: String,
+        /// Whether it joined the topology and never restarted since: locks from before it joined may still
+        /// be held.
+        new: bool,
         /// When it grants again.
         retry_after: Duration,
     },

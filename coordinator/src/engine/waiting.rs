@@ -23,6 +23,8 @@ pub enum Waiting {
     Grace {
         /// The shard.
         shard: ShardId,
+        /// Whether it joined the topology and never restarted since.
+        new: bool,
         /// How long ago it was armed.
         since: Duration,
         /// New locks are granted after this.
@@ -45,8 +47,11 @@ impl Waiting {
                 holder: holder.clone(),
                 remaining: *remaining,
             },
-            AcquireError::Grace { retry_after, .. } => Self::Grace {
+            AcquireError::Grace {
+                new, retry_after, ..
+            } => Self::Grace {
                 shard: shard.clone(),
+                new: *new,
                 since: grace.saturating_sub(*retry_after),
                 left: *retry_after,
             },
@@ -82,12 +87,24 @@ impl fmt::Display for Waiting {
                 let left = remaining.as_secs_f64().ceil();
                 write!(formatter, "held by {holder} ({left} s left)")
             }
-            Self::Grace { shard, since, left } => write!(
-                formatter,
-                "shard {shard} came back {} s ago: new locks in {} s",
-                since.as_secs(),
-                left.as_secs_f64().ceil()
-            ),
+            Self::Grace {
+                shard,
+                new,
+                since,
+                left,
+            } => {
+                let (since, left) = (since.as_secs(), left.as_secs_f64().ceil());
+                match new {
+                    true => write!(
+                        formatter,
+                        "new server: shard {shard}: first locks in {left} s"
+                    ),
+                    false => write!(
+                        formatter,
+                        "shard {shard} came back {since} s ago: new locks in {left} s"
+                    ),
+                }
+            }
             Self::Trouble {
                 shard,
                 error: AcquireError::Shard(error),

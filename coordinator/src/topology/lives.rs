@@ -55,6 +55,18 @@ impl Topology {
         }
     }
 
+    /// Whether `shard` did not restart since the founding, or has not been given a slot since it joined: for messages alone.
+    ///
+    /// Each founder is armed with one of the first epochs after the founding. A shard that restarts before every founder
+    /// is armed counts as new, too.
+    pub fn is_new(&self, shard: &ShardId) -> bool {
+        let founders_last = self.founded.0 + self.shards.len() as u64;
+        let first = self
+            .shard(shard)
+            .is_some_and(|entry| entry.epoch.0 <= founders_last);
+        first || self.is_fresh(shard)
+    }
+
     /// Whether `shard` joined and has not been given a slot: no lock was granted there.
     ///
     /// A shard that joined and then lost its life while the first slots came to it is not: it may have

@@ -301,6 +301,8 @@ impl Lines {
             Reply::Grace { retry_after } => Verdict::Wait {
                 because: AcquireError::Grace {
                     shard: shard(),
+                    new: (self.routing())
+                        .is_some_and(|routing| routing.topology().is_new(at.driver.id())),
                     retry_after,
                 },
                 // Often enough to keep the place.

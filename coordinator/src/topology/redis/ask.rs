@@ -15,7 +15,7 @@ use crate::topology::{
 };
 
 /// Why nothing is done while a server is silent.
-const MUST_ALL_ANSWER: &str = "a topology is founded, or given up, only if every address answers";
+const MUST_ALL_ANSWER: &str = "; a topology is founded, or given up, only if every address answers";
 
 impl FirstUse {
     /// The topology that `pointer` names, if it is in use. `None`: it is not, or not any more, or
@@ -55,10 +55,15 @@ impl FirstUse {
         &mut self,
         survey: &Survey,
     ) -> Result<Option<Arc<RedisTopology>>, TopologyError> {
-        survey.check_complete(MUST_ALL_ANSWER)?;
         if !self.founding.allowed {
+            let so = match survey.seen.is_empty() {
+                true => "",
+                false => "; no other server has a topology",
+            };
+            survey.check_complete(so)?;
             return Err(TopologyError::Absent);
         }
+        survey.check_complete(MUST_ALL_ANSWER)?;
         let home = self.home_to_be(survey);
         let mut creating = Topology::found(self.blueprint(home, survey))?;
         creating.status = Status::Creating;

@@ -47,7 +47,7 @@ pub struct Joined {
 /// # Errors
 ///
 /// * [`TopologyError::Seeds`]: two seeds are one server, or belong to two topologies, or a server
-///   is not fit to be used. Names them.
+///   is not fit to be used, or [is no member](Founding::members_only). Names them.
 /// * [`TopologyError::Lost`]: a topology was in use, and nothing is left of its record.
 /// * [`TopologyError::Founding`]: what `founding` asks for cannot be.
 /// * [`TopologyError::Malformed`]: a server has something else under our names.
@@ -167,6 +167,9 @@ impl FirstUse {
             }
             Err(error) => return Err(error),
         };
+        if self.founding.members_only {
+            self.check_members(&topology, &survey).await?;
+        }
         warnings.extend(self.warnings(&store, &topology, &survey).await);
         let founded_now = self.claimed.contains(&topology.id);
         Ok(Some(Joined {

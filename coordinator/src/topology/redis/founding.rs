@@ -13,6 +13,8 @@ use crate::{ids::Epoch, shard::redis::Address, topology::Constants};
 pub struct Founding {
     /// Whether to found a topology at all, or only to look for one.
     pub allowed: bool,
+    /// Whether each seed that answers must be a member, or must have been one.
+    pub members_only: bool,
     /// The greatest epoch that is known to have been used, where no trace of it is left.
     pub after: Epoch,
     /// What stays as it is for good.
@@ -38,6 +40,7 @@ impl Default for Founding {
     fn default() -> Self {
         Self {
             allowed: true,
+            members_only: false,
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),

@@ -115,12 +115,12 @@ impl Survey {
 
     /// # Errors
     ///
-    /// The first server's that did not answer; `or` says what cannot be done without it.
-    pub(super) fn check_complete(&self, or: &str) -> Result<(), TopologyError> {
+    /// The first server's that did not answer, followed by `so`.
+    pub(super) fn check_complete(&self, so: &str) -> Result<(), TopologyError> {
         match self.silent.first() {
             None => Ok(()),
             Some((_, TopologyError::Unreachable { address, reason })) => {
-                let (address, reason) = (address.clone(), format!("{reason}; {or}"));
+                let (address, reason) = (address.clone(), format!("{reason}{so}"));
                 Err(TopologyError::Unreachable { address, reason })
             }
             Some((_, error)) => Err(error.clone()),

@@ -1,7 +1,11 @@
 //! What a person had better know of the topology that was found.
 
-use super::{RedisTopology, first_use::FirstUse, survey::Survey};
-use crate::topology::{Constants, Topology};
+use super::{
+    RedisTopology,
+    first_use::FirstUse,
+    survey::{Seen, Survey},
+};
+use crate::topology::{Constants, Topology, TopologyError};
 
 impl FirstUse {
     /// What is worth telling of `topology`, found by `survey`.
@@ -30,6 +34,51 @@ impl FirstUse {
             ));
         }
         warnings
+    }
+
+    /// That each seed that answers is a member of `topology`, or was one.
+    ///
+    /// # Errors
+    ///
+    /// [`TopologyError::Seeds`] names the first that is not.
+    pub(super) async fn check_members(
+        &self,
+        topology: &Topology,
+        survey: &Survey,
+    ) -> Result<(), TopologyError> {
+        for Seen { member, trace, .. } in survey.seen.iter().filter(|seen| seen.place.is_some()) {
+            let (address, run_id) = (member.address(), &trace.server.run_id);
+            let points_here = (trace.belongs_to()).is_some_and(|pointer| pointer.id == topology.id);
+            if !points_here
+                && address != topology.home.address
+                && !is_member(topology, run_id, address)
+                && !self.is_alias(topology, run_id).await
+            {
+                let members = topology.shards.values();
+                let members: Vec<_> = members.map(|entry| entry.address.as_str()).collect();
+                return Err(TopologyError::Seeds(format!(
+                    "{address} is not a member of topology {}, whose members are {}: name members \
+                     only, or add the server: ringfence ring add {address}",
+                    topology.id,
+                    members.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a member is the server `run_id` by another address: one that restarted has no trace yet, and a
+    /// `run_id` that the record does not know.
+    async fn is_alias(&self, topology: &Topology, run_id: &str) -> bool {
+        for entry in topology.shards.values() {
+            if let Ok(member) = self.caller.members.at(&entry.address)
+                && let Ok(server) = member.repeated(|| member.server()).await
+                && server.run_id == run_id
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// What was asked for, and is otherwise.
@@ -67,16 +116,18 @@ impl FirstUse {
     }
 }
 
+/// Whether the server is a shard.
+fn is_member(topology: &Topology, run_id: &str, address: &str) -> bool {
+    let mut shards = topology.shards.values();
+    shards.any(|entry| entry.address == address || entry.life.run_id() == run_id)
+}
+
 /// Seeds that are silent, or no members.
 fn seed_warnings(topology: &Topology, survey: &Survey) -> Vec<String> {
     let mut warnings = Vec::new();
-    let is_member = |run_id: &str, address: &str| {
-        let mut members = topology.shards.values();
-        members.any(|entry| entry.address == address || entry.life.run_id() == run_id)
-    };
     for seen in survey.seen.iter().filter(|seen| seen.place.is_some()) {
         let (address, run_id) = (seen.member.address(), &seen.trace.server.run_id);
-        if !is_member(run_id, address) && address != topology.home.address {
+        if !is_member(topology, run_id, address) && address != topology.home.address {
             warnings.push(format!(
                 "{address} is no member of topology {}: not used",
                 topology.id
@@ -85,12 +136,17 @@ fn seed_warnings(topology: &Topology, survey: &Survey) -> Vec<String> {
     }
     for (member, error) in &survey.silent {
         let address = member.address();
-        let part = if is_member("", address) {
+        let part = if is_member(topology, "", address) {
             "its locks wait"
         } else {
             "it is no member"
         };
-        warnings.push(format!("{address} does not answer, {part}: {error}"));
+        warnings.push(match error {
+            TopologyError::Unreachable { reason, .. } => {
+                format!("{address} does not answer, {part}: {reason}")
+            }
+            error => format!("{error} ({part})"),
+        });
     }
     warnings
 }
