@@ -1,15 +1,20 @@
 //! A server that is not the one it says, or to which we are nobody, is not spoken to.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+use nix::sys::signal::Signal;
 use ringfence_coordinator::{
     ids::ClientId,
     shard::{
         Lane, Shard, ShardError,
-        redis::{RedisOptions, RedisShard},
+        redis::{Address, RedisOptions, RedisShard},
     },
-    spawn::RedisServer,
+    spawn::{Process, RedisServer},
 };
-use ringfence_test_support::Secured;
+use ringfence_test_support::{Secured, eventually};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 /// Connects to `url`.
 async fn connect(url: &str) -> Result<(), ShardError> {
@@ -18,12 +23,36 @@ async fn connect(url: &str) -> Result<(), ShardError> {
     link.map(drop)
 }
 
-/// The reason why `url` cannot be connected to.
-async fn refused(url: &str) -> String {
+/// Why the server at `url`, which answers, cannot be used; named once.
+async fn unusable(url: &str) -> String {
+    let address = url.parse::<Address>().unwrap();
     match connect(url).await {
-        Err(ShardError::Unreachable { reason }) => reason,
-        other => panic!("connected: {other:?}"),
+        Err(ShardError::Unusable { reason }) => {
+            assert_eq!(reason.matches(address.as_str()).count(), 1, "{reason}");
+            let why = reason.strip_prefix(&format!("{address} is unusable: "));
+            why.unwrap_or_else(|| panic!("{reason}")).to_owned()
+        }
+        other => panic!("{url}: {other:?}"),
     }
+}
+
+/// Answers each piece of what is sent as `answer` says, and closes the connection where that is empty.
+async fn listener(answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "it ends with its runtime")]
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = [0; 4096];
+            while let Ok(length @ 1..) = stream.read(&mut bytes).await {
+                let said = answer(&bytes[..length]);
+                if said.is_empty() || stream.write_all(&said).await.is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    url
 }
 
 #[tokio::test]
@@ -32,13 +61,94 @@ async fn only_who_shows_and_sees_the_right_certificate_connects() {
     let (server, port) = secured.spawn(RedisServer::builder()).await;
     connect(&secured.url(port, true)).await.unwrap();
 
-    let reason = refused(&stranger.url(port, true)).await;
+    let reason = unusable(&stranger.url(port, true)).await;
     assert!(reason.contains("certificate"), "{reason}");
-    refused(&secured.url(port, false)).await;
+    assert!(connect(&secured.url(port, false)).await.is_err());
     // Certified for 127.0.0.1, and for no name.
     let other_name = secured.url(port, true).replace("127.0.0.1", "localhost");
-    let reason = refused(&other_name).await;
+    let reason = unusable(&other_name).await;
     assert!(reason.contains("certificate"), "{reason}");
-    // A port that speaks no TLS.
-    refused(&secured.url(server.port(), true)).await;
+    let reason = unusable(&secured.url(server.port(), true)).await;
+    assert_eq!(reason, "the server does not speak TLS: write redis://");
+    let plain = format!("redis://127.0.0.1:{port}");
+    let reason = unusable(&plain).await;
+    assert_eq!(reason, "the server speaks TLS: write rediss://");
+}
+
+#[tokio::test]
+async fn a_server_of_another_protocol_is_named() {
+    let http = |_: &[u8]| b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
+    let url = listener(http).await;
+    assert_eq!(unusable(&url).await, "an HTTP server answers, not Redis");
+
+    // As a real one: any other start-up packet ends the connection without a word.
+    let postgresql = |sent: &[u8]| match sent {
+        [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f] => b"N".to_vec(),
+        _ => Vec::new(),
+    };
+    let url = listener(postgresql).await;
+    let reason = unusable(&url).await;
+    assert_eq!(reason, "a PostgreSQL server answers, not Redis");
+
+    let ssh = |_: &[u8]| b"SSH-2.0-OpenSSH_9.2\r\n".to_vec();
+    let reason = unusable(&listener(ssh).await).await;
+    assert_eq!(
+        reason,
+        r"the answer to PING is not Redis's: SSH-2.0-OpenSSH_9.2\r\n"
+    );
+}
+
+/// A server that ends in the middle of a handshake speaks no other protocol.
+#[tokio::test]
+async fn a_server_that_says_nothing_is_unavailable() {
+    let url = listener(|_| Vec::new()).await;
+    let failed = connect(&url).await;
+    assert!(
+        matches!(failed, Err(ShardError::Unreachable { .. })),
+        "{failed:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_old_server_is_named() {
+    for unknown in [
+        "-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n",
+        "-ERR unknown command 'HELLO'\r\n",
+    ] {
+        let url = listener(move |_| unknown.repeat(4).into_bytes()).await;
+        let reason = unusable(&url).await;
+        assert!(reason.contains("Redis 7.0 or later is needed"), "{reason}");
+    }
+    let old = |sent: &[u8]| {
+        let info = "redis_version:6.2.14\r\nredis_mode:standalone\r\nrole:master\r\n";
+        let info = format!("+OK\r\n:7\r\n${}\r\n{info}\r\n", info.len());
+        match sent.windows(4).any(|word| word == b"INFO") {
+            true => info.into_bytes(),
+            false => b"+OK\r\n".repeat(sent.iter().filter(|byte| **byte == b'*').count()),
+        }
+    };
+    let reason = unusable(&listener(old).await).await;
+    let expected = "redis_version is \"6.2.14\": 7.0 or later is needed";
+    assert_eq!(reason, expected);
+}
+
+#[tokio::test]
+async fn a_sentinel_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr());
+    let port = free.unwrap().port();
+    let file = dir.path().join("sentinel.conf");
+    std::fs::write(&file, format!("port {port}\nbind 127.0.0.1\n")).unwrap();
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "redis-server"]);
+    command
+        .arg(&file)
+        .arg("--sentinel")
+        .stdout(std::process::Stdio::null());
+    let _sentinel = Process::start(command, Signal::SIGKILL).await.unwrap();
+    let url = format!("redis://127.0.0.1:{port}");
+    let answers = async || !matches!(connect(&url).await, Err(ShardError::Unreachable { .. }));
+    eventually("it answers", answers).await;
+    let reason = unusable(&url).await;
+    assert!(reason.contains("it is a Sentinel"), "{reason}");
 }

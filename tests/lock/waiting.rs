@@ -80,7 +80,7 @@ async fn a_shard_that_is_not_there_is_named() {
     assert_eq!(ran.code, 0, "it was waited for: {ran:?}");
     let reasons = reasons(&ran);
     let shard = format!(
-        "shard b: shard unreachable: redis://127.0.0.1:{}/0",
+        "shard b: shard unavailable: redis://127.0.0.1:{}/0",
         stage.servers.servers[1].port()
     );
     assert!(reasons[0].starts_with(&shard), "{ran:?}");

@@ -25,7 +25,7 @@ impl From<Effect> for ringfence_segment_lock::Effect {
 #[non_exhaustive]
 pub enum ShardError {
     /// There is no connection, or the server takes no requests now. Nothing was applied.
-    #[error("shard unreachable: {reason}")]
+    #[error("shard unavailable: {reason}")]
     Unreachable {
         /// What the last attempt to connect met, or the server's words.
         reason: String,

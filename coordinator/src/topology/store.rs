@@ -23,7 +23,7 @@ pub enum Swap {
 pub enum TopologyError {
     /// The store cannot be reached, or did not answer: a swap may have been applied. Locks go on
     /// with the last view; try again.
-    #[error("topology store unreachable at {address}: {reason}")]
+    #[error("topology unavailable at {address}: {reason}")]
     Unreachable {
         /// Where it is.
         address: String,

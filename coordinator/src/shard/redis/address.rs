@@ -11,7 +11,7 @@ use tokio::{
     net::{TcpStream, UnixStream},
 };
 
-use super::tls::Tls;
+use super::{diagnosis::Stream, tls::Tls};
 
 /// A server's URL: `redis://[user[:password]@]host[:port][/db]`, `rediss://` for TLS, or
 /// `unix:///path`.
@@ -68,6 +68,22 @@ impl Address {
             )
                 .into()),
         }
+    }
+
+    /// What is trusted and shown, if it is spoken to over TLS.
+    pub(super) fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
+    }
+
+    /// A connection without TLS and without a login.
+    pub(super) async fn stream(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self.info.addr() {
+            ConnectionAddr::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                Box::new(tcp(host, *port).await?)
+            }
+            _ => return Err(io::ErrorKind::Unsupported.into()),
+        })
     }
 
     async fn log_in(
@@ -128,7 +144,10 @@ impl FromStr for Address {
 
 /// What `url` says to connect to and to log in as, and how that is shown.
 fn parse(url: &str) -> Result<(ConnectionInfo, String), AddressError> {
-    let refused = |error: redis::RedisError| AddressError(error.to_string());
+    let refused = |error: redis::RedisError| {
+        let text = error.to_string();
+        AddressError(text.trim_end_matches(" - InvalidClientConfig").to_owned())
+    };
     let info = url.into_connection_info().map_err(refused)?;
     let settings = info.redis_settings().clone();
     let settings = settings.set_protocol(ProtocolVersion::RESP3);
@@ -212,6 +231,15 @@ mod tests {
             ("rediss://a?key=/nowhere/key.pem", "key=/nowhere/key.pem"),
             ("rediss://a?ca=/etc/hostname", "ca: no certificate"),
             ("rediss://a#insecure", "always"),
+            (
+                "rediss://a?cacert=/x",
+                "parameter \"cacert\" is not known: ca, cert, key are",
+            ),
+            ("redis://a?db=1", "parameter \"db\" is not known"),
+            (
+                "unix:///a?password=s3cret",
+                "parameter \"password\" is not known: db, user, pass are",
+            ),
         ] {
             let error = url.parse::<Address>().unwrap_err().to_string();
             assert!(error.contains(named), "{url}: {error}");

@@ -1,9 +1,9 @@
 //! One physical connection: shaken hands with, never reconnected.
 
-use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, Value};
+use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, Value};
 use tokio::time::timeout;
 
-use super::{RedisOptions, Script, classify, rights, scripts, wire::Wire};
+use super::{RedisOptions, Script, classify, diagnosis, rights, scripts, wire::Wire};
 use crate::{
     failpoint::{Rule, is_off},
     ids::Life,
@@ -101,13 +101,12 @@ impl Connection {
             options.connect_timeout,
             Self::shake_hands(config, options, lane, former),
         );
-        opened.await.unwrap_or_else(|_| {
-            let reason = format!(
-                "{}: no handshake in {:?}",
-                options.address, options.connect_timeout
-            );
-            Err(ShardError::Unreachable { reason })
-        })
+        match opened.await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(Unshaken::Refused(error))) => Err(error),
+            Ok(Err(Unshaken::Failed(error))) => Err(diagnosis::of_handshake(options, error).await),
+            Err(_) => Err(diagnosis::of_silence(options).await),
+        }
     }
 
     async fn shake_hands(
@@ -115,10 +114,8 @@ impl Connection {
         options: &RedisOptions,
         lane: &str,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Self, ShardError> {
-        let failed = |error: &redis::RedisError| unreachable(options, error);
-        let opened = Wire::open(options, config).await;
-        let mut wire = opened.map_err(|error| failed(&error))?;
+    ) -> Result<Self, Unshaken> {
+        let mut wire = Wire::open(options, config).await?;
 
         let mut greeting = redis::pipe();
         let name = format!("rf:{}:{lane}", options.client);
@@ -127,8 +124,7 @@ impl Connection {
         greeting
             .cmd("INFO")
             .arg(&["server", "replication", "memory", "cluster", "persistence"]);
-        let greeted = wire.query(&greeting).await;
-        let (id, info): (u64, InfoDict) = greeted.map_err(|error| failed(&error))?;
+        let (id, info): (u64, InfoDict) = wire.query(&greeting).await?;
         let server = Server::check(&info, options)?;
 
         if let Some((life, ConnectionId(former))) = former
@@ -136,17 +132,14 @@ impl Connection {
         {
             let mut kill = redis::cmd("CLIENT");
             kill.arg("KILL").arg("ID").arg(former);
-            let killed = wire.run_one(&kill).await;
-            killed.map_err(|error| failed(&error))?;
+            wire.run_one(&kill).await?;
         }
         let scripts: Vec<_> = (scripts::all().into_iter())
             .chain(scripts::all_without())
             .collect();
-        let loaded = wire.load(&scripts).await;
-        loaded.map_err(|error| failed(&error))?;
-        let missing = rights::missing(&mut wire, options, &server.replid).await;
-        if let Some(reason) = missing.map_err(|error| failed(&error))? {
-            return Err(ShardError::Unusable { reason });
+        wire.load(&scripts).await?;
+        if let Some(reason) = rights::missing(&mut wire, options, &server.replid).await? {
+            return Err(ShardError::Unusable { reason }.into());
         }
         let keys = Keys::new(options.prefix.as_str(), &server.life);
         Ok(Self {
@@ -198,14 +191,22 @@ pub(crate) fn fcall(script: &Script, keys: usize) -> Cmd {
     command
 }
 
-fn unreachable(options: &RedisOptions, error: &redis::RedisError) -> ShardError {
-    match classify("the handshake", error) {
-        ShardError::Unusable { reason } => ShardError::Unusable {
-            reason: format!("{}: {reason}", options.address),
-        },
-        _ => ShardError::Unreachable {
-            reason: format!("{}: {error}", options.address),
-        },
+/// Why no hands were shaken.
+enum Unshaken {
+    /// The server cannot be used.
+    Refused(ShardError),
+    Failed(RedisError),
+}
+
+impl From<ShardError> for Unshaken {
+    fn from(error: ShardError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<RedisError> for Unshaken {
+    fn from(error: RedisError) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -213,11 +214,7 @@ impl Server {
     /// Reads `info`, and refuses a server that would forget locks or that is not a primary.
     fn check(info: &InfoDict, options: &RedisOptions) -> Result<Self, ShardError> {
         let address = &options.address;
-        let unusable = |reason: String| {
-            Err(ShardError::Unusable {
-                reason: format!("{address}: {reason}"),
-            })
-        };
+        let unusable = |reason: String| Err(diagnosis::unusable(address, &reason));
         let text = |name: &str| info.get::<String>(name).unwrap_or_default();
 
         let version = text("redis_version");
@@ -229,6 +226,11 @@ impl Server {
             return unusable(format!(
                 "redis_version is {version:?}: 7.0 or later is needed"
             ));
+        }
+        if text("redis_mode") == "sentinel" {
+            return unusable(
+                "it is a Sentinel, which keeps no data: name the primary that it watches".into(),
+            );
         }
         if text("cluster_enabled") == "1" {
             return unusable(
@@ -244,8 +246,10 @@ impl Server {
         }
         let role = text("role");
         if role != "master" {
-            let reason = format!("{address}: role is {role:?}: a primary is needed");
-            return Err(ShardError::Unreachable { reason });
+            let primary = format!("{}:{}", text("master_host"), text("master_port"));
+            let why =
+                format!("it is a replica of {primary}: a primary is needed (role is {role:?})");
+            return Err(diagnosis::unreachable(address, &why));
         }
         let (run_id, mut replid) = (text("run_id"), text("master_replid"));
         let life = match is_off(Rule::ReplicationId) {

@@ -6,6 +6,7 @@ mod batch;
 mod burial;
 mod connection;
 mod counters;
+mod diagnosis;
 mod error;
 mod inspect;
 mod link;

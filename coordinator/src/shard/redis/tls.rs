@@ -8,12 +8,18 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject},
 };
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// The names of the files' query parameters: of the authorities, of our own certificate, and its
 /// key.
 const FILES: [&str; 3] = ["ca", "cert", "key"];
+
+/// The names of the query parameters of a socket's path.
+const UNIX: [&str; 3] = ["db", "user", "pass"];
 
 /// What is trusted and what is shown, read once for all connections.
 #[derive(Clone)]
@@ -25,6 +31,14 @@ impl Tls {
     pub(super) fn of(url: &str, addr: &ConnectionAddr) -> Result<Option<Self>, String> {
         let url = redis::parse_redis_url(url).ok_or("not a URL")?;
         let query: HashMap<_, _> = url.query_pairs().collect();
+        let known = match addr {
+            ConnectionAddr::Unix(_) => &UNIX[..],
+            _ => &FILES,
+        };
+        if let Some(unknown) = query.keys().find(|name| !known.contains(&name.as_ref())) {
+            let known = known.join(", ");
+            return Err(format!("parameter {unknown:?} is not known: {known} are"));
+        }
         let files = FILES.map(|name| query.get(name).map(|path| read(name, path)));
         let ConnectionAddr::TcpTls { insecure, .. } = addr else {
             return match files {
@@ -52,6 +66,24 @@ impl Tls {
         }
         let config = config(roots, shown).map_err(|error| error.to_string())?;
         Ok(Some(Self(Arc::new(config))))
+    }
+
+    /// Whether the server behind `stream` answers a handshake as a server does, whatever its certificate is.
+    pub(super) async fn is_spoken_by<S>(stream: S) -> io::Result<bool>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let config = config(RootCertStore::empty(), None).map_err(io::Error::other)?;
+        let host = ServerName::try_from("localhost").map_err(io::Error::other)?;
+        let connector = TlsConnector::from(Arc::new(config));
+        let Err(error) = connector.connect(host, stream).await else {
+            return Ok(true);
+        };
+        let error = error.get_ref().and_then(|error| error.downcast_ref());
+        Ok(matches!(
+            error,
+            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::AlertReceived(_))
+        ))
     }
 
     /// Shakes hands with `host` over `stream`.

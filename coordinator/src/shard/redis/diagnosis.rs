@@ -1,0 +1,147 @@
+//! Why a server that takes connections is not the Redis server that its URL says.
+
+use std::{borrow::Cow, io, time::Duration};
+
+use redis::{ErrorKind, RedisError};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::timeout,
+};
+
+use super::{RedisOptions, address::Address, classify, tls::Tls};
+use crate::shard::ShardError;
+
+/// How long a server may take to answer a probe.
+const ANSWER_WITHIN: Duration = Duration::from_millis(300);
+
+/// Bytes of an answer that are looked at.
+const ANSWER_BYTES: usize = 64;
+
+/// Redis answers the first line, and ignores the second; an HTTP server waits for both.
+const PING: &[u8] = b"PING\r\n\r\n";
+
+/// PostgreSQL's SSLRequest. The server answers one byte: S or N.
+const SSL_REQUEST: &[u8] = &[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// How a TLS alert begins: its type, and the greater part of the version.
+const TLS_ALERT: &[u8] = &[0x15, 0x03];
+
+/// What `error`, met by a handshake with the server at `options`, is. A server that answers otherwise than Redis
+/// does is asked once more, over a connection of its own.
+pub(super) async fn of_handshake(options: &RedisOptions, error: RedisError) -> ShardError {
+    let address = &options.address;
+    let text = error.to_string();
+    if error.kind() == ErrorKind::RESP3NotSupported || text.contains("unknown command") {
+        let why = "it does not know the command HELLO: Redis 7.0 or later is needed";
+        return unusable(address, why);
+    }
+    match (error.code(), classify("the handshake", &error)) {
+        (Some("NOAUTH"), _) => return unusable(address, "it wants a password (NOAUTH)"),
+        (Some("WRONGPASS"), _) => {
+            return unusable(
+                address,
+                "the user name or the password is wrong (WRONGPASS)",
+            );
+        }
+        (_, ShardError::Unusable { reason }) => return unusable(address, &reason),
+        _ if text.contains("invalid peer certificate") => return unusable(address, &text),
+        _ => {}
+    }
+    let may_be_another = error.kind() == ErrorKind::Parse
+        || error.is_connection_dropped()
+        || text.contains("received corrupt message")
+        || text.contains("the connection was closed");
+    if may_be_another && let Some(what) = what_answers(address).await {
+        return unusable(address, &what);
+    }
+    unreachable(address, &in_words(&text))
+}
+
+/// What a handshake without an end is.
+pub(super) async fn of_silence(options: &RedisOptions) -> ShardError {
+    let (address, within) = (&options.address, options.connect_timeout);
+    // A server without TLS waits for the end of what it takes for a line.
+    if address.tls().is_some()
+        && let Some(what) = what_answers(address).await
+    {
+        return unusable(address, &what);
+    }
+    unreachable(address, &format!("no answer within {within:?}"))
+}
+
+pub(super) fn unusable(address: &Address, why: &str) -> ShardError {
+    ShardError::Unusable {
+        reason: format!("{address} is unusable: {why}"),
+    }
+}
+
+pub(super) fn unreachable(address: &Address, why: &str) -> ShardError {
+    ShardError::Unreachable {
+        reason: format!("{address}: {why}"),
+    }
+}
+
+/// What the operating system says, in plain words.
+fn in_words(text: &str) -> Cow<'_, str> {
+    if text.contains("Connection refused") {
+        "Connection refused: no server listens on this port".into()
+    } else if text.contains("failed to lookup address") {
+        format!("this host name is not known ({text})").into()
+    } else {
+        text.into()
+    }
+}
+
+/// What is there instead of the Redis server that `address` says; `None` where that is not known.
+async fn what_answers(address: &Address) -> Option<String> {
+    let said = answer(address, PING).await.unwrap_or_default();
+    let is_redis = said.starts_with(b"+PONG") || said.starts_with(b"-");
+    match (address.tls().is_some(), &said[..]) {
+        (true, _) if is_redis => Some("the server does not speak TLS: write redis://".into()),
+        (_, said) if is_http(said) => Some("an HTTP server answers, not Redis".into()),
+        (false, said) if said.starts_with(TLS_ALERT) => Some(speaks_tls()),
+        (_, []) => match answer(address, SSL_REQUEST).await.as_deref() {
+            Ok([b'S' | b'N']) => Some("a PostgreSQL server answers, not Redis".into()),
+            _ if address.tls().is_none() && is_tls(address).await => Some(speaks_tls()),
+            _ => None,
+        },
+        _ if is_redis || said.starts_with(TLS_ALERT) => None,
+        (_, said) => Some(format!(
+            "the answer to PING is not Redis's: {}",
+            said.escape_ascii()
+        )),
+    }
+}
+
+/// A server that takes PING for HTTP/0.9 answers with a page alone.
+fn is_http(said: &[u8]) -> bool {
+    said.starts_with(b"HTTP/") || said.starts_with(b"<")
+}
+
+fn speaks_tls() -> String {
+    "the server speaks TLS: write rediss://".into()
+}
+
+/// What the server at `address` says first to `bytes`, without TLS.
+async fn answer(address: &Address, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let exchange = async {
+        let mut stream = address.stream().await?;
+        stream.write_all(bytes).await?;
+        let mut said = vec![0; ANSWER_BYTES];
+        let length = stream.read(&mut said).await?;
+        said.truncate(length);
+        Ok(said)
+    };
+    timeout(ANSWER_WITHIN, exchange).await?
+}
+
+/// Whether the server at `address` answers a TLS handshake as a server does.
+async fn is_tls(address: &Address) -> bool {
+    let exchange = async { Tls::is_spoken_by(address.stream().await?).await };
+    matches!(timeout(ANSWER_WITHIN, exchange).await, Ok(Ok(true)))
+}
+
+/// A connection before TLS.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
