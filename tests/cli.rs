@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 fn ring(verb: &str, urls: &[String], more: &[&str]) -> Output {
-    let mut args = vec!["ring", verb, "--redis"];
-    args.extend(urls.iter().map(String::as_str));
+    let urls = urls.join(",");
+    let mut args = vec!["ring", verb, "--redis", &urls];
     args.extend(more);
     ringfence(&args)
 }
@@ -177,6 +177,9 @@ async fn show_says_which_shard_is_gone_and_why() {
     assert_eq!(reachable.collect::<Vec<_>>(), [true, false, true]);
     let why = shards[1]["error"].as_str().unwrap();
     assert!(why.contains("Connection refused"), "{why}");
+    // Nothing is logged beside it.
+    let shown = ring("show", &urls, &[]);
+    assert_eq!((shown.code, &*shown.stderr), (0, ""), "{shown:?}");
 }
 
 #[tokio::test]
@@ -286,10 +289,16 @@ fn what_cannot_be_reached_is_named_without_its_password() {
 
 #[test]
 fn what_is_no_address_fails_without_being_repeated() {
-    for command in [&["ring", "init"][..], &["ring", "show"], &["demo"]] {
+    for (command, code) in [
+        (&["ring", "init"][..], 2),
+        (&["ring", "show"], 2),
+        (&["locks", "list"], 2),
+        (&["lock", "key"], 2),
+        (&["demo"], 1),
+    ] {
         let args = [command, &["--redis", "http://coin:s3cret@127.0.0.1:1"]].concat();
         let failed = ringfence(&args);
-        assert_eq!(failed.code, 1, "{failed:?}");
+        assert_eq!(failed.code, code, "{failed:?}");
         assert!(failed.stderr.contains("redis address"), "{failed:?}");
         assert!(!failed.stderr.contains("s3cret"), "{failed:?}");
     }

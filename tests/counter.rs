@@ -12,9 +12,8 @@ use serde_json::Value;
 async fn founded() -> Servers {
     let servers = Servers::spawn(2).await;
     let urls = servers.urls();
-    let mut args = vec!["ring", "init", "--servers-are-new", "--redis"];
-    args.extend(urls.iter().map(String::as_str));
-    let founded = ringfence(&args);
+    let named = urls.join(",");
+    let founded = ringfence(&["ring", "init", "--servers-are-new", "--redis", &named]);
     assert_eq!(founded.code, 0, "{founded:?}");
     servers
 }

@@ -277,9 +277,7 @@ async fn a_run_on_given_servers_leaves_no_key_of_its_own() {
     // It is founded, so that the run need not wait for grace.
     servers.client().await.close().await;
     let urls = servers.urls();
-    let report = demo(&[
-        "--redis", &urls[0], &urls[1], &urls[2], "--for", "500ms", "--json",
-    ]);
+    let report = demo(&["--redis", &urls.join(","), "--for", "500ms", "--json"]);
     assert_eq!(report.code, 0, "{report:?}");
     for index in 0..3 {
         let left: Vec<String> = servers.ask(index, &["KEYS", "ringfence-demo:*"]).await;
@@ -316,7 +314,7 @@ async fn a_silent_server_is_named() {
     servers.client().await.close().await;
     servers.servers[1].kill();
     let (up, down) = (&servers.urls()[0], &servers.urls()[1]);
-    let failed = demo(&["--redis", up, down, "--for", "200ms"]);
+    let failed = demo(&["--redis", up, "--redis", down, "--for", "200ms"]);
     assert_eq!((failed.code, &*failed.stdout), (1, ""), "{failed:?}");
     assert!(failed.stderr.contains(&format!("{down}/0")), "{failed:?}");
 }
@@ -333,7 +331,10 @@ fn an_interrupted_wait_for_grace_is_no_run() {
     // Servers that are not said to be new have a grace.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let servers = runtime.block_on(Servers::spawn(1));
-    let args = ["demo", "--redis", &servers.urls()[0]];
+    let url = &servers.urls()[0];
+    let init = ringfence(&["ring", "init", "--redis", url]);
+    assert_eq!(init.code, 0, "{init:?}");
+    let args = ["demo", "--redis", url];
     let mut run = command(&args)
         .stderr(Stdio::piped())
         .stdout(Stdio::piped())

@@ -26,8 +26,8 @@ async fn founded(count: usize) -> Servers {
         "--topology-at",
         &urls[0],
     ];
-    args.push("--redis");
-    args.extend(urls.iter().map(String::as_str));
+    let named = urls.join(",");
+    args.extend(["--redis", &named]);
     let founded = ringfence(&args);
     assert_eq!(founded.code, 0, "{founded:?}");
     servers
@@ -338,4 +338,42 @@ fn help_tells_exit_codes_and_what_json_does_to_bytes() {
             assert!(shown.stdout.contains(part), "{part}: {shown:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn release_takes_a_lock_from_its_holder_and_says_whose_it_was() {
+    let servers = founded(2).await;
+    let holder = called(&servers, "holder").await;
+    let guard = take(&holder, "coins", b"order/42").await;
+    let args = ["release", "order/42", "--namespace", "coins"];
+    for refused in [&args[..], &[&args[..], &["--reason", ""]].concat()] {
+        let refused = locks(&servers, refused);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.stderr.contains("--reason <TEXT>"), "{refused:?}");
+    }
+    let free = locks(&servers, &["release", "order/42", "--reason", "dead"]);
+    assert_eq!(free.code, 0, "{free:?}");
+    assert!(
+        free.stdout
+            .contains("order/42, namespace default, was free")
+    );
+    assert!(guard.is_held(), "it is in another namespace");
+
+    let json_args = [&args[..], &["--reason", "host is dead", "--json"]].concat();
+    let told = json(&locks(&servers, &json_args));
+    assert_eq!(
+        (&told["released"], &told["reason"]),
+        (&true.into(), &"host is dead".into())
+    );
+    assert_eq!(told["holder"]["label"], "holder");
+    assert_eq!(told["holder"]["token"], guard.token().to_string());
+    let next = called(&servers, "next").await;
+    let lock = next.lock("order/42").namespace("coins");
+    lock.try_acquire().await.unwrap().release().await;
+    eventually("the holder learns of it", async || !guard.is_held()).await;
+    let again = json(&locks(&servers, &json_args));
+    assert_eq!(
+        (&again["released"], &again["holder"]),
+        (&false.into(), &Value::Null)
+    );
 }

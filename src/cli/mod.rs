@@ -16,9 +16,14 @@ use std::{
     fmt::Display,
     io::{self, IsTerminal, Write},
     process::ExitCode,
+    time::Duration,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
+use ringfence_client::Effect;
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
@@ -57,6 +62,35 @@ enum Command {
 struct Failure {
     code: u8,
     error: Box<dyn Error>,
+    nature: Nature,
+}
+
+/// What is known of an error besides its text.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Nature {
+    /// Whether the same command may succeed if run again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retryable: Option<bool>,
+    /// Whether what was asked for may have been done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<&'static str>,
+    /// Whether stdout says it already, where JSON is asked for.
+    #[serde(skip)]
+    is_told: bool,
+}
+
+impl Nature {
+    fn new(retryable: bool, effect: Effect) -> Self {
+        let effect = match effect {
+            Effect::None => "none",
+            Effect::Unknown => "unknown",
+        };
+        Self {
+            retryable: Some(retryable),
+            effect: Some(effect),
+            is_told: false,
+        }
+    }
 }
 
 /// Does what the command line says. Exit code 0; 1 if it failed; 2 if it cannot be understood; `lock`
@@ -64,15 +98,12 @@ struct Failure {
 pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(error),
     };
     log_to_stderr(cli.command.log_level());
     match cli.command.run() {
         Ok(code) => code,
-        Err(Failure { code, error }) => {
-            say(&chain(&*error));
-            ExitCode::from(code)
-        }
+        Err(failure) => fail(&failure),
     }
 }
 
@@ -81,36 +112,93 @@ impl Command {
         match self {
             Self::Ring(command) => match ring::run(command) {
                 Ok(()) => Ok(ExitCode::SUCCESS),
-                Err(error) => Err(Failure::new(error.code(), error)),
+                Err(error) => {
+                    let nature = error.nature();
+                    Err(Failure::new(error.code(), error).of(nature))
+                }
             },
             Self::Lock(args) => {
                 lock::run(args).map_err(|error| Failure::new(error.code(args), error))
             }
-            Self::Locks(command) => {
-                locks::run(command).map_err(|error| Failure::new(error.code(), error))
-            }
-            Self::Counter(command) => {
-                counter::run(command).map_err(|error| Failure::new(error.code(), error))
-            }
+            Self::Locks(command) => locks::run(command).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
+            Self::Counter(command) => counter::run(command).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
             Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
             Self::Guardian => Ok(lock::guardian()),
         }
     }
 
-    /// What is logged where `RUST_LOG` does not say. `lock` and `locks` tell their stories themselves.
+    /// What is logged where `RUST_LOG` does not say. All but `demo` print what a person needs to know.
     fn log_level(&self) -> &'static str {
         match self {
-            Self::Lock(_) | Self::Locks(_) | Self::Counter(_) | Self::Guardian => "error",
-            Self::Ring(_) | Self::Demo(_) => "warn",
+            Self::Demo(_) => "warn",
+            _ => "off",
         }
     }
 }
 
 impl Failure {
     fn new(code: u8, error: impl Error + 'static) -> Self {
-        let error = Box::new(error);
-        Self { code, error }
+        Self {
+            code,
+            error: Box::new(error),
+            nature: Nature::default(),
+        }
     }
+
+    fn of(self, nature: Nature) -> Self {
+        Self { nature, ..self }
+    }
+}
+
+/// Says why a command failed: on stderr, and on stdout where JSON is asked for.
+fn fail(
+    Failure {
+        code,
+        error,
+        nature,
+    }: &Failure,
+) -> ExitCode {
+    let message = chain(&**error);
+    if is_json_asked_for() && !nature.is_told {
+        tell_error(*code, &message, *nature);
+    }
+    say(&message);
+    ExitCode::from(*code)
+}
+
+/// Prints an error as one JSON object in one line.
+fn tell_error(code: u8, message: &str, nature: Nature) {
+    #[derive(Serialize)]
+    struct Told<'a> {
+        code: u8,
+        message: &'a str,
+        #[serde(flatten)]
+        nature: Nature,
+    }
+    let told = Told {
+        code,
+        message,
+        nature,
+    };
+    let object = serde_json::json!({ "error": told });
+    let _ = show(format!("{object}\n"));
+}
+
+/// Whether `--json` is given, also on a command line that is refused.
+fn is_json_asked_for() -> bool {
+    let mut arguments = env::args_os().skip(1);
+    let command = arguments.next();
+    // What stands behind the key of `lock` is another program's.
+    command.is_some_and(|command| command != "lock")
+        && arguments
+            .take_while(|argument| argument != "--")
+            .any(|argument| argument == "--json")
 }
 
 /// Prints to stdout. Whoever reads it may stop reading: that is no failure.
@@ -150,17 +238,65 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// A length of time, as `5s`.
+fn length(text: &str) -> Result<Duration, String> {
+    let parsed = humantime::parse_duration(text);
+    parsed.map_err(|error| match text.parse::<f64>() {
+        Ok(_) => {
+            format!("{text} has no unit: write {text}ms, {text}s, {text}m, {text}h or {text}d")
+        }
+        Err(_) => error.to_string(),
+    })
+}
+
+/// Options of programs like `lock`, and what they are called here.
+const OPTIONS_ELSEWHERE: [(&str, &str); 8] = [
+    ("--timeout", "--wait"),
+    ("-w", "--wait"),
+    ("-t", "--wait"),
+    ("--nonblock", "--wait 0s"),
+    ("--nb", "--wait 0s"),
+    ("-n", "--wait 0s"),
+    ("--lease", "--ttl"),
+    ("--expires", "--ttl"),
+];
+
+/// Adds to an error about an option of `lock` what the option is called here.
+fn hint(error: &mut clap::Error) {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
+        return;
+    };
+    let mut known = OPTIONS_ELSEWHERE.iter();
+    let known = known.find(|(elsewhere, _)| elsewhere == given);
+    if let Some((_, here)) = known
+        && env::args_os()
+            .nth(1)
+            .is_some_and(|command| command == "lock")
+    {
+        error.remove(ContextKind::Suggested);
+        let here = ContextValue::String((*here).to_owned());
+        error.insert(ContextKind::SuggestedArg, here);
+    }
+}
+
 /// Help, the version, or what is wrong with the command line.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return error
             .print()
             .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
+    hint(&mut error);
     let text = error.render().to_string();
     let problem = text.strip_prefix("error: ").unwrap_or(&text);
     let arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
-    say(redact::redacted(problem, arguments).trim_end());
+    let message = redact::redacted(problem, arguments);
+    let message = message.trim_end();
+    if is_json_asked_for() {
+        let nature = Nature::new(false, Effect::None);
+        tell_error(USAGE, message, nature);
+    }
+    say(message);
     ExitCode::from(USAGE)
 }
 

@@ -23,6 +23,13 @@ fn parts(argument: &str) -> Vec<String> {
     values.chain(value).chain([argument.to_owned()]).collect()
 }
 
+/// `url`, which may be none, without credentials: not those in front of the host, nor those among the parameters.
+pub(super) fn url(url: &str) -> String {
+    let (rest, _) = url.split_once('?').unwrap_or((url, ""));
+    let without = without_credentials(rest);
+    without.unwrap_or_else(|| rest.rsplit('@').next().unwrap_or(rest).to_owned())
+}
+
 /// `url` with what stands between `//` and the last `@` left out, if anything does.
 fn without_credentials(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("//")?;

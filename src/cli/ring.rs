@@ -18,7 +18,7 @@ use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use nix::sys::signal::Signal;
-use ringfence_client::{BootClock, BuildError, Client, ShardId, TopologyError};
+use ringfence_client::{BootClock, BuildError, Client, Effect, ShardId, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
     random::Random,
@@ -31,8 +31,8 @@ use ringfence_coordinator::{
 use serde::Serialize;
 
 use super::{
-    FAILED, USAGE,
-    seeds::{Seeds, SeedsError},
+    FAILED, Nature, USAGE,
+    seeds::{Seeds, SeedsError, Servers},
 };
 use init::Init;
 use plan::Plan;
@@ -82,9 +82,17 @@ pub(crate) enum Command {
 /// Why there is no topology to show.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RingError {
-    /// The servers carry no topology.
-    #[error("no topology on these servers yet; to found one: ringfence ring init --redis URL...")]
-    None,
+    /// The servers carry no topology. The command founds one.
+    #[error("no topology on these servers yet; to found one: {0}")]
+    None(String),
+    /// The servers have no topology that can be used.
+    #[error("{shown}")]
+    Servers {
+        /// `error`, and where its servers are named.
+        shown: String,
+        /// What was met.
+        error: TopologyError,
+    },
     /// Nobody is called that.
     #[error("--attest-dead {id}: topology {topology} has no such shard; it has {shards}")]
     NoShard {
@@ -152,10 +160,40 @@ pub(crate) enum RingError {
 }
 
 impl RingError {
+    /// What `error`, met by asking `servers` for their topology, is.
+    fn connecting(error: TopologyError, servers: &Servers) -> Self {
+        match error {
+            TopologyError::Absent => Self::None(servers.init_command()),
+            error => Self::Servers {
+                shown: servers.located(&error.to_string()),
+                error,
+            },
+        }
+    }
+
+    /// What is known of it.
+    pub(super) fn nature(&self) -> Nature {
+        match self {
+            Self::Servers { error, .. } => Nature::new(error.is_retryable(), Effect::None),
+            Self::None(_) | Self::Seeds(_) | Self::Address(_) => Nature::new(false, Effect::None),
+            Self::TurnedBack => Nature {
+                is_told: true,
+                ..Nature::default()
+            },
+            Self::Topology(error)
+            | Self::Newcomer(error)
+            | Self::Build(BuildError::Topology(error)) => Nature {
+                retryable: Some(error.is_retryable()),
+                ..Nature::default()
+            },
+            _ => Nature::default(),
+        }
+    }
+
     /// What to exit with.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Self::Seeds(SeedsError::None) => USAGE,
+            Self::Seeds(_) => USAGE,
             Self::Resize(ResizeError::UnderWay { .. } | ResizeError::NoneUnderWay) => FAILED,
             Self::Resize(_) | Self::TooManyIds { .. } | Self::OtherAttested { .. } => USAGE,
             Self::Burial(BurialError::Unknown { .. } | BurialError::Last { .. }) => USAGE,
@@ -192,12 +230,13 @@ pub(super) fn print(what: &(impl Display + Serialize), json: bool) -> Result<(),
 
 /// A client of the topology that is there. It founds none.
 pub(super) async fn existing(seeds: &Seeds) -> Result<Client, RingError> {
-    let client = Client::builder().redis(seeds.urls()?);
+    let servers = seeds.servers()?;
+    let client = Client::builder().redis(servers.urls());
     let client = client.existing_topology(true).connect_within(ASK_WITHIN);
-    match client.build().await {
-        Err(BuildError::Topology(TopologyError::Absent)) => Err(RingError::None),
-        client => Ok(client?),
-    }
+    client.build().await.map_err(|error| match error {
+        BuildError::Topology(error) => RingError::connecting(error, &servers),
+        error => error.into(),
+    })
 }
 
 /// Founds nothing.
@@ -209,16 +248,15 @@ fn look() -> Founding {
     }
 }
 
-async fn join(urls: &[String], founding: Founding) -> Result<Joined, RingError> {
+async fn join(servers: &Servers, founding: Founding) -> Result<Joined, RingError> {
     let clock = Arc::new(BootClock);
     let random = Arc::new(Random::from_os());
     let me = ClientId(random.id());
+    let urls = servers.urls();
     let seeds: Result<Vec<_>, AddressError> = urls
         .iter()
         .map(|url| Ok(RedisOptions::new(url.parse()?, me)))
         .collect();
-    match connect(seeds?, founding, clock, random, me).await {
-        Err(TopologyError::Absent) => Err(RingError::None),
-        joined => Ok(joined?),
-    }
+    let joined = connect(seeds?, founding, clock, random, me).await;
+    joined.map_err(|error| RingError::connecting(error, servers))
 }

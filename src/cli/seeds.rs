@@ -3,6 +3,9 @@
 use std::{env, fmt, fs, io, path::PathBuf};
 
 use clap::Args;
+use ringfence_coordinator::shard::redis::{Address, AddressError};
+
+use super::redact;
 
 /// The variable that names servers where the command line does not.
 const VARIABLE: &str = "RINGFENCE_REDIS";
@@ -10,12 +13,11 @@ const VARIABLE: &str = "RINGFENCE_REDIS";
 /// Servers to ask.
 #[derive(Args, Clone)]
 pub(crate) struct Seeds {
-    /// Servers: redis://[user:password@]host[:port][/db]. Without this and --redis-file, those in
-    /// RINGFENCE_REDIS, separated by commas or spaces
-    #[arg(long, value_name = "URL", num_args = 1.., value_delimiter = ',')]
+    /// A server: redis://[user:password@]host[:port][/db], rediss:// for TLS. Repeat it, or separate
+    /// URLs by commas. Default: those in RINGFENCE_REDIS, separated by commas or spaces
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
     redis: Vec<String>,
-    /// A file with their URLs, one a line, and # comments: keeps passwords out of the list of
-    /// processes
+    /// A file with one URL per line, and # comments: keeps passwords out of the list of processes
     #[arg(long, value_name = "FILE", conflicts_with = "redis")]
     redis_file: Option<PathBuf>,
 }
@@ -40,6 +42,38 @@ pub(crate) enum SeedsError {
     /// The variable is not text.
     #[error("{VARIABLE} is not UTF-8")]
     NotText,
+    /// A URL cannot be used.
+    #[error("{url}{place}")]
+    Url {
+        /// The URL, without credentials.
+        url: String,
+        /// Where it is named, if not on the command line.
+        place: Place,
+        /// Why.
+        source: AddressError,
+    },
+}
+
+/// The servers that are named.
+#[derive(Clone)]
+pub(crate) struct Servers {
+    named: Vec<Named>,
+}
+
+#[derive(Clone)]
+struct Named {
+    url: String,
+    place: Place,
+    /// As errors spell it, without credentials.
+    address: String,
+}
+
+/// Where a server is named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    CommandLine,
+    File { path: PathBuf, line: usize },
+    Environment,
 }
 
 impl fmt::Debug for Seeds {
@@ -50,30 +84,113 @@ impl fmt::Debug for Seeds {
     }
 }
 
-impl Seeds {
-    /// The URLs: of the command line, or else of its file, or else of the environment.
-    ///
-    /// # Errors
-    ///
-    /// [`SeedsError`].
-    pub(crate) fn urls(&self) -> Result<Vec<String>, SeedsError> {
-        match &self.redis_file {
-            Some(path) => in_file(path),
-            None if self.redis.is_empty() => in_environment(),
-            None => Ok(self.redis.clone()),
+impl fmt::Debug for Servers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let addresses = self.named.iter().map(|named| &named.address);
+        formatter.debug_list().entries(addresses).finish()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandLine => Ok(()),
+            Self::File { path, line } => write!(formatter, " ({}, line {line})", path.display()),
+            Self::Environment => write!(formatter, " (in {VARIABLE})"),
         }
     }
 }
 
-fn in_file(path: &PathBuf) -> Result<Vec<String>, SeedsError> {
+impl Seeds {
+    /// The servers: of the command line, or else of its file, or else of the environment.
+    ///
+    /// # Errors
+    ///
+    /// [`SeedsError`].
+    pub(crate) fn servers(&self) -> Result<Servers, SeedsError> {
+        let named = match &self.redis_file {
+            Some(path) => in_file(path)?,
+            None if self.redis.is_empty() => in_environment()?,
+            None => {
+                let urls = self.redis.iter();
+                urls.map(|url| (url.clone(), Place::CommandLine)).collect()
+            }
+        };
+        let named = named.into_iter().map(|(url, place)| Named::new(url, place));
+        let named = named.collect::<Result<_, _>>()?;
+        Ok(Servers { named })
+    }
+}
+
+impl Named {
+    fn new(url: String, place: Place) -> Result<Self, SeedsError> {
+        match url.parse::<Address>() {
+            Ok(address) => Ok(Self {
+                address: address.to_string(),
+                url,
+                place,
+            }),
+            Err(source) => Err(SeedsError::Url {
+                url: redact::url(&url),
+                place,
+                source,
+            }),
+        }
+    }
+}
+
+impl Servers {
+    /// Their URLs.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.named.iter().map(|named| named.url.clone()).collect()
+    }
+
+    /// `text`, an error, that says behind the first mention of each server where it is named.
+    pub(crate) fn located(&self, text: &str) -> String {
+        let mut located = text.to_owned();
+        for Named { address, place, .. } in &self.named {
+            // Not database 15 for database 1.
+            let whole =
+                |end: usize| !located[end..].starts_with(|next: char| next.is_ascii_digit());
+            let ends = located.match_indices(address.as_str());
+            let mut ends = ends.map(|(start, _)| start + address.len());
+            if let Some(end) = ends.find(|end| whole(*end)) {
+                located.insert_str(end, &place.to_string());
+            }
+        }
+        located
+    }
+
+    /// The command that founds a topology on them.
+    pub(crate) fn init_command(&self) -> String {
+        let mut command = "ringfence ring init".to_owned();
+        match self.named.first().map(|named| &named.place) {
+            Some(Place::File { path, .. }) => {
+                command.push_str(&format!(" --redis-file {}", path.display()));
+            }
+            Some(Place::CommandLine) => {
+                for Named { address, .. } in &self.named {
+                    command.push_str(&format!(" --redis {address}"));
+                }
+            }
+            Some(Place::Environment) | None => {}
+        }
+        command
+    }
+}
+
+fn in_file(path: &PathBuf) -> Result<Vec<(String, Place)>, SeedsError> {
     let text = fs::read_to_string(path).map_err(|source| SeedsError::Unreadable {
         path: path.clone(),
         source,
     })?;
-    let lines = text.lines().map(str::trim);
+    let lines = (1..).zip(text.lines().map(str::trim));
     let urls: Vec<_> = lines
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .map(str::to_owned)
+        .filter(|(_, url)| !url.is_empty() && !url.starts_with('#'))
+        .map(|(line, url)| {
+            let path = path.clone();
+            (url.to_owned(), Place::File { path, line })
+        })
         .collect();
     if urls.is_empty() {
         Err(SeedsError::Empty(path.clone()))
@@ -82,17 +199,42 @@ fn in_file(path: &PathBuf) -> Result<Vec<String>, SeedsError> {
     }
 }
 
-fn in_environment() -> Result<Vec<String>, SeedsError> {
+fn in_environment() -> Result<Vec<(String, Place)>, SeedsError> {
     let value = env::var_os(VARIABLE).unwrap_or_default();
     let value = value.to_str().ok_or(SeedsError::NotText)?;
     let words = value.split(|at: char| at == ',' || at.is_whitespace());
     let urls: Vec<_> = words
         .filter(|word| !word.is_empty())
-        .map(str::to_owned)
+        .map(|url| (url.to_owned(), Place::Environment))
         .collect();
     if urls.is_empty() {
         Err(SeedsError::None)
     } else {
         Ok(urls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_where_each_server_is_named_once() {
+        let named = |url: &str, line| {
+            let path = PathBuf::from("servers");
+            Named::new(url.to_owned(), Place::File { path, line }).unwrap()
+        };
+        let servers = Servers {
+            named: vec![
+                named("redis://a:1", 3),
+                named("redis://u:s3cret@b", 5),
+                named("redis://b/1", 6),
+            ],
+        };
+        assert_eq!(servers.located("redis://b:6379/15"), "redis://b:6379/15");
+        assert_eq!(
+            servers.located("redis://a:1/0 and redis://b:6379/0, not redis://a:1/0"),
+            "redis://a:1/0 (servers, line 3) and redis://b:6379/0 (servers, line 5), not redis://a:1/0"
+        );
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{fs, time::Duration};
 
-use crate::{Stage, binary::ringfence_with};
+use ringfence_test_support::Servers;
+
+use crate::{Stage, binary::ringfence_with, our_line};
 
 const LEASE: Duration = Duration::from_secs(30);
 /// Nobody is there.
@@ -35,7 +37,7 @@ async fn the_environment_is_asked_last() {
         run(&["--redis", &urls[0], "--redis", &urls[1]], WRONG).code,
         0
     );
-    assert_eq!(run(&["--redis", &urls[0], &urls[1]], WRONG).code, 0);
+    assert_eq!(run(&["--redis", &urls.join(",")], WRONG).code, 0);
     assert_eq!(run(&["--redis-file", &named], WRONG).code, 0);
 }
 
@@ -66,5 +68,123 @@ async fn a_file_without_servers_is_no_file_of_servers() {
         let refused = ringfence_with(&args, &[("RINGFENCE_REDIS", &url)]);
         assert_eq!(refused.code, 2, "{refused:?}");
         assert!(crate::our_line(&refused).contains(problem), "{refused:?}");
+    }
+}
+
+/// Two shells that name different servers would hold the same lock.
+#[tokio::test]
+async fn a_lock_founds_no_topology_and_says_the_command_that_does() {
+    let servers = Servers::spawn(2).await;
+    let urls = servers.urls();
+    let lock = |url: &str, more: &[&str]| {
+        let args = ["lock", "key", "--wait", "0s", "--redis", url];
+        ringfence_with(&[&args, more, &["true"]].concat(), &[])
+    };
+    for (index, url) in urls.iter().enumerate() {
+        let refused = lock(url, &[]);
+        assert_eq!(refused.code, 69, "{refused:?}");
+        let command = format!("to found one, once: ringfence ring init --redis {url}/0 (");
+        let line = our_line(&refused);
+        assert!(line.contains(&command), "{line}");
+        let keys: u64 = servers.ask(index, &["DBSIZE"]).await;
+        assert_eq!(keys, 0);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("servers").display().to_string();
+    fs::write(&file, urls.join("\n")).unwrap();
+    let refused = ringfence_with(&["lock", "key", "--redis-file", &file, "true"], &[]);
+    let command = format!("ringfence ring init --redis-file {file} (");
+    assert!(our_line(&refused).contains(&command), "{refused:?}");
+
+    let founding = ["--found", "--servers-are-new"];
+    let founded = lock(&urls.join(","), &founding);
+    assert_eq!((founded.code, &*founded.stderr), (0, ""), "{founded:?}");
+    let plain = lock(&urls[1], &[]);
+    assert_eq!((plain.code, &*plain.stderr), (0, ""), "{plain:?}");
+    assert_eq!(lock(&urls[1], &founding[1..]).code, 2);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_a_member_is_an_error() {
+    let mut stage = Stage::set(2, Duration::from_secs(2)).await;
+    let spare = Servers::spawn(1).await;
+    let (urls, other) = (stage.servers.urls(), &spare.urls()[0]);
+    let lock = |named: &[&str]| {
+        let args = ["lock", "key", "--wait", "0s", "--redis", &named.join(",")];
+        ringfence_with(&[&args[..], &["true"]].concat(), &[])
+    };
+    for named in [[&urls[0], other], [other, &urls[1]]] {
+        let refused = lock(&named.map(String::as_str));
+        assert_eq!(refused.code, 69, "{refused:?}");
+        let expected = format!("{other}/0 is not a member of topology ");
+        assert!(our_line(&refused).contains(&expected), "{refused:?}");
+    }
+    let keys: u64 = spare.ask(0, &["DBSIZE"]).await;
+    assert_eq!(keys, 0, "it is not used");
+
+    // Another name of a member, which came back empty, is no other server.
+    let alias = urls[1].replace("127.0.0.1", "localhost");
+    assert_eq!(lock(&[&urls[0], &alias]).code, 0);
+    stage.servers.servers[1].restart().await.unwrap();
+    let named = lock(&[&urls[0], &alias]);
+    assert!(!named.stderr.contains("not a member"), "{named:?}");
+
+    // A server that was a member still leads to the others.
+    let removed = ringfence_with(&["ring", "remove", "b", "--redis", &urls[0]], &[]);
+    assert_eq!(removed.code, 0, "{removed:?}");
+    let former = lock(&[&urls[0], &urls[1]]);
+    assert!(!former.stderr.contains("not a member"), "{former:?}");
+}
+
+#[tokio::test]
+async fn a_new_server_is_said_to_be_new() {
+    let servers = Servers::spawn(1).await;
+    let url = &servers.urls()[0];
+    let found = ["ring", "init", "--max-lease", "3s", "--redis", url];
+    assert_eq!(ringfence_with(&found, &[]).code, 0);
+    let lock = |options: &[&str]| {
+        let args = ["lock", "key", "--redis", url];
+        ringfence_with(&[&args, options, &["true"]].concat(), &[])
+    };
+    let refused = lock(&["--wait", "0s"]);
+    assert_eq!(refused.code, 75, "{refused:?}");
+    let waited = lock(&[]);
+    assert_eq!(waited.code, 0, "{waited:?}");
+    for told in [refused, waited] {
+        let line = our_line(&told);
+        assert!(line.contains("new server: shard a"), "{told:?}");
+        assert!(line.contains("--servers-are-new"), "{told:?}");
+        assert!(!line.contains("came back"), "{told:?}");
+    }
+}
+
+#[test]
+fn an_error_says_in_which_line_of_which_file_its_server_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("servers");
+    let path = file.to_str().unwrap();
+    for (url, code, told) in [
+        (
+            "redis://coin:s3cret@127.0.0.1:1",
+            1,
+            "redis://127.0.0.1:1/0",
+        ),
+        ("http://coin:s3cret@127.0.0.1:1", 2, "http://127.0.0.1:1"),
+        (
+            "redis://127.0.0.1:1?pasword=s3cret",
+            2,
+            "redis://127.0.0.1:1",
+        ),
+    ] {
+        fs::write(&file, format!("# ours\n\n{url}\n")).unwrap();
+        let failed = ringfence_with(&["ring", "show", "--redis-file", path], &[]);
+        assert_eq!(failed.code, code, "{failed:?}");
+        let place = format!("{told} ({path}, line 3)");
+        assert_eq!(failed.stderr.matches(&place).count(), 1, "{failed:?}");
+        assert!(!failed.stderr.contains("s3cret"), "{failed:?}");
+        let env = [("RINGFENCE_REDIS", url)];
+        let failed = ringfence_with(&["ring", "show"], &env);
+        let place = format!("{told} (in RINGFENCE_REDIS)");
+        assert!(failed.stderr.contains(&place), "{failed:?}");
     }
 }

@@ -21,9 +21,9 @@ async fn founded(members: usize, spare: usize) -> Servers {
 async fn founded_with(members: usize, spare: usize, more: &[&str]) -> Servers {
     let servers = Servers::spawn(members + spare).await;
     let urls = servers.urls();
+    let named = urls[..members].join(",");
     let mut args = vec!["ring", "init", "--servers-are-new", "--max-lease", "2s"];
-    args.extend(["--topology-at", &urls[0], "--redis"]);
-    args.extend(urls[..members].iter().map(String::as_str));
+    args.extend(["--topology-at", &urls[0], "--redis", &named]);
     args.extend(more);
     let founded = ringfence(&args);
     assert_eq!(founded.code, 0, "{founded:?}");

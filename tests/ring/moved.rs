@@ -300,7 +300,7 @@ async fn a_server_that_cannot_come_is_refused_and_left_as_it_is() {
         (&["add", silent], 1, "redis://127.0.0.1:1/0"),
         (&["add", url, "--id", "a"], 2, "shard id a is taken"),
         (&["add", url, "--id", "A"], 2, "shard id \"A\" must be"),
-        (&["add", url, "--id", "x", "y"], 2, "--id names 2 shards"),
+        (&["add", url, "--id", "x,y"], 2, "--id names 2 shards"),
         (&["add", &servers.urls()[1]], 2, "is taken, by shard b"),
         (&["add"], 2, "required"),
         (&["remove", "z"], 2, "shard z is not a member"),

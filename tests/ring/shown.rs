@@ -2,9 +2,13 @@
 
 use std::{fs, process::Command};
 
+use ringfence_test_support::Servers;
 use serde_json::{Value, json};
 
-use crate::{binary::output, each, everything, founded, ring, told};
+use crate::{
+    binary::{output, ringfence},
+    each, everything, founded, ring, told,
+};
 
 #[tokio::test]
 async fn show_tells_what_the_ring_is() {
@@ -166,4 +170,33 @@ async fn colours_are_for_terminals_that_want_them() {
     assert!(!shown(&[("NO_COLOR", "1")]).contains('\u{1b}'));
     assert!(!shown(&[("TERM", "dumb")]).contains('\u{1b}'));
     assert!(shown(&[("NO_COLOR", "")]).contains("\x1b[38;5;"));
+}
+
+#[tokio::test]
+async fn errors_are_json_where_json_is_asked_for() {
+    let servers = Servers::spawn(1).await;
+    let url = &servers.urls()[0];
+    let nobody = "redis://127.0.0.1:1";
+    for (args, code, retryable) in [
+        (&["ring", "show", "--redis", nobody][..], 1, true),
+        (&["ring", "show", "--redis", url], 1, false),
+        (&["locks", "show", "key", "--redis", nobody], 1, true),
+        (&["locks", "show", "", "--redis", url], 2, false),
+        (&["locks", "list"], 2, false),
+        (&["counter", "balance", "a", "--redis", nobody], 69, true),
+        (&["ring", "show", "--rediss", url], 2, false),
+    ] {
+        let failed = ringfence(&[args, &["--json"]].concat());
+        assert_eq!(failed.code, code, "{args:?} {failed:?}");
+        let error = &serde_json::from_str::<Value>(&failed.stdout).unwrap()["error"];
+        assert_eq!(error["code"], code, "{args:?} {failed:?}");
+        assert_eq!(error["retryable"], retryable, "{args:?} {failed:?}");
+        assert_eq!(error["effect"], "none", "{args:?} {failed:?}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            !message.is_empty() && failed.stderr.contains(message),
+            "{failed:?}"
+        );
+        assert_eq!(ringfence(args).stdout, "", "{args:?}");
+    }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Reserve {
     /// How much, in the smallest unit
     amount: String,
     /// When it comes back by itself, counted from when the request was created
-    #[arg(long = "for", value_name = "LENGTH", default_value = "15m", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "LENGTH", default_value = "15m", value_parser = crate::cli::length)]
     length: Duration,
     #[command(flatten)]
     under: Under,

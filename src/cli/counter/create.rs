@@ -20,7 +20,7 @@ pub(crate) struct Create {
     #[arg(long, value_name = "WHAT", default_value = "memory", value_parser = durability)]
     durability: Durability,
     /// How long answers are remembered, for repeats
-    #[arg(long, value_name = "LENGTH", default_value = "24h", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "LENGTH", default_value = "24h", value_parser = crate::cli::length)]
     remember: Duration,
     /// How long answers are remembered by a segment that is full: 60s, or as long as --remember if that is less
     #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]

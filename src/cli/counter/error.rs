@@ -2,7 +2,7 @@
 
 use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId, segment::Refusal};
 
-use crate::cli::{FAILED, USAGE, ring::RingError};
+use crate::cli::{FAILED, Nature, USAGE, ring::RingError};
 
 /// Nobody could do it; nothing was done (sysexits: EX_UNAVAILABLE).
 const UNAVAILABLE: u8 = 69;
@@ -59,6 +59,21 @@ fn advice(error: &CounterError, repeats: bool) -> &'static str {
 }
 
 impl CliError {
+    /// What is known of it.
+    pub(in crate::cli) fn nature(&self) -> Nature {
+        match self {
+            Self::Servers(error) => error.nature(),
+            Self::Request { error, .. } | Self::Counter(error) => {
+                let effect = match error.effect() {
+                    Effect::None => ringfence_client::Effect::None,
+                    Effect::Unknown => ringfence_client::Effect::Unknown,
+                };
+                Nature::new(error.is_retryable(), effect)
+            }
+            _ => Nature::new(false, ringfence_client::Effect::None),
+        }
+    }
+
     /// What to exit with.
     pub(crate) fn code(&self) -> u8 {
         match self {

@@ -20,8 +20,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = shards)]
     pub(super) shards: usize,
     /// Lock on these servers, and keep the coins there: redis://[user:password@]host[:port][/db].
-    /// Founds a topology if they have none
-    #[arg(long, value_name = "URL", num_args = 1.., value_delimiter = ',')]
+    /// They need a topology: ringfence ring init
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
     #[arg(conflicts_with = "shards")]
     pub(super) redis: Vec<String>,
     /// Lock on so many Redis servers, started for this run and ended with it
@@ -123,7 +123,7 @@ fn skew(text: &str) -> Result<f64, String> {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    let length = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let length = crate::cli::length(text)?;
     if LENGTH.contains(&length) {
         Ok(length)
     } else {

@@ -58,7 +58,8 @@ impl Stage {
             (Time::Simulated, ..) => Self::simulated(args, seed).await,
             (Time::Real, [], None) => Self::embedded(args).await,
             (Time::Real, urls, None) => {
-                let client = Client::builder().redis(urls).label("demo").build().await?;
+                let builder = Client::builder().redis(urls).label("demo");
+                let client = builder.existing_topology(true).build().await?;
                 let place = format!("{} shards on Redis", client.topology().shards.len());
                 Self::on_servers(args, vec![client], urls, place).await
             }

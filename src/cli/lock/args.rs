@@ -2,19 +2,19 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStrExt, time::Duration};
 
-use ringfence_client::{Client, Namespace, limits};
+use ringfence_client::{BuildError, Builder, Client, Namespace, TopologyError, limits};
 
-use super::error::LockError;
-use crate::cli::seeds::Seeds;
-
-/// What `flock` and `sysexits.h` call "try again later".
-const NOT_ACQUIRED: u8 = 75;
+use super::error::{LockError, NOT_ACQUIRED};
+use crate::cli::seeds::{Seeds, Servers};
 
 const AFTER: &str = "\
 Exit codes:
   CMD's own, or 128 + the signal it died by
-   75  not acquired in time; -E chooses another
-   69  the servers could not be reached, or not be used as they are
+   75  another process held the lock for as long as --wait says; -E chooses
+       another code
+   75  the shard came back or is new, and granted nothing new for as long as
+       --wait says, whatever -E says: perhaps nobody holds the lock
+   69  servers unreachable or misconfigured, or without a topology
    80  the lock was lost: CMD got SIGTERM when a third of the lease was left
        unrenewed (or the loss was certain), then SIGKILL before the lease ended;
        with removal = leased, the same for the view lease, left unconfirmed
@@ -26,9 +26,11 @@ Exit codes:
 Each of these, CMD's own aside, comes with a line on stderr.
 
 Waiting:
-  Whoever holds the lock is waited for as long as --wait says, or for ever.
-  Servers that do not answer from the start are asked for as long as --wait
-  says, or for 10 s: a job that cannot work is to fail, not to pile up.
+  ringfence waits for the holder as long as --wait says; default: indefinitely.
+  It asks servers that do not answer from the start for as long as --wait says;
+  default: 10 s, so that jobs that cannot work fail instead of piling up. With
+  --wait 0s it waits for nothing: neither for the holder, nor for a shard that
+  came back, nor for a server that does not answer.
   What takes longer than half a second is explained on stderr.
 
 CMD:
@@ -48,8 +50,8 @@ Without CMD:
   signals comes (exit code 0), or it is lost (80).
 
 Examples:
-  ringfence lock nightly-report --wait 0s -E 0 -- /opt/report
-  ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers -- ./deploy eu";
+  ringfence lock nightly-report --wait 0s -E 0 /opt/report --all
+  ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers ./deploy eu";
 
 /// Run a command while a lock is held
 ///
@@ -57,27 +59,35 @@ Examples:
 /// At most one CMD runs under a key at a time, on however many machines.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
-#[command(override_usage = "ringfence lock [OPTIONS] <KEY> [-- <CMD>...]")]
+#[command(override_usage = "ringfence lock [OPTIONS] <KEY> [OPTIONS] [--] [<CMD>...]")]
 pub(crate) struct Args {
     /// What to lock: 1 to 512 bytes
     key: OsString,
-    /// How long to wait for the lock; 0s: try once [default: for ever]
-    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    /// How long to wait for the lock; 0s: try once [default: indefinitely]
+    #[arg(long, value_name = "LENGTH", value_parser = crate::cli::length)]
     wait: Option<Duration>,
     /// The lease: how soon the lock is free again if this machine dies; renewed while CMD runs
     /// [default: the longest that the topology allows]
-    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "LENGTH", value_parser = crate::cli::length)]
     ttl: Option<Duration>,
+    /// Found a topology on the servers if they have none. Everything that uses these locks must name the
+    /// same servers; to found it beforehand: ringfence ring init
+    #[arg(long)]
+    found: bool,
+    /// With --found: the servers have never held a lock, so that no recovery period is needed. Wrong, it
+    /// can make two holders
+    #[arg(long, requires = "found")]
+    servers_are_new: bool,
     /// A set of keys of its own: a-z, 0-9, - and _, a letter first
     #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
     namespace: Namespace,
     #[command(flatten)]
     seeds: Seeds,
-    /// Exit with CODE if the lock is not acquired in time
+    /// Exit with CODE if another process held the lock for as long as --wait says
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = NOT_ACQUIRED)]
     pub(super) conflict_exit_code: u8,
-    /// What to run, and its arguments
-    #[arg(last = true, value_name = "CMD")]
+    /// What to run, and its arguments; options for ringfence come before it
+    #[arg(trailing_var_arg = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
 }
 
@@ -85,7 +95,7 @@ pub(crate) struct Args {
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) args: &'a Args,
-    pub(super) urls: Vec<String>,
+    pub(super) servers: Servers,
 }
 
 impl Args {
@@ -101,7 +111,7 @@ impl Args {
             Some(ttl) if ttl < limits::LEASE_MIN => Err(LockError::TtlTooShort(ttl)),
             _ => Ok(Asked {
                 args: self,
-                urls: self.seeds.urls()?,
+                servers: self.seeds.servers()?,
             }),
         }
     }
@@ -114,6 +124,28 @@ impl Asked<'_> {
 
     pub(super) fn namespace(&self) -> &str {
         self.args.namespace.as_str()
+    }
+
+    /// A client of the servers, to be built.
+    pub(super) fn client(&self) -> Builder {
+        Client::builder()
+            .redis(self.servers.urls())
+            .existing_topology(!self.args.found)
+            .servers_are_new(self.args.servers_are_new)
+            .members_only(true)
+    }
+
+    /// What `error`, met by connecting to the servers, is.
+    pub(super) fn failed(&self, error: BuildError) -> LockError {
+        match error {
+            BuildError::Topology(TopologyError::Absent) => {
+                LockError::NoTopologyYet(self.servers.init_command())
+            }
+            error => LockError::NoTopology {
+                shown: self.servers.located(&error.to_string()),
+                error,
+            },
+        }
     }
 
     pub(super) fn wait(&self) -> Option<Duration> {

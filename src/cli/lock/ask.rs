@@ -61,14 +61,20 @@ impl<'a> Ask<'a> {
     async fn look(&self) -> Result<Client, LockError> {
         loop {
             let left = self.left();
-            let builder = Client::builder().redis(self.asked.urls.clone());
-            match builder.connect_within(left.min(LOOK)).build().await {
+            match self
+                .asked
+                .client()
+                .connect_within(left.min(LOOK))
+                .build()
+                .await
+            {
                 Ok(client) => return Ok(client),
                 Err(error) if may_pass(&error) && !left.is_zero() => {
-                    self.reasons.set(Reason::Connecting(error.to_string()));
+                    let obstacle = self.asked.servers.located(&error.to_string());
+                    self.reasons.set(Reason::Connecting(obstacle));
                     sleep(left.min(LOOK_AGAIN)).await;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.asked.failed(error)),
             }
         }
     }

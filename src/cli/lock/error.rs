@@ -11,6 +11,8 @@ use crate::cli::{USAGE, seeds::SeedsError};
 
 /// `EX_UNAVAILABLE` of `sysexits.h`.
 const UNAVAILABLE: u8 = 69;
+/// `EX_TEMPFAIL` of `sysexits.h`, which `flock` exits with too.
+pub(super) const NOT_ACQUIRED: u8 = 75;
 /// `EX_OSERR` of `sysexits.h`.
 const SYSTEM: u8 = 71;
 const LOST: u8 = 80;
@@ -30,15 +32,18 @@ pub(crate) enum LockError {
     TtlTooLong { ttl: Duration, max: Duration },
     #[error("--ttl {} is too short: at least {}", format_duration(*.0), format_duration(LEASE_MIN))]
     TtlTooShort(Duration),
-    #[error("not acquired within {}: {because}", format_duration(*.wait))]
+    #[error("not acquired within {}: {because}{}", format_duration(*.wait), new_server(.because))]
     NotAcquired {
         wait: Duration,
         because: AcquireError,
     },
     #[error("the servers could not be used: {0}")]
     Unusable(AcquireError),
-    #[error("the servers could not be reached or used: {0}")]
-    NoTopology(BuildError),
+    #[error("the servers could not be reached or used: {shown}")]
+    NoTopology { shown: String, error: BuildError },
+    /// The command founds one.
+    #[error("no topology on these servers yet; to found one, once: {0} (or give --found)")]
+    NoTopologyYet(String),
     #[error("interrupted by {0} while waiting for the lock")]
     Interrupted(Signal),
     #[error("the lock was lost: its lease was not renewed in time, or it was taken away")]
@@ -56,6 +61,17 @@ pub(crate) enum LockError {
     System(#[from] io::Error),
 }
 
+/// What to know of a server that never held a lock.
+pub(super) const NEW_SERVER: &str =
+    " (none, if it never held a lock and --servers-are-new says so at the founding)";
+
+fn new_server(because: &AcquireError) -> &'static str {
+    match because {
+        AcquireError::Grace { new: true, .. } => NEW_SERVER,
+        _ => "",
+    }
+}
+
 impl LockError {
     /// What to exit with.
     pub(crate) fn code(&self, args: &Args) -> u8 {
@@ -63,8 +79,12 @@ impl LockError {
             Self::Usage(_) | Self::NoServer(_) | Self::TtlTooLong { .. } | Self::TtlTooShort(_) => {
                 USAGE
             }
-            Self::NotAcquired { .. } => args.conflict_exit_code,
-            Self::Unusable(_) | Self::NoTopology(_) => UNAVAILABLE,
+            Self::NotAcquired {
+                because: AcquireError::Held { .. },
+                ..
+            } => args.conflict_exit_code,
+            Self::NotAcquired { .. } => NOT_ACQUIRED,
+            Self::Unusable(_) | Self::NoTopology { .. } | Self::NoTopologyYet(_) => UNAVAILABLE,
             Self::Interrupted(signal) | Self::Killed(signal) => SIGNALLED + *signal as u8,
             Self::Lost => LOST,
             Self::NotFound(_) => NOT_FOUND,
@@ -83,7 +103,9 @@ impl LockError {
         match because {
             AcquireError::Held { .. }
             | AcquireError::Grace { .. }
+            | AcquireError::Moving { .. }
             | AcquireError::Moved
+            | AcquireError::TooManyWaiters { .. }
             | AcquireError::TooLate => Self::NotAcquired { wait, because },
             _ => Self::Unusable(because),
         }
@@ -105,15 +127,6 @@ impl From<SeedsError> for LockError {
         match error {
             SeedsError::None => Self::NoServer(error),
             other => Self::Usage(crate::cli::chain(&other)),
-        }
-    }
-}
-
-impl From<BuildError> for LockError {
-    fn from(error: BuildError) -> Self {
-        match error {
-            BuildError::Address(_) => Self::Usage(error.to_string()),
-            other => Self::NoTopology(other),
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::error::NEW_SERVER;
 use crate::cli::say;
 
 /// A wait shorter than this is not worth a line.
@@ -98,6 +99,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connecting(obstacle) => formatter.write_str(obstacle),
+            Self::Waiting(waiting @ Waiting::Grace { new: true, .. }) => {
+                write!(formatter, "{waiting}{NEW_SERVER}")
+            }
             Self::Waiting(waiting) => waiting.fmt(formatter),
         }
     }

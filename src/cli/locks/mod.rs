@@ -1,15 +1,17 @@
 //! `ringfence locks`: who has what, and who waits for it.
 
 mod list;
+mod release;
 mod show;
 mod told;
+mod which;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use ringfence_client::AcquireError;
+use ringfence_client::{AcquireError, Effect};
 
-use super::{FAILED, USAGE, ring::RingError};
+use super::{FAILED, Nature, USAGE, ring::RingError};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -26,6 +28,7 @@ JSON:
 pub(crate) enum Command {
     Show(show::Args),
     List(list::Args),
+    Release(release::Args),
 }
 
 /// Why nothing can be shown.
@@ -40,6 +43,15 @@ pub(crate) enum LocksError {
 }
 
 impl LocksError {
+    /// What is known of it.
+    pub(super) fn nature(&self) -> Nature {
+        match self {
+            Self::Key(_) => Nature::new(false, Effect::None),
+            Self::Servers(error) => error.nature(),
+            Self::Shard(error) => Nature::new(error.is_retryable(), error.effect()),
+        }
+    }
+
     /// What to exit with.
     pub(crate) fn code(&self) -> u8 {
         match self {
@@ -50,7 +62,7 @@ impl LocksError {
     }
 }
 
-/// Looks, and prints what is there.
+/// Does it, and prints what is there.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, LocksError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -59,5 +71,6 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, LocksError> {
     match command {
         Command::Show(args) => runtime.block_on(args.run()),
         Command::List(args) => runtime.block_on(args.run()),
+        Command::Release(args) => runtime.block_on(args.run()),
     }
 }

@@ -1,13 +1,14 @@
 //! `ringfence locks show`: one lock.
 
-use std::{ffi::OsString, fmt, os::unix::ffi::OsStrExt, process::ExitCode};
+use std::{fmt, process::ExitCode};
 
-use ringfence_client::{Inspection, Namespace, limits::KEY_BYTES_MAX};
+use ringfence_client::Inspection;
 use serde::Serialize;
 
 use super::{
     EXIT_CODES, LocksError,
     told::{Key, Told},
+    which::Which,
 };
 use crate::cli::{ring, seeds::Seeds, table::Table};
 
@@ -19,14 +20,8 @@ use crate::cli::{ring, seeds::Seeds, table::Table};
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// Which lock: 1 to 512 bytes
-    key: OsString,
-    /// KEY is in hex, two digits a byte, as "key_hex" has it
-    #[arg(long)]
-    hex: bool,
-    /// The set of keys it is in
-    #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
-    namespace: Namespace,
+    #[command(flatten)]
+    which: Which,
     #[command(flatten)]
     seeds: Seeds,
     /// Print one JSON object
@@ -55,10 +50,11 @@ struct Waiter {
 
 impl Args {
     pub(super) async fn run(&self) -> Result<ExitCode, LocksError> {
-        let key = self.key()?;
+        let key = self.which.key()?;
+        let namespace = &self.which.namespace;
         let client = ring::existing(&self.seeds).await?;
-        let shard = client.shard_of(&self.namespace, &key)?;
-        let lock = client.lock(&key).namespace(self.namespace.as_str());
+        let shard = client.shard_of(namespace, &key)?;
+        let lock = client.lock(&key).namespace(namespace.as_str());
         let inspection = lock.inspect().await;
         client.close().await;
         let Inspection { holder, waiters } = inspection?;
@@ -68,7 +64,7 @@ impl Args {
         });
         let shown = Shown {
             key: Key::new(&key),
-            namespace: self.namespace.to_string(),
+            namespace: namespace.to_string(),
             shard: shard.to_string(),
             holder: holder.as_ref().map(Told::from),
             waiters: waiters.collect(),
@@ -76,32 +72,6 @@ impl Args {
         ring::print(&shown, self.json)?;
         Ok(ExitCode::SUCCESS)
     }
-
-    fn key(&self) -> Result<Vec<u8>, LocksError> {
-        let given = self.key.as_bytes();
-        let key = if self.hex {
-            let digits = "KEY is not in hex: two digits a byte";
-            bytes(given).ok_or_else(|| LocksError::Key(digits.into()))?
-        } else {
-            given.to_vec()
-        };
-        let length = key.len();
-        if (1..=KEY_BYTES_MAX).contains(&length) {
-            return Ok(key);
-        }
-        let problem = format!("KEY has {length} bytes, must have 1 to {KEY_BYTES_MAX}");
-        Err(LocksError::Key(problem))
-    }
-}
-
-/// The bytes that `hex` has two digits each for.
-fn bytes(hex: &[u8]) -> Option<Vec<u8>> {
-    let digit = |digit: u8| char::from(digit).to_digit(16);
-    let byte = |pair: &[u8]| match *pair {
-        [high, low] => u8::try_from(16 * digit(high)? + digit(low)?).ok(),
-        _ => None,
-    };
-    hex.chunks(2).map(byte).collect()
 }
 
 impl fmt::Display for Shown {
@@ -144,14 +114,6 @@ mod tests {
     use ringfence_coordinator::ids::ClientId;
 
     use super::*;
-
-    #[test]
-    fn hex_is_two_digits_a_byte() {
-        assert_eq!(bytes(b"00fF7c"), Some(vec![0x00, 0xff, 0x7c]));
-        for not_hex in ["0", "000", "0g", "+1", "0x", " 1", "\u{661}1"] {
-            assert_eq!(bytes(not_hex.as_bytes()), None, "{not_hex}");
-        }
-    }
 
     #[test]
     fn a_lock_that_is_handed_on_is_shown_with_all_of_its_tokens() {

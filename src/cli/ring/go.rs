@@ -87,7 +87,7 @@ impl How {
 
     /// Where the topology is kept.
     pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
-        Ok(join(&self.seeds.urls()?, look()).await?.store)
+        Ok(join(&self.seeds.servers()?, look()).await?.store)
     }
 
     /// Moves slots until no resize is under way, or a signal comes. `aim`: what it was begun for; none: whatever is under
@@ -192,7 +192,7 @@ fn in_flight(text: &str) -> Result<usize, String> {
 }
 
 fn pause(text: &str) -> Result<humantime::Duration, String> {
-    let pause: humantime::Duration = text.parse().map_err(|error| format!("{error}"))?;
+    let pause = humantime::Duration::from(crate::cli::length(text)?);
     match *pause <= MOVER_PAUSE_MAX {
         true => Ok(pause),
         false => Err(format!("must be at most {MOVER_PAUSE_MAX:?}")),

@@ -18,19 +18,19 @@ pub(crate) struct Init {
     seeds: Seeds,
     /// The longest lease there will be; a shard that comes back grants nothing for as long
     #[arg(long, value_name = "LENGTH", default_value = "30s")]
-    #[arg(value_parser = humantime::parse_duration)]
+    #[arg(value_parser = crate::cli::length)]
     max_lease: Duration,
     /// A shard that came back grants nothing for this much longer. Where a former primary can still
     /// be reached after a failover: 3s, with min-replicas-to-write 1 and min-replicas-max-lag 1
     #[arg(long, value_name = "LENGTH", default_value = "0s")]
-    #[arg(value_parser = humantime::parse_duration)]
+    #[arg(value_parser = crate::cli::length)]
     replica_lag: Duration,
     /// How a shard that is gone for good is removed. supervised: somebody attests that nobody can reach it.
     /// leased: whoever cannot reach the topology's home sends nothing any more, and loses its locks
     #[arg(long, value_name = "HOW", default_value_t)]
     removal: Removal,
     /// Where removal is leased: that happens after this long; a sixth of --max-lease if not said
-    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "LENGTH", value_parser = crate::cli::length)]
     view_lease: Option<Duration>,
     /// The servers were started for this and have never held a lock: no grace is needed. Wrong, it
     /// can make two holders
@@ -51,7 +51,7 @@ pub(crate) struct Init {
 impl Init {
     /// Founds the topology, then arms its shards: only now is it known that they are new.
     pub(super) async fn found(&self) -> Result<View, RingError> {
-        let urls = self.seeds.urls()?;
+        let servers = self.seeds.servers()?;
         let constants = Constants {
             max_lease_ms: millis(self.max_lease),
             replica_lag_ms: millis(self.replica_lag),
@@ -71,13 +71,15 @@ impl Init {
             within: ASK_WITHIN,
             ..Founding::default()
         };
-        let joined = join(&urls, founding).await?;
+        let joined = join(&servers, founding).await?;
         if let Some(token) = self.after
             && joined.topology.founded <= token.epoch()
         {
             return Err(RingError::TooLate(joined.topology.id.clone()));
         }
-        let client = Client::builder().redis(urls).existing_topology(true);
+        let client = Client::builder()
+            .redis(servers.urls())
+            .existing_topology(true);
         let mut client = client
             .max_lease(self.max_lease)
             .replica_lag(self.replica_lag)

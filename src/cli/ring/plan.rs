@@ -21,13 +21,13 @@ use crate::cli::{
 #[group(id = "change", required = true, multiple = true, args = ["add", "remove", "weigh"])]
 pub(crate) struct Plan {
     /// Servers that become shards, each with the weight 1 unless another is said
-    #[arg(long, value_name = "URL[=WEIGHT]", num_args = 1..)]
+    #[arg(long, value_name = "URL[=WEIGHT]", value_delimiter = ',')]
     add: Vec<Newcomer>,
     /// Shards that go
-    #[arg(long, value_name = "ID", num_args = 1..)]
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     remove: Vec<ShardId>,
     /// Shards that get another weight, 1 to 10000: one of 2 is due twice the slots of one of 1
-    #[arg(long, value_name = "ID=WEIGHT", num_args = 1..)]
+    #[arg(long, value_name = "ID=WEIGHT", value_delimiter = ',')]
     weigh: Vec<Weighed>,
     #[command(flatten)]
     seeds: Seeds,
@@ -81,7 +81,7 @@ impl Plan {
             remove: self.remove.clone(),
             weigh: self.weigh.clone(),
         };
-        let topology = join(&self.seeds.urls()?, look()).await?.topology;
+        let topology = join(&self.seeds.servers()?, look()).await?.topology;
         Planned::of(&wanted, &topology)
     }
 }

@@ -26,12 +26,13 @@ pub(crate) struct Recover {
 impl Recover {
     /// Recovers the record, if it is not in force.
     pub(super) async fn run(&self) -> Result<View, RingError> {
-        let urls = self.seeds.urls()?;
-        let Joined { store, .. } = join(&urls, look()).await?;
+        let servers = self.seeds.servers()?;
+        let Joined { store, .. } = join(&servers, look()).await?;
         let before = store.view();
         self.check(&before)?;
         let topology = store.recover(&self.attest_dead).await?;
-        let client = Client::builder().redis(urls).build().await?;
+        let client = Client::builder().redis(servers.urls());
+        let client = client.existing_topology(true).build().await?;
         let done = if topology.version() > before.version() {
             Done::Recovered
         } else {

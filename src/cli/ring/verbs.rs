@@ -40,8 +40,8 @@ pub(crate) struct Add {
     /// Servers, each with the weight 1 unless another is said
     #[arg(value_name = "URL[=WEIGHT]", required = true)]
     servers: Vec<Newcomer>,
-    /// What they will be called, in their order
-    #[arg(long, value_name = "ID", num_args = 1..)]
+    /// What they will be called, in their order. Repeat it, or separate them by commas
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
     id: Vec<ShardId>,
     /// They were started for this and have never held a lock: no grace is needed. Wrong, it can make
     /// two holders

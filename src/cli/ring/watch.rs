@@ -39,7 +39,7 @@ struct Watched {
 
 impl Watch {
     pub(super) async fn run(&self) -> Result<(), RingError> {
-        let store = join(&self.seeds.urls()?, look()).await?.store;
+        let store = join(&self.seeds.servers()?, look()).await?.store;
         let mut reporter = Reporter::new(self.json);
         let mut topology = store.load().await?;
         let ends_with_it = topology.goal.is_some();
