@@ -1,6 +1,12 @@
 //! How much there is.
 
+use std::sync::Arc;
+
 use super::{Counter, CounterError, freeze::Freezes, looks::Looks, patience::Patience};
+use crate::Head;
+
+/// How often an exact balance looks at a frozen account: a freeze does not keep reservations from being confirmed.
+const FROZEN_LOOKS_MAX: usize = 8;
 
 /// How much an account has. Sums of up to 1024 segments do not always fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,24 +52,17 @@ impl Counter {
         }
     }
 
-    /// The balance as it was at one instant of this call: two looks at every segment, and none had
-    /// changed. An account in heavy use is asked to wait for a moment.
+    /// The balance as it was at one instant of this call, held money included: two looks at every segment, between which
+    /// nothing changed. An account in heavy use is asked to wait for a moment; reservations are confirmed meanwhile.
     pub async fn exact_balance(&self) -> Result<Balance, CounterError> {
         let mut freezes = Freezes::of(self, self.storage.caller());
         let mut patience = Patience::default();
         loop {
             let round = patience.round()?;
             let head = self.head().await?;
-            let first = match round > 0 {
-                true => freezes.freeze_all(&head).await,
-                false => self.look_at(0..head.segments(), &head).await,
-            };
-            let looks = match first {
-                Ok(first) => {
-                    let second = self.look_at(0..head.segments(), &head).await;
-                    second.map(|second| first.unchanged(&second).then_some(first))
-                }
-                Err(error) => Err(error),
+            let looks = match round {
+                0 => self.steady_looks(&head, 2).await,
+                _ => self.frozen_looks(&mut freezes, &head).await,
             };
             freezes.end().await;
             match looks {
@@ -72,5 +71,14 @@ impl Counter {
                 Err(error) => self.pass(error, &mut patience).await?,
             }
         }
+    }
+
+    async fn frozen_looks(
+        &self,
+        freezes: &mut Freezes<'_>,
+        head: &Arc<Head>,
+    ) -> Result<Option<Looks>, CounterError> {
+        freezes.freeze_all(head).await?;
+        self.steady_looks(head, FROZEN_LOOKS_MAX).await
     }
 }

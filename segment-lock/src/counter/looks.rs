@@ -72,6 +72,14 @@ impl Looks {
         seconds.all(|(index, look)| version(index) == Some(look.version))
     }
 
+    /// Whether these and the `second` looks, at the same segments, saw the same money: nothing had changed, and nothing
+    /// that is held was spent, which changes no version. What is held grows only with a new version, so that equal sums
+    /// were equal all the time between the two looks.
+    fn same_money(&self, second: &Self) -> bool {
+        let held = |looks: &Self| looks.0.values().map(|look| look.held).collect::<Vec<_>>();
+        self.unchanged(second) && held(self) == held(second)
+    }
+
     /// The latest of the segments' clocks, in ms since 1970.
     pub(super) fn now_ms(&self) -> u64 {
         self.0
@@ -100,6 +108,23 @@ impl Counter {
             .map(|(index, reply)| Ok((index, looked(reply)?)))
             .collect::<Result<_, _>>()
             .map(Looks)
+    }
+
+    /// Looks at every segment that agree with the looks right after them, if among `looks` there are such.
+    pub(super) async fn steady_looks(
+        &self,
+        head: &Head,
+        looks: usize,
+    ) -> Result<Option<Looks>, CounterError> {
+        let mut first = self.look_at(0..head.segments(), head).await?;
+        for _ in 1..looks {
+            let second = self.look_at(0..head.segments(), head).await?;
+            if first.same_money(&second) {
+                return Ok(Some(first));
+            }
+            first = second;
+        }
+        Ok(None)
     }
 
     /// A look at every segment, freezing each, the lowest first: so that two who do so wait for

@@ -14,14 +14,22 @@ type Segments = BTreeMap<At, Segment>;
 /// A request of an account.
 type Key = (Account, RequestId);
 
+/// What one account has at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Whole {
+    /// What can be spent.
+    pub(crate) available: i128,
+    pub(crate) held: i128,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     pub(crate) violation: Option<String>,
     pub(crate) reached: BTreeMap<&'static str, usize>,
     /// What was put in and not taken out, in all accounts.
     books: i128,
-    /// What each account had that could be spent, after every request.
-    wholes: Vec<BTreeMap<Account, i128>>,
+    /// What each account had, after every request.
+    wholes: Vec<BTreeMap<Account, Whole>>,
     /// How many requests there had been before the first of a call.
     begun: BTreeMap<u64, usize>,
     /// How often a request took effect.
@@ -55,23 +63,26 @@ impl Audit {
     }
 
     /// An exact balance was answered to a call that began when there had been `begun` requests.
-    pub(crate) fn exact(&mut self, account: &Account, begun: usize, available: i128) {
+    pub(crate) fn exact(&mut self, account: &Account, begun: usize, answered: Whole) {
         self.reach("exact");
+        if answered.held > 0 {
+            self.reach("exact while something is held");
+        }
         if !self
             .wholes_since(account, begun)
-            .any(|whole| whole == available)
+            .any(|whole| whole == answered)
         {
-            self.violated(|| format!("{account} never had {available} during the call"));
+            self.violated(|| format!("{account} never had {answered:?} during the call"));
         }
     }
 
     /// What the account had at every instant since there had been `begun` requests.
-    fn wholes_since(&self, account: &Account, begun: usize) -> impl Iterator<Item = i128> {
+    fn wholes_since(&self, account: &Account, begun: usize) -> impl Iterator<Item = Whole> {
         let wholes = &self.wholes[begun.saturating_sub(1)..];
         let wholes = wholes
             .iter()
             .map(|all| all.get(account).copied().unwrap_or_default());
-        let before = (begun == 0).then_some(0);
+        let before = (begun == 0).then(Whole::default);
         before.into_iter().chain(wholes)
     }
 
@@ -226,12 +237,15 @@ impl Audit {
     /// Conservation: what is there, in flight, held, and sent and not yet credited, is what was put
     /// in and not taken out.
     fn whole(&mut self, segments: &Segments) {
-        let mut wholes: BTreeMap<Account, i128> = BTreeMap::new();
+        let mut wholes: BTreeMap<Account, Whole> = BTreeMap::new();
         let mut all = 0;
         for (at, segment) in segments {
-            let whole = i128::from(segment.value) + in_flight(segments, at, segment);
-            *wholes.entry(at.account.clone()).or_default() += whole;
-            all += whole + i128::from(segment.held);
+            let available = i128::from(segment.value) + in_flight(segments, at, segment);
+            let held = i128::from(segment.held);
+            let whole = wholes.entry(at.account.clone()).or_default();
+            whole.available += available;
+            whole.held += held;
+            all += available + held;
             let sent = segment.sent.iter();
             let arrived = sent.filter(|id| self.credited.contains_key(&credit_id(&at.account, id)));
             let arrived = arrived.map(|id| self.transfers[&(at.account.clone(), id.clone())]);
@@ -254,7 +268,7 @@ impl Audit {
         let amount = i128::from(refuse.change.amount().get());
         if !self
             .wholes_since(account, begun)
-            .any(|whole| whole < amount)
+            .any(|whole| whole.available < amount)
         {
             let id = &refuse.id;
             self.violated(|| format!("{account} always had {amount}, and {id} was insufficient"));

@@ -55,6 +55,7 @@ fn histories_reach_what_they_are_for() {
         "too old",
         "resegmented",
         "exact",
+        "exact while something is held",
         "dropped",
         "lost",
         "late",

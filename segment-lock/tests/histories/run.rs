@@ -21,6 +21,7 @@ use tokio::{
 };
 
 use crate::{
+    audit::Whole,
     bank::{Bank, Shortcut},
     plan::{Kind, Plan, Step, Wish},
 };
@@ -234,7 +235,11 @@ impl<'a> World<'a> {
         match counter.exact_balance().await {
             Ok(balance) => {
                 let mut audit = self.bank.audit.lock();
-                audit.exact(counter.account(), begun, balance.available);
+                let answered = Whole {
+                    available: balance.available,
+                    held: balance.held,
+                };
+                audit.exact(counter.account(), begun, answered);
             }
             Err(error) => self.check(&error),
         }

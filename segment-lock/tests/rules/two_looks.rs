@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use ringfence_segment_lock::{
     At, Counter, Segments, Storage, StorageError,
     memory::Memory,
-    segment::{Collect, State},
+    segment::{Collect, Confirm, State},
 };
 
 use crate::*;
@@ -56,21 +56,51 @@ fn at_home(home: u64) -> RequestId {
 }
 
 fn change(memory: &Memory, index: u32, change: Change) {
-    let at = At {
-        account: account("a"),
-        index,
-        place: 0,
-    };
-    memory.with_segments(|segments| {
-        let segment = segments.get_mut(&at).unwrap();
+    at_segment(memory, index, |segment| {
         let name = format!("meddled {}", segment.version);
         assert_eq!(segment.op(&op(&name, change), NOW), recorded(State::Done));
     });
 }
 
+fn hold(memory: &Memory, index: u32, name: &str, value: i64) {
+    let reserve = op(name, reserve(value, NOW + 100));
+    at_segment(memory, index, |segment| segment.op(&reserve, NOW).unwrap());
+}
+
+fn confirm(memory: &Memory, index: u32, name: &str) {
+    let confirm = Confirm {
+        id: id(NOW, name),
+        generation: 1,
+    };
+    at_segment(memory, index, |segment| {
+        let answer = segment.confirm(&confirm, NOW);
+        assert_eq!(answer, recorded(State::Confirmed));
+    });
+}
+
+fn at_segment<T>(memory: &Memory, index: u32, work: impl FnOnce(&mut Segment) -> T) -> T {
+    let at = At {
+        account: account("a"),
+        index,
+        place: 0,
+    };
+    memory.with_segments(|segments| work(segments.get_mut(&at).unwrap()))
+}
+
 /// Three segments with 1, 0 and 1; and just before the look that makes it `look`, 1 more comes into
 /// segment 1; then, just before the next look, 1 leaves segment 2. There are never less than 2.
 async fn meddled(look: usize) -> Counter {
+    let meddle = move |memory: &Memory, looks: usize| {
+        if looks == look {
+            change(memory, 1, deposit(1));
+            change(memory, 2, deduct(1));
+        }
+    };
+    meddled_by(meddle).await
+}
+
+/// Three segments with 1, 0 and 1, and `meddle` before each look.
+async fn meddled_by(meddle: impl Fn(&Memory, usize) + Send + Sync + 'static) -> Counter {
     let memory = Arc::new(Memory::new(Box::new(|| NOW)));
     let plain = Storage::new(Arc::clone(&memory), 1);
     let created = Counter::create(plain, account("a"), TERMS, 3)
@@ -80,12 +110,6 @@ async fn meddled(look: usize) -> Counter {
         change(&memory, index, deposit(1));
     }
     drop(created);
-    let meddle = move |memory: &Memory, looks: usize| {
-        if looks == look {
-            change(memory, 1, deposit(1));
-            change(memory, 2, deduct(1));
-        }
-    };
     let segments = Meddler {
         memory: Arc::clone(&memory),
         looks: Mutex::new(0),
@@ -113,4 +137,36 @@ async fn an_exact_balance_is_never_of_two_instants() {
 async fn a_fast_balance_may_be_of_two_instants() {
     let counter = meddled(2).await;
     assert_eq!(counter.balance().await.unwrap().available, 1);
+}
+
+#[tokio::test]
+async fn an_exact_balance_says_what_was_held_at_that_instant() {
+    let meddle = |memory: &Memory, looks: usize| match looks {
+        0 => hold(memory, 0, "first", 1),
+        // Segment 0 was looked at, segment 2 was not. There was never more than 1 held.
+        1 => {
+            confirm(memory, 0, "first");
+            hold(memory, 2, "second", 1);
+        }
+        _ => {}
+    };
+    let balance = meddled_by(meddle).await.exact_balance().await.unwrap();
+    assert_eq!((balance.available, balance.held), (0, 1));
+}
+
+#[tokio::test]
+async fn an_exact_balance_is_answered_though_reservations_are_confirmed_meanwhile() {
+    const NAMES: [&str; 3] = ["first", "second", "third"];
+    let meddle = |memory: &Memory, looks: usize| match looks {
+        0 => {
+            at_segment(memory, 0, |segment| segment.value = 3);
+            NAMES.iter().for_each(|name| hold(memory, 0, name, 1));
+            hold(memory, 2, "stays", 1);
+        }
+        // Just before a second look: one while no segment is frozen, one while all are.
+        3 | 12 => confirm(memory, 0, NAMES[looks / 12]),
+        _ => {}
+    };
+    let balance = meddled_by(meddle).await.exact_balance().await.unwrap();
+    assert_eq!((balance.available, balance.held), (0, 2));
 }
