@@ -4,13 +4,15 @@ use std::{
     env,
     error::Error,
     future::pending,
-    panic, process,
+    panic,
+    pin::pin,
+    process,
     sync::{Arc, OnceLock},
 };
 
-use ringfence_client::Client;
+use ringfence_client::{Client, ReleaseAnswer};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Secured, Servers, ask};
+use ringfence_test_support::{Flow, Secured, Servers, Whose, ask, eventually};
 use tokio::{
     process::Command,
     runtime::Builder,
@@ -18,7 +20,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::SECOND;
+use crate::{SECOND, scene::Proxied};
 
 /// Tells the process that ends how it is to end, and where its servers are.
 const WAY: &str = "RINGFENCE_TEST_EXIT";
@@ -168,4 +170,41 @@ async fn a_drop_waits_for_no_silent_server() {
     drop((guard, client));
     assert!(began.elapsed() < 5 * SECOND, "{:?}", began.elapsed());
     servers.servers[0].cont();
+}
+
+/// The thread ends the connections that the process had, before it releases: a request on one of them that is late would
+/// put back a lock that has no holder.
+#[tokio::test]
+async fn an_acquisition_that_arrives_after_the_last_release_leaves_no_lock() {
+    let scene = Proxied::new(30 * SECOND).await;
+    let Proxied {
+        servers,
+        proxy,
+        client,
+    } = scene;
+    let guard = client.lock("key").try_acquire().await.unwrap();
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    let work = Whose::lane("work");
+    let before = proxy.counts(&work);
+    proxy.requests(&work, Flow::Delay(2 * SECOND..3 * SECOND));
+    {
+        let lock = client.lock("key");
+        let mut acquiring = pin!(lock.try_acquire());
+        tokio::select! {
+            biased;
+            early = &mut acquiring => panic!("not delayed: {early:?}"),
+            () = eventually("on its way", async || {
+                proxy.counts(&work).requests_read > before.requests_read
+            }) => {}
+        }
+    }
+    // A request keeps the delay that it was read with; the thread's connection has none.
+    proxy.heal();
+    drop(client);
+    eventually("arrived", async || {
+        let counts = proxy.counts(&work);
+        counts.requests == counts.requests_read
+    })
+    .await;
+    assert_eq!(left_at(&servers.servers).await, 0);
 }

@@ -127,6 +127,7 @@ impl Pump<'_> {
                 Ok(Some(frame)) => {
                     let due = Instant::now() + self.shared.delay(self.line, self.way);
                     self.waiting.push_back((due, frame));
+                    self.shared.read(self.line, self.way);
                 }
                 Ok(None) => return Ok(()),
                 Err(error) => {

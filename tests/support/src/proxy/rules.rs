@@ -104,6 +104,8 @@ impl Trap {
 pub struct Counts {
     /// Connections accepted.
     pub connections: u64,
+    /// Requests that came from clients.
+    pub requests_read: u64,
     /// Requests forwarded.
     pub requests: u64,
     /// Replies forwarded.
@@ -117,6 +119,7 @@ pub struct Counts {
 impl Counts {
     pub(super) fn add(&mut self, other: &Self) {
         self.connections += other.connections;
+        self.requests_read += other.requests_read;
         self.requests += other.requests;
         self.replies += other.replies;
         self.requests_lost += other.requests_lost;

@@ -115,6 +115,12 @@ impl Shared {
         self.state.lock().flow(line, way)
     }
 
+    /// Counts a frame that came.
+    pub(super) fn read(&self, line: usize, way: Way) {
+        let counts = &mut self.state.lock().lines[line].counts;
+        counts.requests_read += u64::from(way == Way::Requests);
+    }
+
     /// How long the next frame of a connection is to be kept.
     pub(super) fn delay(&self, line: usize, way: Way) -> Duration {
         match self.flow(line, way) {
