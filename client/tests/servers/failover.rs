@@ -1,9 +1,10 @@
 //! A shard's address moves to another server: a replica that has not heard of the last writes, and
 //! back again.
 
-use std::time::Duration;
+use std::{cell::OnceCell, time::Duration};
 
 use ringfence_client::{AcquireError, ReleaseAnswer, ShardError};
+use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Pair, eventually};
 use tokio::time::{Instant, sleep};
 
@@ -107,22 +108,62 @@ async fn a_server_that_becomes_the_primary_again_lives_another_life() {
 #[tokio::test]
 async fn a_primary_that_the_address_comes_back_to_is_armed_anew() {
     let pair = Pair::spawn().await;
-    let stage = Stage::of(pair.url(), MAX_LEASE).await;
+    let nothing = async || {};
+    there_and_back(&pair, MAX_LEASE, nothing, nothing).await;
+}
+
+/// A primary that misses its replica takes no writes: nothing can be put back before it has one again.
+#[tokio::test]
+async fn a_primary_that_the_address_comes_back_to_is_armed_anew_once_a_replica_follows_it() {
+    let pair = Pair::spawn().await;
+    for index in [0, 1] {
+        for (name, value) in [
+            ("min-replicas-to-write", "1"),
+            ("min-replicas-max-lag", "1"),
+            ("repl-diskless-sync-delay", "0"),
+        ] {
+            let set = ["CONFIG", "SET", name, value];
+            pair.ask::<()>(index, &set).await;
+        }
+    }
+    let other_replica = OnceCell::new();
+    let there = async || {
+        let replica = RedisServer::builder().replica_of(pair.port()).spawn();
+        other_replica.set(replica.await.unwrap()).unwrap();
+    };
+    let back = async || pair.follow(1).await;
+    // Long: a replica that comes anew takes a while, in which no lock can be renewed.
+    there_and_back(&pair, 3 * MAX_LEASE, there, back).await;
+}
+
+/// The address moves to server 1, and then back. `there` and `back` are done after each move.
+async fn there_and_back(
+    pair: &Pair,
+    max_lease: Duration,
+    there: impl AsyncFnOnce(),
+    back: impl AsyncFnOnce(),
+) {
+    let stage = Stage::of(pair.url(), max_lease).await;
     let early = stage.client("early").await;
     for _ in 0..9 {
-        let guard = early.lock("key").try_acquire().await.unwrap();
-        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+        let lock = early.lock("key").wait(max_lease);
+        assert_eq!(
+            lock.acquire().await.unwrap().release().await,
+            ReleaseAnswer::Held
+        );
     }
     pair.promote(1).await;
     pair.move_to(1).await;
+    there().await;
     let late = stage.client("late").await;
     let (guard, _) = ask_until_granted(&late, "key").await;
     let (token, granted) = (guard.token(), Instant::now());
 
     pair.move_to(0).await;
+    back().await;
     let newcomer = stage.client("newcomer").await;
     let mut graces = 0;
-    while granted.elapsed() < 3 * MAX_LEASE {
+    while granted.elapsed() < 3 * MAX_LEASE || recorded(&newcomer, "key").await != Some(token) {
         assert!(guard.is_held(), "a healthy lock is lost");
         for client in [&early, &newcomer] {
             let refused = client.lock("key").try_acquire().await;
@@ -133,7 +174,6 @@ async fn a_primary_that_the_address_comes_back_to_is_armed_anew() {
         sleep(Duration::from_millis(20)).await;
     }
     assert!(graces > 0, "it was not armed anew");
-    assert_eq!(recorded(&newcomer, "key").await, Some(token));
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
     let (next, _) = ask_until_granted(&newcomer, "key").await;
     assert!(next.token() > token, "{:?} after {token:?}", next.token());

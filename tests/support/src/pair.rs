@@ -36,6 +36,11 @@ impl Pair {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// What server `index` answers to `words`, wherever it listens.
     pub async fn ask<T: FromRedisValue>(&self, index: usize, words: &[&str]) -> T {
         let mut command = Cmd::new();
@@ -66,6 +71,13 @@ impl Pair {
     /// Makes server `index` a primary, with what it has.
     pub async fn promote(&self, index: usize) {
         self.ask::<()>(index, &["REPLICAOF", "NO", "ONE"]).await;
+    }
+
+    /// Makes server `index` a replica of the server at the address.
+    pub async fn follow(&self, index: usize) {
+        let port = self.port.to_string();
+        self.ask::<()>(index, &["REPLICAOF", "127.0.0.1", &port])
+            .await;
     }
 
     /// Takes the address to server `index`. Connections to the other stay open.
