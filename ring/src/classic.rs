@@ -1,4 +1,4 @@
-//! The classic consistent-hash ring (Karger et al., 1997): `V` pseudo-random points a shard.
+//! The classic consistent-hash ring (Karger et al., 1997): `V` pseudo-random points per shard.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -34,7 +34,7 @@ pub(crate) fn owners(
     Ok(slots.iter().map(|slot| owner(slots.start(slot))).collect())
 }
 
-/// Refuses no points at all, and more than fit in memory.
+/// Refuses zero points, and more points than fit in memory.
 pub(crate) fn check(membership: &Membership, points_per_shard: u32) -> Result<(), RingError> {
     let max = POINTS_PER_SHARD_MAX.into();
     RingError::check("points_per_shard", points_per_shard.into(), 1, max)?;

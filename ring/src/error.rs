@@ -1,7 +1,7 @@
 use crate::ShardId;
 use crate::limits::SHARD_ID_LEN_MAX;
 
-/// What is wrong with an id, a number, a membership or an encoding. Repeating the call cannot help.
+/// An error in an id, a number, a membership or an encoding. A repeat of the call cannot succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingError {
@@ -11,15 +11,15 @@ pub enum RingError {
         of at most {SHARD_ID_LEN_MAX} bytes"
     )]
     ShardId {
-        /// The id refused, cut off soon after the limit.
+        /// The refused id, cut off soon after the limit.
         value: String,
     },
     /// A number outside its range.
     #[error("{field} is {value}, must be {min} to {max}")]
     OutOfRange {
-        /// What the number is.
+        /// The name of the number.
         field: &'static str,
-        /// The number refused.
+        /// The refused number.
         value: u64,
         /// The least allowed.
         min: u64,
@@ -29,10 +29,10 @@ pub enum RingError {
     /// The number of slots is in range but not a power of two.
     #[error("slots is {value}, must be a power of two")]
     SlotsNotPowerOfTwo {
-        /// The number refused.
+        /// The refused number.
         value: u32,
     },
-    /// One id given twice.
+    /// One id is given twice.
     #[error("shard id {id:?} is given twice, must be unique", id = id.as_str())]
     DuplicateShard {
         /// The id given twice.
@@ -46,7 +46,8 @@ pub enum RingError {
         /// How many slots there are.
         slots: u32,
     },
-    /// A plan between different numbers of slots, which is fixed for the life of a table.
+    /// A plan between tables with different numbers of slots. The number is fixed for the life of a
+    /// table.
     #[error("slots is {target} in the target, must be {table} as in the table")]
     SlotsChanged {
         /// Slots of the stored table.
@@ -54,7 +55,7 @@ pub enum RingError {
         /// Slots of the target membership.
         target: u32,
     },
-    /// A shard is left out that still owns slots.
+    /// A shard is left out although it still owns slots.
     #[error("shard {id:?} owns {slots} slots, must be a member until it owns none", id = id.as_str())]
     OwnerLeft {
         /// The shard.
@@ -87,19 +88,19 @@ pub enum RingError {
     /// The encoding ends early.
     #[error("encoding ends after {len} bytes, {field} needs at least {needed}")]
     Truncated {
-        /// What was being read.
+        /// The field that was being read.
         field: &'static str,
         /// Length of the encoding, in bytes.
         len: usize,
         /// Least length that holds the field, in bytes.
         needed: usize,
     },
-    /// The encoding goes on after its end.
+    /// The encoding continues after its expected end.
     #[error("encoding is {len} bytes long, must be {expected}")]
     TrailingBytes {
         /// Length of the encoding, in bytes.
         len: usize,
-        /// Length that its header and shards call for, in bytes.
+        /// The length that its header and shards require, in bytes.
         expected: usize,
     },
     /// Some byte has changed since the table was encoded.

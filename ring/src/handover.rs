@@ -1,9 +1,10 @@
-//! Tables on the way from one membership to another, slot by slot.
+//! Tables between one membership and another, slot by slot.
 
 use crate::{Membership, Placement, RingError, ShardId, Slot, Table, classic};
 
 impl Table {
-    /// The same owners among other members, which may own nothing yet, or weigh otherwise.
+    /// The same owners among other members. The new members may own nothing yet, or have other
+    /// weights.
     ///
     /// # Errors
     ///

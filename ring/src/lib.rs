@@ -1,4 +1,4 @@
-//! Lock keys to slots, slots to shards: where a key lives, and what to move when that changes.
+//! Lock keys to slots, slots to shards: the place of a key, and the moves when the shards change.
 //!
 //! ```text
 //! (namespace, key) ──key_hash──▶ u64 ──SlotCount::slot_of──▶ Slot ──Table::owner──▶ ShardId
@@ -6,8 +6,8 @@
 //!                    Membership ──Table::bootstrap, Table::plan┘
 //! ```
 //!
-//! Pure: no I/O, no clock, no async, no global randomness. Any result computed here, any other
-//! machine computes from the same input to the last bit: only integers decide, never floats.
+//! Pure: no I/O, no clock, no async, no global randomness. Every machine computes the same result
+//! from the same input, to the last bit: only integers decide, never floats.
 //!
 //! # Examples
 //!

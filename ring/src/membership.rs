@@ -1,14 +1,14 @@
 use crate::limits::SHARDS_MAX;
 use crate::{RingError, ShardId, SlotCount, Weight};
 
-/// Which shards share the slots, and in which proportion. Sorted by id, so that the order in which
+/// The shards that share the slots, and their weights. Sorted by id, so that the order in which
 /// shards are given never matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     slots: SlotCount,
     /// Sorted, distinct, 1 to the lesser of `slots` and [`SHARDS_MAX`].
     shards: Vec<ShardId>,
-    /// One for each shard, in the order of `shards`.
+    /// One per shard, in the order of `shards`.
     weights: Vec<Weight>,
 }
 
@@ -46,7 +46,7 @@ impl Membership {
         })
     }
 
-    /// How many slots are shared.
+    /// The number of slots to share.
     pub fn slots(&self) -> SlotCount {
         self.slots
     }
@@ -61,7 +61,7 @@ impl Membership {
         &self.weights
     }
 
-    /// Where `id` is in [`shards`](Self::shards).
+    /// The index of `id` in [`shards`](Self::shards).
     pub fn index_of(&self, id: &ShardId) -> Option<usize> {
         self.shards.binary_search(id).ok()
     }

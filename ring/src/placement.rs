@@ -2,7 +2,7 @@ use crate::quota::quotas;
 use crate::rendezvous::Rendezvous;
 use crate::{Membership, RingError, classic};
 
-/// How slots are given to shards, at first and whenever the shards change.
+/// How slots are given to shards, at first and at each change of the shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Placement {
@@ -18,13 +18,13 @@ pub enum Placement {
     Classic {
         /// `V`, points of a shard of weight 1: 1 to 4,096, and 4,194,304 over all shards.
         points_per_shard: u32,
-        /// Decides where the points fall.
+        /// Determines the positions of the points.
         seed: u64,
     },
 }
 
 impl Placement {
-    /// Owner of each slot, as an index into the sorted shards, where no table is stored yet.
+    /// The owner of each slot, as an index into the sorted shards, if no table is stored yet.
     pub(crate) fn owners(self, membership: &Membership) -> Result<Vec<u16>, RingError> {
         match self {
             Self::Quota => Ok(bounded_rendezvous(membership)),

@@ -2,10 +2,10 @@ use crate::quota::quotas;
 use crate::rendezvous::Rendezvous;
 use crate::{Membership, Placement, RingError, ShardId, Slot, Table};
 
-/// A slot that changes hands.
+/// A slot that changes its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Move {
-    /// What moves.
+    /// The slot that moves.
     pub slot: Slot,
     /// The owner before.
     pub from: ShardId,
@@ -13,14 +13,14 @@ pub struct Move {
     pub to: ShardId,
 }
 
-/// What turns one table into a table for other shards or weights.
+/// The moves that turn one table into a table for other shards or weights.
 ///
 /// Depends on the table and the target alone. From a table with [`Placement::Quota`]:
 ///
-/// * as few moves as its quotas allow, that is [`optimum`](Self::optimum), and no quotas by the
-///   same method need fewer;
-/// * none between two shards that both stay at their weight, if the table came from a bootstrap
-///   or from a plan carried out in full.
+/// * the moves are as few as its quotas allow, that is [`optimum`](Self::optimum), and no other
+///   quotas by the same method need fewer;
+/// * none is between two shards that both keep their weight, if the table came from a bootstrap or
+///   from a plan carried out in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     moves: Vec<Move>,
@@ -40,7 +40,7 @@ impl Plan {
     }
 
     /// The fewest moves that leave each shard with as many slots as [`table`](Self::table) gives
-    /// it: what each shard has beyond that now, summed over the shards.
+    /// it: the surplus of each shard now, summed over the shards.
     pub fn optimum(&self) -> usize {
         self.optimum
     }
@@ -79,7 +79,7 @@ impl Plan {
 }
 
 impl Table {
-    /// The way from this table to one for `target`, by the table's own placement.
+    /// The plan from this table to one for `target`, by the table's own placement.
     ///
     /// # Errors
     ///
@@ -101,8 +101,8 @@ impl Table {
     }
 }
 
-/// Owner of each slot after the fewest moves to `target`'s quotas. Each shard takes the slots that
-/// prefer it most.
+/// The owner of each slot after the fewest moves to `target`'s quotas. Each shard takes the slots
+/// that prefer it most.
 fn rebalanced(before: &Table, target: &Membership) -> Vec<u16> {
     let rendezvous = Rendezvous::new(target);
     let mut ledger = Ledger::new(before, target);
@@ -127,7 +127,7 @@ fn rebalanced(before: &Table, target: &Membership) -> Vec<u16> {
 
 /// The owner of each slot while slots change hands. Shards are indices into the target's.
 struct Ledger {
-    /// Owner of each slot, none while it is that of a shard that leaves.
+    /// The owner of each slot; none while the slot still belongs to a shard that leaves.
     owners: Vec<Option<usize>>,
     /// Slots of each shard now.
     held: Vec<u32>,

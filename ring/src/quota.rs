@@ -1,16 +1,16 @@
-//! How many slots each shard is due: Webster's method (Sainte-Laguë), each shard at least one.
+//! The number of slots due to each shard: Webster's method (Sainte-Laguë), at least one per shard.
 //!
 //! Every shard *claims* slots: its `k`-th with strength `w / (2k - 1)`, its first above all
 //! others. The `S` strongest claims are granted; that is `w / d` rounded to nearest for the one
 //! divisor `d` that gives `S` in all.
 //!
-//! Why not largest remainders: as another shard comes, goes or changes weight, two shards that
-//! stay as they are may then exchange slots (the population paradox), and no method that always
-//! rounds the exact share `S·w/W` up or down is free of it (Balinski and Young, "Fair
-//! Representation", 1982). Here only `d` changes for those that stay, so that all of them gain or
-//! all lose. The price: quota and exact share differ by `(1 + w/mean w) / 2` at most, not by 1,
-//! while every shard is due half a slot or more. With equal weights that is the share rounded up or
-//! down.
+//! Largest remainders do not work here: if another shard comes, goes or changes weight, two shards
+//! that stay the same may exchange slots (the population paradox). Every method that always rounds
+//! the exact share `S·w/W` up or down has this problem (Balinski and Young, "Fair Representation",
+//! 1982). With Webster's method only `d` changes for the shards that stay, so either all of them
+//! gain or all lose. Trade-off: quota and exact share differ by at most `(1 + w/mean w) / 2`, not
+//! by 1, while every shard is due half a slot or more. With equal weights the quota is the share
+//! rounded up or down.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -18,8 +18,8 @@ use crate::{Membership, Weight};
 
 /// Slots due to each shard, in the order of `membership.shards()`. They add up to `S`.
 ///
-/// Among equally strong claims, one to a slot that the shard already has is granted first, so that
-/// no other quotas by this method need fewer moves from `held`; then the lesser id's.
+/// Among equally strong claims, a claim to a slot that the shard already has is granted first, so
+/// that no other quotas by this method need fewer moves from `held`; then the lesser id's claim.
 pub(crate) fn quotas(membership: &Membership, held: &[u32]) -> Vec<u32> {
     let slots = membership.slots().get();
     let mut quotas = rounded_shares(membership);
@@ -46,8 +46,8 @@ pub(crate) fn quotas(membership: &Membership, held: &[u32]) -> Vec<u32> {
     }
 }
 
-/// Exact shares `S·w/W` rounded half up, at least 1: all claims above some strength, and off by at
-/// most one slot a shard in all.
+/// Exact shares `S·w/W` rounded half up, at least 1: these are all claims above some strength, and
+/// in total off by at most one slot per shard.
 fn rounded_shares(membership: &Membership) -> Vec<u32> {
     let slots = u64::from(membership.slots().get());
     let weights = membership

@@ -1,8 +1,8 @@
-//! Weighted rendezvous: in which order a slot prefers the shards.
+//! Weighted rendezvous: the order in which a slot prefers the shards.
 //!
-//! `cost = -log2(u) / w` with `u` in (0, 1) from the hash of slot and shard; least first. A shard
-//! is first with probability `w / W`, and one that comes or goes leaves the order of the others as
-//! it was (Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", 2005).
+//! `cost = -log2(u) / w` with `u` in (0, 1) from the hash of slot and shard; the least cost is
+//! first. A shard is first with probability `w / W`. A shard that comes or goes does not change the
+//! order of the others (Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", 2005).
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -39,8 +39,8 @@ impl Rendezvous {
         }
     }
 
-    /// The shard that `slot` prefers among those at `indices`, after its cost. The lesser id wins
-    /// a tie.
+    /// The shard among those at `indices` that `slot` prefers, by its cost. The lesser id wins a
+    /// tie.
     pub(crate) fn first(
         &self,
         slot: Slot,
@@ -49,7 +49,7 @@ impl Rendezvous {
         indices.map(|index| (self.cost(slot, index), index)).min()
     }
 
-    /// What `slot` has against the shard at `index`.
+    /// The cost of the shard at `index` for `slot`.
     pub(crate) fn cost(&self, slot: Slot, index: usize) -> u64 {
         let (seed, weight) = self.shards[index];
         let hash = xxh3_64_with_seed(&(slot.index() as u64).to_le_bytes(), seed);
@@ -58,9 +58,9 @@ impl Rendezvous {
     }
 }
 
-/// Binary logarithm of `x >= 1` in units of 2^-32: between 257 exact ones on a straight line, so
-/// never falling and at most 3e-6 short. In integers alone, because the floating-point logarithms
-/// of two platforms may differ in the last bit.
+/// Binary logarithm of `x >= 1` in units of 2^-32: linear between 257 exact values, so never
+/// falling and at most 3e-6 too small. In integers only, because the floating-point logarithms of
+/// two platforms may differ in the last bit.
 fn log2(x: u64) -> u64 {
     let shift = x.leading_zeros();
     let mantissa = x << shift;
@@ -81,7 +81,7 @@ const LOG2_OF_MANTISSA: [u64; 257] = {
     logs
 };
 
-/// Squares the mantissa once a bit (Turner, "A Fast Binary Logarithm Algorithm", 2010).
+/// Squares the mantissa once per bit (Turner, "A Fast Binary Logarithm Algorithm", 2010).
 const fn log2_bit_by_bit(x: u64) -> u64 {
     let shift = x.leading_zeros();
     let mut mantissa = x << shift; // in units of 2^-63: 1 to 2

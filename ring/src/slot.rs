@@ -21,7 +21,7 @@ impl fmt::Display for Slot {
     }
 }
 
-/// How many slots there are: a power of two, 2 to 65,536, fixed for the life of a topology.
+/// The number of slots: a power of two, 2 to 65,536, fixed for the life of a topology.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotCount {
     /// 1 to 16.
@@ -29,7 +29,7 @@ pub struct SlotCount {
 }
 
 impl SlotCount {
-    /// 16,384 slots: 160 each at a hundred shards, so that rounding costs less than 1 %.
+    /// 16,384 slots: 160 per shard at a hundred shards, so that rounding costs less than 1 %.
     pub const DEFAULT: Self = Self { log2: 14 };
 
     /// 65,536 slots.
@@ -66,7 +66,7 @@ impl SlotCount {
     ///
     /// # Errors
     ///
-    /// [`RingError::OutOfRange`]: there are not that many slots.
+    /// [`RingError::OutOfRange`]: there are fewer slots.
     pub fn slot(self, index: u32) -> Result<Slot, RingError> {
         RingError::check("slot", index.into(), 0, u64::from(self.get()) - 1)?;
         Ok(Slot(index as u16))

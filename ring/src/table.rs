@@ -3,7 +3,7 @@ use std::fmt;
 use crate::rendezvous::Rendezvous;
 use crate::{Membership, Placement, RingError, ShardId, Slot, SlotCount};
 
-/// Which shard owns each slot. Stored, never recomputed: it is where the locks are.
+/// The owner of each slot. Stored, never recomputed, because the locks are there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Table {
     membership: Membership,
@@ -31,7 +31,7 @@ impl fmt::Debug for Table {
 impl Table {
     /// The first table of a membership: the same on every machine.
     ///
-    /// Weighs every slot against every shard.
+    /// Compares every slot with every shard.
     ///
     /// # Errors
     ///
@@ -64,12 +64,12 @@ impl Table {
         &self.membership
     }
 
-    /// How the table was made, and how its plans are.
+    /// The method that made the table and makes its plans.
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     #[inline]
     pub fn slots(&self) -> SlotCount {
         self.membership.slots()
@@ -90,7 +90,7 @@ impl Table {
         &self.membership.shards()[self.owner_index(slot)]
     }
 
-    /// Where the owner of `slot` is in [`shards`](Self::shards). O(1).
+    /// The index of the owner of `slot` in [`shards`](Self::shards). O(1).
     ///
     /// # Panics
     ///
@@ -100,7 +100,7 @@ impl Table {
         usize::from(self.owners[slot.index()])
     }
 
-    /// The slots that `id` owns, in order; none if it is no member.
+    /// The slots that `id` owns, in order; none if it is not a member.
     pub fn slots_of<'a>(&'a self, id: &ShardId) -> impl Iterator<Item = Slot> + use<'a> {
         let index = self.membership.index_of(id);
         self.slots()
@@ -108,7 +108,7 @@ impl Table {
             .filter(move |&slot| Some(self.owner_index(slot)) == index)
     }
 
-    /// How many slots each shard owns, in the order of [`shards`](Self::shards).
+    /// The number of slots of each shard, in the order of [`shards`](Self::shards).
     pub fn quotas(&self) -> Vec<u32> {
         let mut quotas = vec![0; self.shards().len()];
         self.owners
@@ -117,12 +117,12 @@ impl Table {
         quotas
     }
 
-    /// How many slots `id` owns; 0 if it is no member.
+    /// The number of slots of `id`; 0 if it is not a member.
     pub fn quota(&self, id: &ShardId) -> u32 {
         self.slots_of(id).count() as u32
     }
 
-    /// The fraction of all slots that `id` owns, 0 to 1; 0 if it is no member.
+    /// The fraction of all slots that `id` owns, 0 to 1; 0 if it is not a member.
     pub fn share(&self, id: &ShardId) -> f64 {
         f64::from(self.quota(id)) / f64::from(self.slots().get())
     }
@@ -130,12 +130,12 @@ impl Table {
     /// The `count` shards that keep `slot` in a replicated namespace: distinct, the owner first,
     /// the others in the slot's order of preference (weighted rendezvous).
     ///
-    /// As a shard comes or goes, the others keep their order. Weighs every shard: keep the answer
+    /// If a shard comes or goes, the others keep their order. Compares every shard: keep the answer
     /// as long as the table.
     ///
     /// # Errors
     ///
-    /// [`RingError::OutOfRange`]: no replica, or more than there are shards.
+    /// [`RingError::OutOfRange`]: no replica, or more replicas than shards.
     ///
     /// # Panics
     ///

@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 use crate::RingError;
 use crate::limits::WEIGHT_MAX;
 
-/// How many slots a shard is due, relative to the others: 1 to 10,000, default 1.
+/// The number of slots due to a shard, relative to the others: 1 to 10,000, default 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight(NonZeroU32);
 
 impl Weight {
-    /// The weight of a shard like any other.
+    /// The default weight.
     pub const ONE: Self = Self(NonZeroU32::MIN);
 
     /// Checks `weight`.
