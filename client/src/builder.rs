@@ -1,4 +1,4 @@
-//! Where the shards are, and how they are used.
+//! Where the shards are, and how to use them.
 
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use ringfence_coordinator::{
 
 use crate::{Client, embedded, embedded::Embedded, redis};
 
-/// Says where the shards are, and how they are used. Made by [`Client::builder`].
+/// Configures a client: where the shards are, and how to use them. Made by [`Client::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is started until it is built"]
 pub struct Builder {
@@ -52,23 +52,23 @@ impl fmt::Debug for Place {
     }
 }
 
-/// Why a client could not be built.
+/// The reason why a client could not be built.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Neither `embedded` nor `redis` was called, or with nothing.
+    /// Neither `embedded` nor `redis` was called, or without a shard or a URL.
     #[error("no shards: call embedded(n) with n ≥ 1, or redis([..]) with at least one URL")]
     NoShards,
-    /// A seed on shards that other processes share: two with one seed would share their nonces,
-    /// and so each other's locks.
+    /// A seed on shards that other processes share: two processes with one seed would share their
+    /// nonces, and so each other's locks.
     #[error(
         "seed is for embedded shards: on servers, two processes with one seed would share locks"
     )]
     SeedOnServers,
-    /// A URL is not one.
+    /// A URL is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// A namespace, or the prefix, is not one.
+    /// A namespace or the prefix is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The topology cannot be founded or joined.
@@ -98,137 +98,143 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// On `shards` shards in this process: they exclude nobody outside it, and need no server.
+    /// Uses `shards` shards in this process. They need no server, and do not exclude other
+    /// processes.
     pub fn embedded(mut self, shards: usize) -> Self {
         self.place = Some(Place::Embedded(shards));
         self
     }
 
-    /// On Redis servers. `urls` are seeds: who is a member is decided by the topology found there.
-    /// Where none is found, and every one of them answers, one is founded of exactly these: processes that name
-    /// different servers can found different topologies, which exclude nobody from each other's locks. Found it
-    /// once, with `ringfence ring init`, and say [`existing_topology`](Self::existing_topology).
+    /// Uses Redis servers. `urls` are seeds: the topology found there decides on the members. If
+    /// there is none, and every seed answers, a topology of exactly these servers is founded.
+    /// Processes that name different servers can found different topologies, and then do not
+    /// exclude each other. So found it once, with `ringfence ring init`, and set
+    /// [`existing_topology`](Self::existing_topology).
     pub fn redis(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.place = Some(Place::Redis(urls.into_iter().map(Into::into).collect()));
         self
     }
 
-    /// How this process is shown to others that wait for its locks: `host/pid` if not said.
+    /// The name of this process, shown to processes that wait for its locks. Default: `host/pid`.
     pub fn label(mut self, label: &str) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// All randomness from `seed`, for simulation. Embedded shards only.
+    /// Takes all randomness from `seed`, for simulation. Embedded shards only.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// All time from `clock`, for simulation.
+    /// Takes all time from `clock`, for simulation.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Each request to an embedded shard, and each answer, takes this long.
+    /// The latency of each request to an embedded shard, and of each answer.
     pub fn latency(mut self, range: Range<Duration>) -> Self {
         self.latency = range;
         self
     }
 
-    /// Put before every key on the servers, instead of `ringfence`: 1 to 64 printable ASCII characters without space, `{` and `}`.
+    /// The prefix of every key on the servers, instead of `ringfence`: 1 to 64 printable ASCII
+    /// characters without space, `{` and `}`.
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// The longest lease, if a topology is founded: 30 s if not said. It is also how long a shard
-    /// that came back grants nothing new.
+    /// The longest lease of a topology that is founded here; default: 30 s. It is also the time in
+    /// which a shard that came back grants no new lock.
     pub fn max_lease(mut self, length: Duration) -> Self {
         self.constants.max_lease_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
-    /// If a topology is founded, grace is longer by `length`: 0 if not said. For servers that fail
-    /// over while some client may still reach the former primary: it goes on granting until it
-    /// misses its replica, so have it stop then (`min-replicas-to-write 1`, `min-replicas-max-lag
-    /// 1`), and say 3 s here: Redis counts the lag in whole seconds, and looks once a second.
+    /// Makes the recovery period longer by `length`, in a topology that is founded here; default:
+    /// 0. It is for servers that fail over while some clients can still reach the former primary,
+    /// which goes on granting until it misses its replica. So configure it to stop then
+    /// (`min-replicas-to-write 1`, `min-replicas-max-lag 1`), and set 3 s here: Redis counts the
+    /// lag in whole seconds, and checks once per second.
     pub fn replica_lag(mut self, length: Duration) -> Self {
         self.constants.replica_lag_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         self
     }
 
-    /// If a topology is founded: how a shard that is gone for good is removed. [`Removal::Supervised`] if not
-    /// said.
+    /// How a shard that is gone for good is removed, in a topology that is founded here. Default:
+    /// [`Removal::Supervised`].
     pub fn removal(mut self, removal: Removal) -> Self {
         self.constants.removal = removal;
         self
     }
 
-    /// If a topology is founded with [`Removal::Leased`]: a process that the topology's store has not
-    /// answered for `length` sends nothing any more, and loses its locks. A sixth of the longest lease if
-    /// not said.
+    /// The view lease, in a topology that is founded here with [`Removal::Leased`]: after `length`
+    /// without an answer from the topology's store, a process sends nothing more and loses its
+    /// locks. Default: a sixth of the longest lease.
     pub fn view_lease(mut self, length: Duration) -> Self {
         let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         self.constants.view_lease_ms = Some(length_ms);
         self
     }
 
-    /// Says that the servers were started for this and have never held a lock: if a topology is
-    /// founded, they need no grace. Wrong, it can make two holders.
+    /// States that the servers were started for this and have never held a lock: if a topology is
+    /// founded, they need no recovery period. If this is wrong, two holders are possible.
     pub fn servers_are_new(mut self, new: bool) -> Self {
         self.servers_are_new = new;
         self
     }
 
-    /// If a topology is founded, its record is kept on the server at `url` instead of on a shard.
+    /// Stores the record of a topology that is founded here on the server at `url`, instead of on a
+    /// shard.
     pub fn topology_at(mut self, url: &str) -> Self {
         self.topology_at = Some(url.into());
         self
     }
 
-    /// Only for a topology that is there already: none is founded. Where there is none, the build
-    /// fails with [`TopologyError::Absent`](crate::TopologyError::Absent).
+    /// Uses only a topology that exists already, and founds none. If there is none, the build fails
+    /// with [`TopologyError::Absent`](crate::TopologyError::Absent).
     pub fn existing_topology(mut self, existing: bool) -> Self {
         self.existing_topology = existing;
         self
     }
 
-    /// Every seed that answers must be a member of the topology, or must have been one. Where one is not, the build
-    /// fails with [`TopologyError::Seeds`](crate::TopologyError::Seeds), which names it; without this it is a
-    /// warning.
+    /// Requires that every seed that answers is, or was, a member of the topology. If one is not,
+    /// the build fails with [`TopologyError::Seeds`](crate::TopologyError::Seeds), which names it;
+    /// without this setting it is a warning.
     pub fn members_only(mut self, only: bool) -> Self {
         self.members_only = only;
         self
     }
 
-    /// How long to go on asking servers that do not answer for their topology: 10 s if not said. An
-    /// attempt under way is finished, so it takes about 2 s more where servers are silent.
+    /// How long to ask servers for their topology if they do not answer; default: 10 s. An attempt
+    /// under way is finished, so it takes about 2 s more if servers are silent.
     pub fn connect_within(mut self, length: Duration) -> Self {
         self.connect_within = Some(length);
         self
     }
 
-    /// How often, and for how long, a lock goes on from task to task of this process once another process
-    /// waits for it: 64 times and 20 ms if not said, whichever is over first. While none waits there is no
-    /// bound. With `max` 0 it never does: every task asks the shard.
+    /// How often, and for how long, a lock passes between tasks of this process once another
+    /// process waits for it; default: 64 times and 20 ms, whichever ends first. While no other
+    /// process waits there is no limit. With `max` 0 a lock is never handed on: every task asks the
+    /// shard.
     pub fn handoff(mut self, max: u32, length: Duration) -> Self {
         self.sharing.handoff = Handoff { max, length };
         self
     }
 
-    /// Keeps a lock of `namespace` for `length` after its last guard in this process is gone, and grants it
-    /// again at once; it goes back when another process wants it. Off if not said.
+    /// Keeps a lock of `namespace` for `length` after its last guard in this process is gone, and
+    /// grants it again at once. The lock goes back when another process wants it. Default: off.
     ///
-    /// If this process dies meanwhile, the lock is free when its lease has run out, though nobody held it.
+    /// Trade-off: after a crash, an idle lock stays held until its lease expires.
     pub fn linger(mut self, namespace: &str, length: Duration) -> Self {
         self.sharing.linger.insert(namespace.into(), length);
         self
     }
 
-    /// How many requests about counters one script call on Redis has, at most: 128 if not said. With 1 each has a
-    /// call of its own, which is good for nothing but a comparison.
+    /// The limit of counter requests in one script call on Redis; default: 128. With 1, each
+    /// request has its own call, which is useful only for comparison.
     pub fn counters_per_call(mut self, requests: usize) -> Self {
         self.counters_per_call = requests;
         self
@@ -236,7 +242,8 @@ impl Builder {
 
     /// Finds or founds the topology, connects to its shards, and starts a client.
     ///
-    /// A shard that cannot be reached is no error here: its own keys answer so, until it can.
+    /// A shard that cannot be reached is no error here: requests for its keys report it until it
+    /// answers.
     ///
     /// # Errors
     ///
@@ -244,7 +251,7 @@ impl Builder {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future may leave a topology half founded: whoever comes next finishes it.
+    /// Dropping the future may leave a topology half founded: the next client finishes it.
     pub async fn build(self) -> Result<Client, BuildError> {
         for namespace in self.sharing.linger.keys() {
             Namespace::new(namespace)?;
@@ -259,7 +266,7 @@ impl Builder {
         }
     }
 
-    /// The engine's parts that do not depend on where the shards are.
+    /// Starts the parts of the engine that do not depend on where the shards are.
     pub(crate) async fn start(
         &self,
         found: Found,
@@ -295,7 +302,7 @@ impl Builder {
     }
 }
 
-/// What depends on where the shards are.
+/// The parts that depend on where the shards are.
 pub(crate) struct Found {
     pub(crate) store: Arc<dyn ringfence_coordinator::topology::TopologyStore>,
     pub(crate) topology: Arc<ringfence_coordinator::topology::Topology>,
@@ -305,7 +312,7 @@ pub(crate) struct Found {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Where shards are made, or found.
+/// Where shards are created or found.
 #[derive(Clone, Debug)]
 pub(crate) enum Grounds {
     Embedded(Arc<Embedded>),

@@ -1,4 +1,4 @@
-//! Where a caller starts: ask for a lock, get a guard.
+//! The entry point: ask for a lock, get a guard.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,12 +15,12 @@ use crate::{Builder, Lock, Ring, builder::Grounds};
 /// How long [`Client::close`] waits for the releases of dropped guards.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// Hands out locks. Cheap to clone; clones share everything.
+/// Gives access to locks. Cheap to clone; clones share everything.
 ///
-/// On Redis, dropping the last handle (clients, and guards of theirs) sends the releases that are not answered yet, from
-/// a thread of its own, and blocks for that: a few milliseconds, and 250 at most. So does the end of the runtime. A process
-/// that returns from `main`, fails or panics leaves no lock behind; one that calls [`std::process::exit`], or is killed,
-/// leaves its locks until their leases end.
+/// On Redis, dropping the last handle (clients and their guards) sends the unanswered releases from
+/// a thread, and blocks for that: a few milliseconds, at most 250. So does the end of the runtime.
+/// A process that returns from `main`, fails or panics leaves no lock behind. A process that calls
+/// [`std::process::exit`], or is killed, leaves its locks until their leases end.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) engine: Engine,
@@ -29,19 +29,19 @@ pub struct Client {
 }
 
 impl Client {
-    /// Says where the shards are, and starts a client.
+    /// Configures where the shards are, and starts a client.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// The lock called `key`: 1 to 512 bytes, any of them.
+    /// The lock called `key`: any 1 to 512 bytes.
     ///
     /// Nothing is sent until it is [acquired](Lock::acquire).
     pub fn lock<'a>(&'a self, key: &'a (impl AsRef<[u8]> + ?Sized)) -> Lock<'a> {
         Lock::new(&self.engine, key.as_ref())
     }
 
-    /// Which shard `key` of `namespace` is on now.
+    /// The shard that owns `key` of `namespace` now.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Client {
         Ring(self)
     }
 
-    /// Every shard's state, asked for now.
+    /// The state of every shard, requested now.
     ///
     /// # Cancel safety
     ///
@@ -73,7 +73,8 @@ impl Client {
         self.engine.shards().await
     }
 
-    /// The locks that are held, of `namespace` or of all, page by page: by whom, and how many wait.
+    /// The held locks, of `namespace` or of all namespaces, page by page, with their holders and
+    /// the number of waiters.
     ///
     /// # Errors
     ///
@@ -83,12 +84,12 @@ impl Client {
         Ok(self.engine.locks(namespace))
     }
 
-    /// What was found worth a person's look when the client was built.
+    /// Warnings for a person, from when the client was built.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What can be done to the embedded shards, for tests and simulation. Empty on Redis.
+    /// Fault injection for embedded shards, for tests and simulation. Empty on Redis.
     pub fn faults(&self) -> BTreeMap<ShardId, Faults> {
         match &self.grounds {
             Grounds::Embedded(shards) => shards.faults(),
@@ -97,9 +98,9 @@ impl Client {
     }
 
     /// Sends the releases of dropped guards, waits for them for up to 5 s, and ends every task.
-    /// Guards still held are not released: that is done when they are dropped, and the last handle is.
+    /// Held guards are not released here, but when they and the last handle are dropped.
     ///
-    /// Answers how many releases could not be sent; their locks expire.
+    /// Returns how many releases could not be sent; their locks expire.
     ///
     /// # Cancel safety
     ///

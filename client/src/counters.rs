@@ -65,16 +65,18 @@ impl Client {
 }
 
 impl Counters {
-    /// Creates an account of so many segments, with nothing in it; or finds it, if its terms are the same. More
-    /// segments take more changes a second, from more shards; each look at the whole asks all of them.
+    /// Creates an account of `segments` segments, with nothing in it; or finds it, if its terms are
+    /// the same. More segments take more changes per second, from more shards. Each look at the
+    /// whole asks all of them.
     ///
     /// # Errors
     ///
-    /// A number out of range; an account of that name with other terms; or a shard that gave no answer.
+    /// A number is out of range, an account of that name has other terms, or a shard gave no
+    /// answer.
     ///
     /// # Cancel safety
     ///
-    /// An account half created is finished by whoever opens it.
+    /// If the call ends early, the next client that opens the account finishes its creation.
     pub async fn create(
         &self,
         account: &str,
@@ -85,7 +87,7 @@ impl Counters {
         Counter::create(self.storage.clone(), account, terms, segments).await
     }
 
-    /// An account that exists, or will be found not to.
+    /// Opens an account. Its existence is checked by its first use.
     ///
     /// # Errors
     ///
@@ -94,7 +96,7 @@ impl Counters {
         Ok(Counter::open(self.storage.clone(), Account::new(account)?))
     }
 
-    /// A request that is created now. Whoever repeats it, keeps it: its time is part of what it is.
+    /// The id of a new request, created now. Keep it for repeats: its time is part of the id.
     ///
     /// # Errors
     ///
@@ -103,14 +105,14 @@ impl Counters {
         Ok(RequestId::new(self.now_ms(), name)?)
     }
 
-    /// A request that is created now, of a name that no other has.
+    /// The id of a new request, created now, with a unique name.
     pub fn new_request(&self) -> RequestId {
         let name = hex::<32>(self.random.id());
         let name = std::str::from_utf8(&name).expect("digits are text");
         RequestId::new(self.now_ms(), name).expect("32 digits are a name")
     }
 
-    /// A deadline for a reservation, that long from now, in ms since 1970.
+    /// A deadline for a reservation, `length` from now, in ms since 1970.
     pub fn deadline_in(&self, length: Duration) -> u64 {
         let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
         self.now_ms().saturating_add(length_ms)

@@ -24,7 +24,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 
-/// The address of what is in this process; followed by a shard's id, that of the shard.
+/// The address of the parts in this process; with a shard's id appended, the address of the shard.
 const HERE: &str = "memory:";
 
 /// The shards, by their ids.
@@ -37,7 +37,7 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// Makes a shard called `id`, or finds it: what to take it in as.
+    /// Creates a shard called `id`, or finds it, and returns its entry for the topology.
     pub(crate) async fn make(&self, id: ShardId, weight: Weight) -> Result<Founder, ShardError> {
         let shard = {
             let mut shards = self.shards.lock();
@@ -59,7 +59,7 @@ impl Embedded {
         })
     }
 
-    /// What makes the shards fail.
+    /// The handles that make the shards fail.
     pub(crate) fn faults(&self) -> BTreeMap<ShardId, Faults> {
         let shards = self.shards.lock();
         let faults = shards

@@ -1,4 +1,4 @@
-//! Locks from Ringfence: fenced, renewed while held, lost out loud.
+//! Locks from Ringfence: fenced, renewed while held, with a notice when one is lost.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]

@@ -1,4 +1,4 @@
-//! One lock, and how it is wanted.
+//! One lock, and the terms on which it is wanted.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use ringfence_coordinator::{
     shard::{Holder, Inspection},
 };
 
-/// One lock, and how it is wanted. Made by [`Client::lock`](crate::Client::lock).
+/// One lock, and the terms on which it is wanted. Made by [`Client::lock`](crate::Client::lock).
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked for until it is acquired"]
 pub struct Lock<'a> {
     engine: &'a Engine,
     key: &'a [u8],
-    /// None if it is not named.
+    /// None: the default namespace.
     namespace: Option<Result<Namespace, NameError>>,
     lease: Option<Duration>,
     hold_for: Option<Duration>,
@@ -39,84 +39,86 @@ impl<'a> Lock<'a> {
         }
     }
 
-    /// In `namespace` instead of `default`. A name that is none is reported when acquiring.
+    /// Uses `namespace` instead of `default`. An invalid name is reported by the acquisition.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(Namespace::new(namespace));
         self
     }
 
-    /// With a lease of `length`, instead of the topology's longest (30 s): how soon the lock is
-    /// free again if this process dies. It is renewed every third of it.
+    /// Sets the lease, instead of the topology's longest (30 s by default): the time until the lock
+    /// is free again if this process dies. The lease is renewed every third of its length.
     pub fn lease(mut self, length: Duration) -> Self {
         self.lease = Some(length);
         self
     }
 
-    /// For `length` at most, counted from when it was asked for; renewed until then, not after.
+    /// Limits the hold to `length`, counted from the request. The lock is renewed until then, not
+    /// after.
     pub fn hold_for(mut self, length: Duration) -> Self {
         self.hold_for = Some(length);
         self
     }
 
-    /// Waiting for `length` at most, instead of for ever.
+    /// Limits the wait to `length`; default: wait indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
         self.wait = Some(length);
         self
     }
 
-    /// For `owner`, who may enter again what it holds.
+    /// Acquires for `owner`, which may acquire again a lock that it holds.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.owner = Some(owner.clone());
         self
     }
 
-    /// Shown to others as `label`, instead of as the client is.
+    /// Sets the name shown to others, instead of the client's label.
     pub fn label(mut self, label: &str) -> Self {
         self.label = Some(Label::new(label));
         self
     }
 
-    /// Telling `observe` why, while it waits: once it is behind another task of this process, and after every refusal
-    /// that is waited out, about once a second; [`Waiting::is_same_as`] tells a new reason from an old one. It is called in
-    /// one of the engine's tasks, and must neither block nor panic.
+    /// Reports the reason to wait to `observe`: once if another task of this process comes first,
+    /// and after every refusal that is waited out, about once per second. [`Waiting::is_same_as`]
+    /// tells a new reason from an old one. `observe` runs in one of the engine's tasks, and must
+    /// neither block nor panic.
     pub fn on_wait(mut self, observe: impl Fn(Waiting) + Send + Sync + 'static) -> Self {
         self.observer = Some(WaitObserver::new(observe));
         self
     }
 
-    /// Takes the lock, waiting for it if need be.
+    /// Acquires the lock, and waits for it if necessary.
     ///
-    /// While it is held its lease is renewed in the background. At most one guard of a key is
-    /// granted at a time; a process that was paused may still *believe* it holds one: pass
-    /// [`Guard::token`] to the resource, and have it refuse a smaller one than it has seen.
+    /// While the lock is held, its lease is renewed in the background. At most one guard of a key
+    /// is granted at a time. A process that was paused may still *believe* that it holds one: pass
+    /// [`Guard::token`] to the resource, and have it refuse a token smaller than one it has seen.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`]: says whether to try again, and whether the shard may have granted it all
-    /// the same. While waiting, everything that may pass by itself is waited for; the wait ends
-    /// with [`AcquireError::TimedOut`], which says why.
+    /// [`AcquireError`]: tells whether a repeat may succeed, and whether the shard may have granted
+    /// the lock all the same. The call waits out every refusal that may pass by itself; then the
+    /// wait ends with [`AcquireError::TimedOut`], which gives the reason.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back, in the background, whatever it may have been granted.
+    /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
         self.take(self.wait.map_or(Wait::Forever, Wait::For)).await
     }
 
-    /// Takes the lock now or not at all.
+    /// Acquires the lock now, or fails.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`]; [`AcquireError::Held`] if somebody else has it.
+    /// [`AcquireError`]; [`AcquireError::Held`] if another holder has the lock.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back, in the background, whatever it may have been granted.
+    /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn try_acquire(&self) -> Result<Guard, AcquireError> {
         self.take(Wait::No).await
     }
 
-    /// Who holds the lock, if anybody, and who waits for it, as its shard knows.
+    /// The holder of the lock and its waiters, as its shard knows them.
     ///
     /// # Errors
     ///
@@ -129,10 +131,10 @@ impl<'a> Lock<'a> {
         self.engine.inspect(self.its_namespace()?, self.key).await
     }
 
-    /// Takes the lock from whoever holds it, and says whom. The reason is logged.
+    /// Takes the lock from its holder, and returns that holder. The reason is logged.
     ///
-    /// The former holder learns of it with its next renewal; a resource that checks tokens refuses
-    /// it as soon as the next holder has been there.
+    /// The former holder learns of it with its next renewal. A resource that checks tokens refuses
+    /// the former holder as soon as the next holder has presented its token.
     ///
     /// # Errors
     ///

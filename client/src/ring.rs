@@ -1,4 +1,4 @@
-//! The ring's shape: who is a shard, with what weight; and how that is changed while locks are held.
+//! The ring's shape: the shards and their weights, and how to change them while locks are held.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::{Client, builder::Grounds};
 
 /// The ring of a [`Client`], to be resized.
 ///
-/// A resize goes on by itself as long as some process runs it, and stays where it is while none does: it is
-/// in the topology, and nowhere else.
+/// A resize progresses as long as some process runs it, and pauses while none does. Its state is in
+/// the topology, and nowhere else.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ use crate::{Client, builder::Grounds};
 #[derive(Clone, Copy, Debug)]
 pub struct Ring<'a>(pub(crate) &'a Client);
 
-/// A shard that is to join.
+/// A shard that will join.
 #[derive(Clone, Debug)]
 pub struct NewShard {
     url: Option<String>,
@@ -45,7 +45,7 @@ pub struct NewShard {
     weight: Weight,
 }
 
-/// Shards that come and go, and weights that change, all at once.
+/// A set of changes: shards that join, shards that leave, and new weights, all at once.
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing changes until the ring is reshaped"]
 pub struct Reshape {
@@ -54,7 +54,7 @@ pub struct Reshape {
     weigh: BTreeMap<ShardId, Weight>,
 }
 
-/// A resize under way, which this process may run.
+/// A resize under way, which this process can run.
 #[derive(Debug)]
 #[must_use = "nothing moves unless it is run"]
 pub struct Resize {
@@ -62,20 +62,20 @@ pub struct Resize {
     mover: Mover,
 }
 
-/// Why a ring is not reshaped.
+/// The reason why a ring is not reshaped.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReshapeError {
-    /// It is not possible, or not now: the message names what is in the way.
+    /// The change is impossible, or impossible now: the message names the obstacle.
     #[error(transparent)]
     Refused(#[from] ResizeError),
-    /// The URL of a new shard is not one.
+    /// The URL of a new shard is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// A new shard cannot be reached, or cannot be used.
+    /// A new shard cannot be reached or used.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// A new shard cannot be taken in.
+    /// A new shard cannot join the topology.
     #[error(transparent)]
     Topology(#[from] TopologyError),
     /// Embedded shards and servers do not mix.
@@ -84,7 +84,7 @@ pub enum ReshapeError {
 }
 
 impl NewShard {
-    /// One in this process, for a client on embedded shards.
+    /// A shard in this process, for a client on embedded shards.
     pub fn embedded() -> Self {
         Self {
             url: None,
@@ -101,13 +101,13 @@ impl NewShard {
         }
     }
 
-    /// What it is called: by the next free letter if not said.
+    /// Sets the shard's name. Default: the next free letter.
     pub fn id(mut self, id: ShardId) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// Its part of the slots, beside the others': 1 if not said.
+    /// Sets the shard's weight, relative to the other shards. Default: 1.
     pub fn weight(mut self, weight: Weight) -> Self {
         self.weight = weight;
         self
@@ -115,24 +115,24 @@ impl NewShard {
 }
 
 impl Reshape {
-    /// Nothing, yet.
+    /// No changes yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A shard joins.
+    /// Adds a shard.
     pub fn add_shard(mut self, shard: NewShard) -> Self {
         self.add.push(shard);
         self
     }
 
-    /// A shard leaves, when its last slot has.
+    /// Removes a shard, once its last slot has moved away.
     pub fn remove_shard(mut self, id: ShardId) -> Self {
         self.remove.push(id);
         self
     }
 
-    /// A shard that stays gets another weight.
+    /// Gives a remaining shard another weight.
     pub fn weigh_shard(mut self, id: ShardId, weight: Weight) -> Self {
         self.weigh.insert(id, weight);
         self
@@ -144,14 +144,15 @@ impl Ring<'_> {
     ///
     /// # Errors
     ///
-    /// [`ReshapeError`]; nothing is changed then, but that a server may have a pointer to this topology.
+    /// [`ReshapeError`]; then nothing has changed, except that a server may have a pointer to this
+    /// topology.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future may leave the resize begun: [`resume`](Self::resume) goes on with it.
+    /// Dropping the future may leave the resize begun: [`resume`](Self::resume) continues it.
     pub async fn reshape(&self, reshape: Reshape) -> Result<Resize, ReshapeError> {
         if let Some(goal) = &self.0.engine.refresh().await?.goal {
-            // Before anything is asked of a server that is to join.
+            // Checked before the first request to a server that will join.
             let goal = goal.to_string();
             return Err(ResizeError::UnderWay { goal }.into());
         }
@@ -172,8 +173,8 @@ impl Ring<'_> {
         Ok(self.resume())
     }
 
-    /// Turns the resize under way back; one that was turned back goes on after all. It is
-    /// [run](Resize::run) as any other.
+    /// Turns the resize under way back; turning back twice continues it. The result is
+    /// [run](Resize::run) like any other.
     ///
     /// # Errors
     ///
@@ -187,7 +188,7 @@ impl Ring<'_> {
         Ok(self.resume())
     }
 
-    /// The resize under way, whoever began it. Where there is none, running it does nothing.
+    /// The resize under way, begun by any process. If there is none, running it does nothing.
     pub fn resume(&self) -> Resize {
         let engine = self.0.engine.clone();
         Resize {
@@ -219,7 +220,7 @@ impl Ring<'_> {
 }
 
 impl Resize {
-    /// Goes at `pace`; [`Pace::default`] otherwise. [`progress`](Self::progress) begins anew.
+    /// Sets the pace; default: [`Pace::default`]. [`progress`](Self::progress) begins anew.
     pub fn pace(self, pace: Pace) -> Self {
         Self {
             mover: self.engine.mover(pace),
@@ -227,16 +228,16 @@ impl Resize {
         }
     }
 
-    /// How far it has come: the latest, whenever it is looked at.
+    /// The progress. The receiver always has the latest state.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.mover.progress()
     }
 
-    /// Moves slots until the ring has its new shape; at once if it has.
+    /// Moves slots until the ring has its new shape; returns at once if it has.
     ///
     /// # Errors
     ///
-    /// [`TopologyError`], of a kind that does not pass.
+    /// [`TopologyError`], of a kind that does not pass by itself.
     ///
     /// # Cancel safety
     ///

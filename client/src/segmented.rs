@@ -1,4 +1,4 @@
-//! A lock that is split in sub-locks, and how they are wanted.
+//! A lock that is split into sub-locks, and the terms on which they are wanted.
 
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use ringfence_segment_lock::{Account, Durability, lock, lock::SegmentedLockError
 
 use crate::Client;
 
-/// A lock that is split in sub-locks: for data of one's own that is split in as many rows. Made by
-/// [`Client::segmented_lock`]. Keep it, and clone it: it knows where it was last, and where others were met.
+/// A lock that is split into sub-locks, for your own data that is split into as many rows. Made by
+/// [`Client::segmented_lock`]. Keep it, and clone it: it remembers its last segment, and the
+/// segments where it met other holders.
 pub type SegmentedLock = lock::SegmentedLock<SubLocks>;
 
-/// A segmented lock, and how its sub-locks are wanted. Made by [`Client::segmented_lock`].
+/// A segmented lock, and the terms for its sub-locks. Made by [`Client::segmented_lock`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is done until it is created or opened"]
 pub struct SegmentedLockBuilder<'a> {
@@ -38,18 +39,18 @@ impl Client {
     /// let client = Client::builder().embedded(3).build().await?;
     /// let stock = client.segmented_lock("stock/7").create(4).await?;
     ///
-    /// // Whichever row is free.
+    /// // Any free row.
     /// let guard = stock.any().acquire().await?;
     /// println!("row {} of stock, token {}", guard.segment(), guard.token());
     /// guard.release().await;
     ///
-    /// // A given one, and all.
+    /// // A given row, and all rows.
     /// drop(stock.at(2).acquire().await?);
     /// let all = stock.all().acquire().await?;
     /// assert_eq!(all.segments().len(), 4);
     /// all.release().await;
     ///
-    /// // More of them, while all goes on.
+    /// // More rows, online.
     /// stock.resize(8).run().await?;
     /// # client.close().await;
     /// # Ok(())
@@ -66,31 +67,32 @@ impl Client {
 }
 
 impl SegmentedLockBuilder<'_> {
-    /// In `namespace` instead of `default`.
+    /// Uses `namespace` instead of `default`.
     pub fn namespace(mut self, namespace: &Namespace) -> Self {
         self.terms.namespace = namespace.clone();
         self
     }
 
-    /// With leases of `length`, instead of the topology's longest.
+    /// Sets the lease, instead of the topology's longest.
     pub fn lease(mut self, length: Duration) -> Self {
         self.terms.lease = Some(length);
         self
     }
 
-    /// Held as `label`, instead of as the client is.
+    /// Sets the holder's name shown to others, instead of the client's label.
     pub fn label(mut self, label: &str) -> Self {
         self.terms.label = Some(Label::new(label));
         self
     }
 
-    /// What the record of how many sub-locks there are is to survive, where it is created; memory, if not said.
+    /// The durability of the record of the number of sub-locks, if it is created here. Default:
+    /// memory.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Creates it with so many sub-locks, 1 to 1,024, if it does not exist; if it does, it is left as it is.
+    /// Creates the lock with `segments` sub-locks, 1 to 1,024. If it exists, it stays unchanged.
     ///
     /// # Errors
     ///
@@ -106,7 +108,7 @@ impl SegmentedLockBuilder<'_> {
         Ok(lock)
     }
 
-    /// One that exists, or will be found not to.
+    /// Opens a lock. Its existence is checked by its first use.
     ///
     /// # Errors
     ///
