@@ -1,4 +1,4 @@
-//! One acquisition: a place in the local line, and what becomes of it.
+//! One acquisition: a place in the local line, and its outcome.
 
 use std::time::Duration;
 
@@ -25,39 +25,39 @@ pub enum Wait {
     Forever,
 }
 
-/// What is asked for.
+/// The terms of an acquisition.
 #[derive(Clone, Debug)]
 pub struct Acquire<'a> {
     /// The key's namespace.
     pub namespace: &'a Namespace,
     /// The key.
     pub key: &'a [u8],
-    /// The lease; the topology's longest if not said.
+    /// The lease; default: the topology's longest.
     pub lease: Option<Duration>,
-    /// Ends the hold this long after the grant was asked for; otherwise it is renewed until it is
+    /// Ends the hold this long after the request for the grant; otherwise it is renewed until it is
     /// released.
     pub hold_for: Option<Duration>,
     /// How long to wait.
     pub wait: Wait,
-    /// Who may enter again.
+    /// The owner, which may enter again.
     pub owner: Option<&'a Owner>,
-    /// How the holder is shown to others; the engine's label if not said.
+    /// The holder's name shown to others; default: the engine's label.
     pub label: Option<Label>,
-    /// Is told why, while it waits.
+    /// Receives the reason while the acquisition waits.
     pub observer: Option<&'a WaitObserver>,
 }
 
 impl Engine {
-    /// Takes a lock.
+    /// Acquires a lock.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`]: says whether to try again, and whether the shard may have granted it all
-    /// the same.
+    /// [`AcquireError`]: tells whether a repeat may succeed, and whether the shard may have granted
+    /// the lock all the same.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back, in the background, whatever it may have been granted.
+    /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
         let key = self.key(ask.namespace, ask.key)?;
         let lease = self.0.lease(ask.lease)?;
@@ -105,7 +105,7 @@ impl Inner {
     }
 }
 
-/// The first request is still out when the wait is over.
+/// The first request is still unanswered when the wait ends.
 fn no_answer_yet() -> AcquireError {
     let reason = "none before the wait was over".into();
     ShardError::NoReply { reason }.into()

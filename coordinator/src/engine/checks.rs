@@ -1,4 +1,5 @@
-//! Looks whether a server is still set up as it has to be: its settings may be changed while it runs.
+//! Checks again and again whether a server is set up as required: its settings may change while it
+//! runs.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use tokio::time::sleep;
 use super::keeper::Keeper;
 use crate::shard::{Lane, ShardError};
 
-/// Pause between two looks at one server.
+/// Pause between two checks of one server.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// Shakes hands with the shard of `keeper` again and again. While the handshake finds it unusable no new lock is asked for;
-/// what is held is renewed and released.
+/// Shakes hands with the shard of `keeper` again and again. While the handshake finds it unusable,
+/// the engine requests no new lock there; held locks are renewed and released.
 pub(super) async fn watch(keeper: &Keeper) {
     let driver = &keeper.driver;
     let mut refusing = false;
@@ -20,7 +21,7 @@ pub(super) async fn watch(keeper: &Keeper) {
         let refused = match driver.shard().connect(Lane::Control, None).await {
             Ok(_) => None,
             Err(error @ ShardError::Unusable { .. }) => Some(error),
-            // It says nothing of how the server is set up.
+            // This error does not concern the server's settings.
             Err(_) => continue,
         };
         match &refused {

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do then.
+//! Errors of locks, and whether a repeat may help.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::{
     shard::{Effect, ShardError},
 };
 
-/// Why a lock was not granted.
+/// The reason why a lock was not granted.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// The key or the namespace is not one.
+    /// The key or the namespace is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The lease is longer than the topology allows.
     #[error("lease {lease:?} is too long: at most {max:?} (the topology's max_lease)")]
     LeaseTooLong {
-        /// Asked for.
+        /// The requested lease.
         lease: Duration,
-        /// Allowed.
+        /// The longest lease allowed.
         max: Duration,
     },
     /// The lease is too short to be kept.
@@ -29,49 +29,50 @@ pub enum AcquireError {
     /// The fixed hold is too short to be of use.
     #[error("hold of {0:?} is too short: at least {LEASE_MIN:?}")]
     HoldTooShort(Duration),
-    /// Somebody else holds it.
+    /// Another holder has it.
     #[error("held by {holder} for at most {remaining:?} more")]
     Held {
         /// The holder's label.
         holder: Label,
-        /// Unless renewed.
+        /// The rest of the lease, unless renewed.
         remaining: Duration,
     },
-    /// Its slot is on its way, and it is held, or waited for, where it comes from.
+    /// The slot is in motion, and the key is held, or waited for, at the shard that the slot
+    /// leaves.
     #[error("held at shard {shard}, or waited for there, while its slot is on its way")]
     Moving {
         /// The shard that said so last.
         shard: String,
     },
-    /// The shard came back, or is new, and waits for the holders of before.
+    /// The shard came back, or is new, and waits for previous holders to re-register.
     #[error("{}shard {shard}{}: new locks in {retry_after:?}", if *.new { "new server: " } else { "" }, if *.new { "" } else { " came back" })]
     Grace {
         /// The shard.
         shard: String,
-        /// Whether it joined the topology and never restarted since: locks from before it joined may still
-        /// be held.
+        /// Whether it joined the topology and has not restarted since: locks from before it joined
+        /// may still be held.
         new: bool,
-        /// When it grants again.
+        /// The time until it grants again.
         retry_after: Duration,
     },
     /// The wait is over.
     #[error("not acquired within {waited:?}: {because}")]
     TimedOut {
-        /// As asked.
+        /// The requested length of the wait.
         waited: Duration,
-        /// What it was waiting for.
+        /// The reason for the wait.
         because: Box<AcquireError>,
     },
-    /// As many wait for this lock as may, in this process or at the shard.
+    /// The maximum number of waiters for this lock is reached, in this process or at the shard.
     #[error("too many wait for this lock: come back in {retry_after:?}")]
     TooManyWaiters {
-        /// When a place may be free.
+        /// The time until a place may be free.
         retry_after: Duration,
     },
-    /// This engine holds as many locks as it may.
+    /// This engine holds the maximum number of locks.
     #[error("{0} locks are held by this process: at most {HELD_MAX}")]
     TooManyHeld(usize),
-    /// The owner holds this lock as often as it may.
+    /// The owner holds this lock the maximum number of times.
     #[error("entered {0} times by this owner: at most {REENTRY_MAX}")]
     TooManyEntries(usize),
     /// The map of slots was out of date; it is being refreshed.
@@ -83,13 +84,13 @@ pub enum AcquireError {
     /// The shard has used up its tokens and waits for a new epoch.
     #[error("shard {0} waits for a new token epoch")]
     NoTokens(String),
-    /// Something that is not a lock lies under the key's name.
+    /// The key's name is in use for something else than a lock.
     #[error("shard {0} has something that is not a lock under this key: another prefix is needed")]
     Foreign(String),
-    /// The grant came when its deadline had passed already. It is given back.
+    /// The grant came after its deadline. It is released.
     #[error("granted too late to be used")]
     TooLate,
-    /// The shard gave no answer. What it may have done is undone in the background.
+    /// The shard gave no answer. Anything it may have done is undone in the background.
     #[error(transparent)]
     Shard(#[from] ShardError),
     /// The engine was closed.
@@ -98,7 +99,7 @@ pub enum AcquireError {
 }
 
 impl AcquireError {
-    /// Whether the same call may succeed if made again.
+    /// Whether a repeat of the same call may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Held { .. }
@@ -122,7 +123,7 @@ impl AcquireError {
         }
     }
 
-    /// Whether the shard may have granted the lock all the same. If so it is given back in the
+    /// Whether the shard may have granted the lock all the same. If so, the lock is released in the
     /// background, and ends with its lease at the latest.
     pub fn effect(&self) -> Effect {
         match self {
@@ -147,7 +148,7 @@ impl AcquireError {
         }
     }
 
-    /// When to ask again at the earliest, where that is known.
+    /// The earliest time to ask again, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Grace { retry_after, .. } | Self::TooManyWaiters { retry_after } => {
@@ -160,21 +161,21 @@ impl AcquireError {
     }
 }
 
-/// What a release found.
+/// The state of the lock when it was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseAnswer {
     /// The lock was held until now.
     Held,
     /// It was lost before.
     Lost,
-    /// No answer came: it is given back in the background, or ends with its lease.
+    /// No answer came: the lock is released in the background, or ends with its lease.
     Unknown,
 }
 
-/// Why a guard is in danger.
+/// The reason why a guard is in danger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
-    /// A renewal failed; it is tried again until the deadline.
+    /// A renewal failed; it is repeated until the deadline.
     RenewalFailed,
     /// Less than a third of the lease is left.
     NearDeadline,

@@ -1,4 +1,4 @@
-//! What is on its way for one nonce, so that nothing overtakes it.
+//! The unanswered requests of one nonce, so that nothing overtakes them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,11 +13,11 @@ use crate::{
 /// First and longest pause before a shard in trouble is asked again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
 
-/// Requests of one kind, of which one at most is out.
+/// Requests of one kind, of which at most one is out.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     out: bool,
-    /// One got no answer and may still arrive: until its lane has answered another.
+    /// A request got no answer and may still arrive: until its lane has answered another one.
     unanswered: bool,
 }
 
@@ -43,22 +43,22 @@ impl Exchange {
     }
 }
 
-/// What is on its way to one shard.
+/// The unanswered requests to one shard.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) asking: Exchange,
-    /// Renewals, and what brings a lock along from another shard.
+    /// Renewals, and requests that move a lock here from another shard.
     pub(super) renewing: Exchange,
-    /// A grant, or a ticket, may be there.
+    /// A grant or a ticket may be there.
     left: bool,
 }
 
-/// How a release overtakes nothing.
+/// The lane for a release, so that it overtakes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Behind {
-    /// There, behind whatever is out on that lane.
+    /// On that lane, behind every unanswered request of the nonce.
     Lane(LockLane),
-    /// On both lanes, one after the other: on each something may still arrive.
+    /// On both lanes, one after the other: a request may still arrive on each.
     Both,
 }
 
@@ -75,7 +75,7 @@ impl Traffic {
         };
     }
 
-    /// It was brought there.
+    /// The lock was adopted there.
     pub(super) fn comes(&mut self) {
         self.left = true;
     }
@@ -84,12 +84,12 @@ impl Traffic {
         self.asking.is_in_doubt() || self.renewing.is_in_doubt()
     }
 
-    /// Whether something of it may be at the shard, or may yet come there.
+    /// Whether the shard may have a record or ticket of the nonce, or may yet get one.
     pub(super) fn may_be_there(&self) -> bool {
         self.left || self.is_in_doubt()
     }
 
-    /// Where a release goes.
+    /// The lane for a release.
     pub(super) fn release_behind(&self) -> Behind {
         let renewing = self.renewing.is_in_doubt() && !is_off(Rule::ReleaseBehindRenewal);
         match (self.asking.is_in_doubt(), renewing) {
@@ -100,39 +100,39 @@ impl Traffic {
     }
 }
 
-/// What is on its way for one nonce.
+/// The unanswered requests of one nonce.
 #[derive(Debug)]
 pub(super) struct Flow {
-    /// To the shard it is at.
+    /// To the present shard.
     pub(super) here: Traffic,
-    /// To others: its slot moves, or did.
+    /// To other shards: the slot moves, or has moved.
     elsewhere: Vec<(Arc<Keeper>, Traffic)>,
     /// Whether the next request queues.
     pub(super) ticket: bool,
-    /// What a slot's former shard answered, for the next.
+    /// The answer of the slot's former shard, for the next shard.
     pub(super) proof: Option<Proof>,
     pub(super) search: Search,
-    /// How often in a row it was sent where its slot is not: by a picture of the ring that is out of date.
+    /// How many requests in a row an outdated picture of the ring sent to the wrong shard.
     pub(super) misled: u8,
-    /// Pauses between requests that met trouble.
+    /// Pauses after requests that failed.
     pub(super) retry: Backoff,
-    /// Why it is not granted yet.
+    /// The reason why it is not granted yet.
     pub(super) refusal: Option<AcquireError>,
 }
 
-/// How far a request has looked for the shard that may grant, since it paused last.
+/// The search for the shard that may grant, since the last pause.
 #[derive(Debug, Default)]
 pub(super) struct Search {
-    /// The slot's former shard holds the key, or somebody waits there.
+    /// At the slot's former shard, the key is held or waited for.
     pub(super) held_there: bool,
     /// The slot's next shard needs a proof.
     pub(super) unproven: bool,
-    /// How often it went from one to the other.
+    /// How often the search went from one shard to the other.
     pub(super) turns: u8,
 }
 
 impl Flow {
-    /// Nothing is on its way yet.
+    /// No request is out yet.
     pub(super) fn new(ticket: bool) -> Self {
         Self {
             here: Traffic::default(),
@@ -146,13 +146,13 @@ impl Flow {
         }
     }
 
-    /// A request to acquire that was sent to `at`, while it is `here`, came to its end.
+    /// A request to acquire that was sent to `at`, while the hold is at `here`, has ended.
     pub(super) fn asked(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>, answer: &Answer) {
         let ticket = self.ticket;
         self.at(here, at).asked(answer, ticket);
     }
 
-    /// What is on its way to `at`, while it is `here`.
+    /// The unanswered requests to `at`, while the hold is at `here`.
     pub(super) fn at(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>) -> &mut Traffic {
         if Arc::ptr_eq(here, at) {
             return &mut self.here;
@@ -168,7 +168,8 @@ impl Flow {
         &mut self.elsewhere[index].1
     }
 
-    /// The slot's former shard has given its proof. Who went on with the place it had there has left it.
+    /// The slot's former shard has given its proof. A request that moved on with its place has left
+    /// the queue there.
     pub(super) fn proves(&mut self, Proof { epoch, waited }: Proof) {
         let came_along = self
             .proof
@@ -180,7 +181,7 @@ impl Flow {
         self.proof = Some(Proof { epoch, waited });
     }
 
-    /// It is at `to` from now on, and no longer at `from`.
+    /// The hold is at `to` from now on, no longer at `from`.
     pub(super) fn goes(&mut self, from: &Arc<Keeper>, to: &Arc<Keeper>) {
         let there = std::mem::take(self.at(from, to));
         self.elsewhere.retain(|(its, _)| !Arc::ptr_eq(its, to));
@@ -188,18 +189,18 @@ impl Flow {
         self.elsewhere.push((from.clone(), here));
     }
 
-    /// Nothing of it is left at `at`, while it is `here`: it was taken away there.
+    /// Nothing of the nonce is left at `at`, while the hold is at `here`: it was removed there.
     pub(super) fn removed(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>) {
         self.at(here, at).left = false;
     }
 
-    /// Whether something may yet come to a shard that makes a record there.
+    /// Whether a request may still reach a shard and make a record there.
     pub(super) fn is_in_doubt(&self) -> bool {
         let mut elsewhere = self.elsewhere.iter();
         self.here.is_in_doubt() || elsewhere.any(|(_, traffic)| traffic.is_in_doubt())
     }
 
-    /// The other shards where something of it may be, or may yet come.
+    /// The other shards that may have, or may yet get, something of the nonce.
     pub(super) fn left_elsewhere(&self) -> Vec<Arc<Keeper>> {
         let left = self
             .elsewhere

@@ -11,8 +11,8 @@ use std::sync::{
 use super::hold::Hold;
 use crate::{clock::Instant, ids::Token, limits::REENTRY_MAX};
 
-/// One holder's time with a lock: a token of its own, and a record that others in this process may have had
-/// before, and may have after.
+/// One holder's time with a lock: a token, and a record that other holders in this process may have
+/// had before, and may have after.
 #[derive(Debug)]
 pub(super) struct Grant {
     pub(super) hold: Arc<Hold>,
@@ -30,12 +30,13 @@ impl Grant {
         })
     }
 
-    /// Whether somebody has it, and the record is surely there at `now`.
+    /// Whether the lock is in use, and the record is certainly there at `now`.
     pub(super) fn is_held(&self, now: Instant) -> bool {
         self.guards.load(Acquire) > 0 && self.hold.is_held(now)
     }
 
-    /// One more guard, unless the last is gone or there are too many: then how many there are.
+    /// Counts one more guard, unless the last one is gone or there are too many; the error is their
+    /// number.
     pub(super) fn enter(&self) -> Result<(), usize> {
         let entered = self.guards.fetch_update(AcqRel, Acquire, |guards| {
             (guards > 0 && guards < REENTRY_MAX).then_some(guards + 1)
@@ -43,7 +44,7 @@ impl Grant {
         entered.map(drop)
     }
 
-    /// One guard less. Whether that was the last.
+    /// Counts one guard less. Returns whether it was the last.
     pub(super) fn leave(&self) -> bool {
         self.guards.fetch_sub(1, AcqRel) == 1
     }

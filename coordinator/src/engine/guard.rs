@@ -10,12 +10,13 @@ use crate::{
 
 /// A held lock.
 ///
-/// Dropping it gives the lock back in the background: it does not wait or fail, nor block, unless it is the engine's
-/// last handle or the runtime has ended (see [`Parts::shared`](super::Parts::shared)). If the process is killed first, the
-/// grant ends by itself when its lease does.
+/// Dropping it releases the lock in the background: the drop neither waits nor fails nor blocks,
+/// unless it is the engine's last handle or the runtime has ended (see
+/// [`Parts::shared`](super::Parts::shared)). If the process is killed first, the grant ends with
+/// its lease.
 ///
-/// A guard may be sent to another task. Whether the lock is still held is decided by the clock, not
-/// by a timer: [`is_held`](Self::is_held) is right even after the machine was suspended.
+/// A guard may be sent to another task. The clock decides whether the lock is still held, not a
+/// timer: [`is_held`](Self::is_held) is right even after the machine was suspended.
 #[must_use = "dropping the guard releases the lock"]
 pub struct Guard {
     grant: Arc<Grant>,
@@ -32,7 +33,7 @@ impl fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// A guard that counts as one already.
+    /// A guard that is counted already.
     pub(super) fn new(grant: Arc<Grant>, engine: Arc<Inner>) -> Self {
         Self {
             grant,
@@ -41,19 +42,20 @@ impl Guard {
         }
     }
 
-    /// The fencing token: hand it to whatever the lock protects, and have that refuse a smaller
-    /// one than it has seen (Kleppmann, "How to do distributed locking", 2016).
+    /// The fencing token: pass it to the resource that the lock protects, and have the resource
+    /// refuse a token smaller than one it has seen (Kleppmann, "How to do distributed locking",
+    /// 2016).
     pub fn token(&self) -> Token {
         self.grant.token
     }
 
-    /// Until when the lock is surely held, on the engine's [`clock`](super::Engine::clock).
-    /// Renewals move it.
+    /// The time until which the lock is certainly held, on the engine's
+    /// [`clock`](super::Engine::clock). Renewals move it.
     pub fn deadline(&self) -> Instant {
         self.grant.hold.deadline()
     }
 
-    /// How long the lock is surely held from now on; zero once it is not.
+    /// How long the lock is certainly held from now on; zero once it is not.
     pub fn remaining(&self) -> Duration {
         if self.is_held() {
             self.deadline().since(self.engine.now())
@@ -62,10 +64,10 @@ impl Guard {
         }
     }
 
-    /// When the lock comes into danger, on the engine's clock: a third of the lease is left, or, where the
-    /// topology's removal is leased, a third of the time for which a view of the topology is believed. Until the
-    /// first renewal after a turn, a third of what was left of that turn. Renewals and confirmations move it; each
-    /// leaves more in normal operation.
+    /// The time when the lock comes into danger, on the engine's clock: a third of the lease is
+    /// left, or, with leased removal, a third of the view lease. Until the first renewal after a
+    /// turn, a third of the rest of that turn. Renewals and confirmations move this time; in normal
+    /// operation each leaves more than that.
     pub fn danger_at(&self) -> Instant {
         self.grant.hold.danger_at()
     }
@@ -75,8 +77,8 @@ impl Guard {
         self.grant.hold.is_held(self.engine.now())
     }
 
-    /// Waits until the lock is in danger: a renewal failed, the server's clock stepped, or its end is
-    /// [near](Self::danger_at). At once if it is, or is lost already.
+    /// Waits until the lock is in danger: a renewal failed, the server's clock stepped, or the end
+    /// is [near](Self::danger_at). Returns at once if the lock is in danger or lost already.
     ///
     /// # Cancel safety
     ///
@@ -104,7 +106,7 @@ impl Guard {
         }
     }
 
-    /// Waits until the lock is no longer held, for whatever reason; no later than the deadline.
+    /// Waits until the lock is no longer held, for any reason; at the latest until the deadline.
     ///
     /// # Cancel safety
     ///
@@ -125,7 +127,7 @@ impl Guard {
         }
     }
 
-    /// Runs `work` for as long as the lock is held, and drops it the moment it is not.
+    /// Runs `work` while the lock is held, and drops it as soon as the lock is not.
     ///
     /// # Errors
     ///
@@ -133,7 +135,7 @@ impl Guard {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops `work`; the guard goes on.
+    /// Dropping the future drops `work`; the guard stays.
     pub async fn run_while_held<F: Future>(&self, work: F) -> Result<F::Output, LockLost> {
         tokio::select! {
             biased;
@@ -142,14 +144,14 @@ impl Guard {
         }
     }
 
-    /// Gives the lock back and says whether it was held until now. Where the owner entered more
-    /// than once, only the last guard gives it back.
+    /// Releases the lock, and returns whether it was held until now. If the owner entered more than
+    /// once, only the last guard releases it.
     ///
-    /// Releasing a lost lock is no error: the answer says so.
+    /// Releasing a lost lock is not an error: the answer says so.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives the lock back in the background, as dropping the guard does.
+    /// Dropping the future releases the lock in the background, as dropping the guard does.
     pub async fn release(mut self) -> ReleaseAnswer {
         let now = self.engine.now();
         let held = self.grant.hold.is_held(now);

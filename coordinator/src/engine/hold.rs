@@ -1,4 +1,4 @@
-//! What is known of one grant.
+//! The state of one grant.
 
 use std::{
     sync::{
@@ -29,15 +29,15 @@ use crate::{
     view::{Believed, ViewLease},
 };
 
-/// Where a grant is in its life. Only ever moves down this list.
+/// The phases of a grant. It only ever moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Phase {
-    /// Asked for.
+    /// Requested.
     Asked,
     /// Held, for as long as the clock is before the deadline.
     Held,
-    /// Given back, lost, or given up.
+    /// Released, lost, or abandoned.
     Over,
 }
 
@@ -51,37 +51,38 @@ impl From<u8> for Phase {
     }
 }
 
-/// One acquisition at a shard: from before its first request leaves to after its last. Its holders in this
-/// process have it one after the other.
+/// One acquisition at a shard: from before its first request to after its last one. Its holders in
+/// this process have it one after the other.
 #[derive(Debug)]
 pub(super) struct Hold {
     pub(super) key: LockKey,
     pub(super) nonce: Nonce,
     pub(super) terms: Terms,
-    /// How many tokens are asked for.
+    /// How many tokens are requested.
     pub(super) tokens: u32,
-    /// The shard it is at. Changed under the lock of its flow, and out of that shard's wheel.
+    /// The present shard. Changed under the lock of the flow, and outside that shard's wheel.
     home: Home,
     pub(super) place: Place,
     /// The first of its tokens.
     token: AtomicU64,
     deadline: AtomicU64,
-    /// When the request left that the deadline counts from.
+    /// The time when the request left that the deadline counts from.
     sent: AtomicU64,
     /// The end of a fixed hold; otherwise never.
     ends: AtomicU64,
-    /// Until when it is kept though nobody has it; 0 while somebody has.
+    /// The time until which it is kept without a holder; 0 while it has one.
     idle_until: AtomicU64,
     phase: AtomicU8,
     /// Another process waited for it when it was given back.
     gives_way: AtomicBool,
-    /// The view of the topology that it was granted by, where views end.
+    /// The view of the topology under which it was granted, if views expire.
     view: Option<Arc<ViewLease>>,
     believed: Mutex<Option<Believed>>,
     renewal_failed: AtomicBool,
-    /// The clock of its shard stepped since it was renewed.
+    /// The clock of its shard stepped since the last renewal.
     clock_stepped: AtomicBool,
-    /// What was left, when it came, of the turn that granted it; 0 once it is renewed, or without a turn.
+    /// The rest of the turn that granted it, when the turn arrived; 0 after a renewal, or without a
+    /// turn.
     claim: AtomicU64,
     pub(super) flow: Mutex<Flow>,
     pub(super) changed: Notify,
@@ -102,7 +103,7 @@ impl Standing for Arc<Hold> {
 }
 
 impl Hold {
-    /// One that is about to be asked for, by a request that queues if it is to have a `ticket`.
+    /// A hold that is about to be requested. The request queues if it has a `ticket`.
     pub(super) fn new(
         key: LockKey,
         nonce: Nonce,
@@ -136,23 +137,23 @@ impl Hold {
         })
     }
 
-    /// Of the shard it is at.
+    /// The keeper of the present shard.
     pub(super) fn keeper(&self) -> Found<'_> {
         self.home.get()
     }
 
-    /// Whether it is at the shard of `keeper`.
+    /// Whether the hold is at the shard of `keeper`.
     pub(super) fn is_at(&self, keeper: &Keeper) -> bool {
         std::ptr::eq(&**self.home.get(), keeper)
     }
 
-    /// It is at the shard of `keeper` from now on.
+    /// The hold is at the shard of `keeper` from now on.
     pub(super) fn set_keeper(&self, keeper: &Arc<Keeper>) {
         self.home.set(keeper);
     }
 
-    /// The shard granted a request that had been sent at `sent`, for a full lease; or, by a turn, for
-    /// its claim. Whether that is of use at `now`.
+    /// The shard granted the request sent at `sent`, for a full lease; or, by a turn, for its claim
+    /// time. Returns whether the grant is still of use at `now`.
     pub(super) fn granted(
         &self,
         token: Token,
@@ -161,7 +162,7 @@ impl Hold {
         claim: Option<Duration>,
     ) -> bool {
         if let Some(hold_for) = self.terms.hold_for {
-            // A turn answers a request that may be old: the hold begins when it comes.
+            // A turn answers a request that may be old: the hold begins when the turn arrives.
             let begins = if claim.is_some() { now } else { sent };
             self.ends.store((begins + hold_for).as_nanos(), Relaxed);
         }
@@ -182,8 +183,8 @@ impl Hold {
         useful
     }
 
-    /// The shard renewed it, asked at `sent`. Whether that still counts: a guard past its deadline
-    /// is gone, and no late answer revives it.
+    /// The shard renewed it, by a request sent at `sent`. Returns whether the renewal still counts:
+    /// a guard past its deadline is gone, and no late answer revives it.
     pub(super) fn renewed(&self, sent: Instant, now: Instant) -> bool {
         if !self.is_held(now) {
             return false;
@@ -195,18 +196,19 @@ impl Hold {
         );
         self.renewal_failed.store(false, Relaxed);
         self.clock_stepped.store(false, Relaxed);
-        // Behind the deadline: whoever finds a whole lease finds the deadline that it is for.
+        // After the deadline: a reader that finds a whole lease also finds its deadline.
         self.claim.store(0, Release);
         self.changed.notify_waiters();
         true
     }
 
-    /// Whether an answer to what was sent at `sent` still counts at `now`.
+    /// Whether an answer to a request sent at `sent` still counts at `now`.
     pub(super) fn would_last(&self, sent: Instant, now: Instant) -> bool {
         now < self.deadline_of(sent, self.lease_to_ask())
     }
 
-    /// Another shard took it over, asked at `sent`: from then on counts what that one says, and nothing else.
+    /// Another shard adopted it, by a request sent at `sent`: from then on only that shard's
+    /// answers count.
     pub(super) fn adopted(&self, sent: Instant) {
         let deadline = self.deadline_of(sent, self.lease_to_ask());
         self.sent.store(sent.as_nanos(), Relaxed);
@@ -217,13 +219,13 @@ impl Hold {
         self.changed.notify_waiters();
     }
 
-    /// A renewal got no answer, or one that means: not now.
+    /// A renewal got no answer, or the answer "not now".
     pub(super) fn renewal_failed(&self) {
         self.renewal_failed.store(true, Relaxed);
         self.changed.notify_waiters();
     }
 
-    /// The clock of its shard stepped: its record may end earlier than its deadline.
+    /// The clock of its shard stepped: its record may end before its deadline.
     pub(super) fn clock_stepped(&self) {
         self.clock_stepped.store(true, Relaxed);
         self.changed.notify_waiters();
@@ -239,24 +241,24 @@ impl Hold {
         self.gives_way.load(Relaxed)
     }
 
-    /// Ends belief in it. In which phase it was until now.
+    /// Ends belief in it. Returns the phase until now.
     pub(super) fn end(&self) -> Phase {
         let before = self.phase.swap(Phase::Over as u8, AcqRel);
         self.changed.notify_waiters();
         Phase::from(before)
     }
 
-    /// Nobody has it: it is kept until `until`.
+    /// It has no holder: it is kept until `until`.
     pub(super) fn leave_idle(&self, until: Instant) {
         self.idle_until.store(until.as_nanos(), Relaxed);
     }
 
-    /// Somebody has it.
+    /// It has a holder.
     pub(super) fn take_up(&self) {
         self.idle_until.store(0, Relaxed);
     }
 
-    /// Until when it is kept, if nobody has it.
+    /// The time until which it is kept, if it has no holder.
     pub(super) fn idle_until(&self) -> Option<Instant> {
         let until = self.idle_until.load(Relaxed);
         (until > 0).then_some(Instant::from_nanos(until))
@@ -268,7 +270,7 @@ impl Hold {
         held && now < self.deadline() && self.is_believed(now)
     }
 
-    /// Whether the view that it was granted by is still believed.
+    /// Whether the view under which it was granted is still valid.
     fn is_believed(&self, now: Instant) -> bool {
         let Some(view) = &self.view else {
             return true;
@@ -290,7 +292,8 @@ impl Hold {
         self.claim.load(Relaxed) > 0
     }
 
-    /// How long it is held for without another renewal: the lease, or what was left of a turn when it came.
+    /// How long it is held without another renewal: the lease, or the rest of a turn when it
+    /// arrived.
     pub(super) fn length(&self) -> Duration {
         match self.claim.load(Acquire) {
             0 => self.lease_to_ask(),
@@ -298,10 +301,10 @@ impl Hold {
         }
     }
 
-    /// When the lock comes into danger: less is left of the lease, or of the view, than its next renewal
-    /// leaves in normal operation.
+    /// The time when the lock comes into danger: less of the lease, or of the view, is left than
+    /// its next renewal leaves in normal operation.
     pub(super) fn danger_at(&self) -> Instant {
-        // The length first: a renewal in between then only moves the deadline on.
+        // The length first: then a renewal in between only moves the deadline forward.
         let third = self.length() / 3;
         let of_lease = Instant::from_nanos(self.deadline.load(Relaxed)) - third;
         let of_view = self.view.as_ref().map(|view| view.danger_at());
@@ -320,7 +323,7 @@ impl Hold {
         Token::from_number(self.token.load(Relaxed))
     }
 
-    /// When the request left that the deadline counts from.
+    /// The time when the request left that the deadline counts from.
     pub(super) fn sent(&self) -> Instant {
         Instant::from_nanos(self.sent.load(Relaxed))
     }
@@ -331,12 +334,12 @@ impl Hold {
         view.map_or(deadline, |view| deadline.min(view.until()))
     }
 
-    /// Whether the deadline is the end that was asked for, which no renewal can move.
+    /// Whether the deadline is the requested end, which no renewal can move.
     pub(super) fn is_final(&self) -> bool {
         self.deadline.load(Relaxed) >= self.ends.load(Relaxed)
     }
 
-    /// What to ask for: a fixed hold shorter than the lease asks for no more than it needs.
+    /// The lease to request: a fixed hold shorter than the lease requests no more than it needs.
     pub(super) fn lease_to_ask(&self) -> Duration {
         match self.terms.hold_for {
             Some(hold_for) => lease_lasting(hold_for).min(self.terms.lease),
@@ -344,8 +347,8 @@ impl Hold {
         }
     }
 
-    /// When belief ends, if a request sent at `sent` is answered: the lease counts from no earlier
-    /// than that at the shard, by a clock whose rate may differ.
+    /// The time when belief ends, if a request sent at `sent` is answered: the shard counts the
+    /// lease from no earlier than that, by a clock with a possibly different rate.
     fn deadline_of(&self, sent: Instant, lease: Duration) -> Instant {
         let believed = (lease - lease * RHO_PERMILLE / 1000).saturating_sub(MARGIN);
         let ends = Instant::from_nanos(self.ends.load(Relaxed));
@@ -353,7 +356,7 @@ impl Hold {
     }
 }
 
-/// The lease whose deadline is at least `length` after it was asked for.
+/// The lease with a deadline at least `length` after the request.
 fn lease_lasting(length: Duration) -> Duration {
     (length + MARGIN) * 1000 / (1000 - RHO_PERMILLE) + Duration::from_millis(1)
 }

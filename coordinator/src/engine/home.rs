@@ -1,4 +1,4 @@
-//! The shard that a hold is at: nearly always the one that it was asked for at.
+//! The shard of a hold: nearly always the shard that was asked first.
 
 use std::{
     fmt,
@@ -10,8 +10,8 @@ use arc_swap::{ArcSwap, Guard};
 
 use super::keeper::Keeper;
 
-/// Where a hold is. What may change is made only once it does: making and dropping that costs as much as the rest of
-/// a hold.
+/// The present shard of a hold. The changeable part is made only when it changes: making and
+/// dropping it costs as much as the rest of a hold.
 pub(super) struct Home {
     first: Arc<Keeper>,
     later: OnceLock<ArcSwap<Keeper>>,

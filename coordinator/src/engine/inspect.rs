@@ -1,4 +1,4 @@
-//! Who has what: for people, and for those who take it away.
+//! Holders and waiters: for people, and for releases by force.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Engine {
-    /// Who holds `key`, and who waits for it, as its shard knows.
+    /// The holder of `key` and its waiters, as its shard knows them.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl Engine {
             let shard = keeper.driver.shard();
             let mut link = shard.connect(Lane::Control, None).await?;
             let Inspection { holder, waiters } = link.inspect(&key).await?;
-            // A lock that was just brought along may still be where it was.
+            // A lock that was just moved may still be at the former shard.
             found.holder = holder.or(found.holder);
             let known: HashSet<Nonce> = found.waiters.iter().map(|waiter| waiter.nonce).collect();
             let new = waiters
@@ -44,8 +44,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Takes `key` from whoever holds it, and says whom. The next grant's token is greater, as
-    /// always; the former holder learns of it with its next renewal, and a resource that checks
+    /// Takes `key` from its holder, and returns that holder. The next grant's token is greater, as
+    /// always. The former holder learns of it with its next renewal, and a resource that checks
     /// tokens refuses it before. In grace a holder may put its record back.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Engine {
         Ok(released.then_some(holder))
     }
 
-    /// The locks that are held, of `namespace` or of all, page by page. Asks nobody yet.
+    /// The held locks, of `namespace` or of all, page by page. Sends no request yet.
     pub fn locks(&self, namespace: Option<Namespace>) -> Locks {
         let walk = |keeper: &Arc<Keeper>| Walk {
             id: keeper.driver.id().clone(),
@@ -86,16 +86,16 @@ impl Engine {
     }
 }
 
-/// A walk through the locks of every shard, one shard after the other, a page at a time: however many
-/// there are, shards serve everybody else in between.
+/// A walk through the locks of every shard, one shard after the other, one page at a time: shards
+/// serve other requests in between, for any number of locks.
 ///
-/// It is no snapshot. A lock that is held from its start to its end is there, perhaps twice; one that
-/// comes or goes meanwhile may be there or not.
+/// It is not a snapshot. A lock that is held from start to end is listed, perhaps twice. A lock
+/// that comes or goes meanwhile may be missing.
 #[derive(Debug)]
 #[must_use = "nothing is asked for until the next page is"]
 pub struct Locks {
     namespace: Option<Namespace>,
-    /// The shards not walked to their end.
+    /// The shards whose walk is not finished.
     walks: VecDeque<Walk>,
 }
 
@@ -104,8 +104,8 @@ pub struct Locks {
 pub struct LocksPage {
     /// The shard.
     pub shard: ShardId,
-    /// Its locks, in no order that means anything: perhaps none. After an error there are no more pages
-    /// of this shard, and those of the others go on.
+    /// Its locks, in arbitrary order, perhaps none. After an error there are no more pages of this
+    /// shard; the other shards go on.
     pub locks: Result<Vec<HeldLock>, ShardError>,
 }
 
@@ -114,18 +114,18 @@ pub struct LocksPage {
 struct Walk {
     id: ShardId,
     shard: Arc<dyn Shard>,
-    /// Not there before the first page, while one is asked for, and behind the last.
+    /// None before the first page, during a request, and after the last page.
     link: Option<Box<dyn Link>>,
-    /// Means nothing in another life.
+    /// Valid in one life only.
     after: Option<(Life, Cursor)>,
 }
 
 impl Locks {
-    /// The next page; `None` when every shard was walked to its end.
+    /// The next page; `None` when the walks through all shards are finished.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no page: the next call asks for the same again.
+    /// Dropping the future loses no page: the next call requests the same page again.
     pub async fn next(&mut self) -> Option<LocksPage> {
         let walk = self.walks.front_mut()?;
         let locks = walk.page(self.namespace.clone()).await;
@@ -138,9 +138,9 @@ impl Locks {
 }
 
 impl Walk {
-    /// The next page. Keeps the link iff there are more.
+    /// The next page. Keeps the link iff there are more pages.
     async fn page(&mut self, namespace: Option<Namespace>) -> Result<Vec<HeldLock>, ShardError> {
-        // Taken: an answer that nobody waited for must not be read as the next one.
+        // Taken out: a late answer must not be read as the next one.
         let mut link = match self.link.take() {
             Some(link) => link,
             None => self.shard.connect(Lane::Control, None).await?,

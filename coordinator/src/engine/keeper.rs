@@ -1,7 +1,7 @@
-//! The watchdog: one task a shard renews what is held there, so that no shard's trouble delays
-//! another's.
+//! The watchdog: one task per shard renews the locks held there, so that trouble of one shard does
+//! not delay another.
 //!
-//! Renewals that fall due together travel together: the lane batches them.
+//! Renewals that are due together travel together: the lane batches them.
 
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -29,10 +29,11 @@ use crate::{
     sync::Mutex,
 };
 
-/// A failed renewal is tried again after at most this, and at most a twelfth of the lease.
+/// A failed renewal is repeated after at most this time, and at most a twelfth of the lease.
 const RETRY_MAX: Duration = Duration::from_millis(500);
 
-/// One shard's holds, in the order their renewals fall due; and the way to the shard.
+/// The holds at one shard, in the order in which their renewals are due; and the driver of the
+/// shard.
 #[derive(Debug)]
 pub(super) struct Keeper {
     pub(super) driver: Arc<Driver>,
@@ -69,7 +70,7 @@ impl Keeper {
         keeper
     }
 
-    /// What a request for a key of `slot` carries.
+    /// The map version for a request for a key of `slot`.
     pub(super) fn map(&self, slot: Slot) -> MapVersion {
         self.map.load().version(slot)
     }
@@ -78,12 +79,12 @@ impl Keeper {
         self.map.store(Arc::new(map));
     }
 
-    /// Keeps `hold`, granted or renewed by the request that its deadline counts from.
+    /// Keeps `hold`, which was granted or renewed by the request that its deadline counts from.
     pub(super) fn keep(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.tend_at(hold, self.due(hold));
     }
 
-    /// Keeps `hold`, which nobody had for a while.
+    /// Keeps `hold`, which had no holder for a while.
     pub(super) fn keep_on(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.tend_by(hold, self.due(hold));
     }
@@ -93,12 +94,12 @@ impl Keeper {
         hold.sent() + (third - self.around.random.jitter(third / 5))
     }
 
-    /// Looks at `hold` at `at`, or before if it is due before.
+    /// Tends `hold` at `at`, or earlier if it is due earlier.
     pub(super) fn tend_by(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
         self.tend_within(hold, at, |due, at| due.min(at));
     }
 
-    /// Stops keeping `hold`. Whether it is the one that does.
+    /// Stops keeping `hold`. Returns whether this keeper had it.
     pub(super) fn forget(&self, hold: &Hold) -> bool {
         let mut wheel = self.wheel.lock();
         let here = hold.is_at(self);
@@ -108,8 +109,8 @@ impl Keeper {
         here
     }
 
-    /// `hold` is at the shard of `to` from now on, and kept there as soon as that is asked for. Whether it
-    /// was at this one. Called under the lock of its flow.
+    /// `hold` is at the shard of `to` from now on, and is kept there as soon as that keeper is
+    /// asked to. Returns whether it was at this shard. Called under the lock of its flow.
     pub(super) fn hand_over(&self, hold: &Hold, to: &Arc<Self>) -> bool {
         let mut wheel = self.wheel.lock();
         let here = hold.is_at(self);
@@ -120,20 +121,20 @@ impl Keeper {
         here
     }
 
-    /// Its shard is a member no more: what is kept here is looked for elsewhere, at once.
+    /// Its shard is no longer a member: the engine looks for its holds elsewhere, at once.
     pub(super) fn leave(self: &Arc<Self>, routing: &Routing) {
         self.driver.dismiss();
         self.around.stop.cancel();
         self.rehome_all(routing);
     }
 
-    /// Nothing that was granted until now is believed any more.
+    /// No grant made until now counts any more.
     pub(super) fn disbelieve(self: &Arc<Self>) {
         let holds = self.wheel.lock().take_all();
         holds.iter().for_each(|hold| self.tend(hold));
     }
 
-    /// The shard's wall clock stepped: what is held there may end earlier than its holders believe.
+    /// The shard's wall clock stepped: locks held there may end earlier than their holders believe.
     pub(super) fn endanger(&self) {
         let held = self.lines.held_at(self);
         held.iter().for_each(|hold| hold.clock_stepped());
@@ -146,20 +147,20 @@ impl Keeper {
         }
     }
 
-    /// Looks at `hold` at `at`; before, if it is held and its deadline is.
+    /// Tends `hold` at `at`; earlier, if it is held and its deadline is earlier.
     pub(super) fn tend_at(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
         self.tend_within(hold, at, |_, at| at);
     }
 
-    /// `tick` says which, of the one it is due at, if any, and the one asked for.
+    /// `tick` chooses between the tick at which it is due, if any, and the requested one.
     fn tend_within(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant, tick: fn(u64, u64) -> u64) {
         let at = match hold.phase() {
             Phase::Held => at.min(hold.deadline()),
             Phase::Asked | Phase::Over => at,
         };
         let mut wheel = self.wheel.lock();
-        // Forgetting takes the same lock after ending the hold: it comes before or after, not amid. So
-        // does handing over: whoever it is at now keeps it.
+        // Forgetting takes the same lock after it has ended the hold, so it comes before or after
+        // this. So does moving to another shard: the keeper of the present shard keeps the hold.
         if hold.is_over() || !hold.is_at(self) {
             return;
         }
@@ -175,7 +176,7 @@ impl Keeper {
         if wake {
             self.earlier.notify_one();
         }
-        // After it was added: either whoever stopped this keeper saw it, or it is seen here.
+        // After it was added: either the stop of this keeper saw it, or the stop is seen here.
         if self.around.stop.is_cancelled()
             && let Some(routing) = self.lines.routing()
         {
@@ -211,7 +212,7 @@ impl Keeper {
         due.iter().for_each(|hold| self.tend(hold));
     }
 
-    /// Asks again for `hold`, renews it, waits for its end, or ends it: whichever it is time for.
+    /// Requests `hold` again, renews it, waits for its end, or ends it: the step that is due.
     fn tend(self: &Arc<Self>, hold: &Arc<Hold>) {
         let now = self.around.clock.now();
         match hold.phase() {
@@ -225,7 +226,7 @@ impl Keeper {
         if hold.idle_until().is_some()
             && let Some(until) = self.lines.idle(hold)
         {
-            // Whoever took it up meanwhile has it looked at before.
+            // A holder that took it meanwhile has it tended earlier.
             return self.tend_by(hold, until);
         }
         if hold.is_final() {
@@ -234,8 +235,8 @@ impl Keeper {
         told::renewing(hold);
         let refused = {
             let mut flow = hold.flow.lock();
-            // Under the lock that a release takes after ending the hold: either it sees the
-            // renewal and goes behind it, or none is sent.
+            // Under the lock that a release takes after it has ended the hold: either the release
+            // sees the renewal and goes behind it, or no renewal is sent.
             if hold.is_over() || !hold.is_at(self) || flow.here.renewing.is_out() {
                 return;
             }
@@ -277,14 +278,15 @@ impl Keeper {
             .try_submit(LockLane::Renew, request, respond, Beside::Anything)
     }
 
-    /// Only `lost` or the deadline ends a guard; everything else is tried again. So is `lost`, if the slot may
-    /// not have been opened by force when that was said: then locks can be put back.
+    /// Only `lost` or the deadline ends a guard; every other request is repeated. So is one
+    /// answered `lost`, if the slot may not have been opened by force at that time: locks can still
+    /// be put back then.
     fn renewed(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer, forced: bool) {
         let now = self.around.clock.now();
         {
             let mut flow = hold.flow.lock();
             flow.at(&hold.keeper(), self).renewing.answered(&answer);
-            // It went elsewhere meanwhile: what is answered here means nothing to it.
+            // It moved to another shard meanwhile: this answer no longer counts.
             if !hold.is_at(self) {
                 return;
             }
@@ -347,7 +349,7 @@ impl Keeper {
         }
     }
 
-    /// The deadline has passed: nobody believes in it any more, so what may be left is released.
+    /// The deadline has passed: no guard is held any more, so a remaining record is released.
     fn expire(self: &Arc<Self>, hold: &Arc<Hold>) {
         if self.lines.over(hold) == Phase::Held {
             if hold.idle_until().is_none() && !hold.is_final() {

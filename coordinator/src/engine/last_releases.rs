@@ -1,5 +1,6 @@
-//! Releases that no task of the engine can send any more: its last handle was dropped, or its runtime ends. A thread
-//! sends them over connections of its own, and the drop waits for it: the process may end right after.
+//! Releases that no task of the engine can send any more, because its last handle was dropped or
+//! its runtime ends. A thread sends them over its own connections, and the drop waits for it: the
+//! process may end right after.
 //!
 //! ```text
 //! drop ─► thread: take the lanes over ─► connect, which ends their connections ─► release
@@ -33,13 +34,13 @@ const WITHIN: Duration = Duration::from_millis(250);
 /// The engine's tasks have ended, or are about to.
 #[derive(Debug)]
 pub(super) struct Orphaned {
-    /// Until when drops wait for what they release.
+    /// The time until which drops wait for their releases.
     until: Instant,
-    /// Sends what is released. Started for the first.
+    /// Sends the releases. Started for the first one.
     by: Option<Arc<LastReleases>>,
 }
 
-/// Dropped with the task that it is in: by the end of the runtime, unless that was stopped before.
+/// Dropped with its task: by the end of the runtime, unless the task was stopped before.
 pub(super) struct UntilStopped<'a>(Option<&'a Releases>);
 
 impl<'a> UntilStopped<'a> {
@@ -61,8 +62,8 @@ impl Drop for UntilStopped<'_> {
 }
 
 impl Releases {
-    /// From now on a thread sends what is released, and what is not answered yet: nothing else will. Waits for that, but
-    /// not for long.
+    /// From now on a thread sends the releases, including the unanswered ones, because no task
+    /// does. Waits for that, but not for long.
     pub(super) fn take_over(&self) {
         if self.shared {
             let until = self.around.clock.now() + WITHIN;
@@ -74,7 +75,7 @@ impl Releases {
         }
     }
 
-    /// Has the thread send what is not answered yet, and waits for that.
+    /// Has the thread send the unanswered releases, and waits for that.
     pub(super) fn send_last(&self) {
         let mut pending = self.pending.lock();
         let Pending {
@@ -104,7 +105,7 @@ impl Releases {
     }
 }
 
-/// A thread that sends releases. It ends once this is dropped, and all is sent.
+/// A thread that sends releases. It ends once this is dropped and everything is sent.
 #[derive(Debug)]
 struct LastReleases {
     jobs: UnboundedSender<Job>,
@@ -132,12 +133,12 @@ impl LastReleases {
         })
     }
 
-    /// Sends each of `unsent` once, and waits for that, for at most `within`.
+    /// Sends each of `unsent` once, and waits for that, at most `within`.
     fn send(&self, unsent: Vec<Unsent>, within: Duration) {
         let (done, is_done) = mpsc::channel();
-        // If the thread panicked, the job is dropped, and so done.
+        // If the thread panicked, the job is dropped, and so counts as done.
         let _ = self.jobs.send(Job { unsent, done });
-        // A request that the thread refuses may have something to release itself.
+        // A request that the thread refuses may itself release something.
         if thread::current().id() != self.thread {
             let _ = is_done.recv_timeout(within);
         }
@@ -168,7 +169,7 @@ async fn send_all(mut to_do: UnboundedReceiver<Job>) {
     }
 }
 
-/// Sends releases that are for one shard.
+/// Sends releases to one shard.
 async fn send_to_one(
     link: Option<Box<dyn Link>>,
     unsent: &[Unsent],
@@ -177,7 +178,8 @@ async fn send_to_one(
     let mut link = match link {
         Some(link) => link,
         None => {
-            // Not before all of these have ended: a late acquisition or renewal would put a record back.
+            // Not before all of these have ended: a late acquisition or renewal would put a record
+            // back.
             let ending = driver.take_over().into_iter();
             let ending = ending.map(|(lane, last)| driver.shard().connect(lane, Some(last)));
             match try_join_all(ending).await?.pop() {

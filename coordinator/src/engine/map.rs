@@ -1,19 +1,20 @@
-//! What a shard's slots are, by the topology in use.
+//! The slots of a shard, by the topology in use.
 
 use ringfence_ring::{ShardId, Slot};
 
 use crate::{ids::MapVersion, topology::Topology};
 
-/// The slots that a shard has, and that are not on their way; and the version at which that came to be.
+/// The slots that a shard has and that are not in motion, and the version at which this last
+/// changed.
 #[derive(Debug)]
 pub(super) struct Map {
     version: MapVersion,
-    /// A bit a slot.
+    /// One bit per slot.
     at_rest: Box<[u64]>,
 }
 
 impl Map {
-    /// That of `shard`, a member of `topology`.
+    /// The map of `shard`, a member of `topology`.
     pub(super) fn of(topology: &Topology, shard: &ShardId) -> Self {
         let words = topology.table.slots().get().div_ceil(u64::BITS);
         let mut at_rest = vec![0; words as usize];
@@ -27,7 +28,8 @@ impl Map {
         }
     }
 
-    /// What a request for a key of `slot` carries: where the shard may not have the slot, it is to look.
+    /// The map version for a request for a key of `slot`; none if the shard may not have the slot
+    /// and has to look.
     pub(super) fn version(&self, slot: Slot) -> MapVersion {
         let (word, bit) = place(slot);
         match self.at_rest[word] & bit {

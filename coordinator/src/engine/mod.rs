@@ -1,30 +1,30 @@
-//! Asks shards for locks, keeps them while they are wanted, and tells the truth about them.
+//! Requests locks from shards, renews them while they are wanted, and reports their true state.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `acquire.rs` | one acquisition |
-//! | `line/` | who of this process has a key, and who waits; the request at the shard |
-//! | `hold.rs` | what is known of one record at a shard: tokens, deadline, state |
+//! | `line/` | the holder and the waiters of a key in this process; the request at the shard |
+//! | `hold.rs` | one record at a shard: tokens, deadline, state |
 //! | `home.rs` | the shard that a record is at |
-//! | `flow.rs` | what is on its way for it |
+//! | `flow.rs` | the unanswered requests for it |
 //! | `grant.rs` | one holder's time with it |
-//! | `guard.rs` | a holder's side of that |
-//! | `release.rs` | giving back, now or in the background |
-//! | `last_releases.rs` | giving back when no task can any more |
-//! | `keeper.rs` | renewals, a task a shard |
-//! | `moving.rs` | a holder goes along with its slot |
-//! | `wheel.rs` | when to look at which hold |
-//! | `inspect.rs` | who has what, and taking it away by force |
-//! | `waiting.rs` | why an acquisition waits, for who wants to know |
+//! | `guard.rs` | the holder's side of a grant |
+//! | `release.rs` | releases, now or in the background |
+//! | `last_releases.rs` | releases when no task is left to send them |
+//! | `keeper.rs` | renewals, one task per shard |
+//! | `moving.rs` | a holder moves with its slot |
+//! | `wheel.rs` | the times at which to tend each hold |
+//! | `inspect.rs` | holders and waiters, and releases by force |
+//! | `waiting.rs` | the reason why an acquisition waits, for an observer |
 //! | `owner.rs` | re-entry |
-//! | `counters/` | where counters are stored |
+//! | `counters/` | the storage of counters |
 //! | `segmented.rs` | sub-locks of one name |
 //! | `reshape.rs` | changing the ring |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
-//! | `checks.rs` | whether servers are set up as they have to be, looked at again and again |
+//! | `checks.rs` | checks again and again whether servers are set up as required |
 //! | `steward.rs` | arms and settles shards, follows the topology |
-//! | `told.rs` | what is asked of shards about grants, and what they say, as debug events |
+//! | `told.rs` | requests to shards about grants, and their answers, as debug events |
 
 mod acquire;
 mod checks;
@@ -79,44 +79,44 @@ use routing::Routing;
 pub use segmented::{SubLockTerms, SubLocks};
 pub use waiting::{WaitObserver, Waiting};
 
-/// Makes the shard that a topology's entry names.
+/// Creates the shard that a topology's entry names.
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
-    /// The shard. Connects to nothing yet.
+    /// The shard. Opens no connection yet.
     ///
     /// # Errors
     ///
-    /// The entry's address is not one this engine can reach.
+    /// This engine cannot reach the entry's address.
     fn dial(&self, id: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError>;
 }
 
-/// What an engine is made of.
+/// The parts that an engine is made of.
 #[derive(Debug)]
 pub struct Parts {
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Jitter.
     pub random: Arc<Random>,
-    /// This process. New for every engine: two that share one could share a nonce.
+    /// This process's id. New for every engine: two engines with one id could share a nonce.
     pub client: ClientId,
-    /// How this process is shown to others.
+    /// The name of this process shown to others.
     pub label: Label,
-    /// Where the topology is kept.
+    /// The store of the topology.
     pub store: Arc<dyn TopologyStore>,
-    /// The topology as it is.
+    /// The present topology.
     pub topology: Arc<Topology>,
     /// Reaches its shards.
     pub dial: Arc<dyn Dial>,
-    /// How what it holds is shared among its own tasks.
+    /// How this process shares held locks among its own tasks.
     pub sharing: Sharing,
-    /// Whether whoever started the servers says that they are new, so that no lock of before can
-    /// be held: a founding epoch then needs no grace.
+    /// Whether the servers are declared new, so that no earlier lock can be held: then a founding
+    /// epoch needs no grace.
     pub servers_are_new: bool,
-    /// Whether other processes can reach the shards: then dropping the last handle, or the end of the
-    /// runtime, sends what is still to be released, and waits 250 ms for that at most.
+    /// Whether other processes can reach the shards: then dropping the last handle, or the end of
+    /// the runtime, sends the remaining releases, and waits at most 250 ms for that.
     pub shared: bool,
 }
 
-/// Hands out locks. Cheap to clone; clones share everything.
+/// Gives access to locks. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Inner>);
 
@@ -134,22 +134,24 @@ struct Inner {
 /// A shard, as the engine sees it.
 #[derive(Clone, Debug)]
 pub struct ShardStatus {
-    /// The part of the slots it has, of 1.
+    /// Its share of the slots, of 1.
     pub share: f64,
     /// How long it grants nothing yet.
     pub grace_left: Duration,
-    /// Why it cannot be reached, if so.
+    /// The reason if it cannot be reached.
     pub error: Option<ShardError>,
 }
 
 impl Engine {
-    /// Starts an engine: connects to every shard of the topology, and arms those that are not.
+    /// Starts an engine: connects to every shard of the topology, and arms shards that are not
+    /// armed.
     ///
-    /// A shard that cannot be reached is no error here: its own keys answer so, until it can.
+    /// A shard that cannot be reached is no error here: requests for its keys report it until it
+    /// answers.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future stops what was started.
+    /// Dropping the future stops everything it has started.
     pub async fn start(parts: Parts) -> Self {
         let Parts {
             clock,
@@ -197,12 +199,12 @@ impl Engine {
         Self(inner)
     }
 
-    /// The time that deadlines are counted on.
+    /// The clock of all deadlines.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.0.around.clock
     }
 
-    /// Where its randomness comes from.
+    /// The source of its randomness.
     pub fn random(&self) -> &Arc<Random> {
         &self.0.around.random
     }
@@ -212,7 +214,7 @@ impl Engine {
         self.0.routing.topology()
     }
 
-    /// Which shard `key` is on now.
+    /// The shard that owns `key` now.
     ///
     /// # Errors
     ///
@@ -222,21 +224,21 @@ impl Engine {
         Ok(self.0.routing.route(&key).keeper.driver.id().clone())
     }
 
-    /// Every shard's state, asked for now.
+    /// The state of every shard, requested now.
     pub async fn shards(&self) -> BTreeMap<ShardId, ShardStatus> {
         steward::look(&self.0.routing).await
     }
 
-    /// Locks held by this engine now.
+    /// The number of locks this engine holds now.
     pub fn held(&self) -> usize {
         self.0.lines.held()
     }
 
-    /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task.
-    /// Guards still held are not released: they end with their leases, or, if the shards are
+    /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task. Held
+    /// guards are not released: they end with their leases, or, if the shards are
     /// [shared](Parts::shared), are released when they and the last handle are dropped.
     ///
-    /// Answers how many releases could not be sent; their locks expire.
+    /// Returns how many releases could not be sent; their locks expire.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! A holder goes along with its slot, from shard to shard: no resize loses its lock.
+//! A holder moves with its slot from shard to shard: no resize loses its lock.
 //!
 //! ```text
 //! renewed at A, `moving` ─► adopt at B ─► adopted: it is at B ─► remove at A
@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl Keeper {
-    /// The shard has sealed the slot of `hold`, which it just renewed: asks the slot's next shard to take
-    /// it over. Anything but a clear yes leaves it here, until the next renewal.
+    /// The shard has sealed the slot of `hold`, which it has just renewed: asks the slot's next
+    /// shard to adopt it. On anything but a clear yes the hold stays here, until the next renewal.
     pub(super) fn bring_along(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
         let Some(way) = self
             .lines
@@ -35,7 +35,7 @@ impl Keeper {
         };
         let refused = {
             let mut flow = hold.flow.lock();
-            // Under the lock that a release takes after ending the hold, as a renewal is.
+            // Under the lock that a release takes after it has ended the hold, as for a renewal.
             if hold.is_over() || !hold.is_at(self) || flow.at(self, &to).renewing.is_out() {
                 return;
             }
@@ -62,7 +62,7 @@ impl Keeper {
             return;
         };
         flow.at(&hold.keeper(), to).comes();
-        // Past the deadline here it is gone, and what is there now is released with all the rest.
+        // Past the deadline here it is gone, and the record there is released with all the rest.
         if !self.goes(hold, to, &mut flow, sent, now) {
             return;
         }
@@ -75,8 +75,8 @@ impl Keeper {
         }
     }
 
-    /// `hold` is at `to` from now on, for as long as `to` answered to what was sent at `sent`. Whether it
-    /// was here, and was held.
+    /// `hold` is at `to` from now on, for the lease that `to` answered to the request sent at
+    /// `sent`. Returns whether it was here, and was held.
     fn goes(
         self: &Arc<Self>,
         hold: &Hold,
@@ -93,8 +93,8 @@ impl Keeper {
         goes
     }
 
-    /// Takes what is left of `hold` away from here, where it is no more. Nobody waits for that: what is not
-    /// taken away expires.
+    /// Removes the record of `hold` here, after it moved away. Nothing waits for that: a record
+    /// that is not removed expires.
     fn remove(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
         let (from, removed) = (self.clone(), hold.clone());
         let respond = move |answer: Answer| {
@@ -114,18 +114,19 @@ impl Keeper {
         }
     }
 
-    /// The slot of `hold` is here no more: looks for it where it is by now. Whether that is elsewhere.
+    /// The slot of `hold` has left this shard: looks for its present shard. Returns whether that is
+    /// another.
     pub(super) fn follow(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
         let Some(routing) = self.lines.routing() else {
             return false;
         };
         routing.refresh();
         let route = routing.route(&hold.key);
-        // On its way it is held here until it is brought along.
+        // While it is in motion, it is held here until it is adopted there.
         route.way.is_none() && self.rehome(hold, &route.keeper)
     }
 
-    /// Renews `hold` at the shard of `to` from now on. Whether that is another.
+    /// Renews `hold` at the shard of `to` from now on. Returns whether that is another shard.
     pub(super) fn rehome(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>) -> bool {
         let mut flow = hold.flow.lock();
         if Arc::ptr_eq(self, to) || hold.is_over() || !self.hand_over(hold, to) {

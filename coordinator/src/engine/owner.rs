@@ -1,4 +1,4 @@
-//! Re-entry: who already holds a lock may take it again.
+//! Re-entry: an owner that holds a lock may acquire it again.
 
 use std::sync::{Arc, Weak};
 
@@ -7,12 +7,12 @@ use hashbrown::HashMap;
 use super::grant::Grant;
 use crate::{clock::Instant, ids::ClientId, name::LockKey, sync::Mutex};
 
-/// Entries kept before those of ended holds are swept out.
+/// Number of entries kept before those of ended holds are removed.
 const SWEEP_AT: usize = 32;
 
-/// Somebody who may enter a lock more than once: a request, a job, whatever holds this handle.
+/// An owner that may enter a lock more than once: a request or a job with this handle.
 ///
-/// Never a thread or a task: those are not who holds a lock, and a guard may move between them.
+/// It is never a thread or a task: these do not hold locks, and a guard may move between them.
 /// Clones are the same owner.
 #[derive(Clone, Debug, Default)]
 pub struct Owner(Arc<Mutex<HashMap<LockKey, Weak<Grant>>>>);
@@ -28,7 +28,7 @@ impl Owner {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// What it holds on `key` through `client`, at `now`.
+    /// Its hold on `key` through `client`, at `now`.
     pub(super) fn grant(
         &self,
         key: &LockKey,

@@ -1,4 +1,4 @@
-//! Giving back: now, or in the background until it is done.
+//! Releases: now, or in the background until they are done.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,13 +28,13 @@ use crate::{
 /// Pause before releases that failed are sent again.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// A release that met a life without state is sent again so often, with about so long a pause: the time it
-/// takes to shake hands.
+/// A release that met a life without state is repeated this often, with about this pause: the time
+/// of a handshake.
 const UNARMED_RETRIES: usize = 10;
 const UNARMED_RETRY: Duration = Duration::from_millis(50);
 
-/// Releases that nobody waits for: sent again until answered, or until the lock has expired.
-/// At most one for each lock that was held, so bounded as those are.
+/// Releases without a waiting caller: repeated until answered, or until the lock has expired. There
+/// is at most one per held lock, so the number is bounded.
 #[derive(Debug)]
 pub(super) struct Releases {
     pub(super) around: Surroundings,
@@ -50,7 +50,7 @@ pub(super) struct Pending {
     next: u64,
     /// Not answered yet.
     pub(super) unanswered: HashMap<u64, Unsent>,
-    /// Those of them that are to be sent again.
+    /// Those of them that have to be sent again.
     failed: Vec<u64>,
     /// No task of the engine sends them any more.
     pub(super) orphaned: Option<Orphaned>,
@@ -65,7 +65,8 @@ pub(super) struct Unsent {
 }
 
 impl Releases {
-    /// `shared`: other processes can reach the shards, so that what is left there outlives this one.
+    /// `shared`: other processes can reach the shards, so that remaining records outlive this
+    /// process.
     pub(super) fn start(around: &Surroundings, shared: bool) -> Arc<Self> {
         let releases = Arc::new(Self {
             around: around.clone(),
@@ -83,14 +84,15 @@ impl Releases {
         releases
     }
 
-    /// Releases `hold`, whose belief has ended: where it is, and wherever else something of it may be.
+    /// Releases `hold`, after belief in it has ended: at its shard, and at every other shard that
+    /// may have something of it.
     pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>) {
         let (here, elsewhere) = places(hold);
         self.send_to(hold, here);
         self.send_elsewhere(hold, elsewhere);
     }
 
-    /// Takes back whatever of `hold`, which was given up, may be at a shard.
+    /// Releases everything that shards may have of `hold`, which was abandoned.
     pub(super) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
         let (here, elsewhere) = places(hold);
         if hold.flow.lock().here.may_be_there() {
@@ -99,7 +101,7 @@ impl Releases {
         self.send_elsewhere(hold, elsewhere);
     }
 
-    /// Takes back what of `hold` may be at shards where it is not.
+    /// Releases everything that shards other than the present one may have of `hold`.
     fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>, elsewhere: Vec<Arc<Keeper>>) {
         for keeper in elsewhere {
             self.send_to(hold, keeper);
@@ -135,12 +137,12 @@ impl Releases {
 
     fn answered(self: &Arc<Self>, number: u64, behind: Behind, answer: Answer) {
         let mut pending = self.pending.lock();
-        // Else a thread sends it.
+        // Otherwise a thread sends it.
         let Some(unsent) = pending.unanswered.get(&number) else {
             return;
         };
         match answer {
-            // Nothing arrives any more where this came from.
+            // No request from the former connection arrives any more.
             Ok(_) if behind == Behind::Both => {
                 let unsent = unsent.clone();
                 drop(pending);
@@ -167,7 +169,7 @@ impl Releases {
         loop {
             self.some_failed.notified().await;
             sleep(self.around.random.jitter(RETRY)).await;
-            // A lock taken in the head of the loop would be held throughout it.
+            // A lock taken in the head of the loop would be held throughout the loop.
             let failed = std::mem::take(&mut self.pending.lock().failed);
             for number in failed {
                 let unsent = self.pending.lock().unanswered.get(&number).cloned();
@@ -178,7 +180,7 @@ impl Releases {
         }
     }
 
-    /// Waits until all are answered, for at most `grace`; answers how many are not.
+    /// Waits until all are answered, for at most `grace`; returns how many are not.
     pub(super) async fn flush(&self, grace: Duration) -> usize {
         let all_answered = async {
             loop {
@@ -200,10 +202,12 @@ impl Releases {
     }
 }
 
-/// The shard that `hold` is at, and the others where something of it may be. Its belief has ended, so that it goes
-/// nowhere from then on.
+/// The shard of `hold`, and the other shards that may have something of it. Belief in it has ended,
+/// so it moves no more.
 ///
-/// Both under the lock under which it goes from one shard to another: read one after the other, both could name the shard
+/// Both are read under the lock under which it moves from one shard to another. Read one after the
+/// other, both could name the shard that it leaves, and its record at the next shard would stay for
+/// a lease.
 /// that it leaves, and its record at the next would stay for a lease.
 fn places(hold: &Hold) -> (Arc<Keeper>, Vec<Arc<Keeper>>) {
     let flow = hold.flow.lock();
@@ -233,7 +237,8 @@ fn submit(hold: &Hold, at: &Keeper, lane: LockLane, respond: Respond) {
     at.driver.submit_with(lane, request(hold, at), respond);
 }
 
-/// Sends a release of `hold` to the shard of `at`, where it is, unless that takes two.
+/// Sends a release of `hold` to its present shard, the shard of `at`, unless that takes two
+/// releases.
 fn submit_for_caller(hold: &Hold, at: &Arc<Keeper>) -> Option<oneshot::Receiver<Answer>> {
     let Behind::Lane(lane) = release_behind(hold, at) else {
         return None;
@@ -243,19 +248,19 @@ fn submit_for_caller(hold: &Hold, at: &Arc<Keeper>) -> Option<oneshot::Receiver<
     Some(answer)
 }
 
-/// A release under way: if it is dropped before the answer came, it is sent again in the background.
+/// A release under way: if it is dropped before the answer, it is repeated in the background.
 struct Releasing<'a> {
     releases: &'a Arc<Releases>,
     hold: Arc<Hold>,
-    /// Whether it was surely held when it was given back.
+    /// Whether the lock was certainly held when it was released.
     held: bool,
     answer: Option<oneshot::Receiver<Answer>>,
     answered: bool,
 }
 
 impl<'a> Releasing<'a> {
-    /// Sends the release of `hold` behind whatever is out for it. Where that is in two places, or nothing
-    /// was held, the background does.
+    /// Sends the release of `hold` behind all its unanswered requests. If these are in two places,
+    /// or nothing was held, the background sends it.
     fn send(releases: &'a Arc<Releases>, hold: Arc<Hold>, held: bool) -> Self {
         let (here, elsewhere) = places(&hold);
         let answer = held.then(|| submit_for_caller(&hold, &here)).flatten();
@@ -318,8 +323,8 @@ impl Drop for Releasing<'_> {
 }
 
 impl Inner {
-    /// Ends `grant`, the last guard of it being gone: the lock goes to whoever waits in this process, or
-    /// back to the shard. `now` is when that was asked for.
+    /// Ends `grant`, whose last guard is gone: the lock goes to the next waiter in this process, or
+    /// back to the shard. `now` is the time of the request.
     pub(super) async fn release(&self, grant: &Grant, now: Instant) -> ReleaseAnswer {
         let held = grant.hold.is_held(now);
         let Some(mut due) = self.lines.released(&grant.hold, now) else {
@@ -329,7 +334,7 @@ impl Inner {
         let given_back = due.deeds.give_back.take();
         let given_back = given_back.filter(|hold| self.lines.end(hold) == Phase::Held);
         let releasing = given_back.map(|hold| Releasing::send(&self.releases, hold, held));
-        // A request for who waits goes behind it.
+        // The request for the next waiter goes behind it.
         self.lines.perform(due);
         match releasing {
             Some(releasing) => releasing.answer().await,
@@ -345,7 +350,7 @@ impl Inner {
         }
     }
 
-    /// Releases an acquisition of anybody's; whether its record was still there.
+    /// Releases an acquisition of any process; returns whether its record was still there.
     pub(super) async fn force_release(
         &self,
         key: &LockKey,

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Engine {
-    /// The topology in force, which is in use here from now on.
+    /// The topology in force, which this engine uses from now on.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Engine {
                 return Ok(());
             }
             before = self.0.store.load().await?;
-            // Somebody else has turned it back: once more, and it would go on after all.
+            // Another process has turned it back: turning it back again would continue it.
             if before.goal.is_some() && before.goal != goal {
                 return Ok(());
             }
@@ -77,7 +77,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// A mover of this ring's slots, which reaches the shards as this engine does.
+    /// A mover of this ring's slots, which uses this engine's way to reach the shards.
     pub fn mover(&self, pace: Pace) -> Mover {
         Mover::new(Parts {
             store: self.0.store.clone(),

@@ -16,17 +16,17 @@ use crate::{
     topology::{Motion, Topology},
 };
 
-/// Where a key's slot is.
+/// The route of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
-    /// Of the shard to ask first.
+    /// The keeper of the shard to ask first.
     pub(super) keeper: Arc<Keeper>,
-    /// The slot is on its way.
+    /// The slot is in motion.
     pub(super) way: Option<Way>,
 }
 
 impl Route {
-    /// Of every shard where something of the key may be.
+    /// The keepers of all shards that may have something of the key.
     pub(super) fn keepers(&self) -> Vec<Arc<Keeper>> {
         match &self.way {
             Some(way) => vec![way.from.clone(), way.to.clone()],
@@ -34,7 +34,7 @@ impl Route {
         }
     }
 
-    /// Whether a request that is at `keeper` need not go elsewhere to be answered.
+    /// Whether `keeper` can answer a request that is there already.
     pub(super) fn leads_by(&self, keeper: &Arc<Keeper>) -> bool {
         let is = |other| Arc::ptr_eq(keeper, other);
         match &self.way {
@@ -44,7 +44,7 @@ impl Route {
     }
 }
 
-/// From where to where a slot is on its way.
+/// The two shards of a slot in motion.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
     pub(super) epoch: Epoch,
@@ -60,7 +60,7 @@ pub(super) struct Routing {
     adopting: Mutex<()>,
     dial: Arc<dyn Dial>,
     client: ClientId,
-    /// Fixed at the founding, as is the longest lease.
+    /// Fixed at the founding, like the longest lease.
     slots: SlotCount,
     max_lease: Duration,
     releases: Arc<Releases>,
@@ -106,12 +106,13 @@ impl Routing {
         routing
     }
 
-    /// Where `key` is, by the present view.
+    /// The route of `key`, by the present view.
     pub(super) fn route(&self, key: &LockKey) -> Route {
         self.view.load().route(key.slot())
     }
 
-    /// Which way `key` goes by the move of `epoch`. If the view knows of none, it is out of date.
+    /// The shards of `key` in the move of `epoch`. If the view knows no such move, it is out of
+    /// date.
     pub(super) fn way(&self, key: &LockKey, epoch: Epoch) -> Option<Way> {
         let way = self.route(key).way.filter(|way| way.epoch == epoch);
         if way.is_none() {
@@ -120,7 +121,7 @@ impl Routing {
         way
     }
 
-    /// Whether the slot of `key` was a shard's that was given up for dead, and may not be open yet.
+    /// Whether the slot of `key` belonged to a shard declared dead, and may not be open yet.
     pub(super) fn is_to_be_forced(&self, key: &LockKey) -> bool {
         self.view.load().topology.opening_of(key.slot()).is_some()
     }
@@ -132,7 +133,7 @@ impl Routing {
         keepers.find(|keeper| keeper.driver.id() == id).cloned()
     }
 
-    /// What reaches its shards.
+    /// The dialer of its shards.
     pub(super) fn dial(&self) -> &Arc<dyn Dial> {
         &self.dial
     }
@@ -141,7 +142,7 @@ impl Routing {
         self.slots
     }
 
-    /// The longest lease that may be asked for.
+    /// The longest lease that may be requested.
     pub(super) fn max_lease(&self) -> Duration {
         self.max_lease
     }
@@ -154,12 +155,12 @@ impl Routing {
         self.view.load_full()
     }
 
-    /// Says that the view seems to be out of date.
+    /// Reports that the view seems to be out of date.
     pub(super) fn refresh(&self) {
         self.stale.notify_one();
     }
 
-    /// Waits until somebody says so.
+    /// Waits for such a report.
     pub(super) async fn stale(&self) {
         self.stale.notified().await;
     }
@@ -223,7 +224,7 @@ impl Routing {
 impl View {
     fn route(&self, slot: Slot) -> Route {
         let owner = &self.keepers[self.topology.table.owner_index(slot)];
-        // None in a ring at rest: nothing to look for.
+        // None in a ring at rest: there is nothing to look for.
         let Some(motion) = self.topology.motion_of(slot) else {
             return Route {
                 keeper: owner.clone(),
@@ -256,7 +257,7 @@ impl View {
     }
 }
 
-/// Stands for a shard whose address means nothing here: its own keys answer so.
+/// Stands for a shard whose address has no meaning here: requests for its keys report that.
 #[derive(Debug)]
 struct Undialable(ShardError);
 

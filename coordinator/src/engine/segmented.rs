@@ -17,18 +17,18 @@ use ringfence_segment_lock::{
 use super::{Acquire, AcquireError, Engine, Guard, ReleaseAnswer, Wait, WaitObserver};
 use crate::name::{Label, Namespace};
 
-/// How the sub-locks of a segmented lock are wanted.
+/// The terms for the sub-locks of a segmented lock.
 #[derive(Clone, Debug, Default)]
 pub struct SubLockTerms {
     /// The namespace of their keys, and of the record.
     pub namespace: Namespace,
-    /// The lease; the topology's longest if not said.
+    /// The lease; default: the topology's longest.
     pub lease: Option<Duration>,
-    /// How the holder is shown to others; the engine's label if not said.
+    /// The holder's name shown to others; default: the engine's label.
     pub label: Option<Label>,
 }
 
-/// The locks of an engine, as a segmented lock needs them.
+/// The locks of an engine, in the form that a segmented lock needs.
 #[derive(Debug)]
 pub struct SubLocks {
     engine: Engine,
@@ -36,7 +36,7 @@ pub struct SubLocks {
 }
 
 impl Engine {
-    /// The segmented lock called `name`, which exists, or will be found not to.
+    /// The segmented lock called `name`. Its existence is checked by its first use.
     pub fn segmented_lock(&self, name: Account, terms: SubLockTerms) -> SegmentedLock<SubLocks> {
         let records = self.splits(&terms.namespace);
         let engine = self.clone();
@@ -44,7 +44,8 @@ impl Engine {
         SegmentedLock::open(SubLocks { engine, terms }, records, name, first)
     }
 
-    /// Where `more` segments of `name` are to be, beside those at `taken`: of a counter, or of a lock.
+    /// The places for `more` segments of `name`, in addition to those at `taken`: of a counter, or
+    /// of a lock.
     pub(super) fn place(
         &self,
         namespace: &Namespace,

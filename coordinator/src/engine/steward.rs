@@ -1,4 +1,4 @@
-//! Tends shards: has a life armed that is not, settles what is at rest, raises token epochs,
+//! Tends shards: has a life armed that is not, settles shards at rest, raises token epochs, and
 //! follows the topology.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -18,10 +18,10 @@ use crate::{
     topology::{Swap, Topology, TopologyError, TopologyStore},
 };
 
-/// Pause between two looks at one shard, at least.
+/// Minimum pause between two looks at one shard.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// A connection that nothing was asked over for this long is closed.
+/// A connection without a request for this long is closed.
 const IDLE: Duration = Duration::from_secs(5);
 
 /// Pause before the topology is read again because a shard said that it has changed.
@@ -30,7 +30,8 @@ const REFRESH: Duration = Duration::from_millis(20);
 /// Pause before an unreachable topology store is asked again.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 
-/// Arms and settles every shard once, then starts a task for each, and one that follows the topology.
+/// Arms and settles every shard once, then starts a task for each, and one that follows the
+/// topology.
 pub(super) async fn start(
     routing: &Arc<Routing>,
     store: &Arc<dyn TopologyStore>,
@@ -43,13 +44,13 @@ pub(super) async fn start(
         servers_are_new,
     };
     if let Some(length) = around.view.length() {
-        // The topology may have been read long ago. A store that is away now is no error.
+        // The topology may have been read long ago. An unreachable store is no error here.
         let _ = timeout(length, confirm_once(routing, &**store, around)).await;
     }
     let keepers = routing.view().keepers.clone();
     let (stewards, known) = (Arc::new(stewards), keepers.clone());
     let (following, around) = (stewards.clone(), around.clone());
-    // Before the shards are brought up: a silent one takes longer than a view may be believed.
+    // Before the shards are brought up: a silent shard takes longer than a view lease.
     around.tasks.clone().spawn(async move {
         let Stewards { routing, store, .. } = &*following;
         let follow = async {
@@ -64,7 +65,7 @@ pub(super) async fn start(
     join_all(keepers.iter().map(|keeper| stewards.start(keeper))).await;
 }
 
-/// Gives every shard its steward.
+/// Starts a steward for every shard.
 struct Stewards {
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
@@ -72,7 +73,7 @@ struct Stewards {
 }
 
 impl Stewards {
-    /// Brings a shard up, if it can be, and starts the task that tends it for as long as it is a member.
+    /// Brings a shard up, if possible, and starts the task that tends it while it is a member.
     async fn start(&self, keeper: &Arc<Keeper>) {
         let steward = Steward {
             link: Mutex::default(),
@@ -111,7 +112,8 @@ async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Surroundi
     let mut fruitless = None;
     loop {
         let known = routing.topology().version();
-        // Not all who are told `moved` at once are to ask at once: most are told by push before.
+        // Spreads the reads of engines that are told `moved` at once: most learn of it before, by
+        // push.
         let stale = async {
             if let Some(since) = fruitless {
                 sleep_until(&*around.clock, since + LOOK_AGAIN).await;
@@ -138,8 +140,8 @@ async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Surroundi
     }
 }
 
-/// Confirms the topology in use again and again, where it is believed for so long only; and ends what was
-/// granted by it where that fails.
+/// Confirms the topology in use again and again, if views expire, and ends all grants made under a
+/// view that expired.
 async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
     let Some(length) = around.view.length() else {
         return;
@@ -158,17 +160,17 @@ async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Surround
     }
 }
 
-/// Confirms the topology in use, or another in its place.
+/// Confirms the topology in use, or adopts a newer one.
 async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
     let sent = around.clock.now();
     if let Ok(topology) = store.load().await {
-        // Before it is believed, it is gone by.
+        // The engine acts on it before it counts as confirmed.
         routing.adopt(topology);
         around.view.confirm(sent, around.clock.now());
     }
 }
 
-/// Every shard's state, asked for now.
+/// The state of every shard, requested now.
 pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
     let view = routing.view();
     let look_at = |keeper: &Arc<Keeper>| {
@@ -208,7 +210,7 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
 
 /// Tends one shard.
 struct Steward {
-    /// A connection, kept for a while after it was used.
+    /// A connection, kept for a while after use.
     link: Mutex<Option<Box<dyn Link>>>,
     known: Mutex<Known>,
     keeper: Arc<Keeper>,
@@ -222,7 +224,7 @@ impl Steward {
         self.keeper.driver.id()
     }
 
-    /// Does what its lanes ask for, until stopped.
+    /// Serves the needs that its lanes report, until stopped.
     async fn tend(&self) {
         let needs = self.keeper.driver.needs();
         loop {
@@ -254,7 +256,7 @@ impl Steward {
         }
     }
 
-    /// The wall clock that leases end by has stepped.
+    /// The wall clock by which leases end has stepped.
     fn raise_alarm(&self, by_ms: i64) {
         tracing::warn!(
             shard = %self.id(), by_ms,
@@ -264,7 +266,7 @@ impl Steward {
         self.keeper.endanger();
     }
 
-    /// Follows the topology at once where a shard has seen a later one.
+    /// Follows the topology at once if a shard has seen a later one.
     fn heed(&self, error: &ArmError) {
         if let ArmError::Shard(ShardError::Stale { fence }) = error
             && let Ok(fence) = fence.parse()
@@ -279,8 +281,8 @@ impl Steward {
         shard.connect(Lane::Control, None).await
     }
 
-    /// The connection that was kept, if it is to the life that the topology names, or a new one. Whoever is done with
-    /// it keeps it, unless it failed.
+    /// The kept connection, if it is to the life that the topology names, or a new one. After use,
+    /// the caller keeps it again, unless it failed.
     async fn link(&self) -> Result<Box<dyn Link>, ShardError> {
         let topology = self.routing.topology();
         let named = topology.shard(self.id()).map(|entry| &entry.life);
@@ -291,7 +293,7 @@ impl Steward {
         }
     }
 
-    /// Has the shard's present life armed, if it is not, and settles it if it can be.
+    /// Has the shard's present life armed, if it is not, and settles it if possible.
     async fn bring_up(&self) -> Result<(), ArmError> {
         let (driver, around) = (&self.keeper.driver, &self.keeper.around);
         let mut link = self.connect().await?;
@@ -308,7 +310,7 @@ impl Steward {
         let brought_up = arming.bring_up(&mut *link, topology, &mut known).await;
         *self.known.lock() = known;
         let Some((topology, armed)) = brought_up? else {
-            // It left meanwhile.
+            // It has left meanwhile.
             return Ok(());
         };
         self.routing.adopt(topology.clone());
@@ -320,8 +322,8 @@ impl Steward {
         Ok(())
     }
 
-    /// Moves the shard to a fresh token epoch. One that somebody else was allotted is not ours to
-    /// use: then the next batch asks again.
+    /// Gives the shard a fresh token epoch. If the epoch was allotted to another process, this one
+    /// must not use it: the next batch then asks again.
     async fn raise(&self) -> Result<(), ArmError> {
         let loaded = self.store.load().await?;
         let mut next = Topology::clone(&loaded);

@@ -1,7 +1,8 @@
-//! What is asked of shards about grants, and what they say, as debug events: for logs, and for whoever checks histories.
+//! Requests to shards about grants, and their answers, as debug events: for logs, and for checkers
+//! of histories.
 //!
-//! Times are nanoseconds on the engine's clock. `sent` is when the answered request left, `judged`
-//! when its answer was looked at, `deadline` what the holder believes from then on.
+//! Times are nanoseconds on the engine's clock. `sent` is the time when the answered request left,
+//! `judged` the time when its answer was handled, `deadline` the holder's deadline from then on.
 
 use ringfence_ring::ShardId;
 
@@ -33,7 +34,8 @@ pub(super) fn queued(hold: &Hold, position: u32, sent: Instant, judged: Instant)
     );
 }
 
-/// The slot moves away. `left`: it goes on to the next shard, and has left the place it had at this one.
+/// The slot is in motion. `left`: the request goes on to the next shard, and has given up its place
+/// at this one.
 pub(super) fn moving(hold: &Hold, left: bool, sent: Instant, judged: Instant) {
     tracing::debug!(
         target: TARGET,
@@ -46,7 +48,7 @@ pub(super) fn moving(hold: &Hold, left: bool, sent: Instant, judged: Instant) {
     );
 }
 
-/// `handed`: on within the process, with the next token of the acquisition.
+/// `handed`: passed on within the process, with the next token of the acquisition.
 pub(super) fn granted(grant: &Grant, handed: bool, judged: Instant) {
     let Grant { hold, token, .. } = grant;
     tracing::debug!(

@@ -1,4 +1,4 @@
-//! Why somebody waits, for whoever wants to know meanwhile.
+//! The reason why an acquisition waits, for an observer.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,40 +7,40 @@ use ringfence_ring::ShardId;
 use super::AcquireError;
 use crate::name::Label;
 
-/// Why a lock is not granted yet.
+/// The reason why a lock is not granted yet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Waiting {
-    /// Somebody else holds it.
+    /// Another holder has it.
     Held {
         /// The holder's label.
         holder: Label,
-        /// What is left of the holder's lease, unless it is renewed.
+        /// The rest of the holder's lease, unless it is renewed.
         remaining: Duration,
     },
-    /// Its shard came back, or is new: the holders of before have their time to put their locks
-    /// back.
+    /// Its shard came back, or is new: previous holders have time to re-register their locks.
     Grace {
         /// The shard.
         shard: ShardId,
-        /// Whether it joined the topology and never restarted since.
+        /// Whether it joined the topology and has not restarted since.
         new: bool,
         /// How long ago it was armed.
         since: Duration,
         /// New locks are granted after this.
         left: Duration,
     },
-    /// Its shard cannot answer, or cannot grant. That may pass.
+    /// Its shard cannot answer, or cannot grant. This may pass.
     Trouble {
         /// The shard.
         shard: ShardId,
-        /// What the last request met.
+        /// The error of the last request.
         error: AcquireError,
     },
 }
 
 impl Waiting {
-    /// The reason that `refusal` by `shard` is, where a grace lasts `grace`.
+    /// The reason that corresponds to `refusal` by `shard`, with a recovery period of length
+    /// `grace`.
     pub(super) fn new(refusal: &AcquireError, shard: &ShardId, grace: Duration) -> Self {
         match refusal {
             AcquireError::Held { holder, remaining } => Self::Held {
@@ -62,7 +62,7 @@ impl Waiting {
         }
     }
 
-    /// Whether `other` is the same reason, however much time has passed.
+    /// Whether `other` is the same reason, regardless of the time passed.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Held { holder, .. }, Self::Held { holder: other, .. }) => holder == other,
@@ -114,8 +114,8 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Is told why a lock is not granted yet: after every refusal that is waited out, about once a
-/// second. It runs in one of the engine's tasks, and must neither block nor panic.
+/// Receives the reason why a lock is not granted yet: after every refusal that is waited out, about
+/// once per second. It runs in one of the engine's tasks, and must neither block nor panic.
 #[derive(Clone)]
 pub struct WaitObserver(Arc<dyn Fn(Waiting) + Send + Sync>);
 

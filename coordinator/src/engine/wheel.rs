@@ -1,4 +1,4 @@
-//! When to look at which hold.
+//! The times at which to tend each hold.
 
 use std::{
     collections::BTreeMap,
@@ -12,18 +12,18 @@ use std::{
 use super::hold::Hold;
 use crate::clock::Instant;
 
-/// Holds due within the same tick are looked at together: their renewals travel together.
+/// Holds due within the same tick are tended together: their renewals travel together.
 pub(super) const TICK: Duration = Duration::from_millis(10);
 
-/// Holds of one shard, by when to look at them.
+/// The holds at one shard, by the time to tend them.
 #[derive(Debug, Default)]
 pub(super) struct Wheel {
     pub(super) due: BTreeMap<u64, Vec<Arc<Hold>>>,
-    /// The tick the task sleeps until.
+    /// The tick until which the task sleeps.
     pub(super) asleep_until: u64,
 }
 
-/// Where in the wheel a hold is. Touched only with the wheel locked.
+/// The place of a hold in the wheel. Touched only with the wheel locked.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) tick: AtomicU64,
@@ -66,7 +66,7 @@ impl Wheel {
         }
     }
 
-    /// Takes what is due at `tick` or before.
+    /// Takes the holds due at `tick` or before.
     pub(super) fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
         let later = self.due.split_off(&(tick + 1));
         taken(std::mem::replace(&mut self.due, later))
@@ -91,7 +91,7 @@ pub(super) fn tick_at(at: Instant) -> u64 {
     at.as_nanos() / TICK.as_nanos() as u64
 }
 
-/// The first tick at which it is not before `at`.
+/// The first tick not before `at`.
 pub(super) fn tick_from(at: Instant) -> u64 {
     at.as_nanos().div_ceil(TICK.as_nanos() as u64)
 }

@@ -21,13 +21,14 @@ use crate::{
 const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(200));
 
 impl Inner {
-    /// Asks for `op` where `key` is, again and again for [`COUNTER_PATIENCE`]: whatever is asked of counters takes
-    /// effect once.
+    /// Sends `op` to the shard of `key`, and repeats it for [`COUNTER_PATIENCE`]: every request
+    /// about counters takes effect once.
     ///
     /// # Errors
     ///
-    /// What the last attempt met. Its effect is unknown if any attempt's was: also where the last was refused, since
-    /// that refusal says nothing about an earlier attempt, which may be applied later.
+    /// The error of the last attempt. Its effect is unknown if that of any attempt was: also if the
+    /// last attempt was refused, because that refusal says nothing about an earlier attempt, which
+    /// may be applied later.
     pub(super) async fn ask_counter(
         &self,
         key: &LockKey,
@@ -61,7 +62,8 @@ impl Inner {
         }
     }
 
-    /// Asks where `key` is; of a slot on its way both ends, if need be: one may be away, and the other have it.
+    /// Asks the shard of `key`; if the slot is in motion, both shards if necessary: one may be
+    /// unreachable, and the other may have the key.
     async fn ask_ends(&self, key: &LockKey, op: &CounterOp) -> Result<CounterReply, CounterFault> {
         let (mut moves, mut away) = (None, None);
         for keeper in ends(self.routing.route(key)) {
@@ -79,7 +81,7 @@ impl Inner {
                     moves = Some(shard());
                 }
                 CounterReply::Moving { epoch } | CounterReply::Coming { epoch } => {
-                    // Has the view refreshed if it knows of no such move.
+                    // Has the view refreshed if it knows no such move.
                     self.routing.way(key, epoch);
                     moves = Some(shard());
                 }
@@ -125,7 +127,7 @@ impl Inner {
     }
 }
 
-/// Whether the counter asks again after that refusal; or the refusal is the answer to every attempt.
+/// Whether the counter repeats the request after that refusal; otherwise the refusal is the answer.
 fn goes_on(refusal: &Refusal) -> bool {
     matches!(
         refusal,
@@ -133,7 +135,7 @@ fn goes_on(refusal: &Refusal) -> bool {
     )
 }
 
-/// Where to ask, in order.
+/// The shards to ask, in order.
 fn ends(Route { keeper, way }: Route) -> impl Iterator<Item = Arc<Keeper>> {
     let first = keeper.clone();
     let others = way.into_iter().flat_map(|way| [way.to, way.from]);

@@ -1,4 +1,4 @@
-//! Why a request about a counter got no answer.
+//! The reason why a request about a counter got no answer.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::{
     shard::{CounterReply, ShardError},
 };
 
-/// Why a request about a counter got no answer: the source of a
+/// The reason why a request about a counter got no answer: the source of a
 /// [`StorageError`](ringfence_segment_lock::StorageError).
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CounterFault {
-    /// The account's name makes no key.
+    /// The account's name makes no valid key.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The shard that has it gave no answer.
@@ -23,16 +23,16 @@ pub enum CounterFault {
     Shard {
         /// The shard.
         shard: ShardId,
-        /// What the last request met.
+        /// The error of the last request.
         error: ShardError,
     },
-    /// Its slot is on the way from shard to shard, or the picture of the ring is out of date.
+    /// Its slot is in motion, or the picture of the ring is out of date.
     #[error("shard {shard} does not have it now: its slot moves")]
     Moves {
         /// The last shard asked.
         shard: ShardId,
     },
-    /// The account asks for every change to be on the disk.
+    /// The account requires every change to be on the disk.
     #[error(
         "the account's durability is disk, and the server of shard {shard} does not sync every write, or does not say \
          so (ACL: +config|get); run there: redis-cli CONFIG SET appendonly yes, CONFIG SET appendfsync always and \
@@ -47,9 +47,9 @@ pub enum CounterFault {
     TooFewReplicas {
         /// The shard.
         shard: ShardId,
-        /// How many have it for certain.
+        /// How many certainly have it.
         replicas: u64,
-        /// How many must.
+        /// How many are required.
         wanted: u64,
     },
     /// The shard has no memory for it.
@@ -58,24 +58,24 @@ pub enum CounterFault {
         /// The shard.
         shard: ShardId,
     },
-    /// Something else lies there.
+    /// The place is in use for something else.
     #[error("on shard {shard} something that is not of a counter lies under its name")]
     Foreign {
         /// The shard.
         shard: ShardId,
     },
-    /// The account's head is not one.
+    /// The account's head is invalid.
     #[error(transparent)]
     Head(#[from] HeadError),
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
-    /// The shard is not of this release.
+    /// The shard runs another release.
     #[error("the shard answered {reply}, which is no answer to {request}")]
     Unexpected {
-        /// What was asked.
+        /// The request.
         request: &'static str,
-        /// What it answered.
+        /// The shard's answer.
         reply: String,
     },
 }
@@ -88,7 +88,7 @@ impl CounterFault {
         }
     }
 
-    /// Whether the same request may be answered if it is sent again.
+    /// Whether a repeat of the same request may be answered.
     pub(super) fn is_retryable(&self) -> bool {
         match self {
             Self::Shard { error, .. } => error.is_retryable(),

@@ -8,9 +8,9 @@ use ringfence_segment_lock::{
 use super::{CounterFault, Stored};
 use crate::shard::{CounterOp, CounterReply};
 
-/// What is stored as a head.
+/// A value that is stored as a head.
 trait Text: Sized + Send + 'static {
-    /// The name that the head of `name` is stored under.
+    /// The name under which the head of `name` is stored.
     fn stored_as(name: &Account) -> String;
     fn encode(&self) -> String;
     fn decode(text: &str) -> Result<Self, HeadError>;
@@ -36,7 +36,7 @@ impl Text for Head {
 }
 
 impl Text for Split {
-    /// An account may have that name: neither then reads the other's head, and is told so.
+    /// An account may have that name: then neither can read the other's head, and gets an error.
     fn stored_as(name: &Account) -> String {
         format!("{name}#locks")
     }

@@ -1,10 +1,11 @@
-//! Where counters are stored: a segment, or an account's head, at the shard that has its key's slot.
+//! The storage of counters: a segment, or an account's head, at the shard that has its key's slot.
 //!
 //! ```text
 //! Counter ─► Segments::call ─► ask.rs: route, ask, ask again ─► driver ─► Link::call_counters
 //! ```
 //!
-//! Every request of a counter may be repeated, so one that got no answer is asked again here, for a while.
+//! Every request of a counter may be repeated, so this module repeats a request without an answer,
+//! for a while.
 
 mod ask;
 mod error;
@@ -31,12 +32,13 @@ use crate::{
 pub use error::CounterFault;
 
 impl Engine {
-    /// Where the counters of `namespace` are stored.
+    /// The storage of the counters of `namespace`.
     pub fn counters(&self, namespace: &Namespace) -> Storage {
         Storage::new(self.stored(namespace), self.0.around.random.id())
     }
 
-    /// Where the records of the segmented locks of `namespace` are stored: beside the counters' heads.
+    /// The storage of the records of the segmented locks of `namespace`, next to the counters'
+    /// heads.
     pub(super) fn splits(&self, namespace: &Namespace) -> Arc<dyn Heads<Split>> {
         self.stored(namespace)
     }
@@ -55,7 +57,7 @@ impl Engine {
 struct Stored {
     engine: Engine,
     namespace: Namespace,
-    /// Of segments that were asked: it takes longer to make one than to find it.
+    /// Keys of segments that were asked: creating a key takes longer than finding it.
     keys: Mutex<HashMap<At, LockKey>>,
 }
 
@@ -68,7 +70,7 @@ impl Stored {
         )
     }
 
-    /// A segment has a key of its own, and its place in it: so it lies on a slot of its own.
+    /// A segment's key is its own and contains its place, so the segment has its own slot.
     fn segment_key(&self, at: &At) -> Result<LockKey, NameError> {
         if let Some(key) = self.keys.lock().get(at) {
             return Ok(key.clone());

@@ -1,4 +1,4 @@
-//! The request at the shard that stands for a whole line: sent, sent again, taken back.
+//! The request at the shard on behalf of a whole line: sent, repeated, taken back.
 
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -26,13 +26,14 @@ use crate::{
     shard::{Op, Reply, Request, ShardError, Ticket},
 };
 
-/// What is left of a lease, or of a grace, is rounded down: nobody asks twice within the same millisecond.
+/// The rest of a lease or of a grace is rounded down: this prevents two requests within one
+/// millisecond.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// Who asks once waits while the ring's picture is out of date, for so many pauses.
+/// For this many pauses, a caller that asks once waits while the ring's picture is out of date.
 const MISLED_MAX: u8 = 5;
 
-/// What the shard's answer means for the line.
+/// The meaning of the shard's answer for the line.
 pub(super) enum Verdict {
     Granted {
         token: Token,
@@ -45,15 +46,15 @@ pub(super) enum Verdict {
         because: AcquireError,
         pause: Duration,
     },
-    /// Another shard is to be asked, at once.
+    /// Ask another shard, at once.
     GoOn(Arc<Keeper>),
-    /// Another shard is to be asked, after a while.
+    /// Ask another shard, after a while.
     GoAndWait {
         to: Arc<Keeper>,
         because: AcquireError,
         pause: Duration,
     },
-    /// Nobody in the line gets it.
+    /// Refuse everyone in the line.
     Refuse(AcquireError),
 }
 
@@ -80,13 +81,13 @@ impl Lines {
         Ok(Hold::new(key.clone(), nonce, terms, tokens, ticket, keeper))
     }
 
-    /// Asks the shard. A repeat keeps its nonce, and so its place in the queue there, and finds what it was
-    /// granted meanwhile.
+    /// Asks the shard. A repeat keeps its nonce, and with it its place in the shard's queue, and
+    /// finds a grant made meanwhile.
     pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>, beside: Beside) {
         let refused = {
             let mut flow = hold.flow.lock();
-            // Under the lock that taking back looks under: either it sees this request and goes
-            // behind it, or none is sent.
+            // Under the lock under which an abandoned request is taken back: either that sees this
+            // request and goes behind it, or this request is not sent.
             if hold.is_over() || flow.here.asking.is_out() {
                 return;
             }
@@ -110,7 +111,7 @@ impl Lines {
         {
             let mut flow = hold.flow.lock();
             flow.asked(&hold.keeper(), at, &answer);
-            // It went on meanwhile: what was granted here after all is released with all the rest.
+            // It moved on meanwhile: a grant made here after all is released with all the rest.
             if !hold.is_at(at) {
                 return;
             }
@@ -149,7 +150,7 @@ impl Lines {
     fn granted(self: &Arc<Self>, hold: &Arc<Hold>, tokens: Tokens, wanted: bool, sent: Instant) {
         let too_late = self.change(&hold.key, |line, now| {
             if line.holds(hold) {
-                // A turn came before it: this extends that grant, from its own send.
+                // A turn came before this answer: the answer extends that grant, from its own send.
                 if hold.token() == tokens.first() {
                     hold.renewed(sent, now);
                     told::renewed(hold, false, sent, now);
@@ -172,7 +173,7 @@ impl Lines {
         }
     }
 
-    /// Asks again after `pause`, and tells whoever wants to know.
+    /// Asks again after `pause`, and tells the observers.
     fn wait(self: &Arc<Self>, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
         let misled = matches!(because, AcquireError::Moved);
         {
@@ -192,7 +193,7 @@ impl Lines {
             if !line.is_asking(hold) {
                 return None;
             }
-            // Who waits came while a request was out that nobody wanted to wait with.
+            // The present waiters came while a request without a ticket was out.
             let queues = hold.flow.lock().ticket || !line.is_patient();
             let at = if queues {
                 now + pause.max(PAUSE_MIN)
@@ -200,7 +201,7 @@ impl Lines {
                 now
             };
             hold.keeper().tend_at(hold, at);
-            // A picture of the ring that is out of date is no answer: it is about to be mended.
+            // An outdated picture of the ring gives no answer: it is about to be refreshed.
             let once = match hold.flow.lock().misled {
                 1..=MISLED_MAX => Vec::new(),
                 _ => line.dismiss_once(),
@@ -240,7 +241,7 @@ impl Lines {
         }
     }
 
-    /// Takes a request back, with whatever it may have been granted.
+    /// Takes a request back, with a grant that it may have got.
     pub(super) fn abandon(&self, hold: &Arc<Hold>) {
         self.end(hold);
         told::gave_up(hold);
@@ -291,7 +292,7 @@ impl Lines {
                         holder: label,
                         remaining,
                     },
-                    // Nobody but who waits first finds a record that has run out.
+                    // Only the first waiter finds an expired record.
                     pause: if first { pause.min(remaining) } else { pause },
                 }
             }
@@ -305,7 +306,7 @@ impl Lines {
                         .is_some_and(|routing| routing.topology().is_new(at.driver.id())),
                     retry_after,
                 },
-                // Often enough to keep the place.
+                // Often enough to keep its place.
                 pause: retry_after.min(self.until_recheck(hold)),
             },
             Reply::Moved { epoch } => self.moved(hold, at, epoch),
@@ -329,13 +330,13 @@ impl Lines {
         }
     }
 
-    /// By how much a record that lasts for `remaining` outlasts every lease that may be asked for.
+    /// By how much a record with `remaining` left outlasts the longest lease that may be requested.
     fn beyond_any_lease(&self, remaining: Duration) -> Option<Duration> {
         let beyond = remaining.checked_sub(self.routing()?.max_lease())?;
         (!beyond.is_zero()).then_some(beyond)
     }
 
-    /// What to do after `error`: wait it out, if it may pass.
+    /// The step after `error`: wait it out, if it may pass.
     pub(super) fn trouble(&self, hold: &Hold, error: AcquireError) -> Verdict {
         if !error.is_retryable() {
             return Verdict::Refuse(error);
@@ -352,7 +353,7 @@ impl Lines {
     }
 }
 
-/// How long a turn is granted for.
+/// The claim time of a turn.
 fn claim(hold: &Hold) -> Duration {
     hold.lease_to_ask().min(CLAIM_MAX)
 }

@@ -15,7 +15,7 @@ use crate::{
     name::LockKey,
 };
 
-/// Somebody who waits in this process.
+/// A waiter in this process.
 pub(in super::super) struct Waiter {
     pub(in super::super) engine: Arc<Inner>,
     pub(in super::super) owner: Option<Owner>,
@@ -23,8 +23,7 @@ pub(in super::super) struct Waiter {
     told: oneshot::Sender<Result<Guard, AcquireError>>,
 }
 
-/// Where somebody stands in a line. Dropping it leaves the line, and gives back what was granted
-/// meanwhile.
+/// A place in a line. Dropping it leaves the line, and releases a lock that was granted meanwhile.
 pub(in super::super) struct Place<'a> {
     lines: &'a Arc<Lines>,
     key: &'a LockKey,
@@ -33,7 +32,7 @@ pub(in super::super) struct Place<'a> {
     answered: bool,
 }
 
-/// What came of joining.
+/// The result of joining.
 pub(in super::super) enum Joined<'a> {
     /// The owner has the lock already.
     Entered(Guard),
@@ -41,8 +40,8 @@ pub(in super::super) enum Joined<'a> {
 }
 
 impl Lines {
-    /// Takes a place at the end of `key`'s line, for who wants it on `terms`; or enters what its owner
-    /// has. Who asks `once` takes the first answer there is.
+    /// Takes a place at the end of `key`'s line, on `terms`; or enters the lock that its owner has.
+    /// With `once` it takes the first answer, and waits for no other.
     pub(in super::super) fn join<'a>(
         self: &'a Arc<Self>,
         key: &'a LockKey,
@@ -64,7 +63,7 @@ impl Lines {
                 retry_after: RECHECK_MAX,
             });
         }
-        // Those who wait were refused, and come first.
+        // The waiters were refused, and come first.
         if once
             && let Some(refusal) = line
                 .asking()
@@ -117,7 +116,7 @@ impl Lines {
         }
     }
 
-    /// Why `key` is not granted yet.
+    /// The reason why `key` is not granted yet.
     pub(in super::super) fn refusal(&self, key: &LockKey) -> Option<AcquireError> {
         let table = self.table(key).lock();
         let line = table.get(key)?;
@@ -129,7 +128,7 @@ impl Lines {
 }
 
 impl Waiter {
-    /// Whoever has left by now gives back what it was granted by dropping it.
+    /// A waiter that has left by now drops the guard, which releases the lock.
     pub(super) fn grant(self, grant: Arc<Grant>) {
         drop(self.told.send(Ok(Guard::new(grant, self.engine))));
     }
@@ -140,14 +139,14 @@ impl Waiter {
 }
 
 impl Place<'_> {
-    /// Waits for the turn, or for a refusal for good.
+    /// Waits for the grant, or for a final refusal.
     pub(in super::super) async fn turn(&mut self) -> Result<Guard, AcquireError> {
         let answer = (&mut self.told).await;
         self.answered = true;
         answer.unwrap_or(Err(AcquireError::Closed))
     }
 
-    /// The answer that came in the last moment.
+    /// An answer that came at the last moment.
     pub(in super::super) fn late(&mut self) -> Option<Result<Guard, AcquireError>> {
         let answer = self.told.try_recv().ok()?;
         self.answered = true;

@@ -1,10 +1,11 @@
-//! The local line: per key in use, who of this process has it and who waits, first come, first served.
+//! The local line: for each key in use, its holder and its waiters in this process, first come,
+//! first served.
 //!
 //! ```text
 //! join ─► rules: Line ─► ask ─► shard ─► answered, or a turn ─► guard ─► released ─► the next
 //! ```
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `rules.rs` | one key's line: pure |
 //! | `record.rs` | how far a record is handed on: pure |
@@ -12,7 +13,7 @@
 //! | `join.rs` | taking a place, waiting there, leaving it |
 //! | `ask.rs` | the request at the shard for the whole line |
 //! | `search.rs` | the shard to ask, while the slot is on its way |
-//! | `turn.rs` | what the shard says by itself; whose turn it is |
+//! | `turn.rs` | messages from the shard; the next grant |
 
 mod ask;
 mod join;
@@ -60,27 +61,27 @@ pub(super) use rules::{Standing, Terms};
 use search::Misled;
 use turn::Turn;
 
-/// Tables the lines are spread over, by slot, so that no key waits for another's.
+/// Tables that the lines are spread over, by slot, so that no key waits for another's.
 const TABLES: usize = 64;
 
 type KeyLine = Line<Arc<Hold>, Waiter>;
 
-/// How a process shares what it holds among its own tasks.
+/// How a process shares held locks among its own tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Sharing {
-    /// How far it goes on once another process waits.
+    /// The limits once another process waits.
     pub handoff: Handoff,
-    /// How long it keeps a lock that nobody in it holds any more, by namespace: 0 if not said.
+    /// How long it keeps a lock without a holder, by namespace; default: 0.
     pub linger: HashMap<String, Duration>,
 }
 
-/// How far a process goes on handing a lock from task to task once another process waits for it. While none
-/// does, it goes on.
+/// How often and how long a process hands a lock from task to task once another process waits for
+/// it. While none waits there is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handoff {
-    /// This many times at most. 0: never, whoever waits; each task asks the shard.
+    /// At most this many times. With 0 it never hands on: each task asks the shard.
     pub max: u32,
-    /// For this long at most.
+    /// For at most this long.
     pub length: Duration,
 }
 
@@ -104,12 +105,13 @@ pub(super) struct Lines {
     held: AtomicUsize,
     sharing: Sharing,
     closed: AtomicBool,
-    /// Who was sent by a picture of the ring that was out of date, and waits for another.
+    /// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for
+    /// a new picture.
     misled: Mutex<Misled>,
     tables: [Mutex<HashMap<LockKey, KeyLine>>; TABLES],
 }
 
-/// Closes the lines at the end of the task that it is in.
+/// Closes the lines at the end of its task.
 struct ClosesWhenDropped(Arc<Lines>);
 
 impl Drop for ClosesWhenDropped {
@@ -118,7 +120,7 @@ impl Drop for ClosesWhenDropped {
     }
 }
 
-/// What follows from a change.
+/// The effects of a change.
 pub(super) struct Due {
     pub(super) deeds: Deeds<Arc<Hold>, Waiter, AcquireError>,
     turn: Option<Turn>,
@@ -145,7 +147,8 @@ impl Lines {
         })
     }
 
-    /// Sends requests by `routing` from now on, and dismisses everybody when told to stop, or when the runtime ends.
+    /// Sends requests by `routing` from now on. Dismisses all waiters when told to stop, or when
+    /// the runtime ends.
     pub(super) fn start(self: &Arc<Self>, routing: &Arc<Routing>) {
         self.routing
             .set(Arc::downgrade(routing))
@@ -161,7 +164,7 @@ impl Lines {
         self.held.load(Relaxed)
     }
 
-    /// Changes `key`'s line, if it has one, and does what follows.
+    /// Changes `key`'s line, if it has one, and performs the effects.
     fn change<T>(
         self: &Arc<Self>,
         key: &LockKey,
@@ -173,7 +176,7 @@ impl Lines {
         Some(changed)
     }
 
-    /// Changes `key`'s line, if it has one, and says what follows.
+    /// Changes `key`'s line, if it has one, and returns the effects.
     fn step<T>(
         &self,
         key: &LockKey,
@@ -193,7 +196,7 @@ impl Lines {
         Some((changed, due))
     }
 
-    /// What follows. Holds and owners know it before anybody else can look at this line.
+    /// The effects. Holds and owners learn of them before any other task can look at this line.
     fn settle(&self, key: &LockKey, line: &mut KeyLine, now: Instant) -> Due {
         let linger = self.linger(key);
         let policy = Policy {
@@ -222,7 +225,7 @@ impl Lines {
         Due { deeds, turn }
     }
 
-    /// Does what follows.
+    /// Performs the effects.
     pub(super) fn perform(self: &Arc<Self>, Due { deeds, turn }: Due) {
         if let Some(hold) = deeds.give_back
             && self.end(&hold) == Phase::Held
@@ -254,33 +257,33 @@ impl Lines {
         }
     }
 
-    /// Ends belief in `hold`, once. In which phase it was until now.
+    /// Ends belief in `hold`, once. Returns the phase until now.
     pub(super) fn end(&self, hold: &Hold) -> Phase {
         let before = hold.end();
         if before != Phase::Over {
-            // It may be going from one to another.
+            // It may be moving from one shard to another.
             while !hold.keeper().forget(hold) {}
             self.held.fetch_sub(1, Relaxed);
         }
         before
     }
 
-    /// Nobody has `hold` any more, be it lost or past its time: whoever waits asks anew. In which phase it
-    /// was until now.
+    /// `hold` is lost or past its time, and has no holder any more: the waiters ask anew. Returns
+    /// the phase until now.
     pub(super) fn over(self: &Arc<Self>, hold: &Arc<Hold>) -> Phase {
         let before = self.end(hold);
         self.change(&hold.key, |line, _| line.over(hold));
         before
     }
 
-    /// The shard has no record of `hold` any more. What is on its way for it must not make one.
+    /// The shard has no record of `hold` any more. Its unanswered requests must not make one.
     pub(super) fn lost(self: &Arc<Self>, hold: &Arc<Hold>) {
         if self.over(hold) == Phase::Held && hold.flow.lock().is_in_doubt() {
             self.releases.send(hold);
         }
     }
 
-    /// What this process had by `nonce` was taken from it.
+    /// The record of `nonce` was taken from this process by force.
     pub(super) fn taken(self: &Arc<Self>, key: &LockKey, nonce: Nonce) {
         let table = self.table(key).lock();
         let hold = table.get(key).and_then(|line| line.held().cloned());
@@ -290,7 +293,7 @@ impl Lines {
         }
     }
 
-    /// What this process has at the shard of `keeper`.
+    /// The holds of this process at the shard of `keeper`.
     pub(super) fn held_at(&self, keeper: &Keeper) -> Vec<Arc<Hold>> {
         let mut found = Vec::new();
         for table in &self.tables {
@@ -301,14 +304,15 @@ impl Lines {
         found
     }
 
-    /// The last guard of one holder of `hold` is gone. What follows: the record may be given back to the
-    /// shard.
+    /// The last guard of one holder of `hold` is gone. Returns the effects: the record may be given
+    /// back to the shard.
     pub(super) fn released(&self, hold: &Arc<Hold>, now: Instant) -> Option<Due> {
         let released = self.step(&hold.key, now, |line| line.released(hold));
         released.map(|((), due)| due)
     }
 
-    /// It is time to look at `hold`, which nobody has: until when it may be kept so, if it still is.
+    /// It is time to tend `hold`, which has no holder: returns until when it may be kept, if it
+    /// still is.
     pub(super) fn idle(self: &Arc<Self>, hold: &Arc<Hold>) -> Option<Instant> {
         let ended = |line: &mut KeyLine, now| {
             let until = hold.idle_until().filter(|_| line.holds(hold))?;
@@ -320,7 +324,7 @@ impl Lines {
         self.change(&hold.key, ended).flatten()
     }
 
-    /// Nobody waits any more, and what nobody has goes back.
+    /// Dismisses all waiters; records without a holder go back.
     pub(super) fn close(self: &Arc<Self>) {
         self.closed.store(true, Release);
         for table in &self.tables {
@@ -334,7 +338,7 @@ impl Lines {
         }
     }
 
-    /// None once the engine is gone, whose last requests are still answered.
+    /// None once the engine is gone and only its last requests are still answered.
     pub(super) fn routing(&self) -> Option<Arc<Routing>> {
         self.routing.get().and_then(Weak::upgrade)
     }
@@ -360,7 +364,7 @@ impl fmt::Debug for Lines {
     }
 }
 
-/// What whoever asks once is told while this process has the lock.
+/// The answer to a caller that asks once while this process has the lock.
 fn held_by(hold: &Hold, now: Instant) -> AcquireError {
     AcquireError::Held {
         holder: hold.terms.label.clone(),

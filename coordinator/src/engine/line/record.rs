@@ -1,18 +1,18 @@
-//! What this process may do with the record it has.
+//! The record of this process, and its permitted uses.
 
 use super::{Handoff, rules::Standing, tokens::Tokens};
 use crate::{clock::Instant, ids::Token};
 
-/// A record, and how far it was handed on.
+/// A record, and the hand-offs it has had.
 #[derive(Debug)]
 pub(super) struct Record<H> {
     pub(super) hold: H,
     tokens: Tokens,
-    /// Somebody in this process has it.
+    /// It has a holder in this process.
     pub(super) in_use: bool,
-    /// Nobody had it yet: the first to get it is handed nothing on.
+    /// It had no holder yet: giving it to the first one is not a hand-off.
     fresh: bool,
-    /// Nobody has had it for as long as it may be kept so.
+    /// It was without a holder for as long as allowed.
     pub(super) tired: bool,
     wanted: Option<Wanted>,
 }
@@ -25,7 +25,7 @@ struct Wanted {
 }
 
 impl<H: Standing> Record<H> {
-    /// One that nobody had yet.
+    /// A record without a holder so far.
     pub(super) fn new(hold: H, tokens: Tokens) -> Self {
         Self {
             hold,
@@ -49,7 +49,7 @@ impl<H: Standing> Record<H> {
         self.wanted.is_some()
     }
 
-    /// Whether somebody here may have it now that nobody has.
+    /// Whether a waiter here may have it, now that it has no holder.
     pub(super) fn may_be_used(&self, now: Instant, handoff: Handoff) -> bool {
         let within = |wanted: Wanted| {
             wanted.handed < handoff.max && now.since(wanted.since) < handoff.length
@@ -58,7 +58,7 @@ impl<H: Standing> Record<H> {
         self.hold.is_held(now) && !self.tokens.is_empty() && goes_on
     }
 
-    /// Whether it would be handed on if there were a token left.
+    /// Whether it would be handed on if a token were left.
     pub(super) fn ran_out(&self, handoff: Handoff) -> bool {
         self.hands_on(handoff) && self.tokens.is_empty()
     }
@@ -67,7 +67,7 @@ impl<H: Standing> Record<H> {
         handoff.max > 0 && self.hold.terms().hold_for.is_none()
     }
 
-    /// Somebody has it, by this token; and whether somebody had it before.
+    /// Gives it to a holder, with this token; and tells whether it had a holder before.
     pub(super) fn take(&mut self) -> Option<(Token, bool)> {
         let token = self.tokens.take()?;
         let handed = !std::mem::replace(&mut self.fresh, false);

@@ -1,47 +1,48 @@
-//! What this process has and wants of one key: who waits, in order, and what stands for them at the
-//! shard. Pure: no lock, no clock, no I/O.
+//! One key in this process: its waiters in order, and its request or record at the shard. Pure: no
+//! lock, no clock, no I/O.
 //!
-//! Whoever changes a line then [settles](Line::settle) it, and does what that says. There is one
-//! request, or one record, of a process at the shard at a time.
+//! A caller that changes a line then [settles](Line::settle) it, and performs the result. A process
+//! has at most one request or one record at the shard at a time.
 
 use std::{collections::VecDeque, time::Duration};
 
 use super::{Handoff, record::Record, tokens::Tokens};
 use crate::{clock::Instant, ids::Token, limits::TOKENS_MAX, name::Label};
 
-/// Tokens asked for at first where several come: four times as many each time they were too few.
+/// Tokens requested at first if several waiters come: four times as many each time they were too
+/// few.
 const TOKENS_FIRST: u32 = 128;
 
-/// How a lock is wanted. One record serves holders that want it alike.
+/// The terms of a lock. One record serves holders with equal terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
-    /// How the holder is shown to others.
+    /// The holder's name shown to others.
     pub(crate) label: Label,
     /// The lease.
     pub(crate) lease: Duration,
-    /// How long it is wanted, for a fixed hold: a record of its own, with an end of its own.
+    /// The length of a fixed hold, which needs its own record with its own end.
     pub(crate) hold_for: Option<Duration>,
 }
 
-/// What a process may do with a record that nobody in it holds.
+/// The permitted uses of a record without a holder in this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) handoff: Handoff,
-    /// Keep it for whoever comes next.
+    /// Keep it for the next waiter.
     pub(crate) lingers: bool,
 }
 
-/// What stands at the shard: a request, then a record.
+/// The process's entry at the shard: a request, then a record.
 pub(crate) trait Standing: Clone {
-    /// Whether this is `other`, not only like it.
+    /// Whether this is the same object as `other`, not only equal.
     fn is(&self, other: &Self) -> bool;
-    /// How it is wanted.
+    /// Its terms.
     fn terms(&self) -> &Terms;
-    /// Whether the record is surely there at `now`.
+    /// Whether the record is certainly there at `now`.
     fn is_held(&self, now: Instant) -> bool;
 }
 
-/// Names a waiter of a line.
+/// Identifies a waiter of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WaiterId(u64);
 
@@ -49,37 +50,37 @@ pub(crate) struct WaiterId(u64);
 struct Waiter<W> {
     id: WaiterId,
     terms: Terms,
-    /// Takes the first answer there is, and does not wait for another.
+    /// Takes the first answer, and does not wait for another.
     once: bool,
     who: W,
 }
 
-/// What is at the shard.
+/// The state at the shard.
 #[derive(Debug)]
 enum State<H> {
     Nothing,
-    /// A request, with a place in the queue there or without.
+    /// A request, with or without a place in the shard's queue.
     Asking {
         hold: H,
-        /// Another process waits already, for the grant whose answer is on its way.
+        /// Another process waits already, although the grant's answer has not arrived.
         wanted: bool,
     },
     Held(Record<H>),
 }
 
-/// A key's line. `H` stands at the shard, `W` waits here.
+/// A key's line. `H` is the entry at the shard, `W` a waiter here.
 #[derive(Debug)]
 pub(crate) struct Line<H, W> {
     waiters: VecDeque<Waiter<W>>,
-    /// Some of them may have asked once.
+    /// Some waiters may have asked once.
     once: bool,
     next: u64,
     state: State<H>,
-    /// How many tokens to ask for. One, until somebody here could have been handed another.
+    /// How many tokens to request. One, until a waiter here could have been handed another.
     tokens: u32,
 }
 
-/// What is to be done after a change, in this order.
+/// The effects of a change, in this order.
 #[derive(Debug)]
 pub(crate) struct Deeds<H, W, E> {
     /// The record is to be released.
@@ -90,23 +91,23 @@ pub(crate) struct Deeds<H, W, E> {
     pub(crate) abandon: Option<H>,
     /// The request is to be sent.
     pub(crate) ask: Option<H>,
-    /// The record is kept though nobody has it.
+    /// The record is kept without a holder.
     pub(crate) linger: Option<H>,
-    /// Whose turn it is.
+    /// The next grant.
     pub(crate) grant: Option<Granted<H, W>>,
-    /// Who asked once, and finds the record in use.
+    /// Waiters that asked once, and find the record in use.
     pub(crate) busy: Option<(H, Vec<W>)>,
-    /// Who cannot be asked for.
+    /// Waiters whose request cannot be made.
     pub(crate) refused: Vec<(W, E)>,
 }
 
-/// A waiter's turn.
+/// A grant to a waiter.
 #[derive(Debug)]
 pub(crate) struct Granted<H, W> {
     pub(crate) who: W,
     pub(crate) hold: H,
     pub(crate) token: Token,
-    /// Somebody in this process had it before.
+    /// It had a holder in this process before.
     pub(crate) handed: bool,
 }
 
@@ -138,13 +139,13 @@ impl<H, W> Default for Line<H, W> {
 }
 
 impl<H: Standing, W> Line<H, W> {
-    /// Somebody comes to the end of the line.
+    /// A waiter comes to the end of the line.
     pub(crate) fn join(&mut self, terms: Terms, once: bool, who: W) -> WaiterId {
         let id = WaiterId(self.next);
         self.next += 1;
         self.once |= once;
         if self.waiters.capacity() == 0 {
-            // Mostly nobody else comes.
+            // Usually no other waiter comes.
             self.waiters.reserve_exact(1);
         }
         self.waiters.push_back(Waiter {
@@ -156,13 +157,13 @@ impl<H: Standing, W> Line<H, W> {
         id
     }
 
-    /// Somebody leaves without having had a turn; `None` if there was one.
+    /// A waiter leaves before its grant; `None` if it has been granted.
     pub(crate) fn leave(&mut self, id: WaiterId) -> Option<W> {
         let at = self.waiters.binary_search_by_key(&id, |waiter| waiter.id);
         Some(self.waiters.remove(at.ok()?)?.who)
     }
 
-    /// The shard granted what was asked for.
+    /// The shard granted the request.
     pub(crate) fn granted(&mut self, hold: &H, tokens: Tokens, wanted: bool, now: Instant) {
         let wanted = wanted || matches!(self.state, State::Asking { wanted: true, .. });
         let mut record = Record::new(hold.clone(), tokens);
@@ -172,7 +173,7 @@ impl<H: Standing, W> Line<H, W> {
         self.state = State::Held(record);
     }
 
-    /// Another process waits for what this one has.
+    /// Another process waits for this process's record.
     pub(crate) fn wanted(&mut self, now: Instant) {
         match &mut self.state {
             State::Nothing => {}
@@ -181,7 +182,7 @@ impl<H: Standing, W> Line<H, W> {
         }
     }
 
-    /// Whoever had `hold` has it no more.
+    /// The holder of `hold` has released it.
     pub(crate) fn released(&mut self, hold: &H) {
         if let State::Held(held) = &mut self.state
             && held.hold.is(hold)
@@ -190,26 +191,26 @@ impl<H: Standing, W> Line<H, W> {
         }
     }
 
-    /// Nobody has had it for as long as it may be kept so.
+    /// The record was without a holder for as long as allowed.
     pub(crate) fn tired(&mut self) {
         if let State::Held(held) = &mut self.state {
             held.tired = true;
         }
     }
 
-    /// `hold` is gone, be it in use or only asked for.
+    /// `hold` is gone, whether in use or only requested.
     pub(crate) fn over(&mut self, hold: &H) {
         if self.is_asking(hold) || self.holds(hold) {
             self.state = State::Nothing;
         }
     }
 
-    /// Everybody leaves.
+    /// All waiters leave.
     pub(crate) fn dismiss(&mut self) -> Vec<W> {
         self.waiters.drain(..).map(|waiter| waiter.who).collect()
     }
 
-    /// Whoever asked once leaves.
+    /// The waiters that asked once leave.
     pub(crate) fn dismiss_once(&mut self) -> Vec<W> {
         if std::mem::take(&mut self.once) {
             self.dismiss_if(|waiter| waiter.once)
@@ -218,7 +219,7 @@ impl<H: Standing, W> Line<H, W> {
         }
     }
 
-    /// Whoever `picks` leaves.
+    /// The waiters that `picks` selects leave.
     pub(crate) fn dismiss_who(&mut self, picks: impl Fn(&W) -> bool) -> Vec<W> {
         self.dismiss_if(|waiter| picks(&waiter.who))
     }
@@ -234,7 +235,7 @@ impl<H: Standing, W> Line<H, W> {
         leave.into_iter().map(|waiter| waiter.who).collect()
     }
 
-    /// What is asked for.
+    /// The hold that is requested.
     pub(crate) fn asking(&self) -> Option<&H> {
         match &self.state {
             State::Asking { hold, .. } => Some(hold),
@@ -242,7 +243,7 @@ impl<H: Standing, W> Line<H, W> {
         }
     }
 
-    /// What somebody has, or is kept.
+    /// The hold that is in use, or kept.
     pub(crate) fn held(&self) -> Option<&H> {
         match &self.state {
             State::Held(held) => Some(&held.hold),
@@ -258,7 +259,7 @@ impl<H: Standing, W> Line<H, W> {
         self.held().is_some_and(|held| held.is(hold))
     }
 
-    /// Whether somebody waits for longer than one answer.
+    /// Whether a waiter waits for more than one answer.
     pub(crate) fn is_patient(&self) -> bool {
         self.waiters.iter().any(|waiter| !waiter.once)
     }
@@ -271,13 +272,13 @@ impl<H: Standing, W> Line<H, W> {
         self.waiters.len()
     }
 
-    /// Nobody waits, and nothing is at the shard.
+    /// There is no waiter, and nothing at the shard.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiters.is_empty() && matches!(self.state, State::Nothing)
     }
 
-    /// What is to be done now. `begin` makes a request for whoever is first, on these terms, for so many tokens; in
-    /// the queue there, if anybody is patient.
+    /// The effects that are due now. `begin` makes a request for the first waiter, on these terms,
+    /// for this many tokens; with a place in the shard's queue, if any waiter is patient.
     pub(crate) fn settle<E>(
         &mut self,
         now: Instant,
@@ -324,7 +325,7 @@ impl<H: Standing, W> Line<H, W> {
         deeds
     }
 
-    /// Gives the record to whoever is first, keeps it, or gives it back.
+    /// Gives the record to the first waiter, keeps it, or gives it back.
     fn use_record<E>(&mut self, now: Instant, policy: Policy, deeds: &mut Deeds<H, W, E>) {
         let State::Held(record) = &mut self.state else {
             return;
@@ -371,7 +372,7 @@ impl<H: Standing, W> Line<H, W> {
         }
     }
 
-    /// How many to ask for on `terms`: one, if nobody else is there to be handed another.
+    /// How many tokens to request on `terms`: one, if no other waiter could be handed another.
     fn tokens_for(&self, terms: &Terms, policy: Policy) -> u32 {
         if policy.handoff.max == 0 || terms.hold_for.is_some() {
             return 1;

@@ -1,13 +1,13 @@
-//! The shard to ask, while the slot is on its way.
+//! The shard to ask while the slot is in motion.
 //!
 //! ```text
 //! not listed:  A, sealed: absent ─► B, with this proof
 //! listed:      B ── needs a proof ─► A ─► B
 //! ```
 //!
-//! What A holds is not B's to grant, and what A does not hold is not A's. So a request goes from one to the
-//! other, with its nonce and its ticket; whatever it leaves behind is released with it. Who waited at A comes to B
-//! with the place it had: the proof says so.
+//! B must not grant a key that A holds, and A grants nothing. So a request goes from one to the
+//! other, with its nonce and its ticket. Anything it leaves behind is released with it. A waiter of
+//! A comes to B with its place: the proof says so.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,22 +27,23 @@ use crate::{
     shard::{Proof, Waited},
 };
 
-/// How often a request goes from one shard to the other before it pauses: the two may be of different minds
-/// for a moment.
+/// How often a request goes from one shard to the other before it pauses: the two may disagree for
+/// a moment.
 const TURNS_MAX: u8 = 4;
 
-/// Fewer misled requests than this are never swept.
+/// With fewer misled requests than this there is no sweep.
 const SWEEP_MIN: usize = 1024;
 
-/// Where the former shard still holds the key, it is asked again after at most this.
+/// While the former shard still holds the key, it is asked again after at most this.
 const HELD_THERE: Duration = Duration::from_millis(200);
 
-/// Requests that were sent by a picture of the ring that was out of date, and wait for another.
+/// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for a
+/// new picture.
 #[derive(Debug, Default)]
 pub(super) struct Misled {
     holds: Vec<Arc<Hold>>,
-    /// Number at which those that wait no more are thrown out: twice what was left, so that it costs each a
-    /// constant.
+    /// The number at which requests that no longer wait are removed: twice the number left by the
+    /// last sweep, so that the cost per request is constant.
     sweep_at: usize,
 }
 
@@ -63,7 +64,7 @@ impl Lines {
         misled.holds.iter().for_each(|hold| self.recheck(hold));
     }
 
-    /// The slot is not there since `epoch`: perhaps not yet, or not any more.
+    /// The slot is not at this shard since `epoch`: not yet, or not any more.
     pub(super) fn moved(&self, hold: &Hold, at: &Arc<Keeper>, epoch: Epoch) -> Verdict {
         let Some(routing) = self.routing() else {
             return self.trouble(hold, AcquireError::Moved);
@@ -72,7 +73,8 @@ impl Lines {
         let mut flow = hold.flow.lock();
         let proven = flow.proof.map(|proof| proof.epoch);
         let goes_on = |way: Way| {
-            // Sealed where it comes from, it is about to arrive; shut there, it has.
+            // If it is sealed at the former shard, it is about to arrive; if shut there, it has
+            // arrived.
             let arrives = Arc::ptr_eq(&way.to, at) && proven == Some(way.epoch);
             let arrived = Arc::ptr_eq(&way.from, at) && epoch == way.epoch;
             (arrives || arrived).then_some(way.to)
@@ -121,7 +123,8 @@ impl Lines {
         self.routing()?.way(&hold.key, epoch)
     }
 
-    /// Goes on to the `other` shard at once, unless neither grants: then it waits, where it has its ticket.
+    /// Goes on to the `other` shard at once, unless neither grants: then it waits at the shard
+    /// where it has its ticket.
     fn turn_to(
         &self,
         hold: &Hold,
@@ -144,7 +147,7 @@ impl Lines {
         }
     }
 
-    /// Goes on to the shard of `to`, if it still waits. Whether it does.
+    /// Goes on to the shard of `to`, if it still waits. Returns whether it does.
     pub(super) fn goes(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Keeper>) -> bool {
         let asking = self.change(&hold.key, |line, _| {
             let asking = line.is_asking(hold);
@@ -157,7 +160,7 @@ impl Lines {
     }
 }
 
-/// A request goes on to the shard of `to`, unless it is there, or taken back.
+/// Moves a request to the shard of `to`, unless it is there, or taken back.
 pub(super) fn go(hold: &Hold, to: &Arc<Keeper>) {
     let mut flow = hold.flow.lock();
     let from = hold.keeper();

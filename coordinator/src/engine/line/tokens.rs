@@ -2,7 +2,7 @@
 
 use crate::ids::Token;
 
-/// A row of tokens, handed out one a holder.
+/// A row of tokens; each holder gets one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tokens {
     next: Token,
@@ -10,7 +10,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// `count` tokens from `first` on. At least one: no grant comes without.
+    /// `count` tokens from `first` on. At least one: every grant has a token.
     pub(crate) fn new(first: Token, count: u32) -> Self {
         Self {
             next: first,
@@ -18,7 +18,7 @@ impl Tokens {
         }
     }
 
-    /// The first of those left.
+    /// The first of the remaining tokens.
     pub(crate) fn first(&self) -> Token {
         self.next
     }

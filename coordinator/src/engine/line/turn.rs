@@ -1,4 +1,4 @@
-//! Whose turn it is: what the shard says by itself, and the guard that comes of a grant.
+//! Messages from the shard, and the guard that comes of a grant.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::{
 };
 
 impl Lines {
-    /// What a shard said. It may be late, or repeated.
+    /// A message from a shard. It may be late, or repeated.
     pub(in super::super) fn woken(self: &Arc<Self>, shard: &ShardId, wake: Wake) {
         match wake {
             Wake::Turn(turn) => self.turned(shard, &turn),
             Wake::Wanted { key, nonce } => {
                 self.change(&key, |line, now| {
-                    // It may overtake the answer that says that this process has it.
+                    // It may overtake the answer that gives this process the record.
                     let hold = line.held().or(line.asking());
                     if hold.is_some_and(|hold| hold.nonce == nonce) {
                         line.wanted(now);
@@ -47,11 +47,12 @@ impl Lines {
             else {
                 return;
             };
-            // Its ticket may have moved with its slot, or it may have gone on before that came.
+            // Its ticket may have moved with its slot, or the request may have moved on before this
+            // message came.
             go(&hold, &there);
-            // Past its deadline it means nothing: the next re-check decides.
+            // After its deadline it is ignored: the next re-check decides.
             if hold.granted(turn.token, turn.sent, now, Some(turn.claim)) {
-                // For the claim only: it is renewed at the next tick.
+                // Only for the claim time: it is renewed at the next tick.
                 there.tend_at(&hold, now);
                 let tokens = Tokens::new(turn.token, turn.tokens);
                 line.granted(&hold, tokens, turn.wanted, now);
@@ -59,7 +60,7 @@ impl Lines {
         });
     }
 
-    /// Another process waits for what `hold` has.
+    /// Another process waits for `hold`.
     pub(in super::super) fn wanted(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.change(&hold.key, |line, now| {
             if line.holds(hold) {
@@ -69,7 +70,7 @@ impl Lines {
     }
 }
 
-/// A waiter's turn, and those of the same owner who enter with it.
+/// A grant to a waiter, and to waiters of the same owner that enter with it.
 pub(super) struct Turn {
     who: Waiter,
     grant: Arc<Grant>,
