@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Columns of a terminal that nobody has made wider.
+const WIDTH: usize = 80;
+
 /// Rows of cells, each column as wide as its widest cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
@@ -60,6 +63,25 @@ impl fmt::Display for Table {
     }
 }
 
+/// `text` in lines of [`WIDTH`] columns at most, all but the first indented by `indent`.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = String::new();
+    let mut width = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if width > 0 && width + 1 + length > WIDTH {
+            lines += &format!("\n{:indent$}", "");
+            width = indent;
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines += word;
+        width += length;
+    }
+    lines
+}
+
 /// `number` with a comma between thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -88,6 +110,16 @@ mod tests {
             table.to_string(),
             "shard    load  state\na       9.1 %  ok\nbb     90.9 %  unreachable\n"
         );
+    }
+
+    #[test]
+    fn a_text_is_wrapped_between_words() {
+        let long = "word ".repeat(33);
+        let lines: Vec<String> = wrapped(&long, 2).lines().map(str::to_owned).collect();
+        let widths: Vec<_> = lines.iter().map(String::len).collect();
+        assert_eq!(widths, [79, 76, 11]);
+        assert!(lines[1].starts_with("  word"), "{lines:?}");
+        assert_eq!(wrapped("", 2), "");
     }
 
     #[test]

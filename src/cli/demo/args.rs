@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     #[arg(conflicts_with = "shards")]
     pub(super) redis: Vec<String>,
-    /// Lock on so many Redis servers, started for this run and ended with it
+    /// Lock on so many Redis servers, started for this run and ended with it, and keep the coins there
     #[arg(long, value_name = "N", conflicts_with_all = ["shards", "redis"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=16))]
     pub(super) spawn_redis: Option<u32>,
@@ -47,16 +47,19 @@ pub(crate) struct Args {
     /// How long to go on: 100ms to 10m
     #[arg(long = "for", value_name = "LENGTH", default_value = "8s", value_parser = length)]
     pub(super) length: Duration,
-    /// Resize the ring meanwhile: a shard joins, and leaves again. The run is longer than --for if that
-    /// is too short for both. Exit code 1, too, if a resize does not finish or moves a slot without
-    /// need, or if one of 1,000 more locks, held throughout, is lost or granted twice
+    /// Resize the ring meanwhile: a shard joins, and leaves again. The run lasts until both resizes are
+    /// over, about 20 s, even if --for is shorter: slots move 512 at a time, and the locks in them follow
+    /// with their next renewal, every second. Exit code 1, too, if a resize does not finish or moves a
+    /// slot without need, or if one of 1,000 more locks, held throughout, is lost or granted twice
     #[arg(long, conflicts_with = "redis")]
     pub(super) resize: bool,
-    /// Take from one account alone, under a lock, then from counters of more and more segments: shows
-    /// what that is good for. --for is shared out among them
-    #[arg(long, conflicts_with_all = ["redis", "resize", "unsafe_no_lock", "accounts", "skew"])]
+    /// Take from one account alone, under a lock, then from counters of more and more segments, --for
+    /// divided among them. Says whether more segments can be faster there: only where one shard is at its
+    /// limit and others have idle cores
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["redis", "resize", "unsafe_no_lock", "accounts", "skew", "coins"])]
     pub(super) hot: bool,
-    /// How many segments
+    /// How many segments, one or more numbers
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',', default_values_t = [1, 4, 16])]
     #[arg(requires = "hot", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(super) segments: Vec<u32>,
@@ -65,7 +68,8 @@ pub(crate) struct Args {
     /// and nothing repeats itself
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Take no locks, to see the audit fail
+    /// Lock a key per worker instead of the account's: the same steps at the same pace, but two workers can
+    /// take from one account at once. See the audit fail
     #[arg(long)]
     pub(super) unsafe_no_lock: bool,
     /// Print one JSON object

@@ -5,7 +5,7 @@ use std::{future::pending, sync::Arc};
 use ringfence_client::{AcquireError, Client, Guard, ReleaseAnswer};
 use tokio::task::JoinSet;
 
-use super::{stage::Stage, worker::Shared};
+use super::{locks::Key, stage::Stage, worker::Shared};
 
 /// How many there are: enough that every batch of slots has some.
 pub(super) const HELD: u32 = 1_000;
@@ -19,7 +19,7 @@ impl Held {
     pub(super) async fn acquire(stage: &Stage, shared: &Arc<Shared>) -> Result<Self, AcquireError> {
         let take = |(number, client): (u32, &Client)| {
             let (client, shared) = (client.clone(), shared.clone());
-            async move { shared.locks.try_hold(&client, number).await }
+            async move { shared.locks.try_acquire(&client, Key::Held(number)).await }
         };
         let clients = stage.clients.iter().cycle();
         let taken: JoinSet<_> = (1..=HELD).zip(clients).map(take).collect();
@@ -37,7 +37,8 @@ impl Held {
         loop {
             let others = stage.clients.iter().cycle().skip(1);
             for (number, client) in (1..=HELD).zip(others) {
-                *granted += u32::from(shared.locks.try_hold(client, number).await.is_ok());
+                let asked = shared.locks.try_acquire(client, Key::Held(number));
+                *granted += u32::from(asked.await.is_ok());
             }
         }
     }

@@ -1,6 +1,7 @@
 //! One hot account: under one lock, then from counters of more and more segments.
 
 use std::{
+    iter,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use ringfence_client::{
-    Client, Clock, Counters,
+    Clock, Counters,
     counter::{Amount, Counter, CounterError, Terms},
 };
 use tokio::{signal::unix::Signal, task::JoinSet, time::sleep};
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Args, DemoError, Time, audit, perform,
     progress::Progress,
-    setting,
+    report::Audit,
     stage::Stage,
     tally::{Tally, record},
 };
@@ -29,6 +30,12 @@ pub(super) use report::{HotReport, Row};
 
 /// How long each part of the run is, at least.
 const PART_MIN: Duration = Duration::from_millis(50);
+
+/// Coins in the account at first: more than a run can take.
+const COINS: i64 = 1_000_000_000_000;
+
+/// How long a counter remembers requests, so that a long run forgets them as it goes, as services do over days.
+const REMEMBERED_MS: u64 = 10_000;
 
 /// Takes coins from one account, one way after the other.
 pub(super) async fn demonstrate(
@@ -42,6 +49,7 @@ pub(super) async fn demonstrate(
         .saturating_add(1);
     let args = Args {
         accounts: 1,
+        coins: COINS,
         length: (args.length / parts).max(PART_MIN),
         ..args.clone()
     };
@@ -49,11 +57,10 @@ pub(super) async fn demonstrate(
     let stage = Stage::set(&args, time, seed).await?;
     let rows = rows(&args, &stage, seed, &progress, interrupt).await;
     progress.end();
-    let setting = setting(&args, &stage, seed);
+    let place = stage.place.clone();
     let books = stage.clear().await;
-    let mut rows = rows?;
-    rows[0].lost_or_made = audit::audit(&books?).len() as i128;
-    Ok(HotReport::new(&setting, rows))
+    let (rows, audit) = (rows?, Audit::new(audit::audit(&books?)));
+    Ok(HotReport::new(&args, (time, seed, place), rows, audit))
 }
 
 async fn rows(
@@ -70,12 +77,7 @@ async fn rows(
         .phases
         .iter()
         .for_each(|phase| tally.add(&phase.tally));
-    let mut rows = vec![Row::new(
-        "one lock".into(),
-        tally.deductions(),
-        seconds,
-        &tally.whole_us,
-    )];
+    let mut rows = vec![Row::new(None, tally.deductions(), seconds, &tally.whole_us)];
     for &segments in &args.segments {
         progress.say(&format!("{segments} segments"));
         rows.push(tokio::select! {
@@ -91,6 +93,7 @@ async fn rows(
 struct Shared {
     counters: Counters,
     counter: Counter,
+    put_in: i64,
     clock: Arc<dyn Clock>,
     stop: CancellationToken,
     taken: AtomicU64,
@@ -98,7 +101,7 @@ struct Shared {
 
 /// Takes coins from a counter of so many segments.
 async fn counted(args: &Args, stage: &Stage, segments: u32) -> Result<Row, DemoError> {
-    let shared = Arc::new(open(args, stage.client(), stage, segments).await?);
+    let shared = Arc::new(open(stage, segments).await?);
     let began = stage.clock.now();
     let mut workers: JoinSet<_> = (0..args.workers).map(|_| take(shared.clone())).collect();
     tokio::select! {
@@ -113,38 +116,41 @@ async fn counted(args: &Args, stage: &Stage, segments: u32) -> Result<Row, DemoE
     let seconds = stage.clock.now().since(began).as_secs_f64();
     let taken = shared.taken.load(Relaxed);
     let left = shared.counter.exact_balance().await?.available;
-    let name = match segments {
-        1 => "a counter of 1 segment".to_owned(),
-        _ => format!("a counter of {segments} segments"),
-    };
-    let mut row = Row::new(name, taken, seconds, &tally.whole_us);
-    row.lost_or_made = left + i128::from(taken) - i128::from(args.coins);
+    let mut row = Row::new(Some(segments), taken, seconds, &tally.whole_us);
+    row.coins_off = i128::from(shared.put_in) - i128::from(taken) - left;
     Ok(row)
 }
 
-async fn open(
-    args: &Args,
-    client: &Client,
-    stage: &Stage,
-    segments: u32,
-) -> Result<Shared, CounterError> {
-    let counters = client.counters();
+/// A counter of so many segments, with as many coins in each: none has to borrow, as in an account that many pay into.
+async fn open(stage: &Stage, segments: u32) -> Result<Shared, CounterError> {
+    let counters = stage.client().counters();
     let name = format!("demo {} {segments}", stage.run);
-    let counter = counters.create(&name, Terms::default(), segments).await?;
-    if args.coins > 0 {
-        let coins = Amount::new(args.coins).expect("checked as it was read");
-        counter.deposit(&counters.new_request(), coins).await?;
+    let terms = Terms {
+        idempotency_for_ms: REMEMBERED_MS,
+        idempotency_at_least_ms: REMEMBERED_MS / 10,
+        ..Terms::default()
+    };
+    let counter = counters.create(&name, terms, segments).await?;
+    let head = counter.read_head().await?;
+    let each = COINS / i64::from(segments);
+    let amount = Amount::new(each).expect("there are more coins than segments");
+    for segment in 0..segments {
+        let mut ids = iter::repeat_with(|| counters.new_request());
+        let id = ids.find(|id| head.home_of(id) == Some(segment));
+        let id = id.expect("there is always another");
+        counter.deposit(&id, amount).await?;
     }
     Ok(Shared {
         counters,
         counter,
+        put_in: each * i64::from(segments),
         clock: stage.clock.clone(),
         stop: CancellationToken::new(),
         taken: AtomicU64::new(0),
     })
 }
 
-/// Takes a coin at a time until told to stop, or there are no more.
+/// Takes a coin at a time until told to stop.
 async fn take(shared: Arc<Shared>) -> Result<Tally, CounterError> {
     let mut tally = Tally::new();
     let one = Amount::new(1).expect("1 is an amount");
@@ -152,7 +158,6 @@ async fn take(shared: Arc<Shared>) -> Result<Tally, CounterError> {
         let (id, asked) = (shared.counters.new_request(), shared.clock.now());
         match shared.counter.deduct(&id, one).await {
             Ok(()) => _ = shared.taken.fetch_add(1, Relaxed),
-            Err(CounterError::Insufficient) => shared.stop.cancel(),
             Err(error) => {
                 shared.stop.cancel();
                 return Err(error);

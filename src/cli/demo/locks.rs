@@ -13,7 +13,21 @@ const NAMESPACE: &str = "demo";
 /// ever given back: where its slot moves, it follows with a renewal.
 const LEASE: Duration = Duration::from_secs(3);
 
-/// The locks of a run, one an account.
+/// How often a lock that is held is renewed.
+pub(super) const RENEWED_EVERY: Duration = Duration::from_secs(LEASE.as_secs() / 3);
+
+/// Which lock of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Key {
+    /// That of an account.
+    Account(u32),
+    /// That of a worker, which no other worker takes.
+    Worker(u32),
+    /// One that is held throughout a resize.
+    Held(u32),
+}
+
+/// The locks of a run.
 #[derive(Debug)]
 pub(super) struct Locks {
     run: String,
@@ -29,33 +43,33 @@ impl Locks {
         })
     }
 
-    /// Takes the lock of `account`, waiting as long as it takes.
-    pub(super) async fn acquire(
+    /// Takes a lock, waiting as long as it takes.
+    pub(super) async fn acquire(&self, client: &Client, key: Key) -> Result<Guard, AcquireError> {
+        lock(client, &self.name(key)).acquire().await
+    }
+
+    /// Takes a lock if it is free.
+    pub(super) async fn try_acquire(
         &self,
         client: &Client,
-        account: u32,
+        key: Key,
     ) -> Result<Guard, AcquireError> {
-        lock(client, &self.key(account)).acquire().await
+        lock(client, &self.name(key)).try_acquire().await
     }
 
-    /// Takes a lock of no account, the one called `number`, if it is free.
-    pub(super) async fn try_hold(
-        &self,
-        client: &Client,
-        number: u32,
-    ) -> Result<Guard, AcquireError> {
-        let key = format!("{}/held/{number}", self.run);
-        lock(client, &key).try_acquire().await
+    /// Which shard a lock is at now.
+    pub(super) fn shard_of(&self, client: &Client, key: Key) -> ShardId {
+        let at = client.shard_of(&self.namespace, self.name(key));
+        at.expect("the name is a short one")
     }
 
-    /// Which shard the lock of `account` is at now.
-    pub(super) fn shard_of(&self, client: &Client, account: u32) -> ShardId {
-        let at = client.shard_of(&self.namespace, self.key(account));
-        at.expect("the key is a short one")
-    }
-
-    fn key(&self, account: u32) -> String {
-        format!("{}/account/{account}", self.run)
+    fn name(&self, key: Key) -> String {
+        let run = &self.run;
+        match key {
+            Key::Account(number) => format!("{run}/account/{number}"),
+            Key::Worker(number) => format!("{run}/worker/{number}"),
+            Key::Held(number) => format!("{run}/held/{number}"),
+        }
     }
 }
 

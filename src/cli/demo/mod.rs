@@ -52,7 +52,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use args::Args;
 use args::Time;
 use bank::BankError;
-use locks::{Locks, fair_shares};
+use locks::{Key, Locks, fair_shares};
 use phases::Phases;
 use progress::Progress;
 use report::{Report, Run, Setting};
@@ -217,7 +217,7 @@ fn share(args: &Args, stage: &Stage) -> Result<Shared, AcquireError> {
         clock: stage.clock.clone(),
         zipf: Zipf::new(args.accounts, args.skew),
         locks: Locks::new(&stage.run)?,
-        locked: !args.unsafe_no_lock,
+        exclusive: !args.unsafe_no_lock,
         stop: CancellationToken::new(),
         phases: Phases::new(),
         deductions: AtomicU64::new(0),
@@ -227,7 +227,11 @@ fn share(args: &Args, stage: &Stage) -> Result<Shared, AcquireError> {
 /// Waits until there is a lock to be had.
 async fn first_grant(stage: &Stage, locks: &Locks, progress: &Progress) -> Result<(), DemoError> {
     stage.every_shard_grants(progress).await?;
-    locks.acquire(stage.client(), 0).await?.release().await;
+    locks
+        .acquire(stage.client(), Key::Account(0))
+        .await?
+        .release()
+        .await;
     Ok(())
 }
 

@@ -9,11 +9,14 @@ use hdrhistogram::Histogram;
 use ringfence_client::{Instant, ShardId};
 use serde::Serialize;
 
-use super::{audit::Violation, phases::Phase, resize::Resizes, tally::Tally};
+use super::{
+    audit::Violation, phases::Phase, resize::Resizes, tally::Tally, worker::DEDUCTIONS_MAX,
+};
 use resizing::Resizing;
+pub(super) use text::place_line;
 
-/// Violations in the object, at most.
-const LISTED_MAX: usize = 1_000;
+/// Violations in the object, at most: enough to see what is wrong.
+const LISTED_MAX: usize = 20;
 
 /// What came of a run.
 #[derive(Debug, Serialize)]
@@ -24,6 +27,8 @@ pub(super) struct Report {
     seconds: f64,
     deductions: u64,
     per_second: f64,
+    /// The run ended before its time, since the audit can hold no more deductions.
+    stopped_early: bool,
     refused_empty: u64,
     fenced: u64,
     locks_lost: u64,
@@ -43,6 +48,7 @@ pub(super) struct Setting {
     pub(super) seed: u64,
     /// Where the shards were, in words.
     pub(super) place: String,
+    /// Whether workers locked the accounts.
     pub(super) locked: bool,
     pub(super) workers: u32,
     pub(super) accounts: u32,
@@ -82,11 +88,13 @@ struct Load {
 
 /// What the audit found.
 #[derive(Debug, Serialize)]
-struct Audit {
+pub(super) struct Audit {
     /// Nothing.
-    ok: bool,
+    pub(super) ok: bool,
+    /// By how much balances differ from the sum of what was taken, account by account.
+    coins_off: u64,
     violations_total: usize,
-    /// The first thousand.
+    /// The first [`LISTED_MAX`].
     violations: Vec<Named>,
 }
 
@@ -120,6 +128,7 @@ impl Report {
             seconds,
             deductions,
             per_second: deductions as f64 / seconds,
+            stopped_early: deductions >= DEDUCTIONS_MAX,
             refused_empty: tally.refused_empty,
             fenced: tally.fenced,
             locks_lost: tally.locks_lost,
@@ -133,7 +142,13 @@ impl Report {
 
     /// Whether everything was as it is to be.
     pub(super) fn ok(&self) -> bool {
-        self.audit.ok && self.resizing.as_ref().is_none_or(|resizing| resizing.ok)
+        let resized = self.resizing.as_ref().is_none_or(|resizing| resizing.ok);
+        self.audit.ok && self.two_holders() == 0 && resized
+    }
+
+    /// Deductions that the bank refused for their token although their lock was not lost.
+    fn two_holders(&self) -> u64 {
+        self.fenced.saturating_sub(self.locks_lost)
     }
 }
 
@@ -149,8 +164,9 @@ impl Percentiles {
 }
 
 impl Audit {
-    fn new(violations: Vec<Violation>) -> Self {
+    pub(super) fn new(violations: Vec<Violation>) -> Self {
         let violations_total = violations.len();
+        let coins_off = violations.iter().map(Violation::coins_off).sum();
         let named = |violation: Violation| Named {
             message: violation.to_string(),
             violation,
@@ -158,6 +174,7 @@ impl Audit {
         let violations = violations.into_iter().take(LISTED_MAX).map(named).collect();
         Self {
             ok: violations_total == 0,
+            coins_off,
             violations_total,
             violations,
         }

@@ -45,7 +45,7 @@ pub(super) struct Resizes {
     pub(super) begun: Vec<Outcome>,
     /// How much longer the run was than it was to be, so that they came to an end.
     pub(super) overtime: Duration,
-    /// Locks that were held all the while.
+    /// Locks that were held all the while; none where workers do not lock accounts.
     pub(super) held: u32,
     /// Of those, the ones that were lost.
     pub(super) lost: u32,
@@ -83,7 +83,7 @@ impl Resizes {
     /// Dropping the future leaves what was done so far here, and the ring as it is.
     pub(super) async fn carry_out(&mut self, course: Course<'_>) -> Result<(), DemoError> {
         let Course { stage, shared, .. } = course;
-        if !shared.locked {
+        if !shared.exclusive {
             return self.there_and_back(course).await;
         }
         let held = Held::acquire(stage, shared).await?;

@@ -1,35 +1,27 @@
 //! Somebody who deducts coins.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use rand::{RngExt, rngs::StdRng};
 use ringfence_client::{AcquireError, Client, Clock, ReleaseAnswer, Token};
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     bank::{Bank, BankError, Deduction, OpId, Verdict},
-    locks::Locks,
+    locks::{Key, Locks},
     phases::Phases,
     tally::{Tally, record},
     zipf::Zipf,
 };
 
 /// Deductions in one run, at most: the journal is kept in memory for the audit.
-const DEDUCTIONS_MAX: u64 = 8_000_000;
+pub(super) const DEDUCTIONS_MAX: u64 = 8_000_000;
 
 /// Coins in one deduction, at most.
 const AMOUNT_MAX: i64 = 3;
-
-/// Between reading and writing, where no lock is held: what waiting for a server takes, so that
-/// somebody else is sure to come in between.
-const UNLOCKED_PAUSE: Duration = Duration::from_millis(1);
 
 /// What all workers of a run share.
 #[derive(Debug)]
@@ -38,8 +30,8 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) zipf: Zipf,
     pub(super) locks: Locks,
-    /// Whether to take the locks.
-    pub(super) locked: bool,
+    /// Whether workers lock the accounts. Otherwise each locks a key of its own: the same work, and nobody is excluded.
+    pub(super) exclusive: bool,
     /// Says stop: whoever holds a lock finishes first.
     pub(super) stop: CancellationToken,
     /// Where what is counted goes.
@@ -100,12 +92,7 @@ impl Worker {
             }
             let account = self.shared.zipf.draw(&mut self.random);
             let amount = self.random.random_range(1..=AMOUNT_MAX);
-            let done = if self.shared.locked {
-                self.deduct_under_lock(account, amount).await
-            } else {
-                self.deduct(account, amount, None).await.map_err(Into::into)
-            };
-            if let Err(error) = done {
+            if let Err(error) = self.deduct_under_lock(account, amount).await {
                 self.shared.stop.cancel();
                 return Err(error);
             }
@@ -124,18 +111,30 @@ impl Worker {
 
     async fn deduct_under_lock(&mut self, account: u32, amount: i64) -> Result<(), WorkError> {
         let Shared {
-            clock, locks, stop, ..
+            clock,
+            locks,
+            stop,
+            exclusive,
+            ..
         } = &*self.shared.clone();
+        let key = match exclusive {
+            true => Key::Account(account),
+            false => Key::Worker(self.number),
+        };
         let asked = clock.now();
         let acquired = stop
-            .run_until_cancelled(locks.acquire(&self.client, account))
+            .run_until_cancelled(locks.acquire(&self.client, key))
             .await;
         let Some(acquired) = acquired else {
             return Ok(());
         };
         let guard = acquired.map_err(|source| WorkError::Lock { account, source })?;
         let granted = clock.now();
-        self.deduct(account, amount, Some(guard.token())).await?;
+        // The tokens of different locks cannot be compared.
+        let token = exclusive.then(|| guard.token());
+        if self.deduct(account, amount, token).await? {
+            self.accepted(key);
+        }
         if guard.release().await == ReleaseAnswer::Lost {
             self.tally.locks_lost += 1;
         }
@@ -146,21 +145,18 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads, subtracts, writes: right only if nobody else does so meanwhile.
+    /// Reads, subtracts, writes: right only if nobody else does so meanwhile. Answers whether the bank accepted it.
     async fn deduct(
         &mut self,
         account: u32,
         amount: i64,
         token: Option<Token>,
-    ) -> Result<(), BankError> {
+    ) -> Result<bool, BankError> {
         let shared = self.shared.clone();
         let before = shared.bank.read(account).await?;
         if before < amount {
             self.tally.refused_empty += 1;
-            return Ok(());
-        }
-        if token.is_none() {
-            sleep(UNLOCKED_PAUSE).await;
+            return Ok(false);
         }
         self.deductions += 1;
         let op = OpId {
@@ -174,20 +170,16 @@ impl Worker {
             before,
             after: before - amount,
         };
-        match shared.bank.write(deduction).await? {
-            Verdict::Accepted => self.accepted(account),
-            Verdict::Fenced => self.tally.fenced += 1,
-        }
-        Ok(())
+        let verdict = shared.bank.write(deduction).await?;
+        self.tally.fenced += u64::from(verdict == Verdict::Fenced);
+        Ok(verdict == Verdict::Accepted)
     }
 
-    fn accepted(&mut self, account: u32) {
-        let shard = self.shared.locks.shard_of(&self.client, account);
+    /// Counts a deduction made under the lock called `key`.
+    fn accepted(&mut self, key: Key) {
+        let shard = self.shared.locks.shard_of(&self.client, key);
         *self.tally.by_shard.entry(shard).or_default() += 1;
         if self.shared.deductions.fetch_add(1, Relaxed) + 1 == DEDUCTIONS_MAX {
-            tracing::warn!(
-                "stopping early: {DEDUCTIONS_MAX} deductions are as many as can be audited"
-            );
             self.shared.stop.cancel();
         }
     }

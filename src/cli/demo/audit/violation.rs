@@ -102,6 +102,16 @@ impl fmt::Display for Stamp {
     }
 }
 
+impl Violation {
+    /// By how much the balance differs from the sum of what was taken.
+    pub(crate) fn coins_off(&self) -> u64 {
+        match self.finding {
+            Finding::Lost { deducted, fell, .. } => deducted.abs_diff(fell),
+            _ => 0,
+        }
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "account {}: {}", self.account, self.finding)

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rand::{RngExt, rngs::StdRng};
 use ringfence_client::Token;
-use tokio::time::sleep;
+use tokio::{task::yield_now, time::sleep};
 
 use super::{Bank, BankError, Books, Deduction, Verdict};
 
@@ -68,11 +68,14 @@ impl MemoryBank {
         }
     }
 
-    /// The way there, or back.
+    /// The way there, or back: other tasks have their turn meanwhile, as with a bank on a server.
     async fn travel(&self) {
-        if let Some(Distance { latency, random }) = &self.distance {
-            let length = random.lock().random_range(latency.clone());
-            sleep(length).await;
+        match &self.distance {
+            Some(Distance { latency, random }) => {
+                let length = random.lock().random_range(latency.clone());
+                sleep(length).await;
+            }
+            None => yield_now().await,
         }
     }
 }

@@ -5,13 +5,13 @@ use std::{
     iter,
 };
 
-use ringfence_client::{Instant, ShardId};
+use ringfence_client::{Instant, Pace, ShardId};
 use serde::Serialize;
 
 use super::{Percentiles, Run, text::time};
 use crate::cli::{
-    demo::{phases::Phase, resize::Outcome},
-    table::{Table, grouped, percent},
+    demo::{locks::RENEWED_EVERY, phases::Phase, resize::Outcome},
+    table::{Table, grouped, percent, wrapped},
 };
 
 /// What came of it.
@@ -99,10 +99,10 @@ impl Resizing {
             "shards",
             "seconds",
             "deductions",
-            "a second",
+            "per s",
             "wait p50",
             "p99",
-            "newcomer's load",
+            "new shard",
         ]);
         for part in &self.phases {
             let Percentiles { p50, p99, .. } = part.wait_us;
@@ -170,20 +170,25 @@ impl Display for Resizing {
         }
         let overtime = self.overtime_seconds;
         if overtime > 0.0 {
-            writeln!(
-                out,
-                "{overtime:.1} s longer than asked for: until both resizes were over"
-            )?;
+            let longer = format!(
+                "{overtime:.1} s longer than --for: the run lasts until both resizes are over. A resize moves {} slots at a \
+                 time, and waits until the locks in them have moved too: each with its next renewal, every {} s.",
+                Pace::default().slots_in_flight,
+                RENEWED_EVERY.as_secs()
+            );
+            writeln!(out, "{}", wrapped(&longer, 0))?;
         }
         if let Some(failure) = self.failure() {
             return writeln!(out, "resizes: FAILED, {failure}");
         }
         let held = grouped(self.locks_held.into());
         let twice = self.granted_twice.map_or("", |_| " or granted twice");
-        writeln!(
-            out,
-            "resizes: only slots moved that had to; of {held} locks held throughout, none was lost{twice}"
-        )
+        let held = match self.locks_held {
+            0 => String::new(),
+            _ => format!("; of {held} locks held throughout, none was lost{twice}"),
+        };
+        let moved = format!("resizes: only slots moved that had to{held}");
+        writeln!(out, "{}", wrapped(&moved, 2))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result};
 
 use super::{Audit, Named, Percentiles, Report};
-use crate::cli::table::{Table, grouped, percent};
+use crate::cli::table::{Table, grouped, percent, wrapped};
 
 /// Violations named one by one, at most.
 const SHOWN_MAX: usize = 10;
@@ -12,12 +12,17 @@ impl Display for Report {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         writeln!(out, "{}\n", self.setting())?;
         writeln!(out, "{}\n", self.counts())?;
-        if self.setting.locked {
-            writeln!(out, "{}", self.times())?;
-        }
+        writeln!(out, "{}", self.times())?;
         match &self.resizing {
             Some(resizing) => writeln!(out, "{resizing}")?,
             None => writeln!(out, "{}", self.loads())?,
+        }
+        match self.two_holders() {
+            0 => {}
+            refused => writeln!(
+                out,
+                "locks: FAILED, {refused} tokens fell, though no lock was lost"
+            )?,
         }
         write!(out, "{}", self.audit)
     }
@@ -29,30 +34,45 @@ impl Report {
         let how = if setting.locked {
             "under locks"
         } else {
-            "WITHOUT LOCKS"
+            "WITHOUT LOCKS ON THEM"
         };
-        format!(
-            "{} workers took coins from {} accounts (Zipf {}) {how}\n{}; time: {}; seed {}",
+        let what = format!(
+            "{} workers took coins from {} accounts (Zipf {}) {how}",
             grouped(setting.workers.into()),
             grouped(setting.accounts.into()),
             setting.skew,
-            setting.place,
-            setting.time,
-            setting.seed
-        )
+        );
+        let mut text = format!(
+            "{}\n{}",
+            wrapped(&what, 0),
+            place_line(&setting.place, setting.time, setting.seed)
+        );
+        if !setting.locked {
+            let instead = "Instead, each worker locked a key of its own: the same steps at the same pace, but two \
+                           workers can take from one account at once.";
+            text += &format!("\n{}", wrapped(instead, 0));
+        }
+        text
     }
 
     fn counts(&self) -> String {
-        format!(
-            "{} deductions in {:.1} s: {} a second\n\
-             {} found no coins, {} were fenced off, {} locks were lost",
+        let early = match self.stopped_early {
+            true => ", as many as the audit can hold: the run ended early",
+            false => "",
+        };
+        let deductions = format!(
+            "{} deductions in {:.1} s: {} per second{early}",
             grouped(self.deductions),
             self.seconds,
             grouped(self.per_second as u64),
+        );
+        let rest = format!(
+            "{} found no coins, {} were fenced off, {} locks were lost",
             grouped(self.refused_empty),
             grouped(self.fenced),
             grouped(self.locks_lost)
-        )
+        );
+        format!("{}\n{}", wrapped(&deductions, 0), wrapped(&rest, 0))
     }
 
     fn times(&self) -> Table {
@@ -83,15 +103,25 @@ impl Display for Audit {
             return writeln!(out, "audit: every coin is accounted for");
         }
         let total = self.violations_total;
-        writeln!(out, "audit: FAILED, {} violations", grouped(total as u64))?;
+        let failed = format!(
+            "audit: FAILED, balances are off by {} coins, {} violations",
+            grouped(self.coins_off),
+            grouped(total as u64)
+        );
+        writeln!(out, "{}", wrapped(&failed, 2))?;
         for Named { message, .. } in self.violations.iter().take(SHOWN_MAX) {
-            writeln!(out, "  {message}")?;
+            writeln!(out, "{}", wrapped(&format!("- {message}"), 2))?;
         }
         match total.saturating_sub(SHOWN_MAX) {
             0 => Ok(()),
-            more => writeln!(out, "  and {} more", grouped(more as u64)),
+            more => writeln!(out, "- and {} more", grouped(more as u64)),
         }
     }
+}
+
+/// Where and in which time a run was, and how to repeat it.
+pub(in crate::cli::demo) fn place_line(place: &str, time: &str, seed: u64) -> String {
+    wrapped(&format!("{place}; time: {time}; seed {seed}"), 0)
 }
 
 /// A time in the unit that suits it.

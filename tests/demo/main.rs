@@ -2,7 +2,11 @@
 #![cfg(feature = "cli")]
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+#[path = "../binary/mod.rs"]
 mod binary;
+
+mod honest;
+mod hot;
 
 use std::{
     fs,
@@ -94,36 +98,6 @@ fn a_run_in_real_time_passes() {
     );
 }
 
-#[test]
-fn without_locks_deductions_are_lost_and_named() {
-    for time in [&["--seed", "7"][..], &["--shards", "2"]] {
-        let args = [time, &["--for", "500ms", "--unsafe-no-lock"]].concat();
-        let shown = demo(&args);
-        assert_eq!(shown.code, 1, "{shown:?}");
-        assert!(shown.stdout.contains("WITHOUT LOCKS"), "{shown:?}");
-        assert!(shown.stdout.contains("audit: FAILED"), "{shown:?}");
-        assert!(shown.stdout.contains("account 0: lost: "), "{shown:?}");
-        assert!(
-            shown.stdout.contains("account 0: overwritten: op "),
-            "{shown:?}"
-        );
-
-        let failed = demo(&[&args[..], &["--json"]].concat());
-        assert_eq!(failed.code, 1);
-        let report: Value = serde_json::from_str(&failed.stdout).unwrap();
-        assert_eq!(report["audit"]["ok"], false);
-        let violations = report["audit"]["violations"].as_array().unwrap();
-        let lost = violations
-            .iter()
-            .find(|violation| violation["kind"] == "lost")
-            .unwrap();
-        assert_eq!(
-            (&lost["account"], &lost["of"]["token"]),
-            (&0.into(), &Value::Null)
-        );
-    }
-}
-
 /// What was told of the resizes: a fourth shard joined and left again, as few slots as had to moved, and the
 /// locks in them came along.
 fn there_and_back(report: &Value) -> &Value {
@@ -206,20 +180,11 @@ fn a_run_goes_on_until_both_resizes_are_over_and_says_so() {
     );
 
     let shown = demo(&args);
-    assert!(
-        shown.stdout.contains("s longer than asked for"),
-        "{shown:?}"
-    );
+    for words in ["s longer than --for", "512 slots at a time", "every 1 s"] {
+        assert!(shown.stdout.contains(words), "{words}: {shown:?}");
+    }
     let long = demo(&["--resize", "--seed", "7", "--for", "40s", "--workers", "8"]);
-    assert!(!long.stdout.contains("s longer than asked for"), "{long:?}");
-}
-
-#[test]
-fn without_locks_deductions_are_lost_while_the_ring_is_resized() {
-    let failed = demo(&["--resize", "--seed", "7", "--unsafe-no-lock", "--for", "2s"]);
-    assert_eq!(failed.code, 1, "{failed:?}");
-    assert!(failed.stdout.contains("audit: FAILED"), "{failed:?}");
-    assert!(failed.stdout.contains("account 0: lost: "), "{failed:?}");
+    assert!(!long.stdout.contains("longer than --for"), "{long:?}");
 }
 
 /// What a run reports that is interrupted once it has begun, and ends with `code`.
