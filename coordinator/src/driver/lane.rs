@@ -30,15 +30,15 @@ use crate::{
     view::Believed,
 };
 
-/// What the lanes of a shard found it to need. Whoever tends shards waits for it.
+/// The needs of a shard, as its lanes report them. The task that tends the shard waits for them.
 #[derive(Debug, Default)]
 pub struct Needs {
     arm: AtomicBool,
     settle: AtomicBool,
     raise: AtomicBool,
-    /// The greatest epoch whose state is not relied on.
+    /// The greatest epoch with a state that cannot be trusted.
     distrusted: AtomicU64,
-    /// By how much its clock stepped; 0: it did not.
+    /// The size of the step of its clock; 0: no step.
     clock_step_ms: AtomicI64,
     something: Notify,
 }
@@ -53,44 +53,47 @@ impl Needs {
         self.something.notified().await;
     }
 
-    /// Whether it is to be armed, since this was last asked: it answered that it is not, or its state is not relied on.
+    /// Whether it has to be armed, since the last call: it answered that it is not, or its state
+    /// cannot be trusted.
     pub fn take_arm(&self) -> bool {
         self.arm.swap(false, Relaxed)
     }
 
-    /// Whether it looked at slots although the map is at rest, since this was last asked.
+    /// Whether it looked at slots although the map is at rest, since the last call.
     pub fn take_settle(&self) -> bool {
         self.settle.swap(false, Relaxed)
     }
 
-    /// Whether its token counter is near its end, since this was last asked.
+    /// Whether its token counter is near its end, since the last call.
     pub fn take_raise(&self) -> bool {
         self.raise.swap(false, Relaxed)
     }
 
-    /// Up to which epoch no state of the shard is relied on.
+    /// The greatest epoch with a state of the shard that cannot be trusted.
     pub fn distrusted(&self) -> Epoch {
         Epoch(self.distrusted.load(Relaxed))
     }
 
-    /// Has the shard armed anew with a fresh epoch, unless it is armed with one above `epoch` already.
+    /// Has the shard armed anew with a fresh epoch, unless it is armed with an epoch above `epoch`
+    /// already.
     pub fn distrust(&self, epoch: Epoch) {
         if self.distrusted.fetch_max(epoch.0, Relaxed) < epoch.0 {
             self.arm();
         }
     }
 
-    /// Has the shard looked at, and armed if it is not.
+    /// Has the shard checked, and armed if it is not.
     pub(super) fn arm(&self) {
         self.note(&self.arm);
     }
 
-    /// By how many milliseconds its wall clock stepped, since this was last asked.
+    /// The step of its wall clock in milliseconds, since the last call.
     pub fn take_clock_step(&self) -> Option<i64> {
         Some(self.clock_step_ms.swap(0, Relaxed)).filter(|by_ms| *by_ms != 0)
     }
 
-    /// Has its locks' holders warned, and has it armed anew, unless that was done since it went by its clock.
+    /// Has the holders of its locks warned, and the shard armed anew, unless this was done since
+    /// its clock was last as expected.
     pub(super) fn clock_stepped(&self, step: ClockStep) {
         self.clock_step_ms.store(step.by_ms, Relaxed);
         self.distrust(step.epoch);
@@ -142,7 +145,7 @@ impl<L: Load> Running<L> {
     async fn run(self) {
         let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         if self.lane == Lane::Counters {
-            // Not everybody has counters.
+            // Not every process uses counters.
             self.around
                 .stop
                 .run_until_cancelled(self.queue.asked())
@@ -181,7 +184,7 @@ impl<L: Load> Running<L> {
             self.needs.arm();
         } else if !self.around.stop.is_cancelled() {
             warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
-            // It shook hands: what ended the connection says nothing of the next.
+            // The handshake succeeded: the end of this connection says nothing about the next one.
             backoff.reset();
         }
         Some(error)
@@ -202,8 +205,9 @@ impl<L: Load> Running<L> {
         let mut crowded = false;
         loop {
             if crowded && !self.queue.fills_a_batch() {
-                // Those just answered are about to ask again: let them, and send it all at once. Unless others fill
-                // a batch already: then the server need not wait for them.
+                // The tasks that were just answered are about to send their next requests: let
+                // them, and send everything at once. If other requests fill a batch already, the
+                // server need not wait.
                 behind_others().await;
             }
             let stopped = tokio::select! {
@@ -224,7 +228,7 @@ impl<L: Load> Running<L> {
                 continue;
             };
             if !self.standing.serves(link.life()) {
-                // As it would say itself, if it knew.
+                // The shard would answer the same, if it knew.
                 batch.fail(&ShardError::Unarmed);
                 return Some(ShardError::Unarmed);
             }
@@ -263,8 +267,8 @@ impl<L: Load> Running<L> {
         }
     }
 
-    /// A lease that was granted before the server's clock stepped may end earlier than its holder believes, and so may the
-    /// recovery period.
+    /// A lease that was granted before the server's clock stepped may end earlier than its holder
+    /// believes. So may the recovery period.
     fn look_at_clock(&self, life: &Life, exchange: Exchange) {
         let epoch = self.standing.epoch();
         if let Some(step) = self.server_clock.observe(life, epoch, exchange) {
@@ -272,7 +276,7 @@ impl<L: Load> Running<L> {
         }
     }
 
-    /// Whether an answer to what was sent by `view` means anything now.
+    /// Whether an answer to a request sent under `view` still counts.
     fn counts(&self, view: Believed, life: &Life) -> bool {
         let now = self.around.clock.now();
         self.standing.counts(life) && self.around.view.is_still(view, now)
@@ -288,7 +292,7 @@ impl<L: Load> Running<L> {
     }
 }
 
-/// Lets those tasks go first that are ready. `tokio::task::yield_now` would look for news from sockets before, too.
+/// Lets the ready tasks run first. `tokio::task::yield_now` would also poll the sockets before.
 async fn behind_others() {
     let mut yielded = false;
     poll_fn(|context| {
@@ -301,14 +305,14 @@ async fn behind_others() {
     .await;
 }
 
-/// By a topology that may be out of date nothing is sent.
+/// Nothing is sent under a topology that may be out of date.
 fn unconfirmed() -> ShardError {
     ShardError::Unreachable {
         reason: "the topology could not be confirmed in time".into(),
     }
 }
 
-/// What `ended` means for requests that were never sent.
+/// The error for requests that were never sent, if the connection ended with `ended`.
 fn unsent(ended: &ShardError) -> ShardError {
     match ended {
         ShardError::NoReply { reason } | ShardError::Refused { reason, .. } => {

@@ -1,4 +1,4 @@
-//! What travels in batches: requests about locks, and requests about counters.
+//! The contents of batches: requests about locks, and requests about counters.
 
 use std::fmt;
 
@@ -13,15 +13,15 @@ use crate::{
 /// A request that a lane carries.
 #[async_trait]
 pub(crate) trait Load: fmt::Debug + Sized + Send + Sync + 'static {
-    /// What it is answered with.
+    /// The type of its answer.
     type Reply: fmt::Debug + Send + 'static;
 
     fn key(&self) -> &LockKey;
 
     fn map(&self) -> MapVersion;
 
-    /// Whether it begins something: then it is refused where too much waits, and not sent once nobody waits for its
-    /// answer.
+    /// Whether it begins something: such a request is refused if too many wait, and not sent once
+    /// its caller has left.
     fn is_new(&self) -> bool;
 
     /// Has `link` apply `batch`.
@@ -35,7 +35,7 @@ pub(crate) struct Sent<R> {
     pub(super) looked: bool,
     /// The token counter, if tokens could be used up.
     pub(super) counter: u64,
-    /// When the shard applied it, by its own clock, if it says so.
+    /// The time when the shard applied it, by its own clock, if it says so.
     pub(super) now: Option<ShardTime>,
     pub(super) replies: Vec<R>,
 }

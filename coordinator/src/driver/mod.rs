@@ -1,13 +1,14 @@
-//! One shard's traffic: what waits, in which lane, and over which connection it goes.
+//! The traffic to one shard: the waiting requests, their lanes, and the connections.
 //!
 //! ```text
 //! submit ─► Queue ─► Lane: gather what came while the last batch was out ─► Link::call ─► answers
 //! ```
 //!
-//! A lane has one connection and one batch under way. Work has two lanes, by slot, so that the
-//! server has something to do while answers are on their way; so have counters, and one more for what only forgets, since
-//! nobody waits for that. Nothing is sent by a timer, nothing is kept for later while the shard is away: it is refused at
-//! once, and whoever asked decides.
+//! A lane has one connection and one batch under way. There are two work lanes, by slot, so that
+//! the server has work while answers are on their way. Counters have two lanes as well, and one
+//! more for requests that only forget ids, because no caller waits for these. Nothing is sent by a
+//! timer. Nothing is stored for later while the shard is unreachable: requests are refused at once,
+//! and the caller decides.
 
 mod lane;
 mod load;
@@ -43,7 +44,7 @@ use standing::Standing;
 /// First and longest pause between attempts to connect, or to listen.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// An operation's answer, and when the batch that was answered had been sent.
+/// An operation's answer, and the time when the answered batch was sent.
 #[derive(Clone, Debug)]
 pub struct Answered<R = Reply> {
     /// The answer.
@@ -52,12 +53,12 @@ pub struct Answered<R = Reply> {
     pub sent: Instant,
 }
 
-/// What a request comes back as.
+/// The result of a request.
 pub type Answer<R = Reply> = Result<Answered<R>, ShardError>;
 
-/// Who is told the answer.
+/// The receiver of an answer.
 pub enum Respond<R = Reply> {
-    /// A waiting caller. What is new is not sent if its caller is gone before.
+    /// A waiting caller. A request that begins something is not sent if its caller has left.
     Caller(oneshot::Sender<Answer<R>>),
     /// The engine itself.
     Engine(Box<dyn FnOnce(Answer<R>) + Send>),
@@ -75,17 +76,18 @@ impl<R> fmt::Debug for Respond<R> {
 impl<R> Respond<R> {
     pub(crate) fn respond(self, answer: Answer<R>) {
         match self {
-            // A caller that left has an attempt or a release of its own to clean up with.
+            // A caller that has left cleans up with its own release.
             Self::Caller(caller) => drop(caller.send(answer)),
             Self::Engine(respond) => respond(answer),
         }
     }
 }
 
-/// Is told what shards say by themselves, by the task that hears it: it must not block.
+/// Receives messages that shards send on their own, in the task that receives them: it must not
+/// block.
 pub type Woken = Arc<dyn Fn(Wake) + Send + Sync>;
 
-/// The connection that a request about a lock goes by.
+/// The lane of a request about a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockLane {
     /// Acquires, and releases that need not follow a renewal.
@@ -107,24 +109,25 @@ pub struct Driver {
     standing: Arc<Standing>,
 }
 
-/// What every driver of an engine shares.
+/// The context that all drivers of an engine share.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Spreads reconnections.
     pub random: Arc<Random>,
-    /// Waits for every task.
+    /// Tracks every task.
     pub tasks: TaskTracker,
-    /// Says stop: lanes send what has been submitted, then end.
+    /// The stop signal: lanes send the submitted requests, then end.
     pub stop: CancellationToken,
-    /// How long the topology in use may be believed.
+    /// How long the topology in use is valid.
     pub view: Arc<ViewLease>,
 }
 
 impl Driver {
-    /// Starts the lanes to `shard`, which the topology names as `life` with `epoch`, and listens there for what
-    /// concerns `client`. Nothing is sent before that life was [seen to be armed](Self::seen_armed).
+    /// Starts the lanes to `shard`, which the topology names as `life` with `epoch`, and listens
+    /// there for messages to `client`. Nothing is sent before that life was [seen to be
+    /// armed](Self::seen_armed).
     pub fn start(
         id: ShardId,
         shard: Arc<dyn Shard>,
@@ -165,13 +168,13 @@ impl Driver {
         })
     }
 
-    /// The shard is a member no more: what it answers from now on means nothing, and its lanes end.
+    /// The shard is no longer a member: its answers from now on do not count, and its lanes end.
     pub fn dismiss(&self) {
         self.standing.dismiss();
     }
 
-    /// The topology names the shard as `life` from now on, with `epoch`: connections to another life end, and what
-    /// that answers means nothing.
+    /// The topology names the shard as `life` from now on, with `epoch`: connections to another
+    /// life end, and answers of another life do not count.
     pub fn name(&self, life: &Life, epoch: Epoch) {
         if !self.standing.name(life, epoch) {
             self.needs.arm();
@@ -183,19 +186,20 @@ impl Driver {
         self.standing.seen_armed(life, epoch);
     }
 
-    /// Does not rely on the state that the shard is armed with: has it armed anew with a fresh epoch, once for all
-    /// callers and processes.
+    /// Distrusts the state that the shard is armed with: has it armed anew with a fresh epoch, once
+    /// for all callers and processes.
     pub fn arm_anew(&self) {
         self.needs.distrust(self.standing.epoch());
     }
 
-    /// Refuses requests for locks because of `error`, or takes them again; renewals and releases go on.
+    /// Refuses requests for locks because of `error`, or accepts them again; renewals and releases
+    /// go on.
     pub fn refuse_new_locks(&self, error: Option<&ShardError>) {
         self.work.iter().for_each(|queue| queue.refuse_new(error));
     }
 
-    /// A record was found that outlasts the longest lease by `beyond`: the shard's wall clock was set back after it was
-    /// written.
+    /// A record was found that outlasts the longest lease by `beyond`: the shard's wall clock was
+    /// set back after the record was written.
     pub fn clock_went_back(&self, beyond: Duration) {
         self.needs.clock_stepped(ClockStep {
             by_ms: -i64::try_from(beyond.as_millis()).unwrap_or(i64::MAX),
@@ -203,13 +207,14 @@ impl Driver {
         });
     }
 
-    /// Whether what `life` of the shard answers counts.
+    /// Whether answers from `life` of the shard count.
     pub(crate) fn counts(&self, life: &Life) -> bool {
         self.standing.counts(life)
     }
 
-    /// Ends the lanes of locks: what waits there is refused, and nothing more is sent. Their last connections, on which
-    /// something may still be on its way to the shard: once these have ended, nothing is.
+    /// Ends the lanes of locks: waiting requests are refused, and no more are sent. Returns their
+    /// last connections, over which requests may still reach the shard: once these connections have
+    /// ended, no request does.
     pub(crate) fn take_over(&self) -> Vec<(Lane, (Life, ConnectionId))> {
         let work = self.work.iter().map(|queue| (Lane::Work, queue));
         let lanes = work.chain([(Lane::Renew, &self.renew)]);
@@ -222,39 +227,39 @@ impl Driver {
         &self.id
     }
 
-    /// The shard, for connections of one's own.
+    /// The shard, for separate connections.
     pub fn shard(&self) -> &Arc<dyn Shard> {
         &self.shard
     }
 
-    /// What the lanes found the shard to need.
+    /// The needs of the shard, as its lanes report them.
     pub fn needs(&self) -> &Needs {
         &self.needs
     }
 
-    /// Queues `request` and answers its caller's side.
+    /// Queues `request` and returns the receiver of its answer.
     ///
     /// # Errors
     ///
-    /// Through the receiver: [`ShardError`]; a receiver whose sender is gone: the driver stopped.
+    /// Through the receiver: [`ShardError`]. If the sender is gone, the driver has stopped.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the receiver withdraws an acquire that was not sent yet, and nothing else.
+    /// Dropping the receiver withdraws an acquire that was not sent yet; it has no other effect.
     pub fn submit(&self, lane: LockLane, request: Request) -> oneshot::Receiver<Answer> {
         let (caller, answer) = oneshot::channel();
         self.submit_with(lane, request, Respond::Caller(caller));
         answer
     }
 
-    /// Queues `request`; `respond` is told the answer, at once if it cannot be queued.
+    /// Queues `request`; `respond` gets the answer, at once if it cannot be queued.
     pub fn submit_with(&self, lane: LockLane, request: Request, respond: Respond) {
         if let Err((respond, error)) = self.try_submit(lane, request, respond, Beside::Anything) {
             respond.respond(Err(error));
         }
     }
 
-    /// Queues a request about a counter and answers its caller's side.
+    /// Queues a request about a counter and returns the receiver of its answer.
     ///
     /// # Errors
     ///
@@ -280,7 +285,7 @@ impl Driver {
         answer
     }
 
-    /// What `lane` sends next, for a test that stands in for it.
+    /// The requests that `lane` sends next, for a test in place of the lane.
     #[cfg(test)]
     pub(crate) fn take(&self, lane: LockLane) -> Vec<(Request, Respond)> {
         let queues = match lane {
@@ -294,7 +299,7 @@ impl Driver {
         requests.into_iter().zip(responds).collect()
     }
 
-    /// Queues `request`, or hands `respond` back with the reason.
+    /// Queues `request`, or returns `respond` with the reason.
     pub(crate) fn try_submit(
         &self,
         lane: LockLane,
@@ -310,12 +315,12 @@ impl Driver {
     }
 }
 
-/// Which of the lanes that are by slot.
+/// The index among the lanes that are chosen by slot.
 fn of_its_slot(key: &LockKey) -> usize {
     key.slot().index() % LANES_BY_SLOT
 }
 
-/// What lanes to one shard have in common.
+/// The context that the lanes to one shard share.
 struct Lanes<'a> {
     id: &'a ShardId,
     shard: &'a Arc<dyn Shard>,

@@ -1,4 +1,4 @@
-//! What waits for a lane.
+//! The requests that wait for a lane.
 
 #[cfg(test)]
 mod interleavings;
@@ -16,8 +16,8 @@ use crate::{
     sync::Mutex,
 };
 
-/// Requests in the order they came. What is new is refused beyond [`QUEUE_MAX`]; renewals and
-/// releases, of which there is at most one a held lock, are not.
+/// Requests in order of arrival. Requests that begin something are refused beyond [`QUEUE_MAX`].
+/// Renewals and releases are not refused: there is at most one per held lock.
 #[derive(Debug)]
 pub(super) struct Queue<L: Load> {
     batch_max: usize,
@@ -28,13 +28,13 @@ pub(super) struct Queue<L: Load> {
 #[derive(Debug)]
 struct State<L: Load> {
     waiting: VecDeque<Waiting<L>>,
-    /// Why nothing can be sent, while nothing can be.
+    /// The reason why nothing can be sent, if so.
     down: Option<ShardError>,
-    /// Why nothing new is taken, while nothing new is.
+    /// The reason why new requests are refused, if so.
     refusing: Option<ShardError>,
-    /// The last connection that anything was sent over.
+    /// The last connection over which a request was sent.
     connection: Option<(Life, ConnectionId)>,
-    /// Nothing is sent over a connection of its lane any more.
+    /// No request is sent over a connection of this lane any more.
     taken_over: bool,
 }
 
@@ -54,10 +54,10 @@ pub(crate) enum Beside {
     OtherKeys,
 }
 
-/// Why a batch is dropped before it is answered.
+/// The reason why a batch is dropped before its answers.
 pub(super) const PANICKED: &str = "the backend panicked";
 
-/// What one batch is made of, side by side.
+/// The parts of one batch, as parallel lists.
 #[derive(Debug)]
 pub(super) struct Batch<L: Load> {
     pub(super) requests: Vec<L>,
@@ -86,7 +86,7 @@ impl<L: Load> Default for Batch<L> {
 }
 
 impl<L: Load> Batch<L> {
-    /// Tells everybody `error`.
+    /// Answers every request with `error`.
     pub(super) fn fail(&mut self, error: &ShardError) {
         self.requests.clear();
         self.responds
@@ -96,7 +96,7 @@ impl<L: Load> Batch<L> {
 }
 
 impl<L: Load> Drop for Batch<L> {
-    /// Whoever is in a batch that nobody answers was sent, perhaps, and is told so.
+    /// The outcome of an unanswered request is unknown, and its caller gets this answer.
     fn drop(&mut self) {
         self.fail(&ShardError::NoReply {
             reason: PANICKED.into(),
@@ -105,7 +105,7 @@ impl<L: Load> Drop for Batch<L> {
 }
 
 impl<L: Load> Queue<L> {
-    /// Its batches are of `batch_max` requests, at most.
+    /// A queue with batches of at most `batch_max` requests.
     pub(super) fn new(batch_max: usize) -> Self {
         Self {
             batch_max: batch_max.clamp(1, BATCH_MAX),
@@ -114,7 +114,7 @@ impl<L: Load> Queue<L> {
         }
     }
 
-    /// Waits until something was added.
+    /// Waits until a request was added.
     pub(super) async fn asked(&self) {
         while self.state.lock().waiting.is_empty() {
             self.ready.notified().await;
@@ -122,7 +122,7 @@ impl<L: Load> Queue<L> {
         self.ready.notify_one();
     }
 
-    /// Adds a request, or hands `respond` back with the reason.
+    /// Adds a request, or returns `respond` with the reason.
     pub(super) fn push(
         &self,
         request: L,
@@ -151,7 +151,7 @@ impl<L: Load> Queue<L> {
         Ok(())
     }
 
-    /// Refuses what waits and what comes, because of `error`.
+    /// Refuses waiting and new requests, because of `error`.
     pub(super) fn close(&self, error: &ShardError) {
         let waiting = {
             let mut state = self.state.lock();
@@ -163,12 +163,13 @@ impl<L: Load> Queue<L> {
             .for_each(|waiting| waiting.respond.respond(Err(error.clone())));
     }
 
-    /// Refuses what is new because of `error`, or takes it again.
+    /// Refuses new requests because of `error`, or accepts them again.
     pub(super) fn refuse_new(&self, error: Option<&ShardError>) {
         self.state.lock().refusing = error.cloned();
     }
 
-    /// Takes requests again, to be sent over `connection`. Whether that may be: not once it is taken over.
+    /// Accepts requests again, to be sent over `connection`. Returns whether this is allowed: not
+    /// after a take-over.
     pub(super) fn open(&self, connection: (Life, ConnectionId)) -> bool {
         let mut state = self.state.lock();
         if state.taken_over {
@@ -179,26 +180,26 @@ impl<L: Load> Queue<L> {
         true
     }
 
-    /// The last connection that anything was sent over.
+    /// The last connection over which a request was sent.
     pub(super) fn connection(&self) -> Option<(Life, ConnectionId)> {
         self.state.lock().connection.clone()
     }
 
-    /// Refuses what waits and what comes, for good. The last connection that anything was sent over: once that has
-    /// ended, nothing of this queue reaches the shard.
+    /// Refuses waiting and new requests, permanently. Returns the last connection over which a
+    /// request was sent: once that has ended, no request of this queue reaches the shard.
     pub(super) fn take_over(&self) -> Option<(Life, ConnectionId)> {
         self.state.lock().taken_over = true;
         self.close(&closed());
         self.connection()
     }
 
-    /// Whether as much waits as one batch takes.
+    /// Whether enough requests wait to fill a batch.
     pub(super) fn fills_a_batch(&self) -> bool {
         self.state.lock().waiting.len() >= self.batch_max
     }
 
-    /// Waits for requests and moves as many as may be into `batch`: those of one map version behind each other, and
-    /// those of none last.
+    /// Waits for requests and moves as many as allowed into `batch`: those of one map version
+    /// together, and those without a version last.
     ///
     /// # Cancel safety
     ///
@@ -209,12 +210,12 @@ impl<L: Load> Queue<L> {
         }
     }
 
-    /// Moves what waits into `batch`; whether there was anything.
+    /// Moves waiting requests into `batch`; returns whether there were any.
     pub(super) fn take(&self, batch: &mut Batch<L>) -> bool {
         let mut state = self.state.lock();
         let mut map = MapVersion::UNKNOWN;
-        // Of another map version than the first that there is, or of none: they go behind the others, in their order,
-        // with all that come after them for the same keys.
+        // Requests with another map version than the first, or with none. They go behind the
+        // others, in their order, followed by later requests for the same keys.
         let mut aside: Vec<(L, Respond<L::Reply>)> = Vec::new();
         // Not in this batch.
         let mut later: VecDeque<Waiting<L>> = VecDeque::new();
@@ -262,7 +263,7 @@ impl<L: Load> Queue<L> {
     }
 }
 
-/// What a queue says that takes nothing any more.
+/// The answer of a queue that accepts nothing any more.
 pub(super) fn closed() -> ShardError {
     ShardError::Unreachable {
         reason: "the engine is closed".into(),

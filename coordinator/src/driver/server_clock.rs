@@ -1,9 +1,10 @@
-//! Compares a server's wall clock, by which leases end, with the engine's clock, by which deadlines do (protocol,
-//! section 1).
+//! Compares a server's wall clock, which ends leases, with the engine's clock, which ends guards
+//! (protocol, section 1).
 //!
-//! The difference between the two lies in [now − received, now + 1 ms − sent], by an answer that says when the server
-//! made it. Rates may differ by `rho`, so an earlier interval widens with time. A later answer whose interval is away from
-//! it by more than the margin shows that one of the clocks stepped.
+//! Each answer has the server's time. By one answer, the difference between the clocks lies in [now
+//! − received, now + 1 ms − sent]. Rates may differ by `rho`, so an earlier interval widens with
+//! time. If the interval of a later answer lies away from it by more than the margin, one of the
+//! clocks stepped.
 
 use crate::{
     clock::Instant,
@@ -13,11 +14,12 @@ use crate::{
     sync::Mutex,
 };
 
-/// What the answers of all connections to one shard have shown.
+/// The observations from all connections to one shard.
 #[derive(Debug, Default)]
 pub(super) struct ServerClock(Mutex<Known>);
 
-/// When an exchange began and ended, by the engine's clock; and when the server answered, by its own.
+/// The times when an exchange began and ended, by the engine's clock; and when the server answered,
+/// by its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
     pub(super) sent: Instant,
@@ -28,20 +30,20 @@ pub(super) struct Exchange {
 /// A step of a server's wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockStep {
-    /// At least by so much, forwards or back.
+    /// The least size of the step, forwards or back.
     pub(super) by_ms: i64,
-    /// The shard was armed with this epoch, or was to be, when its clock last was as expected.
+    /// The shard's epoch, allotted or armed, when its clock last was as expected.
     pub(super) epoch: Epoch,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     reference: Option<Reference>,
-    /// An answer to an earlier request may be from before a step that is known.
+    /// An answer to an earlier request may be from before a known step.
     since: Instant,
 }
 
-/// An interval that the difference was in, in nanoseconds.
+/// An interval that contained the difference, in nanoseconds.
 #[derive(Debug)]
 struct Reference {
     life: Life,
@@ -52,7 +54,8 @@ struct Reference {
 }
 
 impl ServerClock {
-    /// Takes an answer into account that `life` gave while `epoch` was the shard's. Answers the step that it shows.
+    /// Considers an answer that `life` gave while `epoch` was the shard's. Returns the step that it
+    /// shows.
     pub(super) fn observe(
         &self,
         life: &Life,
@@ -94,7 +97,7 @@ impl ServerClock {
             (former.low, former.high) = (low.max(least), high.min(most));
             former.at = received.max(former.at);
         }
-        // What is away by less than the margin changes no reference: small steps add up.
+        // A deviation below the margin changes no reference: small steps add up.
         stepped.then_some(ClockStep {
             by_ms: (by / 1_000_000) as i64,
             epoch: its_epoch,
@@ -118,8 +121,8 @@ mod tests {
         Life::new("life")
     }
 
-    /// An exchange that begins at `sent`, and takes so long there and back, with a server whose clock shows `shift` more than
-    /// expected.
+    /// An exchange that begins at `sent` and takes `there` and `back`, with a server whose clock
+    /// shows `shift` more than expected.
     fn exchange(sent: u64, there: u64, back: u64, shift: i64) -> Exchange {
         let now = (AHEAD + sent + there).wrapping_add_signed(shift);
         Exchange {
@@ -203,7 +206,7 @@ mod tests {
             }
         }
 
-        /// A step of more than what may be uncertain is seen at the next answer.
+        /// The next answer shows a step beyond the uncertainty.
         #[test]
         fn a_step_beyond_the_bound_is_seen(
             pause in 0..60_000 * MS,

@@ -1,4 +1,4 @@
-//! What the topology says of a shard: whose answers count.
+//! A shard's standing in the topology: whether its answers count.
 
 use std::sync::atomic::{
     AtomicBool,
@@ -12,7 +12,8 @@ use crate::{
     shard::Wake,
 };
 
-/// Whether a shard's answers count. What was sent before is judged by it when the answer comes.
+/// Whether a shard's answers count. It decides when an answer arrives, also about requests sent
+/// before.
 #[derive(Debug)]
 pub(super) struct Standing {
     dismissed: AtomicBool,
@@ -23,14 +24,15 @@ pub(super) struct Standing {
 #[derive(Debug)]
 pub(super) struct Present {
     pub(super) life: Life,
-    /// The epoch that it is armed with, or is to be.
+    /// The epoch with which it is armed, or will be.
     pub(super) epoch: Epoch,
-    /// What was seen last.
+    /// The last observation.
     seen: Option<(Life, Epoch)>,
 }
 
 impl Present {
-    /// Whether the life was seen to be armed with its epoch, or with one that the topology is about to name.
+    /// Whether the life was seen to be armed with its epoch, or with one that the topology is about
+    /// to name.
     fn is_armed(&self) -> bool {
         let seen = self.seen.as_ref();
         seen.is_some_and(|(life, epoch)| *life == self.life && *epoch >= self.epoch)
@@ -38,7 +40,7 @@ impl Present {
 }
 
 impl Standing {
-    /// Of a shard that the topology names as `life`, with `epoch`.
+    /// The standing of a shard that the topology names as `life`, with `epoch`.
     pub(super) fn new(life: Life, epoch: Epoch) -> Self {
         let seen = None;
         Self {
@@ -47,12 +49,13 @@ impl Standing {
         }
     }
 
-    /// The shard is a member no more.
+    /// The shard is no longer a member.
     pub(super) fn dismiss(&self) {
         self.dismissed.store(true, Release);
     }
 
-    /// The topology names the shard as `life` from now on, with `epoch`. Answers whether it was seen to be armed so.
+    /// The topology names the shard as `life` from now on, with `epoch`. Returns whether it was
+    /// seen to be armed with it.
     pub(super) fn name(&self, life: &Life, epoch: Epoch) -> bool {
         self.present.send_if_modified(|present| {
             let changed = present.life != *life || present.epoch != epoch;
@@ -70,19 +73,20 @@ impl Standing {
         self.present.send_modify(|present| present.seen = seen);
     }
 
-    /// Whether requests may go to `life`: it is the one that the topology names, armed with the epoch that it names.
-    /// A server whose life was replaced may be reached again, armed as it was before.
+    /// Whether requests may go to `life`: the topology names it, and it is armed with the epoch
+    /// that the topology names. A server whose life was replaced may be reached again, still armed
+    /// as before.
     pub(super) fn serves(&self, life: &Life) -> bool {
         let present = self.present.borrow();
         present.life == *life && present.is_armed()
     }
 
-    /// Whether what `life` answers counts.
+    /// Whether answers from `life` count.
     pub(super) fn counts(&self, life: &Life) -> bool {
         !self.dismissed.load(Acquire) && self.present.borrow().life == *life
     }
 
-    /// Whether what `life` says by itself counts. A grant that it made before it was armed anew does not.
+    /// Whether messages from `life` count. A grant made before it was armed anew does not.
     pub(super) fn believes(&self, life: &Life, wake: &Wake) -> bool {
         let epoch = self.present.borrow().epoch;
         let current = match wake {
@@ -92,7 +96,7 @@ impl Standing {
         current && self.counts(life)
     }
 
-    /// Is told of every change.
+    /// Reports every change.
     pub(super) fn watch(&self) -> watch::Receiver<Present> {
         self.present.subscribe()
     }

@@ -1,4 +1,4 @@
-//! The connection on which a shard speaks by itself.
+//! The connection on which a shard sends messages.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -23,8 +23,8 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Starts the task that listens, for as long as the engine runs. What it misses, those who
-    /// wait find by asking again.
+    /// Starts the task that listens, as long as the engine runs. Waiters find missed messages by
+    /// asking again.
     pub(super) fn start(self, around: &Surroundings) {
         let running = around.clone();
         around.tasks.spawn(async move {
@@ -40,7 +40,7 @@ impl Listener {
         });
     }
 
-    /// Listens until the connection ends, or the topology names another life than the one that it leads to.
+    /// Listens until the connection ends, or the topology names another life than the connection's.
     async fn listen(&self, backoff: &mut Backoff) -> Result<Infallible, ShardError> {
         let mut wakes = self.shard.listen(self.client).await?;
         backoff.reset();

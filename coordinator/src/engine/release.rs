@@ -142,7 +142,7 @@ impl Releases {
             return;
         };
         match answer {
-            // No request from the former connection arrives any more.
+            // All earlier requests of that lane have arrived.
             Ok(_) if behind == Behind::Both => {
                 let unsent = unsent.clone();
                 drop(pending);
