@@ -1,11 +1,12 @@
-//! A shard that is gone for good: its slots are others', which nobody asks it for. Pure.
+//! A shard that is gone for good: its slots go to other shards, and no client asks it any more.
+//! Pure.
 //!
 //! ```text
 //! bury: dead at e, its slots to others ─► force_open at each of them ─► opened
 //! ```
 //!
-//! Whatever it granted ends by itself: nobody believes it once a view lease is over, or because a person
-//! attests that nobody can reach it; and holders put their locks back at the shards that follow.
+//! Its grants end by themselves: after a view lease no engine believes in them, or a person attests
+//! that no client can reach the shard. Holders put their locks back at the shards that follow.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,60 +19,60 @@ use crate::{
     shard::{ForceOpen, Grace, Mode, Step},
 };
 
-/// A shard that was given up for dead. The record keeps it for ever.
+/// A shard that was declared dead. The record keeps it for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dead {
-    /// What it was called. No other is.
+    /// Its name. No other shard gets it.
     pub shard: ShardName,
-    /// Where it was.
+    /// Its address.
     pub address: String,
     /// Lives in which it still believes that it has slots.
     pub lives: Vec<Life>,
-    /// Of the change that gave it up.
+    /// The epoch of the change that declared it dead.
     pub epoch: Epoch,
 }
 
-/// Slots that a shard has in the place of one that was given up for dead, and is to open by force. They
-/// move no further before.
+/// Slots that a shard has in place of a dead shard, and has to open by force. They move no further
+/// before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
-    /// Of the change that gave the other shard up.
+    /// The epoch of the change that declared the other shard dead.
     pub epoch: Epoch,
-    /// Whose they are now.
+    /// The shard that owns them now.
     pub to: ShardName,
     /// The slots, in order.
     #[serde(with = "slots")]
     pub slots: Vec<Slot>,
 }
 
-/// Why a shard cannot be given up for dead.
+/// The reason why a shard cannot be declared dead.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BurialError {
-    /// It is none.
+    /// It is not a member.
     #[error("shard {id} is not a member; the members are {members}")]
     Unknown {
         /// The shard.
         id: ShardId,
-        /// Those there are.
+        /// The present members.
         members: String,
     },
-    /// There would be nobody to have its slots.
+    /// No shard would be left for its slots.
     #[error("shard {id} is the last one: add another first, or found anew")]
     Last {
         /// The shard.
         id: ShardId,
     },
-    /// The topology's record is there: that is recovered first.
+    /// The topology's record is there: it has to be recovered first.
     #[error(
         "shard {id}, {address}, keeps the topology's record; run: ringfence ring recover --attest-dead {id}"
     )]
     KeepsRecord {
         /// The shard.
         id: ShardId,
-        /// Where it is.
+        /// Its address.
         address: String,
     },
     /// The record contradicts itself.
@@ -83,13 +84,14 @@ pub enum BurialError {
 }
 
 impl Topology {
-    /// The record that gives `shard` up for dead. What it had, or had a part in, is to be opened by force:
-    /// slots of its own where the resize under way, or the weights, have them go; slots on their way from it
-    /// where they went, and those on their way to it where they came from.
+    /// The record that declares `shard` dead. Slots that it owned, or that were moving from or to
+    /// it, have to be opened by force: its own slots at the shards that the resize under way, or
+    /// the weights, determine; slots moving from it at their next shard, and slots moving to it at
+    /// their former shard.
     ///
-    /// Where removal is supervised, somebody must attest that no client can reach it any more, and that it
-    /// will be restarted or flushed before one can. Nothing is done by this alone: swap it in, then
-    /// [open](Self::force_opens).
+    /// With supervised removal, a person must attest that no client can reach it any more, and that
+    /// it will be restarted or flushed before one can. This record alone does nothing: swap it in,
+    /// then [open](Self::force_opens).
     ///
     /// # Errors
     ///
@@ -125,8 +127,8 @@ impl Topology {
         Ok(next)
     }
 
-    /// What opens the slots that `shard` has in the place of shards that were given up. Each is to be sent
-    /// until it is answered; a slot that is refused is another's by a later record.
+    /// The requests that open the slots that `shard` has in place of dead shards. Each has to be
+    /// sent until it is answered. A refused slot belongs to another shard by a later record.
     pub fn force_opens(&self, shard: &ShardId) -> Vec<ForceOpen> {
         let its = self.openings_of(shard);
         its.map(|opening| ForceOpen {
@@ -140,8 +142,8 @@ impl Topology {
         .collect()
     }
 
-    /// The record after `shard` was answered what it has by force since `epoch`; `None` if that was noted
-    /// before.
+    /// The record after `shard` has opened its slots by force since `epoch`; `None` if that was
+    /// recorded before.
     pub fn opened(&self, shard: &ShardId, epoch: Epoch) -> Option<Self> {
         let mut next = self.clone();
         next.openings
@@ -150,7 +152,8 @@ impl Topology {
         (next.openings != self.openings).then_some(next)
     }
 
-    /// What `dead` is to be told by whoever reaches it in one of its lives: that it has no slots.
+    /// The request for `dead`, if it is reached in one of its lives: it tells it that it has no
+    /// slots.
     pub fn tell_dead(&self, dead: &Dead) -> Step {
         Step {
             incarnation: self.incarnation,
@@ -163,7 +166,7 @@ impl Topology {
         }
     }
 
-    /// How `shard` is to be armed while it has slots to open by force, whatever else is known of it.
+    /// How `shard` has to be armed while it has slots to open by force.
     pub(super) fn forced_grace(&self, shard: &ShardId) -> Option<Grace> {
         self.openings_of(shard).next().map(|_| Grace::Forced {
             shut: self.constants.shut_for(),
@@ -176,7 +179,7 @@ impl Topology {
         self.openings.iter().filter(its)
     }
 
-    /// What the record will say of `gone`.
+    /// The entry of the record for `gone`.
     fn dead_as(&self, gone: &ShardName, epoch: Epoch) -> Result<Dead, BurialError> {
         let Some(entry) = self.shards.get(gone) else {
             let names: Vec<_> = self.shards.keys().map(|name| name.0.as_str()).collect();
@@ -198,7 +201,8 @@ impl Topology {
         })
     }
 
-    /// Who has each slot that `gone` had a part in, on the way to `target`.
+    /// The new owner of each slot that `gone` had or that was moving from or to it, on the way to
+    /// `target`.
     fn heirs(
         &self,
         gone: &ShardName,
@@ -227,7 +231,7 @@ impl Topology {
 }
 
 impl Goal {
-    /// The same without `gone`; `None` if nobody else is concerned.
+    /// The same without `gone`; `None` if no other shard is concerned.
     fn without(&self, gone: &ShardName) -> Option<Self> {
         let Self {
             mut before,
@@ -245,7 +249,7 @@ impl Goal {
     }
 }
 
-/// One for each shard.
+/// One per shard.
 fn openings(epoch: Epoch, heirs: BTreeMap<Slot, ShardName>) -> impl Iterator<Item = Opening> {
     let mut of_shard: BTreeMap<ShardName, Vec<Slot>> = BTreeMap::new();
     for (slot, heir) in heirs {

@@ -1,4 +1,4 @@
-//! What every [`TopologyStore`] must do. One function a property; run them all with
+//! The requirements on every [`TopologyStore`]. One function per property; run them all with
 //! [`topology_conformance!`](crate::topology_conformance).
 
 use std::{sync::Arc, time::Duration};
@@ -10,10 +10,10 @@ use tokio::time::timeout;
 use super::{Swap, Topology, TopologyError, TopologyStore};
 use crate::ids::{ClientId, Incarnation};
 
-/// Whoever waits longer waits in vain.
+/// The limit of every wait in these tests.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Swaps that race.
+/// The number of competing swaps.
 const RACERS: u64 = 8;
 
 /// A store to be tested. One value serves one test and shares nothing with any other.
@@ -22,12 +22,12 @@ pub trait Fixture: Send + Sync {
     /// The record in force, as it was founded.
     fn founded(&self) -> Arc<Topology>;
 
-    /// Opens the store, as a process of its own does.
+    /// Opens the store, as a separate process would.
     async fn open(&self) -> Arc<dyn TopologyStore>;
 }
 
-/// Makes one test of each property. The argument is a future of a [`Fixture`], which lives as long
-/// as its test.
+/// Creates one test per property. The argument is a future of a [`Fixture`], which lives as long as
+/// its test.
 ///
 /// # Examples
 ///
@@ -59,7 +59,7 @@ macro_rules! topology_conformance {
     )+};
 }
 
-/// The founding took.
+/// The founding took effect.
 pub async fn a_load_finds_what_was_founded(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     assert_eq!(load(&*store).await, *fixture.founded());
@@ -86,7 +86,7 @@ pub async fn a_swap_on_an_old_version_finds_the_record_and_changes_nothing(fixtu
     assert_eq!(load(&*store).await, second);
 }
 
-/// A swap whose answer was lost may be repeated: it shows that it was done.
+/// A swap without an answer may be repeated: the answer shows that it was done.
 pub async fn a_swap_repeated_after_it_was_done_finds_its_own_record(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let (founded, next) = (fixture.founded(), successor(&fixture.founded(), 1));
@@ -94,7 +94,7 @@ pub async fn a_swap_repeated_after_it_was_done_finds_its_own_record(fixture: &dy
     assert_newer(&store.swap(founded.version(), &next).await, &next);
 }
 
-/// No two believe that theirs followed the same record.
+/// Two swaps never both succeed against the same record.
 pub async fn of_concurrent_swaps_one_is_done(fixture: &dyn Fixture) {
     let founded = fixture.founded();
     let racers = (1..=RACERS).map(async |racer| {
@@ -115,7 +115,7 @@ pub async fn of_concurrent_swaps_one_is_done(fixture: &dyn Fixture) {
     assert_eq!(load(&*fixture.open().await).await, *won);
 }
 
-/// Whoever was outrun by a recovery comes too late, whatever its version.
+/// A process that was overtaken by a recovery comes too late, with any version.
 pub async fn a_record_of_an_older_incarnation_is_refused(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let founded = fixture.founded();
@@ -133,7 +133,7 @@ pub async fn a_record_of_an_older_incarnation_is_refused(fixture: &dyn Fixture) 
     assert_eq!(load(&*store).await, recovered);
 }
 
-/// The order of records is that of their incarnations first.
+/// Records are ordered by their incarnations first.
 pub async fn a_later_incarnation_comes_after_every_version(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let mut far = successor(&fixture.founded(), 1);
@@ -157,7 +157,7 @@ pub async fn a_watch_wakes_with_the_newer_record(fixture: &dyn Fixture) {
     assert_eq!(*woken.expect("it wakes").expect("answer"), next);
 }
 
-/// Nothing is missed between two watches.
+/// No change is missed between two watches.
 pub async fn a_watch_answers_at_once_what_is_newer_already(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let (founded, next) = (fixture.founded(), successor(&fixture.founded(), 1));
@@ -166,7 +166,7 @@ pub async fn a_watch_answers_at_once_what_is_newer_already(fixture: &dyn Fixture
     assert_eq!(*woken.expect("it answers").expect("answer"), next);
 }
 
-/// A watch is no busy loop.
+/// A watch is not a busy loop.
 pub async fn a_watch_does_not_wake_for_what_is_known(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let known = load(&*store).await.version();
@@ -178,7 +178,7 @@ async fn load(store: &dyn TopologyStore) -> Topology {
     Topology::clone(&*store.load().await.expect("answer"))
 }
 
-/// A record that may follow `topology`; differs from every other `which`.
+/// A record that may follow `topology`, and differs for each `which`.
 fn successor(topology: &Topology, which: u64) -> Topology {
     let mut next = topology.clone();
     next.version += 1;
@@ -186,7 +186,7 @@ fn successor(topology: &Topology, which: u64) -> Topology {
     next
 }
 
-/// What a recovery may put in the place of `topology`.
+/// A record with which a recovery may replace `topology`.
 fn incarnated(topology: &Topology, which: u64) -> Topology {
     let Incarnation { number, .. } = topology.incarnation;
     let incarnation = Incarnation {

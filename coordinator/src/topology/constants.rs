@@ -1,4 +1,4 @@
-//! What is fixed when a topology is founded.
+//! The constants that are fixed at the founding of a topology.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::TopologyError;
 use crate::limits::{LEASE_MAX, LEASE_MIN, MAX_LEASE_MAX, RHO_PERMILLE, VIEW_LEASE_MIN};
 
-/// What is fixed when a topology is founded.
+/// The constants that are fixed at the founding of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constants {
@@ -15,13 +15,13 @@ pub struct Constants {
     pub max_lease_ms: u64,
     /// How much two clocks' rates may differ, in parts per thousand.
     pub rho_permille: u32,
-    /// How long, in milliseconds, a primary goes on taking writes once its replica follows it no
-    /// more; 0 where no client can reach a former primary after a failover.
+    /// How long, in milliseconds, a primary accepts writes after its replica has stopped following
+    /// it; 0 if no client can reach a former primary after a failover.
     pub replica_lag_ms: u64,
     /// How a shard that is gone for good is removed.
     pub removal: Removal,
-    /// Where removal is leased: how long, in milliseconds, an engine goes by a view of the topology that
-    /// was not confirmed again. `None`: a sixth of the longest lease.
+    /// With leased removal: how long, in milliseconds, an engine uses a view of the topology
+    /// without another confirmation. `None`: a sixth of the longest lease.
     pub view_lease_ms: Option<u64>,
 }
 
@@ -29,13 +29,14 @@ pub struct Constants {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
-    /// A person attests that no client can reach it any more, and that it will be restarted or flushed
-    /// before one can. While the topology's store is down, engines go on with the view they have.
+    /// A person attests that no client can reach it any more, and that it will be restarted or
+    /// flushed before one can. While the topology's store is down, engines use their last view.
     #[default]
     Supervised,
-    /// Nobody has to: engines send nothing by a view that was not confirmed for the length of a view lease,
-    /// and whoever takes the slots over waits for as long. It makes an outage of the topology's store an
-    /// outage of everything, after that time.
+    /// No person has to attest anything: an engine sends nothing under a view that was not
+    /// confirmed for the length of a view lease, and the shards that take the slots over wait as
+    /// long. The trade-off: an outage of the topology's store is an outage of everything, after
+    /// that time.
     Leased,
 }
 
@@ -64,31 +65,31 @@ impl Constants {
         Duration::from_millis(self.max_lease_ms)
     }
 
-    /// How long a primary goes on taking writes once its replica follows it no more.
+    /// How long a primary accepts writes after its replica has stopped following it.
     pub fn replica_lag(&self) -> Duration {
         Duration::from_millis(self.replica_lag_ms)
     }
 
-    /// How long a shard that came back grants nothing: every lease of before is over by then, the
-    /// last one of a former primary too.
+    /// How long a shard that came back grants nothing: after that, all earlier leases have ended,
+    /// including the last one of a former primary.
     pub fn grace(&self) -> Duration {
         self.at_any_rate(self.max_lease() + self.replica_lag())
     }
 
-    /// How long an engine goes by a view that was not confirmed again; `None`: for as long as it has no
-    /// other.
+    /// How long an engine uses a view without another confirmation; `None`: as long as it has no
+    /// newer view.
     pub fn view_lease(&self) -> Option<Duration> {
         let length = self.view_lease_ms.unwrap_or(self.max_lease_ms / 6);
         (self.removal == Removal::Leased).then(|| Duration::from_millis(length))
     }
 
-    /// How long nobody grants anything in the place of a shard that was given up for dead: until then some
-    /// engine may still go by a view that has it.
+    /// How long no shard grants anything in place of a dead one: until then some engine may still
+    /// use a view that contains it.
     pub fn shut_for(&self) -> Duration {
         self.at_any_rate(self.view_lease().unwrap_or_default())
     }
 
-    /// What `length` takes at most, by a clock of another rate.
+    /// The longest duration of `length`, by a clock of another rate.
     fn at_any_rate(&self, length: Duration) -> Duration {
         length + length * self.rho_permille / 1000
     }

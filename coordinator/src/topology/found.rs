@@ -7,49 +7,50 @@ use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table
 use super::{Constants, Home, ShardEntry, ShardName, Status, Topology, TopologyError};
 use crate::ids::{ClientId, Epoch, Incarnation, Life, MapVersion};
 
-/// The version of a topology's first record. Every shard's slots changed at it.
+/// The version of a topology's first record. It is the version at which every shard's slots last
+/// changed.
 const FIRST: u64 = 1;
 
-/// A shard of a topology that is to be founded.
+/// A shard of a topology to be founded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Founder {
-    /// What it will be called.
+    /// Its name.
     pub id: ShardId,
     /// Its address, without credentials.
     pub address: String,
     /// Its present life.
     pub life: Life,
-    /// Its part of the slots, beside the others'.
+    /// Its weight, relative to the other shards.
     pub weight: Weight,
 }
 
-/// What a topology is founded from.
+/// The input of a founding.
 #[derive(Clone, Debug)]
 pub struct Blueprint {
-    /// Names it: 128 random bits, new for every attempt.
+    /// The topology's name: 128 random bits, new for every attempt.
     pub id: u128,
-    /// Who founds it.
+    /// The founding process.
     pub engine: ClientId,
     /// Wall time since 1970: epoch and incarnation follow it.
     pub unix: Duration,
-    /// The greatest epoch that anything is left of; [`Epoch::default`] for none.
+    /// The greatest epoch with any trace left; [`Epoch::default`] for none.
     pub after: Epoch,
-    /// What stays as it is for good.
+    /// The constants, which never change.
     pub constants: Constants,
-    /// How many slots keys are spread over.
+    /// The number of slots.
     pub slots: SlotCount,
-    /// Where the record will live.
+    /// The place of the record.
     pub home: Home,
     /// The members.
     pub founders: Vec<Founder>,
 }
 
 impl Topology {
-    /// An active topology's first record. One epoch arms all its shards.
+    /// The first record of an active topology. One epoch arms all its shards.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Founding`]: no members or two of one name, constants out of range.
+    /// [`TopologyError::Founding`]: no members, two members of one name, or constants out of range.
     /// [`TopologyError::NoEpochs`].
     pub fn found(blueprint: Blueprint) -> Result<Self, TopologyError> {
         let Blueprint {

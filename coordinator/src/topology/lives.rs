@@ -11,15 +11,16 @@ use crate::{
 };
 
 impl Topology {
-    /// An epoch that nothing was done with yet.
+    /// An unused epoch.
     pub(super) fn next_epoch(&self, unix: Duration) -> Result<Epoch, TopologyError> {
         Epoch::after(self.last_epoch, unix).ok_or(TopologyError::NoEpochs)
     }
 
-    /// The record that gives `shard` a fresh epoch, for the caller to arm `life` with; `None` if it is no member.
+    /// The record that gives `shard` a fresh epoch, with which the caller arms `life`; `None` if it
+    /// is not a member.
     ///
-    /// `life` may be the one that the record names: where its state is gone or is not to be relied on, arming it with
-    /// the former epoch would repeat tokens.
+    /// `life` may be the one that the record names. If its state is gone or cannot be trusted,
+    /// arming it with the former epoch would repeat tokens.
     ///
     /// # Errors
     ///
@@ -40,11 +41,12 @@ impl Topology {
         Ok(Some(next))
     }
 
-    /// How long `shard` is to grant nothing once it is armed.
+    /// How long `shard` grants nothing after it is armed.
     ///
-    /// With the epoch that it has, or, where that was not used, with the one that takes its place: in full, unless
-    /// nothing was ever granted there in this topology's name: then what the server's
-    /// uptime leaves of it, or nothing if whoever started the server says that it is new.
+    /// It is armed with its epoch, or, if that was not used, with the epoch that takes its place.
+    /// The recovery period is full, unless nothing was ever granted there in this topology's name:
+    /// then it is the rest that the server's uptime leaves, or nothing if the server was declared
+    /// new.
     pub fn grace(&self, shard: &ShardId, servers_are_new: bool) -> Grace {
         let grace = self.constants.grace();
         let first = self.shard(shard).is_some_and(|entry| !entry.used);
@@ -55,7 +57,8 @@ impl Topology {
         }
     }
 
-    /// Whether `shard` did not restart since the founding, or has not been given a slot since it joined: for messages alone.
+    /// Whether `shard` has not restarted since the founding, or has not been given a slot since it
+    /// joined: only for messages.
     ///
     /// Each founder is armed with one of the first epochs after the founding. A shard that restarts before every founder
     /// is armed counts as new, too.
@@ -69,8 +72,8 @@ impl Topology {
 
     /// Whether `shard` joined and has not been given a slot: no lock was granted there.
     ///
-    /// A shard that joined and then lost its life while the first slots came to it is not: it may have
-    /// granted some of their keys.
+    /// A shard that joined and then lost its life while the first slots came to it is not fresh: it
+    /// may have granted some of their keys.
     pub fn is_fresh(&self, shard: &ShardId) -> bool {
         let Some(entry) = self.shard(shard) else {
             return false;

@@ -8,14 +8,14 @@ use tokio::sync::watch;
 use super::{Swap, Topology, TopologyError, TopologyStore, Version, store::check_next};
 use crate::ids::Incarnation;
 
-/// Keeps the record for as long as the process lives.
+/// Stores the record as long as the process lives.
 #[derive(Debug)]
 pub struct MemoryTopology {
     record: watch::Sender<Arc<Topology>>,
 }
 
 impl MemoryTopology {
-    /// A store that `founded` is in force at.
+    /// A store with `founded` in force.
     pub fn new(founded: Topology) -> Self {
         Self {
             record: watch::Sender::new(Arc::new(founded)),
@@ -49,6 +49,6 @@ impl TopologyStore for MemoryTopology {
         Ok(newer.expect("its sender is `self.record`").clone())
     }
 
-    /// The record is where it always was: nobody else can have put another in force.
+    /// The record never moves: no other process can have put another one in force.
     fn outrun(&self, _incarnation: Incarnation) {}
 }

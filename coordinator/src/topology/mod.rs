@@ -1,4 +1,4 @@
-//! Who is a shard, and which slots are whose: one record, changed by compare-and-swap.
+//! The members and the owner of each slot: one record, changed by compare-and-swap.
 
 mod burial;
 mod constants;

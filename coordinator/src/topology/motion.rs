@@ -1,4 +1,4 @@
-//! Slots on their way from shard to shard.
+//! Slots in motion from shard to shard.
 
 use std::collections::BTreeMap;
 
@@ -8,50 +8,50 @@ use serde::{Deserialize, Serialize};
 use super::{ShardName, Topology, slots};
 use crate::ids::Epoch;
 
-/// Weights of the members, by their names.
+/// Weights of the members, by name.
 pub type Weights = BTreeMap<ShardName, u32>;
 
-/// Where a resize goes. Which slots have still to move follows from it and from the table.
+/// The goal of a resize. The remaining moves follow from it and from the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
-    /// The members before: where it goes once it is aborted.
+    /// The members before: the goal after an abort.
     pub before: Weights,
     /// The members after.
     pub after: Weights,
 }
 
-/// Slots on their way from one shard to another, by one move. Until they are there they are the former
-/// shard's in the table.
+/// Slots in motion from one shard to another, by one move. Until they have arrived, they belong to
+/// the former shard in the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Motion {
-    /// Of the move: allotted for it, and used for no other change of a slot.
+    /// The epoch of the move: allotted for it, and used for no other change of a slot.
     pub epoch: Epoch,
-    /// Whose the slots were.
+    /// The former shard.
     pub from: ShardName,
-    /// Whose they will be.
+    /// The next shard.
     pub to: ShardName,
-    /// The next shard has the list of what the former one holds: ask it first.
+    /// The next shard has the list of the keys that the former one holds: ask the next shard first.
     pub listed: bool,
     /// The slots, in order.
     #[serde(with = "slots")]
     pub slots: Vec<Slot>,
 }
 
-/// Names a motion: no two of a record have the same.
+/// Identifies a motion: no two of a record have the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Way {
-    /// Of the move.
+    /// The epoch of the move.
     pub epoch: Epoch,
-    /// Whose the slots were.
+    /// The former shard.
     pub from: ShardName,
-    /// Whose they will be.
+    /// The next shard.
     pub to: ShardName,
 }
 
 impl Motion {
-    /// What names it.
+    /// Its identifier.
     pub fn way(&self) -> Way {
         Way {
             epoch: self.epoch,
@@ -62,12 +62,12 @@ impl Motion {
 }
 
 impl Topology {
-    /// The motion of that name.
+    /// The motion with that identifier.
     pub fn motion(&self, way: &Way) -> Option<&Motion> {
         self.motions.iter().find(|motion| motion.way() == *way)
     }
 
-    /// Refuses motions that do not fit the table.
+    /// Refuses motions that contradict the table.
     pub(super) fn check_motions(&self) -> Result<(), String> {
         let slots = self.table.slots().get() as usize;
         for Motion {
@@ -91,7 +91,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Whether each slot is on its way, by its index.
+    /// Whether each slot is in motion, by its index.
     pub(super) fn in_motion(&self) -> Vec<bool> {
         let mut moves = vec![false; self.table.slots().get() as usize];
         for slot in self.motions.iter().flat_map(|motion| &motion.slots) {
@@ -101,7 +101,7 @@ impl Topology {
     }
 }
 
-/// Moves of `epoch`, of which nothing is done yet: one from a shard to another.
+/// Moves of `epoch` that have not begun yet: each from one shard to another.
 pub(super) fn moves_of(
     epoch: Epoch,
     moves: impl IntoIterator<Item = (ShardName, ShardName, Vec<Slot>)>,

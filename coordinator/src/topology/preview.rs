@@ -1,4 +1,4 @@
-//! What a resize will do, told without doing any of it.
+//! The effects of a resize, computed without doing it.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use ringfence_ring::{RingError, ShardId, Table};
 
 use super::{ShardName, Topology, TopologyError, resize::membership, turn::malformed};
 
-/// What is left to do of a resize.
+/// The rest of a resize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// Every shard there is before or after.
+    /// Every shard before or after the resize.
     pub shards: Vec<Share>,
-    /// How many slots go from one shard to another, slots in motion among them; never 0.
+    /// How many slots go from one shard to another, including slots in motion; never 0.
     pub moves: BTreeMap<(ShardId, ShardId), u32>,
-    /// How many slots the whole resize moves, those that have arrived among them. What has arrived is not
-    /// remembered: this is what the weights before and after come to.
+    /// How many slots the whole resize moves, including those that have arrived. The record does
+    /// not remember arrivals: this number follows from the weights before and after.
     pub slots_in_all: u32,
-    /// How many slots there are.
+    /// The number of slots.
     pub slots: u32,
 }
 
-/// A shard's part of the slots.
+/// A shard's share of the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The shard.
     pub id: ShardId,
-    /// Slots that it has now, those in motion to it not among them.
+    /// Its slots now, without those in motion to it.
     pub slots_before: u32,
-    /// Slots that it will have.
+    /// Its slots after the resize.
     pub slots_after: u32,
     /// Its weight after; `None`: it leaves.
     pub weight_after: Option<u32>,
@@ -41,8 +41,8 @@ impl Preview {
 }
 
 impl Topology {
-    /// What is left to do of the resize under way; of one just [begun](Self::begin), all of it. Without
-    /// one, the shares as they are.
+    /// The rest of the resize under way; of one just [begun](Self::begin), all of it. Without a
+    /// resize, the shares as they are.
     ///
     /// # Errors
     ///
@@ -76,7 +76,8 @@ impl Topology {
         })
     }
 
-    /// How many slots are less, over all shards, in `after` than they were before the resize.
+    /// The number of slots that shards lose in `after`, summed over all shards, against their slots
+    /// before the resize.
     fn in_all(&self, after: &Table) -> Result<u32, RingError> {
         let Some(goal) = &self.goal else {
             return Ok(0);

@@ -14,7 +14,7 @@ use crate::{
 /// Orders records: a later incarnation beats every version of an earlier one.
 pub type Version = (Incarnation, u64);
 
-/// How far a topology's founding has come.
+/// The state of a topology's founding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -24,17 +24,17 @@ pub enum Status {
     Active,
 }
 
-/// Where the record lives.
+/// The place of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Home {
     /// The server's address, without credentials.
     pub address: String,
-    /// The life that the record was written in: in another, it may be an old copy.
+    /// The life in which the record was written: in another life, the record may be an old copy.
     pub life: Life,
 }
 
-/// One shard, as the topology knows it.
+/// One shard, as the topology describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardEntry {
@@ -44,7 +44,8 @@ pub struct ShardEntry {
     pub life: Life,
     /// The epoch allotted to that life.
     pub epoch: Epoch,
-    /// Whether the shard may have been armed with `epoch`: it was allotted by a process that arms the shard with it.
+    /// Whether the shard may have been armed with `epoch`: the process that was allotted it arms
+    /// the shard with it.
     pub used: bool,
     /// The version of the topology at which its own slots last changed.
     pub changed: MapVersion,
@@ -54,17 +55,17 @@ pub struct ShardEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
-    /// Names this topology: 32 hex digits, new for every attempt to found one.
+    /// The topology's name: 32 hex digits, new for every attempt to found one.
     pub id: String,
     /// Its incarnation (`n`).
     pub incarnation: Incarnation,
-    /// Counts the changes.
+    /// The number of changes.
     pub version: u64,
-    /// How far its founding has come.
+    /// The state of its founding.
     pub status: Status,
-    /// Where the record lives.
+    /// The place of the record.
     pub home: Home,
-    /// The epoch that it was founded with: every token of it is above.
+    /// The epoch of its founding: every token of the topology is above it.
     pub founded: Epoch,
     /// The last epoch allotted.
     pub last_epoch: Epoch,
@@ -72,16 +73,16 @@ pub struct Topology {
     pub constants: Constants,
     /// The members.
     pub shards: BTreeMap<ShardName, ShardEntry>,
-    /// Which slots are whose.
+    /// The owner of each slot.
     #[serde(serialize_with = "table_to_hex", deserialize_with = "table_from_hex")]
     pub table: Table,
     /// The resize under way.
     pub goal: Option<Goal>,
-    /// Slots on their way, by the moves of that resize or of one that was aborted.
+    /// Slots in motion, by the moves of that resize or of an aborted one.
     pub motions: Vec<Motion>,
-    /// Slots of shards that were given up for dead, to be opened by those that have them now.
+    /// Slots of dead shards, to be opened by the shards that have them now.
     pub openings: Vec<Opening>,
-    /// Shards that were given up for dead.
+    /// Shards that were declared dead.
     pub dead: Vec<Dead>,
 }
 
@@ -108,7 +109,7 @@ impl Topology {
         (self.incarnation, self.version)
     }
 
-    /// Above this are an epoch and an incarnation that this record does not know of.
+    /// An epoch and an incarnation above this are unknown to this record.
     pub(super) fn greatest(&self) -> Epoch {
         self.last_epoch.max(Epoch(self.incarnation.number))
     }
@@ -118,18 +119,18 @@ impl Topology {
         self.shards.get(&ShardName(shard.clone()))
     }
 
-    /// Whether a [`Mover`](crate::mover::Mover) has something to do.
+    /// Whether a [`Mover`](crate::mover::Mover) has work to do.
     pub fn is_under_way(&self) -> bool {
         self.goal.is_some() || !self.motions.is_empty() || !self.openings.is_empty()
     }
 
-    /// The move that `slot` is on its way by.
+    /// The move of `slot`, if it is in motion.
     pub fn motion_of(&self, slot: Slot) -> Option<&Motion> {
         let has = |motion: &&Motion| motion.slots.binary_search(&slot).is_ok();
         self.motions.iter().find(has)
     }
 
-    /// What `slot` is to be opened by force by.
+    /// The opening by force of `slot`, if one is due.
     pub fn opening_of(&self, slot: Slot) -> Option<&Opening> {
         let has = |opening: &&Opening| opening.slots.binary_search(&slot).is_ok();
         self.openings.iter().find(has)
@@ -144,7 +145,7 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// The error, in words.
     pub fn decode(text: &str) -> Result<Self, String> {
         let topology: Self =
             serde_json::from_str(text).map_err(|error| format!("topology record: {error}"))?;
@@ -152,14 +153,14 @@ impl Topology {
         Ok(topology)
     }
 
-    /// What arms `shard`'s life; with `grace`, unless it has slots to open by force.
+    /// The request that arms `shard`'s life; with `grace`, unless it has slots to open by force.
     ///
     /// # Panics
     ///
     /// `shard` is not a member.
     pub fn arm(&self, shard: &ShardId, grace: Grace) -> Arm {
         let entry = self.shard(shard).expect("a member");
-        // No change that this record knows of may come late: those under way are told from it.
+        // No change that this record knows may come late: the steps under way are taken from it.
         let mut slots = SlotStates::new(self.table.slots(), |slot| SlotState {
             mode: match self.table.owner(slot) == shard {
                 true => Mode::Open,
@@ -198,14 +199,14 @@ impl Topology {
         }
     }
 
-    /// The slots that `shard` has, and that are not on their way.
+    /// The slots of `shard` that are not in motion.
     pub fn slots_at_rest(&self, shard: &ShardId) -> impl Iterator<Item = Slot> {
         let in_motion = self.in_motion();
         let slots = self.table.slots_of(shard);
         slots.filter(move |slot| !in_motion[slot.index()])
     }
 
-    /// What settles `shard` at this version of its slots.
+    /// The request that settles `shard` at this version of its slots.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! The record that takes the place of one whose home lost it.
+//! The record that replaces one that its home has lost.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use hashbrown::HashMap;
 use super::{Home, Status, Topology, TopologyError, motion::moves_of};
 use crate::ids::{Epoch, Incarnation, Life};
 
-/// More versions than can be lost at all members.
+/// More versions than all members together can lose.
 pub(super) const LOST_VERSIONS: u64 = 1 << 20;
 
-/// What a member answered when its fence was raised.
+/// A member's answer when its fence was raised.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     /// Its present life.
@@ -22,15 +22,15 @@ pub(super) struct Answer {
 }
 
 impl Topology {
-    /// What follows this record, the newest that is left, in a later incarnation.
+    /// The record that follows this one, the newest remaining, in a later incarnation.
     ///
-    /// `answers` are the members', by address; those that are attested dead have none, and stay as
-    /// they are. A member that is not in the life that this record names, armed with the epoch that it names, is to be
-    /// armed with an epoch above every one seen: a version that nothing is left of may have replaced its life. Every
-    /// move under way is planned again with that epoch: a step that somebody took in the name of a version that
-    /// nothing is left of is below. `after` is the greatest epoch that anything else is left of.
+    /// `answers` are the members', by address. Members that are attested dead have none, and keep
+    /// their entries. A member that is not in the life that this record names, armed with the epoch
+    /// that it names, has to be armed with an epoch above every one seen: a lost version may have
+    /// replaced its life. Every move under way is planned again with that epoch, so that a step in
+    /// the name of a lost version is below it. `after` is the greatest epoch of any other trace.
     ///
-    /// The version skips [`LOST_VERSIONS`], so that it is above every version that nothing is left of: shards and
+    /// The version skips [`LOST_VERSIONS`], so that it is above every lost version: shards and
     /// engines take equal versions of a shard's slots for equal slots.
     ///
     /// # Errors
@@ -163,8 +163,8 @@ mod tests {
         assert_eq!(recovered([], 0).last_epoch.0, founded.0 + 1);
     }
 
-    /// It may be a life that another has taken the place of, in a version that is lost, or one that has: which of them
-    /// it is cannot be told.
+    /// It may be a life that was replaced in a lost version, or the life that replaced it: the
+    /// answers cannot tell which.
     #[test]
     fn a_life_that_is_not_armed_as_named_gets_an_epoch_above_every_one_seen() {
         let founded = topology().last_epoch;

@@ -1,4 +1,4 @@
-//! A resize, begun and turned back: what the record says of it. Pure.
+//! A resize begins, and is turned back: the changes of the record. Pure.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -9,36 +9,36 @@ use super::{
 };
 use crate::ids::MapVersion;
 
-/// Shards that come and go, and weights that change, all at once.
+/// Shards that join, shards that leave, and new weights, all at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Shards that come.
+    /// Shards that join.
     pub add: Vec<Founder>,
-    /// Shards that go, each when it has given up its last slot.
+    /// Shards that leave, each after its last slot has moved away.
     pub remove: Vec<ShardId>,
     /// New weights of shards that stay.
     pub weigh: BTreeMap<ShardId, Weight>,
 }
 
-/// Why a resize cannot be begun, or turned back.
+/// The reason why a resize cannot begin, or be turned back.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResizeError {
     /// One at a time: wait for it, or turn it back.
     #[error("a resize is under way already, {goal}: wait for it, or abort it")]
     UnderWay {
-        /// From where to where it goes.
+        /// Its weights before and after.
         goal: String,
     },
     /// There is nothing to turn back.
     #[error("no resize is under way")]
     NoneUnderWay,
-    /// A shard to be removed or weighed that is not there, or not any more.
+    /// A shard to be removed or weighed is not a member, or not any more.
     #[error("shard {id} is not a member; the members are {members}")]
     Unknown {
         /// The shard.
         id: ShardId,
-        /// Those there are.
+        /// The present members.
         members: String,
     },
     /// A new shard needs a name of its own.
@@ -46,7 +46,7 @@ pub enum ResizeError {
     IdTaken {
         /// The id.
         id: ShardId,
-        /// Where the shard of that name is.
+        /// The address of the shard with that name.
         address: String,
     },
     /// A server is one shard at most.
@@ -54,20 +54,20 @@ pub enum ResizeError {
     AddressTaken {
         /// The address, or another of the same server.
         address: String,
-        /// The shard that is there.
+        /// The shard at that address.
         id: ShardId,
     },
-    /// Who was given up for dead comes again in another life only, and by another name.
+    /// A shard that was declared dead may return only in another life, and by another name.
     #[error(
         "shard {id}, {address}, was given up for dead: restart its server, and give it another id"
     )]
     GivenUp {
         /// The shard of that id, or in that life.
         id: ShardId,
-        /// Where it was.
+        /// Its address.
         address: String,
     },
-    /// The members and their weights are what is asked for.
+    /// The members and their weights are as requested already.
     #[error("nothing changes: the members are {members}")]
     NothingChanges {
         /// The members and their weights.
@@ -82,10 +82,10 @@ pub enum ResizeError {
 }
 
 impl Topology {
-    /// The record with which `change` begins: new members are taken in, nothing moves yet.
+    /// The record that begins `change`: new members join, nothing moves yet.
     ///
-    /// Nothing is done by this alone: swap it in, then run a [`Mover`](crate::mover::Mover); or look at
-    /// its [`preview`](Self::preview).
+    /// This record alone does nothing: swap it in, then run a [`Mover`](crate::mover::Mover); or
+    /// inspect its [`preview`](Self::preview).
     ///
     /// # Errors
     ///
@@ -111,10 +111,10 @@ impl Topology {
         Ok(next)
     }
 
-    /// The record with which the resize under way is turned back, or one turned back goes on after all.
+    /// The record that turns the resize under way back; turning back twice continues it.
     ///
-    /// Every move under way is replaced by its reverse, with a fresh epoch; slots that have arrived go
-    /// back by moves to come.
+    /// The reverse replaces every move under way, with a fresh epoch. Slots that have arrived go
+    /// back by later moves.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl Topology {
             .collect()
     }
 
-    /// Takes in who comes; answers the members and weights in the end.
+    /// Adds the shards that join; returns the members and weights at the end.
     fn apply(&mut self, change: Change, unix: Duration) -> Result<Weights, ResizeError> {
         let mut after = self.weights();
         for id in change.remove {
@@ -243,7 +243,7 @@ fn describe(weights: &Weights) -> String {
     members.join(", ")
 }
 
-/// The shards and weights of `weights`, for a table of `slots`.
+/// The shards and weights in `weights`, for a table of `slots`.
 pub(super) fn membership(slots: SlotCount, weights: &Weights) -> Result<Membership, RingError> {
     let members = weights
         .iter()

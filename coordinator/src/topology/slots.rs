@@ -8,7 +8,7 @@ pub(super) fn serialize<S: Serializer>(slots: &[Slot], serializer: S) -> Result<
     serializer.serialize_str(&hex(bytes.flatten()))
 }
 
-/// Two digits a byte.
+/// Two digits per byte.
 pub(super) fn hex(bytes: impl Iterator<Item = u8>) -> String {
     let digit = |nibble| char::from_digit(nibble, 16).expect("less than 16");
     let digits = |byte: u8| [digit(u32::from(byte >> 4)), digit(u32::from(byte & 15))];

@@ -1,4 +1,4 @@
-//! The contract of whatever keeps the topology record.
+//! The contract of the store of the topology record.
 
 use std::{fmt, sync::Arc};
 
@@ -7,17 +7,17 @@ use async_trait::async_trait;
 use super::{Topology, Version};
 use crate::ids::Incarnation;
 
-/// What came of a compare-and-swap.
+/// The result of a compare-and-swap.
 #[derive(Clone, Debug)]
 pub enum Swap {
-    /// The new record is in force, and as many copies of it are made as must be before anything
-    /// is done in its name.
+    /// The new record is in force, and it has all the copies that are required before anything is
+    /// done in its name.
     Done,
-    /// Somebody else's record was: nothing was written.
+    /// Another record was in force: nothing was written.
     Newer(Arc<Topology>),
 }
 
-/// Why a store gave no answer.
+/// The reason why a store gave no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopologyError {
@@ -25,43 +25,42 @@ pub enum TopologyError {
     /// with the last view; try again.
     #[error("topology unavailable at {address}: {reason}")]
     Unreachable {
-        /// Where it is.
+        /// Its address.
         address: String,
         /// What happened.
         reason: String,
     },
-    /// The store has no record that may be used, and it could not be put right by itself: the
-    /// message says what is missing, and the command for when it is gone for good. Locks go on with
-    /// the last view.
+    /// The store has no usable record, and could not recover one by itself. The message says what
+    /// is missing, and names the command for a loss for good. Locks go on with the last view.
     #[error("no usable topology record at {address}: {reason}")]
     RecoverNeeded {
-        /// Where it was looked for.
+        /// The address of the expected record.
         address: String,
-        /// What was found.
+        /// The record found instead.
         reason: String,
     },
-    /// There was a record, and nothing is left of it. The message says what mends it.
+    /// There was a record, and nothing is left of it. The message names the remedy.
     #[error("{0}")]
     Lost(String),
     /// Every epoch has been allotted.
     #[error("epochs are used up: they end in the year 2110")]
     NoEpochs,
-    /// There is none, and none was to be founded.
+    /// There is no topology, and founding one was not allowed.
     #[error("no topology on these servers")]
     Absent,
-    /// The addresses given do not make one topology. The message names them.
+    /// The given addresses do not form one topology. The message names them.
     #[error("{0}")]
     Seeds(String),
-    /// What is asked for cannot be founded. The message says why.
+    /// The requested topology cannot be founded. The message gives the reason.
     #[error("cannot found a topology: {0}")]
     Founding(String),
-    /// The record there cannot be read, or the one to be put there cannot follow it.
+    /// The record there cannot be read, or the new record cannot follow it.
     #[error("{0}")]
     Malformed(String),
 }
 
 impl TopologyError {
-    /// Whether the same call may succeed if made again.
+    /// Whether a repeat of the same call may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::RecoverNeeded { .. } => true,
@@ -75,8 +74,8 @@ impl TopologyError {
     }
 }
 
-/// Refuses a record that does not come after the one it is to replace: of an older incarnation,
-/// say.
+/// Refuses a record that cannot follow the one that it replaces, such as one of an older
+/// incarnation.
 pub(super) fn check_next(expected: Version, next: &Topology) -> Result<(), TopologyError> {
     if next.version() > expected {
         return Ok(());
@@ -87,7 +86,7 @@ pub(super) fn check_next(expected: Version, next: &Topology) -> Result<(), Topol
     )))
 }
 
-/// Keeps the one topology record.
+/// Stores the one topology record.
 ///
 /// # Contract
 ///
@@ -95,15 +94,15 @@ pub(super) fn check_next(expected: Version, next: &Topology) -> Result<(), Topol
 /// that expect the same version, one is [`Swap::Done`]. There are no default methods.
 #[async_trait]
 pub trait TopologyStore: fmt::Debug + Send + Sync + 'static {
-    /// The record in force. A store that lost it, and can tell that nobody has a later one, puts
-    /// the newest that is left back in force first.
+    /// The record in force. A store that has lost it, and can tell that no member has a later one,
+    /// first puts the newest remaining record back in force.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future may leave that undone: the next call, of any process, does it.
     async fn load(&self) -> Result<Arc<Topology>, TopologyError>;
 
-    /// Puts `next` in the place of the record at version `expected`.
+    /// Replaces the record at version `expected` by `next`.
     ///
     /// # Errors
     ///
@@ -121,7 +120,7 @@ pub trait TopologyStore: fmt::Debug + Send + Sync + 'static {
     /// As [`load`](Self::load).
     async fn watch(&self, known: Version) -> Result<Arc<Topology>, TopologyError>;
 
-    /// Learns that a shard has seen `incarnation`: no record below it is in force any more.
+    /// A shard has seen `incarnation`: no lower record is in force any more.
     fn outrun(&self, incarnation: Incarnation);
 }
 

@@ -1,4 +1,4 @@
-//! A round of a resize: what was done since the record was read, and what may be begun. Pure.
+//! A round of a resize: the work done since the record was read, and the work that may begin. Pure.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,22 +8,23 @@ use ringfence_ring::{Move, Plan, RingError, ShardId, Slot, Table};
 use super::{ShardName, Topology, TopologyError, Way, motion::moves_of, resize::membership};
 use crate::ids::{Epoch, MapVersion};
 
-/// What a mover has done since it read a record, and how much it may begin.
+/// The work that a mover has done since it read a record, and the work that it may begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Moves whose next shard has the list.
     pub listed: Vec<Way>,
-    /// Slots that are open at their next shard and shut at the former, by the epoch of their move.
+    /// Slots that are open at their next shard and shut at the former one, by the epoch of their
+    /// move.
     pub finished: Vec<(Epoch, Vec<Slot>)>,
-    /// Slots in motion at a time, at most. New moves are planned once half of them may be: each batch
-    /// costs the shards a scan.
+    /// The maximum number of slots in motion. New moves are planned once half of them may begin:
+    /// each batch costs the shards a scan.
     pub slots_in_flight: usize,
 }
 
 impl Topology {
     /// The record after a round, by one swap for all of it; `None` if nothing changes.
     ///
-    /// What `round` has to tell of moves that are not in this record is left out: whoever swaps it in
+    /// Results in `round` about moves that are not in this record are ignored. The caller's swap
     /// expects the version that was read *before* the slots were opened.
     ///
     /// # Errors
@@ -46,8 +47,8 @@ impl Topology {
         Ok(Some(next))
     }
 
-    /// The moves that are left of the resize under way once those under way are done; `None` if there
-    /// is none.
+    /// The moves that remain of the resize once those under way are done; `None` if there is no
+    /// resize.
     pub(super) fn plan(&self) -> Result<Option<Plan>, RingError> {
         let Some(goal) = &self.goal else {
             return Ok(None);
@@ -60,7 +61,7 @@ impl Topology {
         table.plan(&target).map(Some)
     }
 
-    /// Enters what is listed and finished.
+    /// Records the listed and finished moves.
     fn note(&mut self, round: &Round) -> Result<(), RingError> {
         for motion in &mut self.motions {
             motion.listed |= round.listed.contains(&motion.way());
@@ -76,7 +77,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Sets slots in motion, if there is room for a batch of them.
+    /// Sets slots in motion, if there is room for a batch.
     fn set_out(&mut self, plan: &Plan, max: usize, unix: Duration) -> Result<(), TopologyError> {
         let mut busy = self.in_motion();
         for slot in self.openings.iter().flat_map(|opening| &opening.slots) {
@@ -96,7 +97,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Ends the resize if every slot is where `plan`, of which nothing is under way, leads.
+    /// Ends the resize if every slot is where `plan` leads. No slot of the plan is in motion.
     fn arrive(&mut self, plan: Plan) {
         if plan.moves().is_empty() {
             self.table = plan.table().clone();
@@ -107,7 +108,7 @@ impl Topology {
         }
     }
 
-    /// Notes this version at every shard that has other slots, or has other slots in motion, than
+    /// Records this version at every shard whose slots, or slots in motion, differ from those in
     /// `before`.
     pub(super) fn mark_changed(&mut self, before: &Self) {
         let (was, is) = (before.at_rest(), self.at_rest());
@@ -124,7 +125,7 @@ impl Topology {
         }
     }
 
-    /// Whose each slot is; `None` for those in motion.
+    /// The owner of each slot; `None` for those in motion.
     fn at_rest(&self) -> Vec<Option<&ShardId>> {
         let slots = self.table.slots().iter().zip(self.in_motion());
         slots
@@ -141,8 +142,8 @@ pub(super) fn malformed(error: RingError) -> TopologyError {
     TopologyError::Malformed(format!("topology record: {error}"))
 }
 
-/// The first `room` of `moves`, taken from each pair of shards in proportion to what it has to move, so
-/// that all come to their end at the same time.
+/// The first `room` of `moves`, taken from each pair of shards in proportion to its number of
+/// moves, so that all pairs finish at the same time.
 fn spread(moves: &[&Move], room: usize) -> Vec<(ShardName, ShardName, Vec<Slot>)> {
     let mut pairs: BTreeMap<(&ShardId, &ShardId), Vec<Slot>> = BTreeMap::new();
     for step in moves {
@@ -151,7 +152,7 @@ fn spread(moves: &[&Move], room: usize) -> Vec<(ShardName, ShardName, Vec<Slot>)
             .or_default()
             .push(step.slot);
     }
-    // The nth of a pair's N comes at (n + 1/2) / N of the way.
+    // The nth move of a pair with N moves comes at (n + 1/2) / N of the way.
     let mut order: Vec<(u64, u64, usize)> = Vec::with_capacity(moves.len());
     for (pair, slots) in pairs.values().enumerate() {
         let count = slots.len() as u64;

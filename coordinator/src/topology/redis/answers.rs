@@ -1,4 +1,4 @@
-//! What a server answers, in the words of the protocol.
+//! The answers of servers, in the terms of the protocol.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     topology::Topology,
 };
 
-/// Everything a server knows of a topology.
+/// Everything that a server knows about a topology.
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) server: Server,
@@ -18,19 +18,19 @@ pub(super) struct Trace {
     pub(super) fence: Option<Incarnation>,
     pub(super) copy: Option<Topology>,
     pub(super) armed: bool,
-    /// The greatest that this life was given.
+    /// The greatest epoch given to this life.
     pub(super) epoch: Epoch,
 }
 
-/// What came of [`Member::claim`](super::member::Member::claim).
+/// The result of [`Member::claim`](super::member::Member::claim).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     Claimed,
-    /// A pointer or a record is there, or a fence above the one claimed with.
+    /// A pointer or a record is there, or a fence above that of the claim.
     Taken,
 }
 
-/// What came of [`Member::join`](super::member::Member::join).
+/// The result of [`Member::join`](super::member::Member::join).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Join {
     Joined,
@@ -40,7 +40,7 @@ pub(super) enum Join {
     OtherLife,
 }
 
-/// What came of [`Member::leave`](super::member::Member::leave).
+/// The result of [`Member::leave`](super::member::Member::leave).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leave {
     Left,
@@ -49,12 +49,12 @@ pub(super) enum Leave {
     InUse,
 }
 
-/// What came of [`Member::retire`](super::member::Member::retire).
+/// The result of [`Member::retire`](super::member::Member::retire).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Retired {
     Done,
     NotThere,
-    /// The record is there, or a slot that is not shut.
+    /// The record is there, or a slot is not shut.
     InUse,
     /// Its fence is above the record.
     Stale(String),
@@ -62,7 +62,7 @@ pub(super) enum Retired {
     OtherLife,
 }
 
-/// What came of [`Member::swap`](super::member::Member::swap).
+/// The result of [`Member::swap`](super::member::Member::swap).
 #[derive(Debug)]
 pub(super) enum Swapped {
     Done,
@@ -70,7 +70,7 @@ pub(super) enum Swapped {
     Unusable(String),
 }
 
-/// What came of [`Member::copy`](super::member::Member::copy).
+/// The result of [`Member::copy`](super::member::Member::copy).
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Copied {
     Kept,
@@ -80,10 +80,10 @@ pub(super) enum Copied {
     NotMember,
 }
 
-/// What came of [`Member::fence`](super::member::Member::fence).
+/// The result of [`Member::fence`](super::member::Member::fence).
 #[derive(Debug)]
 pub(super) enum Fenced {
-    /// Nothing of an earlier incarnation takes effect there any more.
+    /// No request of an earlier incarnation takes effect there any more.
     Raised(Box<Fence>),
     /// It is in another life, or its fence is not below.
     Outrun,
@@ -91,15 +91,15 @@ pub(super) enum Fenced {
     Theirs(String),
 }
 
-/// What a member knew in the step that raised its fence.
+/// A member's knowledge, in the step that raised its fence.
 #[derive(Debug)]
 pub(super) struct Fence {
     pub(super) life: Life,
     pub(super) record: Option<Topology>,
     pub(super) copy: Option<Topology>,
-    /// What it is armed with.
+    /// The epoch with which it is armed.
     pub(super) armed: Option<Epoch>,
-    /// The greatest that this life was given.
+    /// The greatest epoch given to this life.
     pub(super) epoch: Epoch,
 }
 
@@ -109,7 +109,7 @@ impl Fence {
     }
 }
 
-/// What came of [`Member::read`](super::member::Member::read).
+/// The result of [`Member::read`](super::member::Member::read).
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,

@@ -1,4 +1,5 @@
-//! Whoever finds a pointer asks its home, and finishes what was begun there or takes it back.
+//! A process that finds a pointer asks its home, and finishes a founding that began there or takes
+//! it back.
 
 use std::sync::Arc;
 
@@ -14,12 +15,12 @@ use crate::topology::{
     Blueprint, Founder, Home, Status, Swap, Topology, TopologyError, found::shard_id,
 };
 
-/// Why nothing is done while a server is silent.
+/// The reason why nothing is done while a server is silent.
 const MUST_ALL_ANSWER: &str = "; a topology is founded, or given up, only if every address answers";
 
 impl FirstUse {
     /// The topology that `pointer` names, if it is in use. `None`: it is not, or not any more, or
-    /// only now; look again.
+    /// came into use just now; look again.
     pub(super) async fn ask(
         &self,
         pointer: &Pointer,
@@ -33,7 +34,8 @@ impl FirstUse {
                 self.caller.members.at(home)?
             }
         };
-        // The store finds out what is in force: the home may have lost it, or be another by now.
+        // The store determines the record in force: the home may have lost it, or another server
+        // may be the home by now.
         if let Some(newest) = newest {
             return Ok(Some(self.store(newest, home)));
         }
@@ -81,8 +83,8 @@ impl FirstUse {
         self.finish(&creating, home.member.clone()).await
     }
 
-    /// The server that was asked for, or else the first by `run_id`: whatever the order of their
-    /// lists, all processes choose the same.
+    /// The requested server, or else the first by `run_id`: all processes choose the same one, for
+    /// any order of their lists.
     fn home_to_be<'a>(&self, survey: &'a Survey) -> &'a Seen {
         let wanted = self.founding.home.as_ref().map(|address| address.as_str());
         let chosen = survey
@@ -152,14 +154,14 @@ impl FirstUse {
                 self.observe(Step::Activated { id: active.id });
                 Ok(Some(store))
             }
-            // Somebody else brought it into use, or took it away: another look tells.
+            // Another process brought it into use, or removed it: the next look tells.
             Ok(Swap::Newer(_)) | Err(TopologyError::RecoverNeeded { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Joins the members in the order of their `run_id`s, so that of two foundings one meets the
-    /// other and gives way. Answers what is in the way: another topology, or a server.
+    /// Joins the members in the order of their `run_id`s, so that one of two foundings meets the
+    /// other and yields. Returns the obstacle: another topology, or a server.
     async fn join_all(&self, creating: &Topology) -> Option<Result<(), TopologyError>> {
         let pointer = Pointer::to(creating);
         let mut entries: Vec<_> = creating.shards.values().collect();
@@ -184,8 +186,8 @@ impl FirstUse {
     }
 
     /// Takes back a founding that its home remembers from an earlier life: it cannot be finished
-    /// any more. Every member must answer: nobody used it, unless one of them has a copy, and then
-    /// that is newer.
+    /// any more. Every member must answer: it was never used, unless a member has a copy, and then
+    /// the copy is newer.
     async fn give_up_old(
         &self,
         creating: &Topology,
@@ -207,8 +209,8 @@ impl FirstUse {
         Ok(None)
     }
 
-    /// Takes away the pointers to a topology whose home has no record of it. It can never come into
-    /// use; and it never was, unless somebody has a copy.
+    /// Removes the pointers to a topology whose home has no record of it. It can never come into
+    /// use; and it never was in use, unless a member has a copy.
     async fn forget(
         &self,
         id: &str,

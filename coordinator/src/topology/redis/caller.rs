@@ -1,4 +1,4 @@
-//! Who asks servers for a topology, and by what means.
+//! The caller's identity and means for requests about a topology.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,20 +10,20 @@ use crate::{
     topology::TopologyError,
 };
 
-/// Who asks servers for a topology, and by what means.
+/// The caller's identity and means for requests about a topology.
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) engine: ClientId,
     pub(super) members: Arc<Members>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) random: Arc<Random>,
-    /// How often a record is read again by whoever watches it.
+    /// How often a watcher reads a record again.
     pub(super) watch_every: Duration,
     pub(super) observer: Observer,
 }
 
 impl Caller {
-    /// An incarnation of this caller's own, above everything that `seen` is the greatest of.
+    /// A new incarnation of this caller, above everything of which `seen` is the greatest.
     pub(super) fn next_incarnation(&self, seen: Epoch) -> Result<Incarnation, TopologyError> {
         let number = Epoch::after(seen, self.clock.unix()).ok_or(TopologyError::NoEpochs)?;
         Ok(Incarnation {

@@ -1,4 +1,4 @@
-//! From a list of addresses to the one topology they belong to.
+//! From a list of addresses to the topology that they belong to.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,45 +18,45 @@ use crate::{
     topology::{Topology, TopologyError},
 };
 
-/// Pauses between two attempts: others may be founding the same topology.
+/// Pauses between two attempts: other processes may be founding the same topology.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// The topology that a list of addresses belongs to.
 #[derive(Debug)]
 pub struct Joined {
-    /// Keeps its record.
+    /// The store of its record.
     pub store: Arc<RedisTopology>,
     /// The record.
     pub topology: Arc<Topology>,
     /// Whether this call founded it.
     pub founded_now: bool,
-    /// What a person had better know, in sentences.
+    /// Warnings for a person, in sentences.
     pub warnings: Vec<String>,
 }
 
 /// Finds the topology that `seeds` belong to, or founds one on them.
 ///
-/// The seeds say where to ask, and no more: who is a member, the topology says. A seed that is no
-/// member, or is silent, is a warning; so is a home without a usable record, where that cannot be
-/// [put right](RedisTopology::recover) by itself and another member has a copy. Only if every seed answers and none carries a trace of a
-/// topology is one founded, of all seeds, called a, b, c and so on in their order. Any number of
-/// processes may do so at once, with their seeds in any order, and any of them may end at any time:
-/// the others agree on one.
+/// The seeds only say which servers to ask: the topology decides on the members. A seed that is not
+/// a member, or is silent, is a warning. So is a home without a usable record, if
+/// [recovery](RedisTopology::recover) is impossible without help and another member has a copy. A
+/// topology is founded only if every seed answers and none carries a trace of one. It gets all
+/// seeds, called a, b, c and so on in their order. Any number of processes may do so at once, with
+/// their seeds in any order, and any of them may end at any time: the others agree on one topology.
 ///
 /// # Errors
 ///
 /// * [`TopologyError::Seeds`]: two seeds are one server, or belong to two topologies, or a server
-///   is not fit to be used, or [is no member](Founding::members_only). Names them.
+///   is unusable, or [is not a member](Founding::members_only). Names them.
 /// * [`TopologyError::Lost`]: a topology was in use, and nothing is left of its record.
-/// * [`TopologyError::Founding`]: what `founding` asks for cannot be.
-/// * [`TopologyError::Malformed`]: a server has something else under our names.
-/// * [`TopologyError::Unreachable`]: not done within [`Founding::within`]; the last obstacle.
+/// * [`TopologyError::Founding`]: the terms in `founding` are impossible.
+/// * [`TopologyError::Malformed`]: a server has foreign data under Ringfence's names.
+/// * [`TopologyError::Unreachable`]: not done within [`Founding::within`]; names the last obstacle.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future may leave a founding unfinished: the next call, of any process, finishes it
-/// or gives it up.
+/// Dropping the future may leave a founding unfinished: the next call, of any process, finishes or
+/// abandons it.
 pub async fn connect(
     seeds: Vec<RedisOptions>,
     founding: Founding,
@@ -81,10 +81,10 @@ pub async fn connect(
     }
 }
 
-/// One process's way to its topology.
+/// One process's search for its topology.
 #[derive(Debug)]
 pub(super) struct FirstUse {
-    /// The seeds, by their place in the list, and a home of its own, which has none.
+    /// The seeds, by their place in the list; a separate home has none.
     pub(super) servers: Vec<(Option<usize>, Arc<Member>)>,
     pub(super) founding: Founding,
     pub(super) caller: Arc<Caller>,
@@ -135,8 +135,8 @@ impl FirstUse {
         })
     }
 
-    /// Looks at every server and does what can be done. `None`: something was done, or somebody
-    /// else is doing it; look again.
+    /// Looks at every server and takes the possible step. `None`: a step was taken, or another
+    /// process is taking it; look again.
     async fn attempt(&mut self) -> Result<Option<Joined>, TopologyError> {
         let survey = Survey::take(&self.servers).await?;
         let topologies = survey.topologies();
@@ -151,7 +151,7 @@ impl FirstUse {
         let Some(store) = store else { return Ok(None) };
         let mut warnings = Vec::new();
         let looked = match survey.silence_of(&store.home()) {
-            // It had its time to answer: a second time would be another second.
+            // It has had its time to answer: a second attempt would take another second.
             Some(error) => Err(error.clone()),
             None => store.look().await,
         };
@@ -180,7 +180,7 @@ impl FirstUse {
         }))
     }
 
-    /// Asks the homes of several topologies. All but one must turn out never to have been in use.
+    /// Asks the homes of several topologies. All but one must turn out to have never been in use.
     async fn ask_all(
         &self,
         topologies: &BTreeMap<String, (Pointer, Vec<String>)>,

@@ -1,4 +1,4 @@
-//! What a topology is founded with, where there is none yet.
+//! The terms of a founding, if there is no topology yet.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -6,37 +6,39 @@ use ringfence_ring::{SlotCount, Weight};
 
 use crate::{ids::Epoch, shard::redis::Address, topology::Constants};
 
-/// What to found, if the servers carry no topology yet, and how patiently.
+/// The topology to found, if the servers carry none yet, and the patience.
 ///
-/// Of a topology that is there already nothing changes: it stays as it was founded.
+/// An existing topology never changes by this.
 #[derive(Clone, Debug)]
 pub struct Founding {
     /// Whether to found a topology at all, or only to look for one.
     pub allowed: bool,
     /// Whether each seed that answers must be a member, or must have been one.
     pub members_only: bool,
-    /// The greatest epoch that is known to have been used, where no trace of it is left.
+    /// The greatest epoch that is known to have been used without leaving a trace.
     pub after: Epoch,
-    /// What stays as it is for good.
+    /// The constants, which never change.
     pub constants: Constants,
-    /// How many slots keys are spread over.
+    /// The number of slots.
     pub slots: SlotCount,
-    /// The servers' parts of the slots, in the seeds' order; 1 each where none is given.
+    /// The servers' weights, in the seeds' order; 1 each if none is given.
     pub weights: Vec<Weight>,
-    /// A server of its own for the record; none: the first of the members by `run_id`. Whoever is
-    /// not given it finds it by the members' pointers, and logs in there as at the first seed.
+    /// A separate server for the record; none: the first of the members by `run_id`. A process that
+    /// is not given this server finds it by the members' pointers, and logs in there as at the
+    /// first seed.
     pub home: Option<Address>,
-    /// How long to go on trying.
+    /// How long to keep trying.
     pub within: Duration,
-    /// How often the record is read again, at least half and at most all of this apart, by whoever watches
-    /// it: its home says at once what is new, but may not be heard.
+    /// How often a watcher reads the record again, with an interval between half of this and all of
+    /// it: the home announces a new record at once, but the message may be lost.
     pub watch_every: Duration,
-    /// Is told every step of a founding, and of a recovery later on, before the next is begun.
+    /// Receives every step of a founding, and of a later recovery, before the next step begins.
     pub observer: Observer,
 }
 
 impl Default for Founding {
-    /// Allowed, with default constants and slots, weight 1, no home of its own, 10 s, and a look every 2 s.
+    /// Allowed, with default constants and slots, weight 1, no separate home, 10 s, and a look
+    /// every 2 s.
     fn default() -> Self {
         Self {
             allowed: true,
@@ -53,16 +55,16 @@ impl Default for Founding {
     }
 }
 
-/// A step towards a topology in use, or in use again. A process may end after any of them, and
-/// others go on.
+/// A step towards a topology in use, or in use again. A process may end after any step, and others
+/// continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Every seed was looked at, none carries a trace, and the claim is about to be sent.
+    /// Every seed was asked, none carries a trace, and the claim is about to be sent.
     Claiming {
-        /// The home to be.
+        /// The chosen home.
         home: String,
     },
-    /// The home has a record, in creation, of a topology nobody can use yet.
+    /// The home has a record, in creation, of a topology that cannot be used yet.
     Claimed {
         /// The topology's id.
         id: String,
@@ -77,25 +79,26 @@ pub enum Step {
         /// The topology's id.
         id: String,
     },
-    /// The record is gone, as it could not be finished.
+    /// The record was removed, because it could not be finished.
     Voided {
         /// The topology's id.
         id: String,
     },
-    /// A member lets nothing of an earlier incarnation take effect any more. The home is the first.
+    /// No request of an earlier incarnation takes effect at a member any more. The home is the
+    /// first.
     Fenced {
         /// Its address.
         address: String,
     },
-    /// The newest record that is left is about to be put in force again.
+    /// The newest remaining record is about to be put in force again.
     Restoring {
         /// Its version.
         version: u64,
     },
 }
 
-/// Is told the steps of a founding or a recovery. For tests: one that does not return holds the founding up
-/// between two steps, as a process that is stopped there would be.
+/// Receives the steps of a founding or a recovery. For tests: an observer that does not return
+/// holds the founding up between two steps, like a stopped process.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<Observe>>);
 

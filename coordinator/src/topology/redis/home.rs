@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl RedisTopology {
-    /// `found`, where the home lives `life` and `view` is the record it may not have repeated.
+    /// Checks `found`: the home lives `life`, and `view` is a record that it must not repeat.
     pub(super) fn usable(
         &self,
         life: &Life,
@@ -45,7 +45,8 @@ impl RedisTopology {
         }
     }
 
-    /// That the home lives the life the record was written in, and has seen no later incarnation.
+    /// Checks that the home lives the life in which the record was written, and has seen no later
+    /// incarnation.
     fn check_current(
         &self,
         record: &Topology,
@@ -75,7 +76,7 @@ impl RedisTopology {
         Ok(())
     }
 
-    /// No usable record at the home; `found` says what is there instead.
+    /// The home has no usable record; `found` describes its present state.
     pub(super) fn recover_needed(&self, found: &str) -> TopologyError {
         TopologyError::RecoverNeeded {
             address: self.home(),

@@ -1,4 +1,4 @@
-//! The topology's side of one server.
+//! One server, from the topology's view.
 
 use ::redis::Value;
 use tokio::sync::Mutex;
@@ -16,10 +16,10 @@ use crate::{
 /// The word in its connections' names.
 const LANE: &str = "control";
 
-/// A server, reached over a connection of its own.
+/// A server, reached over a separate connection.
 ///
-/// Every operation may be repeated. One that got no answer may have taken effect, or may yet, until
-/// the next one begins: that ends the former connection first.
+/// Every operation may be repeated. An operation without an answer may have taken effect, or may
+/// yet, until the next one begins: the next one first ends the former connection.
 #[derive(Debug)]
 pub(super) struct Member {
     options: RedisOptions,
@@ -32,13 +32,13 @@ struct Wire {
     former: Option<(Life, ConnectionId)>,
 }
 
-/// A script's keys, and its arguments after the first, which is the life's `replid` always.
+/// A script's keys, and its arguments after the first one, which is always the life's `replid`.
 pub(super) struct Input<'a> {
     pub(super) keys: Vec<&'a str>,
     pub(super) arguments: Vec<String>,
 }
 
-/// What a script answered, and the server as it was shaken hands with.
+/// A script's answer, and the server as the handshake found it.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) server: Server,
@@ -46,7 +46,7 @@ pub(super) struct Answer {
     pub(super) rest: Vec<Value>,
 }
 
-/// Every script's answer where the server is in another life than it was spoken to in.
+/// The answer of every script if the server is in another life than expected.
 pub(super) const OTHER_LIFE: i64 = -1;
 
 impl Member {
@@ -57,7 +57,7 @@ impl Member {
         }
     }
 
-    /// How it is reached.
+    /// The way to reach it.
     pub(super) fn options(&self) -> &RedisOptions {
         &self.options
     }
@@ -76,8 +76,9 @@ impl Member {
         }
     }
 
-    /// Does `operation`, and once more if it found its connection dead: a server that restarted
-    /// leaves one. For operations that may be repeated unseen; a swap is none.
+    /// Does `operation`, and repeats it once if the connection was dead: a server that restarted
+    /// leaves such a connection. Only for operations that may be repeated without notice; a swap is
+    /// not one.
     pub(super) async fn repeated<T, F>(&self, operation: impl Fn() -> F) -> Result<T, TopologyError>
     where
         F: Future<Output = Result<T, TopologyError>>,
@@ -149,7 +150,7 @@ impl Member {
         answered.map_err(|error| self.failed(error))
     }
 
-    /// What `error` means to whoever asked this server for the topology.
+    /// The meaning of `error` for a caller that asked this server for the topology.
     fn failed(&self, error: ShardError) -> TopologyError {
         let address = self.address().to_owned();
         match error {
@@ -171,7 +172,8 @@ impl Member {
 }
 
 impl Wire {
-    /// The connection, and a new one if it was opened in another life than `life`: it may have died
+    /// The connection; a new one if it was opened in another life than `life`, because it may have
+    /// died with that life.
     /// with that.
     async fn open_in(
         &mut self,
@@ -188,7 +190,7 @@ impl Wire {
         self.open(options).await
     }
 
-    /// The connection; a new one, with the scripts loaded, if there is none.
+    /// The connection; if there is none, a new one with the scripts loaded.
     async fn open(&mut self, options: &RedisOptions) -> Result<&mut Connection, ShardError> {
         if self.connection.is_none() {
             let mut connection = Connection::open(options, LANE, self.former.clone()).await?;
@@ -199,13 +201,13 @@ impl Wire {
         Ok(self.connection.as_mut().expect("just put there"))
     }
 
-    /// Gives the connection up. The next one ends it at the server.
+    /// Drops the connection. The next one ends it at the server.
     fn close(&mut self) {
         self.connection = None;
     }
 }
 
-/// What `script` answered: a code, and what comes with it.
+/// The answer of `script`: a code, and its data.
 fn answer(server: Server, script: &Script, value: Value) -> Result<Answer, ShardError> {
     match value {
         Value::Array(mut rest) if matches!(rest.first(), Some(Value::Int(_))) => {

@@ -11,8 +11,8 @@ use crate::{
     topology::TopologyError,
 };
 
-/// The servers spoken to so far. Those that no seed named are reached with the first seed's
-/// credentials: servers of one topology share them.
+/// The servers contacted so far. Servers that no seed named are reached with the first seed's
+/// credentials: the servers of a topology share them.
 #[derive(Debug)]
 pub(super) struct Members {
     like: RedisOptions,
@@ -20,7 +20,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// None yet but those to come; reached as `like` is.
+    /// No servers yet; later ones are reached like `like`.
     pub(super) fn new(like: RedisOptions) -> Self {
         Self {
             like,
@@ -46,7 +46,7 @@ impl Members {
         Ok(self.with(self.options(address).map_err(malformed)?))
     }
 
-    /// How the server at `address` is reached.
+    /// The options to reach the server at `address`.
     pub(super) fn options(&self, address: &str) -> Result<RedisOptions, AddressError> {
         if let Some(member) = self.known.lock().get(address) {
             return Ok(member.options().clone());

@@ -6,9 +6,9 @@
 //!                └─ none anywhere ─► claim at the home ─► join the others ─► active
 //! ```
 //!
-//! The record is *usable* while its home lives the life it was written in, and has not seen a later
-//! incarnation. Where it is not, it is [recovered](RedisTopology::recover) from what its members have. Whoever hands
-//! a record out has made sure first that another member has a copy.
+//! The record is *usable* while its home lives the life in which it was written, and has not seen a
+//! later incarnation. Otherwise it is [recovered](RedisTopology::recover) from the members' data.
+//! Before a record is handed out, another member has a copy.
 
 mod answers;
 mod ask;
@@ -60,20 +60,20 @@ pub struct RedisTopology {
     known: Mutex<Known>,
     published: watch::Sender<Published>,
     news: News,
-    /// What tells members in the background.
+    /// Tells members in the background.
     tasks: TaskTracker,
     stop: CancellationToken,
     _stop_if_dropped: DropGuard,
 }
 
-/// What is known of the record.
+/// The knowledge about the record.
 #[derive(Debug)]
 struct Known {
     /// The newest record seen; it may not have been usable.
     view: Arc<Topology>,
-    /// The server that the view names as its home, whatever address it is known by here.
+    /// The server that the view names as its home, under any address known here.
     home: Arc<Member>,
-    /// The greatest incarnation that a shard was heard to have seen.
+    /// The greatest incarnation that a shard is known to have seen.
     fence: Option<Incarnation>,
 }
 
@@ -103,17 +103,17 @@ impl RedisTopology {
         self.known.lock().view.home.address.clone()
     }
 
-    /// The newest record seen, be it in force or not.
+    /// The newest record seen, whether in force or not.
     pub fn view(&self) -> Arc<Topology> {
         self.known.lock().view.clone()
     }
 
-    /// How the shard at `address` is reached, `address` being as the record spells it: like the
-    /// seed that named it, or else like the first seed.
+    /// The options to reach the shard at `address`, as the record spells it: those of the seed that
+    /// named it, or else those of the first seed.
     ///
     /// # Errors
     ///
-    /// [`AddressError`]: it is not a server's address.
+    /// [`AddressError`]: it is not the address of a server.
     pub fn options(&self, address: &str) -> Result<RedisOptions, AddressError> {
         self.caller.members.options(address)
     }
@@ -126,7 +126,7 @@ impl RedisTopology {
         self.known.lock().home.clone()
     }
 
-    /// From now on the record is looked for at `home`, where `record` is.
+    /// From now on `home` has the record, which is `record`.
     fn look_at(&self, home: Arc<Member>, record: Arc<Topology>) {
         let mut known = self.known.lock();
         if record.version() >= known.view.version() {
@@ -143,7 +143,7 @@ impl RedisTopology {
         Ok(record)
     }
 
-    /// Compares and swaps, and no more: copies are still to be made.
+    /// Only compares and swaps: the copies are still to be made.
     async fn compare_and_swap(
         &self,
         expected: Version,

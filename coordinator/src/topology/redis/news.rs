@@ -1,4 +1,4 @@
-//! What a home says by itself: each version of its record, as it is put in force.
+//! Announcements of a home: each version of its record, as it comes into force.
 
 use std::{
     future::pending,
@@ -19,11 +19,11 @@ use crate::{
 /// The word in the connection's name.
 const LANE: &str = "watch";
 
-/// One connection on which the home is listened to, however many wait for it.
+/// One connection on which the home is heard, for any number of waiters.
 #[derive(Debug, Default)]
 pub(super) struct News {
     feed: Mutex<Option<Feed>>,
-    /// How many reasons to look there were. Written by whoever has the feed.
+    /// The number of reasons to look so far. Written by the task that has the feed.
     reasons: AtomicU64,
 }
 
@@ -34,23 +34,23 @@ struct Feed {
 }
 
 impl News {
-    /// How many reasons to look there were until now: to be asked before a look, and given to
-    /// [`since`](Self::since) behind it.
+    /// The number of reasons to look until now: read it before a look, and pass it to
+    /// [`since`](Self::since) after the look.
     pub(super) fn reasons(&self) -> u64 {
         self.reasons.load(Relaxed)
     }
 
-    /// Waits for a reason to look at `home` beyond the first `reasons`: it says that a record is in force, or
-    /// nobody listened until now.
+    /// Waits for a reason to look at `home` beyond the first `reasons`: the home announces a record
+    /// in force, or there was no listener until now.
     ///
-    /// It may wait for ever: messages are lost, and there are homes that nothing can be heard from. So
-    /// whoever waits looks again after some time all the same.
+    /// It may wait for ever: messages get lost, and some homes cannot be heard. So a caller must
+    /// also look again after some time.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the connection to whoever waits next.
+    /// Dropping the future leaves the connection to the next waiter.
     pub(super) async fn since(&self, reasons: u64, home: &Arc<Member>) {
-        // Whoever has the feed hears what the others wait for too.
+        // The task that has the feed receives the messages for all waiters.
         let mut feed = self.feed.lock().await;
         if self.reasons() != reasons {
             return;
@@ -69,7 +69,7 @@ async fn listen(feed: &mut Option<Feed>, home: &Arc<Member>) -> Result<(), Shard
     match feed {
         Some(feed) if Arc::ptr_eq(&feed.home, home) => feed.versions.next().await.map(drop),
         _ => {
-            // What was put in force before this is not heard: the caller looks.
+            // A record put in force before this is not announced: the caller looks.
             let versions = subscribe(home).await?;
             let home = home.clone();
             *feed = Some(Feed { home, versions });
@@ -78,7 +78,8 @@ async fn listen(feed: &mut Option<Feed>, home: &Arc<Member>) -> Result<(), Shard
     }
 }
 
-/// Hears what the home's scripts publish, on a channel called like the record's key.
+/// Receives messages that the home's scripts publish, on a channel with the name of the record's
+/// key.
 async fn subscribe(home: &Member) -> Result<Subscription<Version>, ShardError> {
     let options = home.options();
     let channel = format!("{}:topology", options.prefix);

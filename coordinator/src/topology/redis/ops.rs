@@ -1,4 +1,4 @@
-//! What a server can be asked to do with a topology: one function a script.
+//! The operations of a server on a topology: one function per script.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Member {
         })
     }
 
-    /// Begins to found `creating`, in the life that its home is said to be in.
+    /// Begins to found `creating`, if its home is in the life that it names.
     pub(super) async fn claim(&self, creating: &Topology) -> Result<Claim, TopologyError> {
         let (pointer, record) = (Pointer::to(creating).to_string(), write_record(creating));
         let answer = self.call_in(&creating.home.life, &scripts::CLAIM, |at| Input {
@@ -72,7 +72,7 @@ impl Member {
         Ok(if ours { Join::Joined } else { Join::Theirs })
     }
 
-    /// Takes the pointer to topology `id` away, if it was never in use here.
+    /// Removes the pointer to topology `id`, if the topology was never in use here.
     pub(super) async fn leave(&self, id: &str) -> Result<Leave, TopologyError> {
         let answer = self.call(&scripts::LEAVE, |at| Input {
             keys: vec![&at.keys.pointer, &at.keys.copy, &at.keys.state],
@@ -85,7 +85,8 @@ impl Member {
         })
     }
 
-    /// Takes away what the server, if it is in `life`, has of `topology`, which does not name it any more.
+    /// Removes the server's data of `topology`, which does not name it any more, if the server is
+    /// in `life`.
     pub(super) async fn retire(
         &self,
         topology: &Topology,
@@ -122,7 +123,7 @@ impl Member {
         })
     }
 
-    /// Puts `next` in the place of the record at `expected`, in the life that it names.
+    /// Replaces the record at `expected` by `next`, in the life that `next` names.
     pub(super) async fn swap(
         &self,
         expected: Version,
@@ -154,7 +155,7 @@ impl Member {
         })
     }
 
-    /// Takes the record of `id` away, if it is still being created. Answers whether it was there.
+    /// Removes the record of `id`, if it is still in creation. Returns whether it was there.
     pub(super) async fn void(&self, id: &str) -> Result<bool, TopologyError> {
         let answer = self.call(&scripts::VOID, |at| Input {
             keys: vec![&at.keys.pointer, &at.keys.topology],
@@ -190,7 +191,7 @@ impl Member {
         })
     }
 
-    /// Raises the fence of the server, if it is in `life`, to `n`; it is or was a member of `id`.
+    /// Raises the fence of the server to `n`, if it is in `life`, and is or was a member of `id`.
     pub(super) async fn fence(
         &self,
         life: &Life,
@@ -224,8 +225,8 @@ impl Member {
         })
     }
 
-    /// Puts `next` in force here, in the life that it names, if the fence is its incarnation.
-    /// Answers whether it is.
+    /// Puts `next` in force here, in the life that it names, if the fence equals its incarnation.
+    /// Returns whether it is in force.
     pub(super) async fn restore(&self, next: &Topology) -> Result<bool, TopologyError> {
         let (pointer, record) = (Pointer::to(next).to_string(), write_record(next));
         let answer = self.call_in(&next.home.life, &scripts::RESTORE, |at| Input {
@@ -246,7 +247,7 @@ impl Member {
         Ok(answer.await?.code == 1)
     }
 
-    /// Reads the record, if it is not `known`, and the server it is on.
+    /// Reads the record, if it is not `known`, and the state of its server.
     pub(super) async fn read(
         &self,
         known: Option<&Topology>,

@@ -1,4 +1,4 @@
-//! What has to be at other members before anything is done in a record's name.
+//! The data that other members must have before anything is done in a record's name.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,22 +11,24 @@ use crate::{
     topology::{ShardEntry, Topology, TopologyError, TopologyStore as _, Version},
 };
 
-/// How long a member without a pointer is waited for once it is being told: long enough to shake hands ...
+/// How long to wait for a member without a pointer while it is being told: long enough for a
+/// handshake ...
 const POINTED_WITHIN: Duration = Duration::from_millis(250);
-/// ... and no longer than this part of a view lease: a process that waits for a silent member cannot confirm its view.
+/// ... and no longer than this part of a view lease: a process that waits for a silent member
+/// cannot confirm its view.
 const POINTED_WITHIN_PART: u32 = 6;
 
-/// What is known to be at other members.
+/// The data that other members are known to have.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     /// The newest version that another member has a copy of.
     copied: Option<Version>,
-    /// The newest version that no other member answered to.
+    /// The newest version that no other member acknowledged.
     unanswered: Option<Version>,
-    /// The record's incarnation: in another, its home may be another.
+    /// The record's incarnation: in another one, another server may be the home.
     incarnation: Option<Incarnation>,
-    /// Lives that have a pointer to the record's home, and the epochs that the record names them with: one that lost
-    /// its state is named with another, and may have lost its pointer too.
+    /// Lives with a pointer to the record's home, and the epochs that the record names for them. A
+    /// life that lost its state is named with another epoch, and may have lost its pointer too.
     pointed: HashSet<(Life, Epoch)>,
     /// Lives that are being told, and the version.
     telling: HashSet<(Life, Version)>,
@@ -35,18 +37,19 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Whether `version` needs no further copy: a member has one, or none answered.
+    /// Whether `version` needs no further copy: a member has one, or no member answered.
     fn is_copied(&self, version: Version) -> bool {
         self.copied.max(self.unanswered) >= Some(version)
     }
 
-    /// Whether none of `lives` is being told `version`.
+    /// Whether no life in `lives` is being told `version`.
     fn is_told(&self, version: Version, lives: &[Life]) -> bool {
         let mut telling = self.telling.iter();
         !telling.any(|(life, its)| *its == version && lives.contains(life))
     }
 
-    /// The members that have to be told, from now on being told: they have no pointer, or nobody has a copy.
+    /// The members that have to be told, and are being told from now on: they have no pointer, or
+    /// no member has a copy.
     fn begin<'a>(&mut self, topology: &'a Topology) -> Vec<&'a ShardEntry> {
         if self.incarnation < Some(topology.incarnation) {
             self.incarnation = Some(topology.incarnation);
@@ -69,7 +72,7 @@ impl Published {
         self.pointed.contains(&(entry.life.clone(), entry.epoch))
     }
 
-    /// Notes what a member did.
+    /// Records a member's result.
     fn heard(&mut self, topology: &Topology, told: Told) {
         let Told {
             address,
@@ -109,7 +112,7 @@ impl Published {
     }
 }
 
-/// What one member did.
+/// The result of one member.
 struct Told {
     address: String,
     life: Life,
@@ -118,12 +121,12 @@ struct Told {
 }
 
 impl RedisTopology {
-    /// Sets the pointer of every member that came back empty and was taken in again, or that knows
-    /// another home, and makes sure that one other member, of those that answer, has a copy of
-    /// `topology`.
+    /// Sets the pointer of every member that came back empty and joined again, or that knows
+    /// another home. Ensures that one other member that answers has a copy of `topology`.
     ///
-    /// A silent member is told in the background: it delays nobody for long. With no other member there to answer,
-    /// it is done: no epoch is used twice all the same, as they follow the clock.
+    /// A silent member is told in the background, so it delays the others only briefly. If no other
+    /// member answers, the call is done: no epoch is used twice all the same, because epochs follow
+    /// the clock.
     ///
     /// # Errors
     ///
@@ -131,7 +134,7 @@ impl RedisTopology {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the members being told.
+    /// Dropping the future does not stop the tasks that tell members.
     pub(super) async fn publish(&self, topology: &Topology) -> Result<(), TopologyError> {
         let version = topology.version();
         let unpointed = self.tell_others(topology);
@@ -149,7 +152,7 @@ impl RedisTopology {
         self.check_fences(topology)
     }
 
-    /// Begins to tell the members that have to be told. Answers those of them that have no pointer.
+    /// Begins to tell the members that have to be told. Returns those without a pointer.
     fn tell_others(&self, topology: &Topology) -> Vec<Life> {
         let mut unpointed = Vec::new();
         self.published.send_if_modified(|published| {
@@ -187,7 +190,7 @@ impl RedisTopology {
             .spawn(async move { stopped.run_until_cancelled_owned(telling).await });
     }
 
-    /// That no member has seen a later incarnation.
+    /// Checks that no member has seen a later incarnation.
     fn check_fences(&self, topology: &Topology) -> Result<(), TopologyError> {
         let fence = self.published.borrow().fence.clone();
         match fence.filter(|(fence, _)| *fence > topology.incarnation) {
@@ -209,7 +212,7 @@ fn is_outrun(known: &Published, topology: &Topology) -> bool {
     fence.any(|(fence, _)| *fence > topology.incarnation)
 }
 
-/// Gives one member what it is to have.
+/// Gives one member its pointer and copy.
 async fn tell(
     caller: &Caller,
     topology: &Topology,

@@ -1,4 +1,4 @@
-//! Finds the record where its home has none that is usable, and puts it back in force if nobody has.
+//! Finds the record if its home has no usable one, and puts it back in force if no member has it.
 //!
 //! ```text
 //! ask every member ─► in force somewhere? go by that one
@@ -6,8 +6,8 @@
 //!                         ─► newest of those and the own view ─► restore at the home
 //! ```
 //!
-//! The home can die like any shard, so this is ordinary. An attempt that is lost needs no undo: its
-//! fences stop nobody with a later incarnation.
+//! The home can die like any shard, so this is ordinary. A failed attempt needs no undo: its fences
+//! do not stop a later incarnation.
 
 use std::sync::Arc;
 
@@ -26,24 +26,24 @@ use crate::{
     topology::{Home, Status, Topology, TopologyError, recovered::Answer},
 };
 
-/// Pauses before attempts: others are at it too.
+/// Pauses before attempts: other processes may be recovering too.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// How long to go on being outrun.
+/// How long to keep trying while others are faster.
 const WITHIN: Duration = Duration::from_secs(5);
 
 impl RedisTopology {
-    /// The record in force; put back in force, from what is left of it, if it is not.
+    /// The record in force; if there is none, puts the remaining one back in force.
     ///
-    /// Every member must answer, but for those in `dead`: a shard's id, or the address of a home
-    /// that is no shard. Whoever calls it attests that no client can reach them, and that they will
-    /// be restarted or flushed before one can.
+    /// Every member must answer, except those in `dead`: a shard's id, or the address of a home
+    /// that is not a shard. The caller attests that no client can reach them, and that they will be
+    /// restarted or flushed before one can.
     ///
     /// # Errors
     ///
     /// [`TopologyError::RecoverNeeded`], [`TopologyError::Unreachable`]: a member does not answer,
-    /// and nothing was begun. The message names it.
+    /// and nothing has begun. The message names it.
     ///
     /// # Cancel safety
     ///
@@ -53,7 +53,7 @@ impl RedisTopology {
         self.put_in_force(looked, dead).await
     }
 
-    /// As [`recover`](Self::recover); `looked` is what a look at the home came to.
+    /// Like [`recover`](Self::recover); `looked` is the result of a look at the home.
     pub(super) async fn put_in_force(
         &self,
         mut looked: Result<Arc<Topology>, TopologyError>,
@@ -66,7 +66,7 @@ impl RedisTopology {
                 looked => looked?,
             };
             match self.publish(&topology).await {
-                // Another recovery began meanwhile.
+                // Another recovery has begun.
                 Err(TopologyError::RecoverNeeded { .. }) if self.caller.clock.now() < until => {}
                 published => return published.map(|()| topology),
             }
@@ -74,8 +74,8 @@ impl RedisTopology {
         }
     }
 
-    /// The record in force, which was not found where it was last because of `obstacle`. Nothing may
-    /// be done in its name yet.
+    /// The record in force, which was not found at its last place because of `obstacle`. Nothing
+    /// may be done in its name yet.
     async fn find(
         &self,
         obstacle: TopologyError,
@@ -122,7 +122,7 @@ impl RedisTopology {
         }
     }
 
-    /// The record that `survey` finds in force, from now on where this store looks.
+    /// The record that `survey` finds in force. From now on this store looks at its place.
     fn in_force(&self, survey: &Survey) -> Option<Arc<Topology>> {
         let (home, record) = survey.home_of(&self.id)?;
         let fence = survey.fence().max(self.fence());
@@ -135,7 +135,7 @@ impl RedisTopology {
         Some(record)
     }
 
-    /// Nothing is begun while a member is silent: it may have what nobody else has.
+    /// No recovery begins while a member is silent: it may have data that no other member has.
     fn check_complete(
         &self,
         survey: &Survey,
@@ -175,7 +175,8 @@ impl RedisTopology {
         })
     }
 
-    /// Recovers the record once. `None`: somebody else did, or does, or a server began another life.
+    /// Recovers the record once. `None`: another process did, or is doing so, or a server began
+    /// another life.
     async fn attempt(&self, survey: &Survey) -> Result<Option<Arc<Topology>>, TopologyError> {
         let Some(home) = self.home_to_be(survey) else {
             return Ok(None);
@@ -213,7 +214,7 @@ impl RedisTopology {
         Ok(Some(next))
     }
 
-    /// The newest record there is, now that none can be added.
+    /// The newest existing record, now that none can be added.
     fn newest_of(&self, fences: &[(String, Fence)]) -> Arc<Topology> {
         let left = fences.iter().flat_map(|(_, fence)| fence.records());
         let ours = left.filter(|record| record.id == self.id && record.status == Status::Active);
@@ -224,7 +225,7 @@ impl RedisTopology {
         }
     }
 
-    /// The home of the newest record there is, if it answers; else the first member that does.
+    /// The home of the newest existing record, if it answers; else the first member that does.
     fn home_to_be<'a>(&self, survey: &'a Survey) -> Option<&'a Seen> {
         let view = self.view();
         let newest = survey.newest(&self.id).unwrap_or(&view);
@@ -236,8 +237,8 @@ impl RedisTopology {
         survey.at(&newest.home.address).or(survey.seen.first())
     }
 
-    /// Raises every fence to `n`, the home's first. `None`: one was there, or began another life,
-    /// or fell silent.
+    /// Raises every fence to `n`, the home's first. `None`: a fence was there already, or a server
+    /// began another life, or fell silent.
     async fn fence_all(
         &self,
         survey: &Survey,
@@ -284,7 +285,7 @@ impl RedisTopology {
     }
 }
 
-/// Where the members of `topology` are, its home among them.
+/// The addresses of the members of `topology`, including its home.
 fn addresses(topology: &Topology) -> Vec<String> {
     let shards = topology.shards.values().map(|entry| &entry.address);
     let mut addresses: Vec<_> = shards.chain([&topology.home.address]).cloned().collect();

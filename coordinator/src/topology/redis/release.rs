@@ -1,16 +1,16 @@
-//! A server that left is let go: it keeps nothing that binds it to this topology.
+//! Releases a server that left: it keeps nothing that binds it to this topology.
 
 use super::{RedisTopology, answers::Retired};
 use crate::topology::{TopologyError, TopologyStore as _};
 
 impl RedisTopology {
-    /// Takes from the server at `address`, which is no shard any more, its pointer to this topology and its
-    /// state, so that another topology can be founded on it. Answers whether there was anything to take:
-    /// there is not at the home, which stays what it is.
+    /// Removes from the server at `address`, which is no longer a shard, its pointer to this
+    /// topology and its state, so that another topology can be founded on it. Returns whether there
+    /// was anything to remove: not at the home, which stays as it is.
     ///
-    /// Until then whoever has only that server as a seed still finds this topology by it; afterwards it
-    /// would found one. This topology takes it in again once it was restarted. May be repeated; not to be
-    /// done while it is being taken in.
+    /// Until then a process with only that server as a seed still finds this topology by it;
+    /// afterwards it would found one. This topology accepts the server again after a restart. May
+    /// be repeated. Must not run while the server is joining.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! What is stored on servers, as text.
+//! The data stored on servers, as text.
 
 use std::fmt;
 
 use crate::topology::{Status, Topology};
 
-/// What a member knows of its topology: where to ask.
+/// A member's knowledge of its topology: the server to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pointer {
     /// The topology's id.
@@ -55,7 +55,7 @@ pub(super) fn header(topology: &Topology) -> String {
     format!("{incarnation} {version} {} {status} {id}", home.life)
 }
 
-/// A record as its home keeps it: the header, and on the next line the record itself.
+/// A record as its home stores it: the header, and on the next line the record itself.
 pub(super) fn write_record(topology: &Topology) -> String {
     format!("{}\n{}", header(topology), topology.encode())
 }

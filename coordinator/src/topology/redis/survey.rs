@@ -15,21 +15,21 @@ use crate::{
 pub(super) struct Seen {
     pub(super) member: Arc<Member>,
     pub(super) trace: Trace,
-    /// Its place in the list; none for a home of its own.
+    /// Its place in the list; none for a separate home.
     pub(super) place: Option<usize>,
 }
 
-/// What a list's servers carry.
+/// The traces on the servers of a list.
 #[derive(Debug)]
 pub(super) struct Survey {
     pub(super) seen: Vec<Seen>,
-    /// Servers without an answer, and why.
+    /// Servers without an answer, and the reasons.
     pub(super) silent: Vec<(Arc<Member>, TopologyError)>,
 }
 
 impl Trace {
-    /// The topology that this server belongs to. One that lost its pointer and nothing else still
-    /// does.
+    /// The topology that this server belongs to. A server that lost only its pointer still belongs
+    /// to it.
     pub(super) fn belongs_to(&self) -> Option<Pointer> {
         let record = self.record.as_ref().or(self.copy.as_ref());
         self.pointer.clone().or(record.map(Pointer::to))
@@ -39,7 +39,7 @@ impl Trace {
         self.record.iter().chain(&self.copy)
     }
 
-    /// Above this are an epoch and an incarnation that this server has not seen.
+    /// This server has seen no epoch and no incarnation above this.
     fn greatest(&self) -> Epoch {
         let fence = self.fence.map_or(0, |fence| fence.number);
         let records = self.records().map(Topology::greatest);
@@ -98,7 +98,7 @@ impl Survey {
         Ok(())
     }
 
-    /// The topologies there are traces of, by id: a pointer to each, and the servers that have it.
+    /// The topologies with traces, by id: a pointer to each, and the servers that have it.
     pub(super) fn topologies(&self) -> BTreeMap<String, (Pointer, Vec<String>)> {
         let mut topologies = BTreeMap::new();
         for Seen { member, trace, .. } in &self.seen {
@@ -115,7 +115,7 @@ impl Survey {
 
     /// # Errors
     ///
-    /// The first server's that did not answer, followed by `so`.
+    /// The error of the first server that did not answer, followed by `so`.
     pub(super) fn check_complete(&self, so: &str) -> Result<(), TopologyError> {
         match self.silent.first() {
             None => Ok(()),
@@ -128,7 +128,7 @@ impl Survey {
     }
 
     /// The newest record of `id` that is written in its server's present life, and that server: the
-    /// home, whatever address others know it by.
+    /// home, under any address that others know.
     pub(super) fn home_of(&self, id: &str) -> Option<(Arc<Member>, &Topology)> {
         let homes = self.seen.iter().filter_map(|Seen { member, trace, .. }| {
             let record = trace.record.as_ref().filter(|record| record.id == id)?;
@@ -138,7 +138,7 @@ impl Survey {
         homes.max_by_key(|(_, record)| record.version())
     }
 
-    /// The newest record or copy there is of `id`, once it was in use.
+    /// The newest existing record or copy of `id`, once it was in use.
     pub(super) fn newest(&self, id: &str) -> Option<&Topology> {
         let records = self
             .seen
@@ -156,7 +156,7 @@ impl Survey {
             .find(|seen| seen.member.address() == address)
     }
 
-    /// Why the server at `address` gave no answer, if it was asked.
+    /// The reason why the server at `address` gave no answer, if it was asked.
     pub(super) fn silence_of(&self, address: &str) -> Option<&TopologyError> {
         let mut silent = self.silent.iter();
         silent
@@ -172,7 +172,7 @@ impl Survey {
             .map(|seen| seen.member.address())
     }
 
-    /// Above this are an epoch and an incarnation that no server has seen.
+    /// No server has seen an epoch or an incarnation above this.
     pub(super) fn greatest(&self) -> Epoch {
         let seen = self.seen.iter().map(|seen| seen.trace.greatest());
         seen.max().unwrap_or_default()

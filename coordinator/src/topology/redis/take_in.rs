@@ -1,4 +1,4 @@
-//! A server comes in: it is looked at, and gets its pointer, before the record names it.
+//! A server joins: it is checked, and gets its pointer, before the record names it.
 
 use std::sync::Arc;
 
@@ -17,20 +17,21 @@ use crate::{
 };
 
 impl RedisTopology {
-    /// Makes the server that `options` name ready to become a shard, called `id` or else by the next free
-    /// letter, and answers what the resize that takes it in begins with.
+    /// Prepares the server at `options` to become a shard, called `id` or else by the next free
+    /// letter. Returns its entry for the resize that adds it.
     ///
-    /// It has a pointer to this topology and a copy of its record then, and nothing else: until the record
-    /// names it, nothing is armed there. So it may be repeated; and where no resize follows, the pointer that
-    /// is left harms nobody: whoever is given that server as a seed finds this topology by it, another
-    /// topology does not take it, [`release`](Self::release) takes it away.
+    /// Afterwards the server has a pointer to this topology and a copy of its record, and nothing
+    /// else: until the record names the server, nothing is armed there. So the call may be
+    /// repeated. If no resize follows, the pointer does no harm: a process with that server as a
+    /// seed finds this topology by it, another topology refuses the server, and
+    /// [`release`](Self::release) removes the pointer.
     ///
-    /// Who was a shard before may come again: after it left, or was given up for dead, with a new life.
+    /// A former shard may return: after it left, or was declared dead, with a new life.
     ///
     /// # Errors
     ///
-    /// * [`TopologyError::Seeds`]: it is a shard already, or belongs to another topology, or is not fit to be
-    ///   used, or is to be restarted first; or `id` is taken. Names them.
+    /// * [`TopologyError::Seeds`]: it is a shard already, or belongs to another topology, or is
+    ///   unusable, or must be restarted first; or `id` is taken. Names them.
     /// * [`TopologyError::Unreachable`]: it does not answer, or is a replica.
     ///
     /// # Cancel safety
@@ -75,7 +76,7 @@ impl RedisTopology {
         }
     }
 
-    /// Looks at `newcomer`, and at every member, so that none is taken for another.
+    /// Looks at `newcomer`, and at every member, so that no server is mistaken for another.
     async fn survey_with(
         &self,
         newcomer: &Arc<Member>,
@@ -96,7 +97,7 @@ impl RedisTopology {
     }
 }
 
-/// `wanted`, if no shard has or had it; or else the next letter.
+/// `wanted`, if no shard has or had it; otherwise the next letter.
 fn free_id(topology: &Topology, wanted: Option<ShardId>) -> Result<ShardId, TopologyError> {
     let was = |id: &ShardId| topology.dead.iter().find(|dead| dead.shard.0 == *id);
     let taken = |id: &ShardId| match (topology.shard(id), was(id)) {
@@ -115,8 +116,8 @@ fn free_id(topology: &Topology, wanted: Option<ShardId>) -> Result<ShardId, Topo
     }
 }
 
-/// Refuses a server that is another topology's, or whose present life has a past that it does not know of
-/// any more.
+/// Refuses a server that belongs to another topology, or whose present life has a past that the
+/// server no longer knows.
 fn check_newcomer(topology: &Topology, address: &str, trace: &Trace) -> Result<(), TopologyError> {
     let pointer = trace.belongs_to();
     if let Some(pointer) = &pointer
@@ -139,7 +140,7 @@ fn check_newcomer(topology: &Topology, address: &str, trace: &Trace) -> Result<(
             "was given up for dead in its present life",
         ));
     }
-    // A late arming of then would find a life without state, and a pointer that lets it.
+    // A late arm from that past would find a life without state, and a pointer that allows it.
     if trace.fence.is_some() && pointer.is_none() {
         return Err(restart(address, "left a topology in its present life"));
     }

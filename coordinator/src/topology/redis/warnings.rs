@@ -1,4 +1,4 @@
-//! What a person had better know of the topology that was found.
+//! Warnings for a person about the topology that was found.
 
 use super::{
     RedisTopology,
@@ -8,7 +8,7 @@ use super::{
 use crate::topology::{Constants, Topology, TopologyError};
 
 impl FirstUse {
-    /// What is worth telling of `topology`, found by `survey`.
+    /// The warnings about `topology`, found by `survey`.
     pub(super) async fn warnings(
         &self,
         store: &RedisTopology,
@@ -36,11 +36,11 @@ impl FirstUse {
         warnings
     }
 
-    /// That each seed that answers is a member of `topology`, or was one.
+    /// Checks that each seed that answers is or was a member of `topology`.
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Seeds`] names the first that is not.
+    /// [`TopologyError::Seeds`] names the first seed that is not.
     pub(super) async fn check_members(
         &self,
         topology: &Topology,
@@ -67,8 +67,8 @@ impl FirstUse {
         Ok(())
     }
 
-    /// Whether a member is the server `run_id` by another address: one that restarted has no trace yet, and a
-    /// `run_id` that the record does not know.
+    /// Whether a member is the server `run_id` under another address: a server that restarted has
+    /// no trace yet, and a `run_id` that the record does not know.
     async fn is_alias(&self, topology: &Topology, run_id: &str) -> bool {
         for entry in topology.shards.values() {
             if let Ok(member) = self.caller.members.at(&entry.address)
@@ -81,7 +81,7 @@ impl FirstUse {
         false
     }
 
-    /// What was asked for, and is otherwise.
+    /// The requested terms that differ from the topology's.
     fn founding_warnings(&self, topology: &Topology) -> Vec<String> {
         let mut warnings = Vec::new();
         let asked = self.founding.constants;
@@ -122,7 +122,7 @@ fn is_member(topology: &Topology, run_id: &str, address: &str) -> bool {
     shards.any(|entry| entry.address == address || entry.life.run_id() == run_id)
 }
 
-/// Seeds that are silent, or no members.
+/// Seeds that are silent, or not members.
 fn seed_warnings(topology: &Topology, survey: &Survey) -> Vec<String> {
     let mut warnings = Vec::new();
     for seen in survey.seen.iter().filter(|seen| seen.place.is_some()) {

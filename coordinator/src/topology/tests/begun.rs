@@ -1,4 +1,4 @@
-//! What begins a resize, what turns it back, and what is refused.
+//! How a resize begins, how it is turned back, and what is refused.
 
 use ringfence_ring::{ShardId, Weight};
 
@@ -18,7 +18,7 @@ fn refused(topology: &Topology, change: Change) -> String {
     topology.begin(change, UNIX).unwrap_err().to_string()
 }
 
-/// A resize of which some slots have arrived, some are on their way, and some are still to go.
+/// A resize with slots that have arrived, slots in motion, and slots still to go.
 fn under_way() -> Topology {
     let begun = topology(64, &[1, 1, 1]).begin(adding(3, 1), UNIX).unwrap();
     let first = begun.turn(&ROUND, UNIX).unwrap().unwrap();

@@ -15,7 +15,7 @@ fn bury(topology: &Topology, index: usize) -> Topology {
     buried
 }
 
-/// One round of a mover that does all it is told.
+/// One round of a mover that does all its work.
 fn turn(topology: &Topology, finished: Vec<(Epoch, Vec<Slot>)>) -> Option<Topology> {
     let round = Round {
         finished,
@@ -111,7 +111,7 @@ fn a_resize_under_way_goes_on_without_it_and_moves_no_slot_before_it_is_open() {
         [name(0), name(1), name(3)]
     );
 
-    // A mover that goes on as far as it can.
+    // A mover that goes on as far as possible.
     while let Some(turned) = turn(&next, finished(&next)) {
         let moving = turned.motions.iter().flat_map(|motion| &motion.slots);
         assert!(moving.clone().all(|slot| !waiting.contains(slot)));
@@ -146,7 +146,7 @@ fn whoever_was_to_come_or_to_go_may_be_the_dead_one() {
     let without = bury(&coming, 2);
     assert_eq!((without.motions.len(), without.shards.len()), (0, 2));
     assert_eq!(without.table, topology(64, &[1, 1]).table);
-    // What was on its way there may have been granted there.
+    // Keys of slots in motion to it may have been granted there.
     let sent: usize = coming.motions.iter().map(|motion| motion.slots.len()).sum();
     assert_eq!(to_open(&without).len(), sent);
 

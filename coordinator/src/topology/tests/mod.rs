@@ -1,4 +1,4 @@
-//! The record of a resize, step by step. No shard is there.
+//! The record of a resize, step by step, without shards.
 
 mod begun;
 mod buried;
@@ -11,7 +11,7 @@ use ringfence_ring::{ShardId, Slot, SlotCount, Weight};
 use super::{Blueprint, Change, Constants, Founder, Home, ShardName, Topology, found::shard_id};
 use crate::ids::{ClientId, Epoch, Life};
 
-/// Nothing here depends on when.
+/// Nothing here depends on the time.
 const UNIX: Duration = Duration::from_secs(1_735_689_600 + 100);
 
 fn founder(index: usize, weight: u32) -> Founder {
@@ -23,7 +23,7 @@ fn founder(index: usize, weight: u32) -> Founder {
     }
 }
 
-/// A topology of `slots` slots, its shards of `weights`.
+/// A topology of `slots` slots with shards of `weights`.
 fn topology(slots: u32, weights: &[u32]) -> Topology {
     let founders = weights.iter().enumerate();
     let blueprint = Blueprint {
@@ -65,7 +65,7 @@ fn weighing(index: usize, weight: u32) -> Change {
     }
 }
 
-/// Whose `slot` is, or was before it set out.
+/// The owner of `slot`, or the former one if it is in motion.
 fn owner(topology: &Topology, slot: Slot) -> &ShardId {
     topology.table.owner(slot)
 }

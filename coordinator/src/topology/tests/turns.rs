@@ -1,4 +1,4 @@
-//! Rounds, in any order and cut short anywhere: few moves, each slot by one at a time, to the end.
+//! Rounds in any order, cut short anywhere: few moves, one per slot at a time, until the end.
 
 use hashbrown::HashSet;
 use proptest::{prelude::*, sample::Index};
@@ -10,10 +10,10 @@ use crate::{
     topology::{Change, Round, Topology, found::shard_id, motion::moves_of},
 };
 
-/// What somebody does to a record.
+/// A change of a record.
 #[derive(Clone, Debug)]
 enum Deed {
-    /// A round that lists and finishes some of what is under way.
+    /// A round that lists and finishes some of the moves under way.
     Turn { listed: Index, finished: Vec<Index> },
     /// An abort.
     Abort,
@@ -36,7 +36,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// The round that `listed` and `finished` pick, of at most `slots_in_flight`.
+/// The round that `listed` and `finished` select, with at most `slots_in_flight` slots.
 fn round(topology: &Topology, listed: &Index, finished: &[Index], slots_in_flight: usize) -> Round {
     let motions = &topology.motions;
     let moving: Vec<(Epoch, Slot)> = motions
@@ -75,7 +75,7 @@ fn in_flight(topology: &Topology) -> usize {
         .sum()
 }
 
-/// Whose each slot is and by which move, if by one.
+/// The owner of each slot, and its move, if it is in motion.
 fn places(topology: &Topology) -> Vec<(String, Option<Epoch>)> {
     let place = |slot: Slot| {
         let moves = topology.motion_of(slot).map(|motion| motion.epoch);
@@ -84,7 +84,7 @@ fn places(topology: &Topology) -> Vec<(String, Option<Epoch>)> {
     topology.table.slots().iter().map(place).collect()
 }
 
-/// How many slots are another's than before.
+/// The number of slots with another owner than before.
 fn moved(before: &Topology, after: &Topology) -> usize {
     let slots = before.table.slots().iter();
     slots
@@ -92,7 +92,7 @@ fn moved(before: &Topology, after: &Topology) -> usize {
         .count()
 }
 
-/// What holds between a record and the next, whatever was done.
+/// The properties that hold between a record and the next, after any change.
 fn check_step(before: &Topology, after: &Topology, max: usize) -> Result<(), TestCaseError> {
     prop_assert_eq!(after.version, before.version + 1);
     prop_assert_eq!(after.incarnation, before.incarnation);
@@ -110,7 +110,7 @@ fn check_step(before: &Topology, after: &Topology, max: usize) -> Result<(), Tes
         let same = before.motions.iter().find(|one| one.way() == motion.way());
         prop_assert!(same.is_some() || motion.epoch > before.last_epoch);
     }
-    // Whoever was at rest, or is, by another owner: both must be heard of.
+    // The owner at rest, before or after, if it changed: both must learn of it.
     let rest = |(owner, moves): &(String, Option<Epoch>)| moves.is_none().then(|| owner.clone());
     let differ = places(before).into_iter().zip(places(after));
     let differ: HashSet<String> = differ
@@ -130,8 +130,8 @@ fn check_step(before: &Topology, after: &Topology, max: usize) -> Result<(), Tes
     Ok(())
 }
 
-/// Rounds that finish everything, until nothing is left. Answers the last record and how many slots
-/// were moved.
+/// Rounds that finish everything, until nothing is left. Returns the last record and the number of
+/// slots moved.
 fn to_the_end(mut topology: Topology, max: usize) -> Result<(Topology, usize), TestCaseError> {
     let mut slots = 0;
     for _ in 0..1000 {
@@ -186,7 +186,7 @@ proptest! {
         }
     }
 
-    /// Aborted before anything arrived, everything is where it was.
+    /// Aborted before any slot arrived: every slot is where it was.
     #[test]
     fn an_abort_at_once_moves_nothing(weights in prop::collection::vec(1..4_u32, 4), change in change()) {
         let before = topology(64, &weights);
@@ -238,7 +238,7 @@ fn a_batch_waits_until_there_is_room_for_half_of_what_may_be_in_motion() {
     assert_eq!(in_flight(&second), 90);
 }
 
-/// A chain from shard to shard to shard begins its second move when the first is finished.
+/// A chain of two moves: the second begins when the first is finished.
 #[test]
 fn a_slot_in_motion_is_not_planned_again() {
     let mut begun = topology(64, &[1, 1, 1]).begin(removing(2), UNIX).unwrap();

@@ -1,4 +1,4 @@
-//! What a home is heard to say.
+//! The announcements of a home.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::topology::redis::news::News;
 
-/// Whoever waits longer waits in vain.
+/// The limit of every wait in these tests.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Waits for a reason to look at `home` beyond the first `reasons`.
@@ -56,7 +56,7 @@ async fn what_one_hears_all_hear_who_looked_before() {
     };
     let waiting = || hear(&news, looked, &home);
     tokio::join!(waiting(), waiting(), swap);
-    // Whose look was slow.
+    // The look was slow.
     waiting().await;
     hear_nothing(&news, &home).await;
 }

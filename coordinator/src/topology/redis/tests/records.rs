@@ -41,7 +41,7 @@ async fn a_swap_looks_at_version_and_incarnation() {
     assert!(matches!(swapped, Swapped::Done), "{swapped:?}");
 }
 
-/// A swap that comes late, when its topology was voided and another of the same process claimed.
+/// A swap that comes late, after its topology was voided and the same process claimed another.
 #[tokio::test]
 async fn a_swap_of_another_topology_is_refused_though_its_version_is_right() {
     let mut server = Server::spawn().await;
@@ -66,7 +66,7 @@ async fn a_swap_of_an_incarnation_below_the_fence_is_refused() {
     let number = topology.incarnation.number;
     server.fence(number + 2).await;
     let before = server.contents().await;
-    // Neither below it as it is, nor to one above it: the record there is none to build on.
+    // Neither below the present fence, nor to one above it: the record there cannot be the base.
     let mut above = active(&topology);
     above.incarnation.number = number + 3;
     for next in [active(&topology), above] {

@@ -15,7 +15,7 @@ async fn raised(server: &Server, topology: &Topology) -> Fence {
     }
 }
 
-/// What follows `topology` in the next incarnation.
+/// The record that follows `topology` in the next incarnation.
 fn later(topology: &Topology) -> Topology {
     let mut later = active(topology);
     later.incarnation.number += 1;
