@@ -1,4 +1,4 @@
-//! What a power cut does to an append-only file: its end is missing.
+//! A power cut's effect on an append-only file: its end is missing.
 
 use std::{
     fs::{self, File},
@@ -7,7 +7,7 @@ use std::{
 
 use ringfence_coordinator::spawn::RedisServer;
 
-/// As much of a server's append-only file as the disk has.
+/// The part of a server's append-only file that is on the disk.
 #[derive(Debug)]
 pub struct OnDisk {
     file: PathBuf,
@@ -15,7 +15,7 @@ pub struct OnDisk {
 }
 
 impl OnDisk {
-    /// What `server`, which appends and has rewritten nothing yet, has written until now.
+    /// The bytes that `server` has written so far. It appends, and has not rewritten the file yet.
     pub fn now(server: &RedisServer) -> Self {
         let files = fs::read_dir(server.dir().join("appendonlydir")).unwrap();
         let mut files = files.map(|file| file.unwrap().path());
@@ -26,7 +26,7 @@ impl OnDisk {
         Self { file, length }
     }
 
-    /// Takes away what was appended since, but for the first `torn` bytes of it. The server is dead.
+    /// Removes the bytes appended since, except for the first `torn` ones. The server is dead.
     pub fn cut(&self, torn: u64) {
         let file = File::options().write(true).open(&self.file).unwrap();
         let was = file.metadata().unwrap().len();

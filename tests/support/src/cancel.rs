@@ -1,6 +1,7 @@
-//! What a client's user may drop, dropped after every turn: nothing stays locked, nothing is lost.
+//! Futures that a client's user may drop, dropped after every turn: no lock stays held, none is
+//! lost.
 //!
-//! Each takes two clients of the same shards, which may be one, and what a turn is.
+//! Each check takes two clients of the same shards, possibly equal, and the length of a turn.
 
 use std::{future::pending, time::Duration};
 
@@ -8,16 +9,16 @@ use ringfence_client::{Client, Guard, ReleaseAnswer};
 use ringfence_coordinator::cancel::{after_every_turn, dropped_after};
 use tokio::time::sleep;
 
-/// Far less than a lease: what is free by then was given back, and has not expired.
+/// Far less than a lease: a lock that is free by then was released, and has not expired.
 const PROMPTLY: Duration = Duration::from_secs(10);
 
-/// Renewed while others are dropped.
+/// Renewed while other futures are dropped.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// How long a lock is held while somebody waits for it, in turns.
+/// How long a lock is held while another client waits for it, in turns.
 const TURNS_HELD: usize = 12;
 
-/// A lock that is granted or not when its caller leaves is given back.
+/// A lock that was granted or not when its caller left is released.
 pub async fn a_dropped_acquire_holds_nothing(
     client: &Client,
     other: &Client,
@@ -36,7 +37,7 @@ pub async fn a_dropped_acquire_holds_nothing(
     assert_eq!(bystander.release().await, ReleaseAnswer::Held);
 }
 
-/// A waiter that gives up before or during the release keeps no other waiter out.
+/// A waiter that gives up before or during the release does not block another waiter.
 pub async fn a_dropped_wait_holds_nothing(client: &Client, other: &Client, turn: &impl AsyncFn()) {
     let bystander = bystander(client).await;
     after_every_turn("an acquire of a held lock", async |turns| {
@@ -87,7 +88,7 @@ pub async fn dropped_notices_lose_nothing(client: &Client, turn: &impl AsyncFn()
     assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
-/// A lock that nothing happens to, but that it is renewed.
+/// A lock that is only renewed.
 async fn bystander(client: &Client) -> Guard {
     let lock = client.lock("bystander").lease(SHORT);
     lock.acquire().await.unwrap()

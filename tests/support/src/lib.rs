@@ -1,4 +1,4 @@
-//! Real servers for tests, and a hand inside them.
+//! Real servers for tests, with direct access to them.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod aof;
@@ -25,14 +25,14 @@ pub use relay::Relay;
 pub use secured::{Secured, rights};
 pub use wall_clock::WallClock;
 
-/// How long a condition may take to come true before a test gives up on it.
+/// The time limit of a condition in a test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const POLL: Duration = Duration::from_millis(5);
 
-/// Redis servers of one's own. Nothing is shared with any other test; they end with this value.
+/// Redis servers of one test. Nothing is shared with any other test; they end with this value.
 pub struct Servers {
-    /// In the order they were started: shards a, b, c of a topology founded on [`urls`](Self::urls).
+    /// In the order of their start: shards a, b, c of a topology founded on [`urls`](Self::urls).
     pub servers: Vec<RedisServer>,
 }
 
@@ -54,12 +54,12 @@ impl Servers {
         Self { servers }
     }
 
-    /// Where they are.
+    /// Their URLs.
     pub fn urls(&self) -> Vec<String> {
         self.servers.iter().map(RedisServer::url).collect()
     }
 
-    /// A builder of clients of all of them, new as they are.
+    /// A builder of clients of all of them; the servers count as new.
     pub fn builder(&self) -> Builder {
         Client::builder().redis(self.urls()).servers_are_new(true)
     }
@@ -69,16 +69,16 @@ impl Servers {
         self.builder().build().await.unwrap()
     }
 
-    /// What the server at `index` answers to `words`.
+    /// The answer of the server at `index` to `words`.
     pub async fn ask<T: FromRedisValue>(&self, index: usize, words: &[&str]) -> T {
         ask(&self.servers[index], words).await
     }
 }
 
-/// A connection to `server` that asks nothing of anybody.
+/// A connection to `server` without a client name.
 pub async fn connection(server: &RedisServer) -> MultiplexedConnection {
     let client = redis::Client::open(server.url()).unwrap();
-    // A server that writes every byte to a busy disk before it answers takes a while.
+    // A server that writes every byte to a busy disk before it answers is slow.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));
@@ -86,7 +86,7 @@ pub async fn connection(server: &RedisServer) -> MultiplexedConnection {
     connected.await.unwrap()
 }
 
-/// What `server` answers to `words`.
+/// The answer of `server` to `words`.
 pub async fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
     let mut command = Cmd::new();
     command.arg(words);
@@ -94,7 +94,7 @@ pub async fn ask<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
     answer.unwrap()
 }
 
-/// Waits until `condition` holds; panics, naming `what`, if that takes too long.
+/// Waits until `condition` holds; panics, naming `what`, after the limit.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
     let held = timeout(PATIENCE, async {
         while !condition().await {

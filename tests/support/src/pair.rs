@@ -1,18 +1,18 @@
-//! Two servers and one address that clients know: what a failover is made of.
+//! Two servers and one address that clients know: the parts of a failover.
 
 use redis::{Cmd, FromRedisValue, aio::MultiplexedConnection};
 use ringfence_coordinator::spawn::RedisServer;
 
 use crate::{connection, eventually};
 
-/// Nothing listens there.
+/// No server listens there.
 const NOWHERE: [&str; 3] = ["REPLICAOF", "127.0.0.1", "1"];
 
-/// A primary and its replica. One of them is at the address that clients know; the other is there
-/// for clients that were connected to it before.
+/// A primary and its replica. One of them is at the address that clients know; the other stays
+/// reachable for clients that were connected to it before.
 pub struct Pair {
     servers: [RedisServer; 2],
-    /// Connections of our own, which outlive every change of port and of role.
+    /// Separate connections, which outlive every change of port and of role.
     raw: [MultiplexedConnection; 2],
     port: u16,
 }
@@ -41,7 +41,7 @@ impl Pair {
         self.port
     }
 
-    /// What server `index` answers to `words`, wherever it listens.
+    /// The answer of server `index` to `words`, at any port.
     pub async fn ask<T: FromRedisValue>(&self, index: usize, words: &[&str]) -> T {
         let mut command = Cmd::new();
         command.arg(words);
@@ -49,7 +49,7 @@ impl Pair {
         answer.unwrap()
     }
 
-    /// Waits until server 1 has all that server 0 has.
+    /// Waits until server 1 has all data of server 0.
     pub async fn synced(&self) {
         eventually("the replica has it all", async || {
             let mut raw = self.raw[0].clone();
@@ -68,7 +68,7 @@ impl Pair {
         self.ask::<()>(index, &NOWHERE).await;
     }
 
-    /// Makes server `index` a primary, with what it has.
+    /// Makes server `index` a primary, with its data.
     pub async fn promote(&self, index: usize) {
         self.ask::<()>(index, &["REPLICAOF", "NO", "ONE"]).await;
     }
@@ -80,7 +80,7 @@ impl Pair {
             .await;
     }
 
-    /// Takes the address to server `index`. Connections to the other stay open.
+    /// Moves the address to server `index`. Connections to the other server stay open.
     pub async fn move_to(&self, index: usize) {
         let other = 1 - index;
         if self.servers[other].pid().is_some() {

@@ -1,4 +1,4 @@
-//! A way to a server on which everything is under way for long.
+//! A slow relay to a server.
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -12,12 +12,12 @@ use tokio::{
 /// Bytes carried per turn of the scheduler, connection and direction.
 const BYTES_A_TURN: usize = 48;
 
-/// Carries bytes to a server and back, a few in each turn of a current-thread runtime: so that a
-/// future that waits for an answer can be dropped with any part of it, or of its request, on its way.
+/// Relays bytes to a server and back, a few in each turn of a current-thread runtime. So a future
+/// that waits for an answer can be dropped with any part of the request or the answer under way.
 #[derive(Debug)]
 pub struct Relay {
     port: u16,
-    /// Ends with this value.
+    /// Its tasks end with this value.
     _carriers: JoinSet<()>,
 }
 
@@ -34,7 +34,7 @@ impl Relay {
         }
     }
 
-    /// The port it listens on, on 127.0.0.1.
+    /// The port on 127.0.0.1 on which it listens.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -45,7 +45,7 @@ async fn accept(listener: TcpListener, server: u16) {
     while let Ok((client, _)) = listener.accept().await {
         connections.spawn(async move {
             if let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await {
-                // What waits for an acknowledgement waits for long.
+                // A request that waits for an acknowledgement waits for long.
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
                 let ((from_client, to_client), (from_server, to_server)) =
@@ -56,7 +56,7 @@ async fn accept(listener: TcpListener, server: u16) {
     }
 }
 
-/// Carries all there is, and closes what it carried to.
+/// Relays all bytes, and then closes its destination.
 async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
     let mut bytes = [0; BYTES_A_TURN];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {

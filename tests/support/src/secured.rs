@@ -1,4 +1,4 @@
-//! Servers that speak TLS, want to see a certificate, and know one user with few rights.
+//! Servers that speak TLS, require a client certificate, and know one user with few rights.
 
 use std::{fs, net::TcpListener};
 
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 const USER: &str = "locker";
 const PASSWORD: &str = "s3cret";
 
-/// The rights that the README says are enough.
+/// The rights that are enough, as the README lists them.
 pub fn rights() -> &'static str {
     let mut code = include_str!("../../../README.md").split('`');
     let rights = code.find(|code| code.starts_with("~ringfence:*"));
     rights.expect("the README lists them")
 }
 
-/// An authority of one's own, certificates of it for servers and for clients, and an ACL file.
+/// A certificate authority, its certificates for servers and for clients, and an ACL file.
 pub struct Secured {
     dir: TempDir,
 }
@@ -47,8 +47,8 @@ impl Default for Secured {
 }
 
 impl Secured {
-    /// A server set up by `builder` that speaks TLS too, on a port that comes with it. On its own
-    /// port it goes on as before, for the test's hand inside.
+    /// A server set up by `builder` that also speaks TLS, on the returned port. On its plain port
+    /// it works as before, for direct access by the test.
     pub async fn spawn(&self, builder: RedisServerBuilder) -> (RedisServer, u16) {
         let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr());
         let port = free.unwrap().port();
@@ -61,8 +61,8 @@ impl Secured {
         (server.spawn().await.unwrap(), port)
     }
 
-    /// The address of a server that speaks TLS on `port`, with the authority and, if `known`, the
-    /// certificate of a client.
+    /// The address of a server that speaks TLS on `port`, with the authority and, if `known`, a
+    /// client certificate.
     pub fn url(&self, port: u16, known: bool) -> String {
         let ca = self.path("ca.pem");
         let url = format!("rediss://{USER}:{PASSWORD}@127.0.0.1:{port}?ca={ca}");

@@ -1,4 +1,4 @@
-//! A server's wall clock that steps when a test says so.
+//! A server's wall clock that steps when a test moves it.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 const SHIM: &str = include_str!("wall_clock.c");
 
-/// How much one server's wall clock shows beyond the machine's: 0 at first.
+/// The difference between one server's wall clock and the machine's: 0 at first.
 #[derive(Debug)]
 pub struct WallClock {
     dir: TempDir,
@@ -39,7 +39,7 @@ impl Default for WallClock {
 }
 
 impl WallClock {
-    /// Has the server go by this clock.
+    /// Makes the server use this clock.
     #[must_use]
     pub fn set_up(&self, builder: RedisServerBuilder) -> RedisServerBuilder {
         let [shim, ahead] = ["shim.so", "ahead"].map(|name| self.path(name));
@@ -48,7 +48,7 @@ impl WallClock {
             .env("RINGFENCE_CLOCK", ahead)
     }
 
-    /// Has it show `millis` more than the machine's clock.
+    /// Sets the clock `millis` ahead of the machine's clock.
     pub fn set_millis(&self, millis: i64) {
         let micros = (millis * 1000).to_ne_bytes();
         self.ahead.write_all_at(&micros, 0).unwrap();
