@@ -1,4 +1,4 @@
-//! Whoever writes certainly believes when it begins to.
+//! A writer certainly believes in its lock when it begins to write.
 
 use super::{Grants, Rule, Violation, violation::seconds};
 use crate::history::{Event, History, Kind, Phase};

@@ -1,5 +1,5 @@
-//! No client believes for longer than the answered request allows, nor counts from one that it did not
-//! send, nor hands on what it no longer believes in.
+//! No client believes for longer than the answered request allows, counts from a request that it
+//! did not send, or hands on a lock that it no longer believes in.
 
 use super::{Grant, Grants, Rule, Violation, violation::seconds};
 

@@ -1,4 +1,4 @@
-//! Of one key, no two grants are certainly believed in at the same time.
+//! No two grants of one key are certainly believed in at the same time.
 
 use super::{Grant, Grants, Rule, Violation, violation::seconds};
 

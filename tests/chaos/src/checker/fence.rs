@@ -1,5 +1,5 @@
-//! In the resource's own order: accepted tokens never fall, each was granted to somebody, and what
-//! was refused had a smaller one than what was accepted before.
+//! In the resource's own order: accepted tokens never fall, each was granted, and every refused
+//! token was smaller than one accepted before.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! One grant, and when it was believed in.
+//! One grant, and the time during which its holder believed in it.
 
 use std::{iter, ops::Range};
 
@@ -7,46 +7,46 @@ use crate::history::{Event, Phase, Token};
 
 /// How much the rates of two clocks may differ, in parts per thousand.
 const RHO_PERMILLE: u64 = 10;
-/// Taken off every deadline beside that.
+/// Subtracted from every deadline, in addition.
 const MARGIN_NS: u64 = 20_000_000;
-/// What is granted to a ticket whose turn it is lasts no longer.
+/// The maximum length of a grant to a ticket.
 pub(super) const CLAIM_MAX_MS: u64 = 3000;
 
-/// One grant, and all that became of it.
+/// One grant, and its history.
 #[derive(Debug)]
 pub struct Grant<'h> {
-    /// The answer that told its holder.
+    /// The answer that informed its holder.
     pub acquired: &'h Event,
-    /// When asking for it began.
+    /// The time when its request began.
     pub asked_ns: u64,
     /// The lock.
     pub key: &'h str,
-    /// Which acquisition it is. Those that are handed on within a process share one.
+    /// Its acquisition. Grants that are handed on within a process share one.
     pub nonce: &'h str,
-    /// What the lock was granted with.
+    /// The token of the grant.
     pub token: Token,
-    /// Answers to renewals of its nonce while it was the last one made of it, in the order of time.
+    /// Answers to renewals of its nonce while it was the nonce's last grant, in the order of time.
     pub renewals: Vec<&'h Event>,
-    /// When giving it back began, and how that ended.
+    /// The time when its release began, and the end of that release.
     pub release: Option<(&'h Event, Option<&'h Event>)>,
-    /// When its process was killed.
+    /// The time when its process was killed.
     pub killed_ns: Option<u64>,
-    /// Whether its process handed the lock on after it, so that giving it back ended no record.
+    /// Whether its process handed the lock on after it, so that its release did not end the record.
     pub handed_on: bool,
-    /// Whether it counts from a request of its nonce that may have been answered so.
+    /// Whether it counts from a request of its nonce that may have had this answer.
     pub(super) is_founded: bool,
-    /// How long what it counts from was granted for.
+    /// The length granted by the request that it counts from.
     length_ms: u64,
 }
 
-/// When belief ends that rests on a request sent at `sent_ns`, granted for `length_ms`.
+/// The time when belief ends, for a request sent at `sent_ns` and granted for `length_ms`.
 pub(super) fn believed_until(sent_ns: u64, length_ms: u64) -> u64 {
     let length_ns = length_ms * 1_000_000;
     sent_ns + (length_ns - length_ns / 1000 * RHO_PERMILLE).saturating_sub(MARGIN_NS)
 }
 
 impl<'h> Grant<'h> {
-    /// That of `acquired`, asked for at `asked_ns`; if it is one.
+    /// The grant of `acquired`, requested at `asked_ns`; None if it is not a grant.
     pub(super) fn new(acquired: &'h Event, asked_ns: u64, nonces: &Nonces<'h>) -> Option<Self> {
         let deed = &acquired.deed;
         let (key, nonce) = (deed.key.as_deref()?, deed.nonce.as_deref()?);
@@ -78,22 +78,22 @@ impl<'h> Grant<'h> {
         Some(grant)
     }
 
-    /// When its holder was told.
+    /// The time when its holder was informed.
     pub fn told_ns(&self) -> u64 {
         self.acquired.t_ns
     }
 
-    /// When its process knew of it, or handed it on.
+    /// The time when its process knew of it, or handed it on.
     pub fn judged_ns(&self) -> u64 {
         self.acquired.deed.judged_ns.unwrap_or(self.told_ns())
     }
 
-    /// When the request that it counts from had left.
+    /// The time when the request that it counts from had left.
     pub fn sent_ns(&self) -> u64 {
         self.acquired.deed.sent_ns.unwrap_or(self.asked_ns)
     }
 
-    /// The earliest that it can have been made.
+    /// The earliest time at which the shard can have granted it.
     pub(super) fn made_since_ns(&self) -> u64 {
         if self.acquired.deed.handed {
             self.judged_ns()
@@ -102,7 +102,7 @@ impl<'h> Grant<'h> {
         }
     }
 
-    /// Each answer that says until when to believe, with the deadline that follows from it.
+    /// Each answer that sets a deadline, with that deadline.
     pub fn deadlines(&self) -> impl Iterator<Item = (&'h Event, u64)> {
         let lease_ms = self.acquired.deed.lease_ms.unwrap_or(0);
         let mut deadline = self.first_deadline_ns();
@@ -120,30 +120,30 @@ impl<'h> Grant<'h> {
         iter::once(granted).chain(renewed)
     }
 
-    /// Its deadline when it was made.
+    /// Its first deadline.
     pub(super) fn first_deadline_ns(&self) -> u64 {
         believed_until(self.sent_ns(), self.length_ms)
     }
 
-    /// Its deadline in the end.
+    /// Its last deadline.
     pub fn deadline_ns(&self) -> u64 {
         self.deadlines().last().map_or(0, |(_, deadline)| deadline)
     }
 
-    /// When its holder certainly believed in it. May be empty.
+    /// The time during which its holder certainly believed in it. May be empty.
     pub fn certain(&self) -> Range<u64> {
         let released = self.release.map(|(begun, _)| begun.t_ns);
         let ends = [released, self.killed_ns].into_iter().flatten();
         self.told_ns()..ends.fold(self.deadline_ns(), u64::min)
     }
 
-    /// The shard's answer to its release, if one came while it was believed in.
+    /// The shard's answer to its release, if it came while the holder believed in it.
     pub fn released(&self) -> Option<&'h Event> {
         let (_, ended) = self.release.filter(|_| !self.handed_on)?;
         ended.filter(|event| event.deed.phase == Phase::Ok && event.t_ns < self.deadline_ns())
     }
 
-    /// When a request of it last was answered with a record in place.
+    /// The last time at which an answer to one of its requests showed a record in place.
     pub fn last_sent_ns(&self) -> u64 {
         let renewed = self
             .renewals

@@ -1,6 +1,6 @@
-//! Once a process knows that another waits, it hands the lock on for a short time at most. It knows when
-//! a renewal is answered that was sent while a ticket of another surely had its place. (It may know
-//! earlier, by a message that leaves no trace here.)
+//! Once a process knows that another process waits, it hands the lock on only for a short time. It
+//! knows when a renewal is answered that was sent while another's ticket certainly had its place.
+//! (It may know earlier, by a message that leaves no trace here.)
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::history::{Event, Fault, History, Kind, Phase};
 
-/// How long it goes on, and what a busy machine may take between the answer and its effect.
+/// The limit, plus the time that a busy machine may take between the answer and its effect.
 const LENGTH_NS: u64 = 10_000_000 + 200_000_000;
 
 pub(super) fn check(history: &History, tickets: &Tickets<'_>) -> Vec<Violation> {
@@ -38,7 +38,7 @@ pub(super) fn check(history: &History, tickets: &Tickets<'_>) -> Vec<Violation> 
     violations
 }
 
-/// Whether `renewal` of `nonce` says that another waits.
+/// Whether `renewal` of `nonce` says that another process waits.
 fn tells(renewal: &Event, tickets: &Tickets<'_>, key: &str, nonce: &str) -> bool {
     let Some(sent_ns) = renewal.deed.sent_ns else {
         return false;

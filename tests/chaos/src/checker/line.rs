@@ -1,20 +1,20 @@
-//! First come, first served, within a process: while somebody surely waits there for a key, nobody gets
-//! it who asked there after that was known.
+//! First come, first served, within a process: while a waiter certainly waits there for a key, no
+//! later requester of that process gets it.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Rule, Violation, violation::seconds};
 use crate::history::{Event, History, Kind, Phase};
 
-/// Somebody who asked for a key in a process.
+/// A requester of a key in a process.
 #[derive(Debug)]
 struct Waiter<'h> {
     asked: &'h Event,
-    /// From when on it surely had its place.
+    /// The time from which it certainly had its place.
     waits_ns: Option<u64>,
-    /// When it was granted, and what shows that.
+    /// The time of its grant, and the event that shows it.
     granted: Option<(u64, &'h Event)>,
-    /// When it may have left, with the lock or without.
+    /// The time when it may have left, with the lock or without.
     until_ns: u64,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn check(history: &History) -> Vec<Violation> {
     lines.values().flat_map(|line| of_one(line)).collect()
 }
 
-/// Who asked for each key in each process, in that order.
+/// The requesters of each key in each process, in order.
 fn lines(history: &History) -> BTreeMap<(u32, &str), Vec<Waiter<'_>>> {
     let mut lines: BTreeMap<(u32, &str), Vec<Waiter<'_>>> = BTreeMap::new();
     let mut places = HashMap::new();

@@ -1,6 +1,6 @@
-//! After everything was put right, every key that was ever asked for is granted again, soon; and
-//! nothing that a living process asks for is without an end for long, whatever is being done. A resize
-//! under way then comes to its end, too.
+//! After all faults are removed, every key that was ever requested is granted again, soon. No
+//! request of a living process stays unanswered for long, under any fault. A resize under way then
+//! ends, too.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -10,8 +10,8 @@ use std::{
 use super::{Grants, Rule, Violation, violation::seconds};
 use crate::history::{Deed, Event, Fault, History, Kind, Phase};
 
-/// Two leases (a ghost, or a dead holder, and a grace), the longest pauses between attempts, and
-/// what a busy machine may take for all that.
+/// Two leases (an abandoned record, or a dead holder, and a recovery period), the longest pauses
+/// between attempts, and the time that a busy machine may take for all that.
 pub const WITHIN: Duration = Duration::from_secs(20);
 
 pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
@@ -53,7 +53,7 @@ fn healed(history: &History) -> Option<&Event> {
     history.events.iter().find(|event| is_it(&event.deed))
 }
 
-/// A mover that comes once everything is put right, and does not bring the resize to its end, soon.
+/// A mover that starts after all faults are removed, and does not end the resize soon.
 fn not_resized(history: &History) -> Option<Violation> {
     let healed_ns = healed(history)?.t_ns;
     let late = history.events.iter().filter(|event| event.t_ns > healed_ns);
@@ -68,7 +68,8 @@ fn not_resized(history: &History) -> Option<Violation> {
     (!done).then(|| Violation::new(Rule::Liveness, "", what(), [begun]))
 }
 
-/// What took longer than anything may, stops of its process included; or takes so long already.
+/// An operation that took longer than allowed, including stops of its process; or that has been
+/// running that long.
 fn without_an_end(history: &History) -> Vec<Violation> {
     let asked = |event: &&Event| matches!(event.deed.kind, Kind::Acquire | Kind::Release);
     let (mut open, mut ended): (HashMap<(u32, u64), &Event>, Vec<_>) = Default::default();

@@ -1,5 +1,5 @@
-//! Nobody is told before the deadline that the lock is not theirs: no renewal at all, and no release
-//! unless the shard lost its memory since the record was last seen in place.
+//! No holder is told before the deadline that it has lost the lock: by no renewal at all, and by a
+//! release only if the shard lost its memory since the record was last seen in place.
 
 use super::{
     Grant, Grants, Rule, Violation,
@@ -40,8 +40,8 @@ fn of_one(grant: &Grant<'_>, ends: &[Window<'_>]) -> Vec<Violation> {
     spurious.map(violation).collect()
 }
 
-/// Whether its shard began a new life between its last renewal and `answer`; or any, if its slot moved: it
-/// may have been here or there by then.
+/// Whether its shard began a new life between its last renewal and `answer`; or whether any shard
+/// did, if its slot moved: it may have been at either shard by then.
 fn excused(grant: &Grant<'_>, answer: &Event, ends: &[Window<'_>]) -> bool {
     let shard = grant.acquired.deed.shard.as_deref();
     let moved = answer.deed.shard.as_deref() != shard;

@@ -1,16 +1,16 @@
-//! Enough happened: a run in which nothing was at stake proves nothing.
+//! Enough happened: a run without contention or faults proves nothing.
 
 use std::collections::BTreeMap;
 
 use super::{Grants, Rule, Tickets, Violation, grants::is_answer, windows};
 use crate::history::{Answer, Deed, Fault, History, Kind, Phase, Resized};
 
-/// How often what must have happened did.
+/// The counts of required events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Locks granted.
     pub grants: usize,
-    /// Of them, told while something was being done to servers, processes or connections.
+    /// Of them, granted during a fault of servers, processes or connections.
     pub grants_in_faults: usize,
     /// Writes the resource accepted.
     pub writes: usize,
@@ -24,35 +24,35 @@ pub struct Counts {
     pub held: usize,
     /// Tickets that had a place in a queue.
     pub queued: usize,
-    /// Pairs of tickets of which one came while the other surely had its place.
+    /// Pairs of tickets of which one came while the other certainly had its place.
     pub behind: usize,
-    /// Locks granted to a ticket whose turn it was.
+    /// Locks granted to a ticket by the shard.
     pub turns: usize,
     /// Locks handed on within a process.
     pub handed: usize,
-    /// Attempts that met a grace.
+    /// Attempts that met a recovery period.
     pub grace: usize,
-    /// Operations of unknown outcome, of which nothing at all was heard.
+    /// Operations of unknown outcome without any answer.
     pub unknown: usize,
-    /// Guards that told their holders that they are lost.
+    /// Guards that reported their loss to their holders.
     pub lost: usize,
-    /// Resizes that came to their end.
+    /// Resizes that ended.
     pub resizes: usize,
     /// Slots that they moved.
     pub slots_moved: usize,
-    /// Locks that left with their slots, as far as movers that came to their end saw it.
+    /// Locks that moved with their slots, as movers that ended counted them.
     pub locks_carried: usize,
-    /// What the nemesis did.
+    /// The faults injected by the nemesis.
     pub faults: BTreeMap<Fault, usize>,
-    /// Of that, what it did amid resizes: by their phase, or the side that a shard was on.
+    /// Of these, the faults during resizes: by phase, or by the side of the shard.
     pub amid_resizes: BTreeMap<(Fault, String), usize>,
 }
 
-/// How often each must have happened at least.
+/// The minimum count of each.
 pub type Minima = Counts;
 
 impl Counts {
-    /// Those of `history`.
+    /// The counts of `history`.
     pub fn of(history: &History) -> Self {
         let (grants, tickets) = (Grants::of(history), Tickets::of(history));
         let events = || history.events.iter();
@@ -110,7 +110,7 @@ impl Counts {
         }
     }
 
-    /// Each number but those of the faults, by name.
+    /// Each count except those of the faults, by name.
     pub fn named(&self) -> [(&'static str, usize); 17] {
         [
             ("grants", self.grants),
@@ -134,7 +134,7 @@ impl Counts {
     }
 }
 
-/// What each resize came to that has come to its end: as the mover saw it that saw most of it.
+/// The result of each finished resize, by the mover that saw most of it.
 fn resizes(history: &History) -> Vec<Resized> {
     let mut resizes: Vec<Option<Resized>> = Vec::new();
     for event in &history.events {

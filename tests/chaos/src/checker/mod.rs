@@ -1,13 +1,13 @@
-//! Whether what happened was right: one file a rule, each a pure function of a merged history.
+//! Checks a history: one file per rule, each a pure function of a merged history.
 //!
-//! Of a grant *g*, `D(g)` is its deadline as computed here: the send of the answered request, plus
-//! the lease × (1 − rho), minus the margin; a renewal answered before it moves it. Its holder
-//! *certainly believes* in it during `K(g)`: from the moment it was told, until `D(g)`, the begin of
-//! its release, or its process' end, whichever comes first. Grants that a process hands on share a nonce
-//! and its deadline, each with its own token.
+//! For a grant *g*, `D(g)` is its deadline as computed here: the send of the answered request, plus
+//! the lease × (1 − rho), minus the margin. A renewal answered before `D(g)` moves it. The holder
+//! *certainly believes* in the grant during `K(g)`: from the moment it was informed until `D(g)`,
+//! the begin of its release, or the end of its process, whichever comes first. Grants that a
+//! process hands on share a nonce and its deadline, and each has its own token.
 //!
-//! Of a ticket, it is certain that it *stays* in its key's queue from the answer that says so for as long
-//! as it is heard of often enough; see [`Stay`].
+//! A ticket certainly *stays* in its key's queue from the answer that says so, as long as its
+//! requests arrive often enough; see [`Stay`].
 
 mod belief;
 mod deadline;
@@ -38,7 +38,7 @@ pub use violation::{Rule, Violation};
 
 use crate::history::History;
 
-/// Every rule that `history` breaks; and whether enough happened for that to mean something.
+/// Every rule that `history` breaks; and whether enough happened to make the check meaningful.
 pub fn check(history: &History, minima: &Minima) -> Vec<Violation> {
     let grants = Grants::of(history);
     let tickets = Tickets::of(history);

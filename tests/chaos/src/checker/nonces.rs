@@ -1,4 +1,4 @@
-//! What each nonce asked, was answered, and was granted, whoever in its process was told.
+//! The requests, answers and grants of each nonce, for all holders in its process.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,17 +9,17 @@ use crate::history::{Event, History, Kind, Phase};
 pub(super) struct Answered {
     sent_ns: u64,
     judged_ns: u64,
-    /// Whether the answer was a turn, and good for a claim only.
+    /// Whether the answer was a turn, valid only for the claim time.
     pub(super) turn: bool,
 }
 
-/// What is known of every nonce.
+/// The knowledge about every nonce.
 #[derive(Debug, Default)]
 pub(super) struct Nonces<'h> {
-    /// When its requests with a ticket left.
+    /// The times when its requests with a ticket left.
     asks: HashMap<&'h str, HashSet<u64>>,
     answered: HashMap<&'h str, Vec<Answered>>,
-    /// When the lock was last handed on under it.
+    /// The time when the lock was last handed on under it.
     handed: HashMap<&'h str, u64>,
 }
 
@@ -55,7 +55,7 @@ impl<'h> Nonces<'h> {
         }
     }
 
-    /// When the first request with a ticket of `nonce` left.
+    /// The time when the first request with a ticket of `nonce` left.
     pub(super) fn first_ask(&self, nonce: &str) -> Option<u64> {
         self.asks.get(nonce)?.iter().min().copied()
     }

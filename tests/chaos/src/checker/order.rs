@@ -1,5 +1,5 @@
-//! A grant that was made after another was told, or that is believed in after another was, has the
-//! greater token. (Equal ones are for [`super::uniqueness`].)
+//! A grant that was made after another was told, or believed in after another was, has the greater
+//! token. (Equal tokens are checked by [`super::uniqueness`].)
 
 use super::{Grant, Grants, Rule, Violation};
 
@@ -24,7 +24,7 @@ fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
     violations
 }
 
-/// Goes through `grants` in the order in which they `begin`, and keeps the greatest token of those
+/// Goes through `grants` in the order in which they `begin`, and tracks the greatest token of those
 /// that `end` by then.
 fn fallen(
     grants: Vec<&Grant<'_>>,

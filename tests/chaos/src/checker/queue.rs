@@ -1,5 +1,5 @@
-//! First come, first served: while a ticket surely has its place in a key's queue, nobody is granted
-//! whose first request left after that place was known.
+//! First come, first served: while a ticket certainly has its place in a key's queue, no
+//! acquisition is granted whose first request left after that place was known.
 
 use super::{Rule, Stay, Ticket, Tickets, Violation, violation::seconds};
 

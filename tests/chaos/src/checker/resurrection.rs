@@ -1,6 +1,6 @@
 //! No renewal succeeds that was sent after the release was answered, or after a grant to a later
-//! acquisition was told; and none is answered after the release was: then the release overtook it, and
-//! the renewal may have put the record back.
+//! acquisition was told. No renewal is answered after the release was: then the release overtook
+//! it, and the renewal may have put the record back.
 
 use super::{Grant, Grants, Rule, Violation};
 use crate::history::{Event, Phase};

@@ -1,4 +1,4 @@
-//! Who had a place in a key's queue, and from when until when that is certain.
+//! The tickets with a place in a key's queue, and the times during which this is certain.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,43 +11,45 @@ use crate::history::{Answer, Event, Fault, History, Kind, Phase};
 /// A ticket stays in the queue for this long after a request that carried it.
 const TICKET_KEEP_MS: u64 = 3000;
 
-/// An acquisition that asked at a shard.
+/// An acquisition that sent a request to a shard.
 #[derive(Debug)]
 pub struct Ticket<'h> {
     /// The lock.
     pub key: &'h str,
-    /// Which acquisition.
+    /// Its nonce.
     pub nonce: &'h str,
-    /// When its first request left, and what shows that.
+    /// The time when its first request left, and the event that shows it.
     pub began: (u64, &'h Event),
-    /// When its process knew of its grant, and what shows that.
+    /// The time when its process knew of its grant, and the event that shows it.
     pub granted: Option<(u64, &'h Event)>,
-    /// When it was certainly in the queue, in the order of time.
+    /// The times when it was certainly in the queue, in order.
     stays: Vec<Stay<'h>>,
 }
 
 /// A time during which a ticket certainly was in its key's queue, in one place.
 ///
-/// It begins with an answer that says so. It ends with what its process knows: that it is granted, or that
-/// it gives up. Or when no request of it is known to have arrived for so long that the shard may have
-/// dropped it; or may have granted it its turn, heard nothing, and gone on after the claim. That is so if its
-/// process was stopped or killed, or its connection was in trouble, for so long; a lost wake-up is no excuse.
-/// And if its shard began another life, and the queue vanished or came back as it had been: a grace lasts no
-/// shorter than a lease, nobody is granted in it, and no answer in it tells of a place.
+/// It begins with an answer that says so. It ends when its process knows that it is granted, or
+/// that it gives up. It also ends when no request of it is known to have arrived for so long that
+/// the shard may have dropped it; or may have granted it the lock, got no renewal, and gone on
+/// after the claim time. That is so if its process was stopped or killed, or its connection was in
+/// trouble, for so long; a lost message is no excuse. It also ends if its shard began another life,
+/// and the queue vanished or came back as it had been: a recovery period is no shorter than a
+/// lease, grants nothing, and no answer in it tells of a place.
 ///
-/// Who waits at a slot's former shard keeps the place there until the list of what is left takes it along, and
-/// before all who come to the next shard by themselves. What it hears of its place after it was told that the slot
-/// moves is of the next shard, and begins another stay. Who is sent on, being first, has its place
-/// at the next shard from when it comes there: until it is told so nothing is certain, and the stay ends when the
-/// request leaves that is answered so. It ends so, too, for who keeps its place while a resize is turned
-/// back: then it is the newcomers whose list comes first.
+/// A waiter at a slot's former shard keeps its place there until the list carries it to the next
+/// shard, where it comes before all newcomers. An answer about its place after it was told that the
+/// slot moves comes from the next shard, and begins another stay. A waiter that is sent on, being
+/// first, has its place at the next shard from its arrival there. Until an answer says so nothing
+/// is certain, and the stay ends when the request leaves that gets this answer. It also ends so for
+/// a waiter that keeps its place while a resize is turned back: then the newcomers' list comes
+/// first.
 ///
 /// What the shard says afterwards begins another stay.
 #[derive(Debug)]
 pub struct Stay<'h> {
-    /// The answer by which it is known.
+    /// The answer that shows it.
     pub known: &'h Event,
-    /// When its end may have come.
+    /// The earliest possible end.
     pub until_ns: u64,
 }
 
@@ -58,18 +60,18 @@ pub struct Tickets<'h> {
     pub of_key: BTreeMap<&'h str, Vec<Ticket<'h>>>,
 }
 
-/// What is recorded of one nonce.
+/// The records of one nonce.
 #[derive(Debug, Default)]
 struct Recorded<'h> {
     first: Option<(u64, &'h Event)>,
-    /// Where it has a place, and where it lost one.
+    /// The answers at which it has a place, or has lost one.
     places: Vec<&'h Event>,
     granted: Option<(u64, &'h Event)>,
     gave_up_ns: Option<u64>,
 }
 
 impl<'h> Tickets<'h> {
-    /// Those of `history`.
+    /// The tickets of `history`.
     pub fn of(history: &'h History) -> Self {
         let mut recorded: BTreeMap<(&str, &str), Recorded<'_>> = BTreeMap::new();
         let mut leases_ms: HashMap<&str, u64> = HashMap::new();
@@ -106,12 +108,12 @@ impl<'h> Tickets<'h> {
         Self { of_key }
     }
 
-    /// All of them.
+    /// All tickets.
     pub fn all(&self) -> impl Iterator<Item = &Ticket<'h>> {
         self.of_key.values().flatten()
     }
 
-    /// How many came while `ticket` surely had its place.
+    /// How many came while `ticket` certainly had its place.
     pub fn behind(&self, ticket: &Ticket<'_>) -> usize {
         let of_key = &self.of_key[ticket.key];
         let before = |t_ns| of_key.partition_point(|other| other.began.0 < t_ns);
@@ -126,7 +128,7 @@ impl<'h> Tickets<'h> {
 }
 
 impl<'h> Ticket<'h> {
-    /// When it was certainly in the queue, in the order of time.
+    /// The times when it was certainly in the queue, in order.
     pub fn stays(&self) -> impl Iterator<Item = &Stay<'h>> {
         self.stays.iter()
     }
@@ -189,7 +191,7 @@ impl<'h> Recorded<'h> {
 }
 
 impl Stay<'_> {
-    /// Whether nothing was turned back meanwhile.
+    /// Whether no resize was turned back meanwhile.
     fn is_clear_of(&self, turned_back: &[Range<u64>]) -> bool {
         let overlaps =
             |time: &Range<u64>| time.start < self.until_ns && self.known.t_ns <= time.end;
@@ -197,7 +199,7 @@ impl Stay<'_> {
     }
 }
 
-/// When a resize was being turned back.
+/// The times during which a resize was being turned back.
 fn turned_back(history: &History) -> Vec<Range<u64>> {
     let mut times: Vec<Range<u64>> = Vec::new();
     for event in &history.events {

@@ -1,37 +1,38 @@
-//! What a broken rule is reported as.
+//! The report of a broken rule.
 
 use std::fmt;
 
 use crate::history::Event;
 
-/// What must be true of every history.
+/// The rules that every history must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
     /// No two holders of a key certainly believe at the same time.
     Exclusion,
     /// No client believes for longer than the lease allows.
     Deadline,
-    /// Nobody writes without believing.
+    /// No client writes without believing.
     Belief,
-    /// The resource accepts no smaller token than it has accepted, and none that nobody was granted.
+    /// The resource accepts no token smaller than one it has accepted, and none that was never
+    /// granted.
     Fence,
     /// No two grants of a key have one token.
     Uniqueness,
     /// A later grant has a greater token.
     Order,
-    /// No renewal puts back what was released, or what another was granted since.
+    /// No renewal puts back a record that was released, or whose key was granted again since.
     Resurrection,
-    /// Nobody is told before the deadline that the lock is not theirs.
+    /// No holder is told before the deadline that it has lost the lock.
     Loss,
-    /// Whoever had a place in a key's queue before another asked is granted it before.
+    /// A ticket with a place in a key's queue is granted before a later ticket.
     Queue,
-    /// Whoever waited in a process before another asked there is granted it before.
+    /// A waiter in a process is granted before a later waiter of that process.
     Line,
-    /// A process that knows that another waits does not hand the lock on for long.
+    /// A process that knows that another process waits does not hand the lock on for long.
     HandOff,
-    /// Every question has an answer; once everything is put right, every key is granted again.
+    /// Every request has an answer; after all faults are removed, every key is granted again.
     Liveness,
-    /// Enough happened for all of this to mean something.
+    /// Enough happened to make the check meaningful.
     Minima,
 }
 
@@ -55,16 +56,16 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A rule that was broken, and by what.
+/// A broken rule, with the evidence.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// Which.
+    /// The rule.
     pub rule: Rule,
-    /// The lock; empty if it is of no one lock.
+    /// The lock; empty if the violation does not concern a single lock.
     pub key: String,
-    /// What is wrong, in words.
+    /// The violation, in words.
     pub what: String,
-    /// The events that show it, in the order in which they are spoken of.
+    /// The events that show it, in the order of the text.
     pub events: Vec<Event>,
 }
 
@@ -102,7 +103,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// `t_ns` as people read it.
+/// `t_ns` for human readers.
 pub(super) fn seconds(t_ns: u64) -> String {
     format!("{}.{:06} s", t_ns / 1_000_000_000, t_ns / 1000 % 1_000_000)
 }

@@ -1,10 +1,10 @@
-//! When something was being done to servers, processes or connections.
+//! The times of faults of servers, processes or connections.
 
 use std::{collections::HashMap, ops::Range};
 
 use crate::history::{Event, Fault, History, Phase};
 
-/// One thing the nemesis did.
+/// One fault injected by the nemesis.
 #[derive(Debug)]
 pub(super) struct Window<'h> {
     pub(super) fault: Fault,
