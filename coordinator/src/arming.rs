@@ -1,8 +1,8 @@
-//! Has a shard armed. An epoch is used by the process that was allotted it, and once.
+//! Has a shard armed. Only the process that was allotted an epoch uses it, once.
 //!
-//! So no token repeats where a state is gone although the life goes on: nobody arms it with the epoch that it had. A
-//! process that finds a shard without state waits for a moment, because another process may be about to arm it, and
-//! then has a fresh epoch allotted.
+//! So no token repeats if a state is lost although the life goes on: no process arms it with its
+//! former epoch. A process that finds a shard without state waits for a moment, because another
+//! process may be about to arm it, and then has a fresh epoch allotted.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +18,14 @@ use crate::{
     topology::{ShardEntry, Swap, Topology, TopologyError, TopologyStore},
 };
 
-/// How long the process that was allotted an epoch is waited for; twice as long for each further one.
+/// How long to wait for the process that was allotted the epoch; twice as long for each further
+/// epoch.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// First and longest pause between two looks meanwhile.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// Why a shard could not be armed.
+/// The reason why a shard could not be armed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArmError {
     #[error(transparent)]
@@ -33,12 +34,12 @@ pub(crate) enum ArmError {
     Topology(#[from] TopologyError),
 }
 
-/// What a process knows of the epochs of one shard.
+/// A process's knowledge of the epochs of one shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
-    /// The shard was seen to be armed with it: it is not used again if the state is gone.
+    /// The shard was seen to be armed with it: it is not used again if the state is lost.
     pub(crate) used: Epoch,
-    /// A state that is armed with it, or with an earlier one, is not relied on.
+    /// A state armed with this epoch, or with an earlier one, is not trusted.
     pub(crate) distrusted: Epoch,
 }
 
@@ -52,13 +53,14 @@ pub(crate) struct Arming<'a> {
 }
 
 impl Arming<'_> {
-    /// Has the life of `link` named by the topology and armed with an epoch that is relied on. Answers the topology
-    /// that names it, which may be newer than `topology`, and its state; `None` if the shard is no member.
+    /// Has the life of `link` named by the topology and armed with a trusted epoch. Returns the
+    /// topology that names it, which may be newer than `topology`, and its state; `None` if the
+    /// shard is not a member.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future may leave the life without state, named with an epoch that nobody uses: the next call, of
-    /// any process, has another allotted.
+    /// Dropping the future may leave the life without state, named with an epoch that no process
+    /// uses: the next call, of any process, has another epoch allotted.
     pub(crate) async fn bring_up(
         &self,
         link: &mut dyn Link,
@@ -81,7 +83,7 @@ impl Arming<'_> {
                 }
                 let allotted = mine.filter(|(epoch, _)| *epoch == entry.epoch);
                 if let Some((epoch, grace)) = allotted {
-                    // Before it is sent: without an answer it may have been used.
+                    // Before it is sent: if no answer comes, it may have been used.
                     known.used = known.used.max(epoch);
                     let answer = link.arm(&topology.arm(self.shard, grace)).await?;
                     if answer.armed_now {
@@ -123,11 +125,11 @@ impl Arming<'_> {
     }
 }
 
-/// How long processes that were allotted epochs are waited for.
+/// The waits for processes that were allotted epochs.
 struct Patience {
     pauses: Backoff,
     length: Duration,
-    /// The epoch that is waited for, and until when.
+    /// The epoch to wait for, and the end of the wait.
     awaited: Option<(Epoch, Instant)>,
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::random::Random;
 
-/// Pauses from `first` up, half as long again each time, to `max`; each cut to between half of it
-/// and all of it at random.
+/// Pauses from `first` to `max`, each half as long again as the previous one. Each is reduced at
+/// random to between half of its length and all of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
     first: Duration,

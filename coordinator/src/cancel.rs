@@ -1,8 +1,8 @@
-//! Dropping a future under way, at each point where it can be: for tests of cancel safety.
+//! Drops a future under way, at each point where that is possible: for tests of cancel safety.
 //!
-//! How often a future is woken says little of where it is: most of what it waits for is done by
-//! others. So it is polled once a *turn*, in which everybody else gets on a little, and dropped
-//! after as many turns as the test says.
+//! The number of polls says little about a future's progress: others do most of the work it waits
+//! for. So the future is polled once per *turn*, in which all other tasks progress a little, and
+//! dropped after the number of turns that the test chooses.
 
 use std::{
     future::{Future, poll_fn},
@@ -10,13 +10,14 @@ use std::{
     task::Poll,
 };
 
-/// A future that is done sooner was hardly dropped under way: the test would show nothing.
+/// A future that completes sooner was hardly dropped under way: the test would show nothing.
 const TURNS_MIN: usize = 6;
 
-/// A future that is not done by then never will be.
+/// A future that has not completed by then never will.
 const TURNS_MAX: usize = 100_000;
 
-/// Polls `future` before each of `turns` turns, then drops it. Its output, if it was done by then.
+/// Polls `future` before each of `turns` turns, then drops it. Returns its output, if it has
+/// completed by then.
 pub async fn dropped_after<F: Future>(
     turns: usize,
     turn: impl AsyncFn(),
@@ -34,13 +35,13 @@ pub async fn dropped_after<F: Future>(
     None
 }
 
-/// Makes attempts at something, called `what`, dropped after 0, 1, 2, … turns, and of a long one
-/// after each sixteenth part more, until one is done in its turns, as `attempt` answers. Says how
-/// many that were.
+/// Makes attempts at an operation, called `what`: dropped after 0, 1, 2, … turns, and, for a long
+/// one, after steps of a sixteenth more, until one completes in its turns, as `attempt` tells.
+/// Returns how many turns that were.
 ///
 /// # Panics
 ///
-/// It took too few turns for the attempts to show anything, or is never done.
+/// It took too few turns to be meaningful, or never completes.
 pub async fn after_every_turn(what: &str, mut attempt: impl AsyncFnMut(usize) -> bool) {
     let (mut turns, mut dropped) = (0, 0);
     while !attempt(turns).await {

@@ -1,7 +1,7 @@
 //! The one source of time.
 //!
-//! Deadlines are counted on a clock that goes on while the machine is suspended; timers, which may
-//! not, only wake whoever then looks at the clock.
+//! Deadlines count on a clock that runs while the machine is suspended. Timers may not run then;
+//! they only wake tasks, which look at the clock.
 
 use std::{
     fmt,
@@ -12,11 +12,11 @@ use std::{
 use nix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
 
-/// A timer sleeps no longer than this before the clock is looked at again, so that after a suspend
-/// nobody believes in a lease for longer.
+/// A timer sleeps at most this long before the clock is checked again, so that after a suspend no
+/// holder believes in its lease for longer.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
-/// A point on the engine's clock: nanoseconds since an origin of its own.
+/// A point on the engine's clock: nanoseconds since the clock's own origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
@@ -51,7 +51,7 @@ impl Add<Duration> for Instant {
 impl Sub<Duration> for Instant {
     type Output = Self;
 
-    /// The clock's origin, where `length` goes back beyond it.
+    /// The clock's origin, if `length` goes back beyond it.
     fn sub(self, length: Duration) -> Self {
         Self(
             self.0
@@ -60,16 +60,16 @@ impl Sub<Duration> for Instant {
     }
 }
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Now, on a clock that never goes back and goes on through a suspend.
+    /// The time now, on a clock that never goes back and runs during a suspend.
     fn now(&self) -> Instant;
 
-    /// Wall time since 1970. Only numbers that may start anywhere are taken from it: it may jump.
+    /// Wall time since 1970. Used only for numbers with an arbitrary start: it may jump.
     fn unix(&self) -> Duration;
 }
 
-/// `CLOCK_BOOTTIME`: goes on while the machine is suspended.
+/// `CLOCK_BOOTTIME`: runs while the machine is suspended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BootClock;
 
@@ -93,7 +93,7 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that starts now, `unix` after 1970.
+    /// A clock that starts now, with the wall time `unix` after 1970.
     pub fn starting_at(unix: Duration) -> Self {
         Self {
             origin: tokio::time::Instant::now(),

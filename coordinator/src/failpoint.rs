@@ -1,35 +1,35 @@
-//! Rules that a test switches off to see what they are there for, and points at which it has a process
-//! killed.
+//! Rules that a test switches off to see their effect, and points at which it kills a process.
 //!
-//! Without the feature `failpoints` every rule is in force, nothing is killed, and asking costs nothing.
+//! Without the feature `failpoints` every rule is in force, no process is killed, and the checks
+//! cost nothing.
 
 /// A rule of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Rule {
-    /// A life that is armed grants nothing new until holders of before could put their records back.
+    /// A life that is armed grants nothing new until previous holders could put their records back.
     Grace = 1,
     /// A server that was demoted and promoted again lives another life: its replication id is part
     /// of its life's name.
     ReplicationId = 2,
     /// Every script compares the server's replication id with the one that its connection read.
     LifeInScript = 4,
-    /// A release goes behind a renewal that is out.
+    /// A release goes behind an unanswered renewal.
     ReleaseBehindRenewal = 8,
-    /// A shard takes no step of a move once it has taken one of a later move, or a later one of it.
+    /// A shard applies no step of a move after a later step of it, or a step of a later move.
     StepGuard = 16,
-    /// A shard says that it has a lock that its holder brings along only where the slot comes, or has come,
-    /// by that very move.
+    /// A shard adopts a holder's lock only in a slot that comes to it, or has come, by that very
+    /// move.
     AdoptByMove = 32,
-    /// A loan that is asked for again is the loan of before.
+    /// A repeated request for a loan gets the former loan.
     LendOnce = 64,
-    /// A segment remembers what it has decided.
+    /// A segment remembers its decisions.
     RememberIds = 128,
-    /// Only its destination's answer ends a transfer that is sent.
+    /// Only the destination's answer ends a transfer that is under way.
     SettleByDestination = 256,
-    /// A mover lists what is left in slots only once they are sealed.
+    /// A mover lists the held keys of slots only once the slots are sealed.
     ListAfterSeal = 1 << 16,
-    /// A mover opens a slot at its next shard only once it is empty at the former.
+    /// A mover opens a slot at its next shard only once it is empty at the former shard.
     OpenWhenEmpty = 1 << 17,
     /// A mover ends a move only in the record that it read before the slots were opened.
     FinishAtVersion = 1 << 18,
@@ -41,7 +41,7 @@ pub(crate) const fn is_off(_: Rule) -> bool {
     false
 }
 
-/// Kills this process, if the environment says so.
+/// Kills this process, if the environment demands it.
 #[cfg(not(feature = "failpoints"))]
 pub(crate) const fn reach(_: &str) {}
 
@@ -60,14 +60,14 @@ mod switch {
 
     use super::Rule;
 
-    /// The rules that are switched off, in all of this process.
+    /// The rules that are switched off in this process.
     static OFF: AtomicU32 = AtomicU32::new(0);
 
     pub(crate) fn is_off(rule: Rule) -> bool {
         OFF.load(Relaxed) & rule as u32 != 0
     }
 
-    /// Switches `rule` off in all of this process, until the answer is dropped.
+    /// Switches `rule` off in this process, until the returned value is dropped.
     #[must_use]
     pub fn switch_off(rule: Rule) -> Off {
         OFF.fetch_or(rule as u32, Relaxed);
@@ -94,11 +94,11 @@ mod kill {
 
     use nix::sys::signal::{Signal, raise};
 
-    /// The environment variable that names the point at which this process kills itself, and the how
-    /// manieth time it gets there: `sealed`, or `sealed:3`. Read once.
+    /// The environment variable with the point at which this process kills itself, and the number
+    /// of the visit: `sealed`, or `sealed:3`. Read once.
     pub const KILL_AT: &str = "RINGFENCE_KILL_AT";
 
-    /// Name of the point, and how often it is reached first.
+    /// The name of the point, and the number of visits that pass first.
     static AT: OnceLock<Option<(String, AtomicU32)>> = OnceLock::new();
 
     pub(crate) fn reach(point: &str) {

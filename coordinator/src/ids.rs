@@ -1,4 +1,4 @@
-//! Numbers and names the protocol is made of.
+//! The numbers and names of the protocol.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use crate::{
     name::{hex, push_decimal},
 };
 
-/// One process that asks for locks: 128 random bits.
+/// One process that requests locks: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u128);
 
@@ -17,15 +17,15 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// One acquisition: a client and a number it never uses again.
+/// One acquisition: a client and a number that it never uses again.
 ///
-/// Release and renew match it, never the client: a late request of an earlier acquisition can
-/// touch nothing of a later one.
+/// Release and renew match the nonce, never the client: a late request of an earlier acquisition
+/// cannot touch a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Nonce {
-    /// Who acquires.
+    /// The client.
     pub client: ClientId,
-    /// Which of its acquisitions.
+    /// The number of the acquisition.
     pub sequence: u64,
 }
 
@@ -57,7 +57,7 @@ impl FromStr for Nonce {
     }
 }
 
-/// A number allotted by a change of the topology and never used again.
+/// A number that a change of the topology allots, never used again.
 #[derive(
     Clone,
     Copy,
@@ -77,11 +77,11 @@ pub struct Epoch(pub u64);
 impl Epoch {
     /// Seconds from 1970 to 2025-01-01 UTC, when epochs begin.
     const ORIGIN_UNIX_S: u64 = 1_735_689_600;
-    /// One epoch a period, as long as none are used faster.
+    /// One epoch per period, unless they are used faster.
     const PERIOD_S: u64 = 10;
 
-    /// The epoch after `last`, at least the number of 10 s periods since 2025: so epochs go on
-    /// rising even when all memory of the last one is gone.
+    /// The epoch after `last`, and at least the number of 10 s periods since 2025: so epochs rise
+    /// even if all memory of the last one is lost.
     ///
     /// `None` once they are used up, in the year 2110.
     pub fn after(last: Self, unix: std::time::Duration) -> Option<Self> {
@@ -97,9 +97,9 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// A fencing token: every grant of a key has a greater one than every earlier grant of that key.
+/// A fencing token: greater than the tokens of all earlier grants of its key.
 ///
-/// 63 bits: the token epoch (28) above a counter (35), both of the shard that granted. Fits a
+/// 63 bits: the token epoch (28) above a counter (35), both of the shard that granted it. Fits a
 /// signed BIGINT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(u64);
@@ -122,7 +122,7 @@ impl Token {
         self.0
     }
 
-    /// The same number as SQL's BIGINT has it.
+    /// The same number as SQL's BIGINT.
     pub const fn as_i64(self) -> i64 {
         self.0.cast_signed()
     }
@@ -144,7 +144,8 @@ impl fmt::Display for Token {
     }
 }
 
-/// The version of the topology at which a shard's own slots last changed, as the sender knows it.
+/// The version of the topology at which a shard's own slots last changed, to the sender's
+/// knowledge.
 #[derive(
     Clone,
     Copy,
@@ -162,11 +163,11 @@ impl fmt::Display for Token {
 pub struct MapVersion(pub u64);
 
 impl MapVersion {
-    /// Never a shard's version: asks for every check.
+    /// Never a shard's version: requires every check.
     pub const UNKNOWN: Self = Self(0);
 
-    /// Whether requests of `next` that follow those of this version are applied together with them: they are of the
-    /// same, or of none.
+    /// Whether requests of `next` that follow those of this version are applied together with them:
+    /// `next` is the same version, or none.
     pub(crate) fn takes_along(self, next: Self) -> bool {
         next == self || next == Self::UNKNOWN
     }
@@ -179,12 +180,13 @@ impl fmt::Display for MapVersion {
 }
 
 /// The incarnation of a topology record (`n`): a number and the engine that chose it, compared as a
-/// pair. Kept at every member as its *fence*: nothing of a lower incarnation takes effect there.
+/// pair. Every member stores it as its *fence*: no request of a lower incarnation takes effect
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Incarnation {
     /// Follows the epochs' clock.
     pub number: u64,
-    /// Who chose it, so that no two choose the same.
+    /// The engine that chose it, so that no two engines choose the same pair.
     pub engine: ClientId,
 }
 
@@ -225,8 +227,8 @@ impl<'de> serde::Deserialize<'de> for Incarnation {
     }
 }
 
-/// One life of a shard's memory. On Redis `run_id:master_replid`: `run_id` alone survives a
-/// failover there and back.
+/// One life of a shard's memory. On Redis `run_id:master_replid`: `run_id` alone stays the same
+/// through a failover there and back.
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -244,7 +246,7 @@ impl Life {
         &self.0
     }
 
-    /// The server's part of the name: one process of it.
+    /// The server's part of the name, which identifies one process of it.
     pub(crate) fn run_id(&self) -> &str {
         self.0.split(':').next().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The engine of Ringfence: who holds what, on which shard, until when.
+//! The engine of Ringfence: holders, shards and deadlines of locks.
 
 mod arming;
 mod backoff;

@@ -1,4 +1,4 @@
-//! What callers name things: namespaces, keys, labels. Checked here, once.
+//! Names given by callers: namespaces, keys, labels. Checked here, once.
 
 use std::{
     fmt,
@@ -12,7 +12,7 @@ use ringfence_ring::{Slot, SlotCount, key_hash};
 
 use crate::limits::{KEY_BYTES_MAX, LABEL_BYTES_MAX, NAMESPACE_BYTES_MAX, PREFIX_BYTES_MAX};
 
-/// Why a name was refused.
+/// The reason why a name was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {
@@ -22,10 +22,10 @@ pub enum NameError {
     /// The key has too many bytes.
     #[error("key has {0} bytes: at most {KEY_BYTES_MAX}")]
     KeyTooLong(usize),
-    /// The namespace is not one.
+    /// The namespace is invalid.
     #[error("namespace {0:?}: 1 to {NAMESPACE_BYTES_MAX} of a-z, 0-9, '-' and '_', a letter first")]
     Namespace(String),
-    /// The prefix is not one.
+    /// The prefix is invalid.
     #[error(
         "prefix is {0:?}, must be 1 to {PREFIX_BYTES_MAX} printable ASCII characters without space, '{{' and '}}', and must \
          not end in \":queue\" or \":tickets\""
@@ -33,15 +33,15 @@ pub enum NameError {
     Prefix(String),
 }
 
-/// The start of every key on a server. Servers that several topologies share have one per topology.
+/// The prefix of every key on a server. Topologies that share servers have different prefixes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPrefix(Arc<str>);
 
 impl KeyPrefix {
-    /// `prefix`, if it can stand before a key.
+    /// `prefix`, if it is valid.
     ///
-    /// The first braces in a key are its slot's, so a prefix has none. Queues lie under `<prefix>:queue` and
-    /// `<prefix>:tickets`, so no other prefix ends like that.
+    /// The first braces in a key are the slot's, so a prefix contains none. Queues lie under
+    /// `<prefix>:queue` and `<prefix>:tickets`, so no other prefix may end like that.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl fmt::Display for KeyPrefix {
     }
 }
 
-/// A set of keys with rules in common.
+/// A set of keys with common rules.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace(Arc<str>);
 
@@ -103,7 +103,7 @@ impl Namespace {
         }
     }
 
-    /// That of keys for which none is named: `default`.
+    /// The namespace of keys without an explicit one: `default`.
     pub fn unnamed() -> &'static Self {
         static UNNAMED: LazyLock<Namespace> = LazyLock::new(|| Namespace("default".into()));
         &UNNAMED
@@ -127,10 +127,10 @@ impl fmt::Display for Namespace {
     }
 }
 
-/// What is locked, and where on the ring it lies. Cheap to clone.
+/// The key of a lock, and its slot. Cheap to clone.
 ///
-/// Its text is `{slot}:namespace:key`; a shard puts its prefix before it. A namespace has no colon,
-/// so no two keys share a text, whatever bytes a key has.
+/// Its text is `{slot}:namespace:key`; a shard adds its prefix. A namespace has no colon, so no two
+/// keys share a text, for any bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockKey {
     slot: Slot,
@@ -160,7 +160,7 @@ impl LockKey {
         })
     }
 
-    /// The key whose [`text`](Self::text) is `text`; `None` if it is none's.
+    /// The key whose [`text`](Self::text) is `text`; `None` if there is no such key.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let named = text.strip_prefix(b"{")?;
         let slot_ends = named.iter().position(|byte| *byte == b'}')?;
@@ -203,7 +203,7 @@ impl LockKey {
 }
 
 impl Hash for LockKey {
-    /// Its text says all the rest.
+    /// The text determines all other fields.
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.text.hash(hasher);
     }
@@ -221,7 +221,7 @@ impl fmt::Debug for LockKey {
     }
 }
 
-/// Who holds a lock, in words for people. Never compared.
+/// The holder's name for people. Never compared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Label(Arc<str>);
 
@@ -255,7 +255,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// All `pieces`, without a text of their own on the way.
+/// Joins `pieces` without an intermediate text.
 fn concat<const COUNT: usize>(pieces: [&[u8]; COUNT]) -> Arc<[u8]> {
     let length = pieces.iter().map(|piece| piece.len()).sum();
     let mut text: Arc<[u8]> = iter::repeat_n(0, length).collect();
@@ -268,17 +268,17 @@ fn concat<const COUNT: usize>(pieces: [&[u8]; COUNT]) -> Arc<[u8]> {
     text
 }
 
-/// Appends `number` in decimal, without going through a formatter.
+/// Appends `number` in decimal, without a formatter.
 pub(crate) fn push_decimal(text: &mut Vec<u8>, number: u64) {
     text.extend_from_slice(&Decimal::of(number));
 }
 
-/// Appends the last `width` digits of `number`, of 20 at most: such texts compare as their numbers do.
+/// Appends the last `width` digits of `number`, at most 20: such texts compare like their numbers.
 pub(crate) fn push_digits(text: &mut Vec<u8>, number: u64, width: usize) {
     text.extend_from_slice(Decimal::of(number).last(width));
 }
 
-/// The last digits of `number`, by 16: an even number of them.
+/// The last digits of `number`, 16 at a time: an even number of them.
 pub fn hex<const DIGITS: usize>(number: u128) -> [u8; DIGITS] {
     const { assert!(DIGITS.is_multiple_of(2)) };
     let bytes = number.to_be_bytes();
@@ -290,7 +290,7 @@ pub fn hex<const DIGITS: usize>(number: u128) -> [u8; DIGITS] {
     digits
 }
 
-/// Numbers of two digits: texts are made of these, twice as fast as of single ones.
+/// Two-digit numbers: texts are composed of these, twice as fast as of single digits.
 const BY_10: [[u8; 2]; 100] = pairs(10);
 const BY_16: [[u8; 2]; 256] = pairs(16);
 
@@ -307,9 +307,9 @@ const fn pairs<const COUNT: usize>(base: usize) -> [[u8; 2]; COUNT] {
 
 /// A number's decimal digits.
 pub(crate) struct Decimal {
-    /// All that a number may have.
+    /// The maximum number of digits.
     digits: [u8; 20],
-    /// Where those that matter begin.
+    /// The start of the significant digits.
     at: usize,
 }
 
@@ -322,7 +322,7 @@ impl Decimal {
             digits[at..at + 2].copy_from_slice(&BY_10[(number % 100) as usize]);
             number /= 100;
         }
-        // A number of an odd number of digits; or 0, which has one.
+        // A number with an odd number of digits; or 0, which has one.
         if number > 0 || at == digits.len() {
             at -= 1;
             digits[at] = b'0' + number as u8;
@@ -330,7 +330,7 @@ impl Decimal {
         Self { digits, at }
     }
 
-    /// The last `width` of them, of 20 at most, with zeros before those that matter.
+    /// The last `width` digits, at most 20, with leading zeros.
     pub(crate) fn last(&self, width: usize) -> &[u8] {
         &self.digits[self.digits.len() - width..]
     }

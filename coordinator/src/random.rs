@@ -7,8 +7,8 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 /// Random numbers for jitter and ids.
 ///
-/// Seeded, it repeats itself: right for a simulation, and never right for two processes that share
-/// a server, whose nonces would be the same.
+/// With a seed it is repeatable: right for a simulation, and wrong for two processes that share a
+/// server, because their nonces would be the same.
 #[derive(Debug)]
 pub struct Random(Mutex<StdRng>);
 

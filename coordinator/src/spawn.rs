@@ -1,6 +1,6 @@
-//! A `redis-server` of one's own: for tests, benches, and the demo's `--spawn-redis`.
+//! A separate `redis-server`: for tests, benches, and the demo's `--spawn-redis`.
 //!
-//! It lives no longer than the value that stands for it, nor than this process, however that ends.
+//! It ends with its value, and with this process, by any cause.
 
 mod error;
 mod process;
@@ -27,18 +27,19 @@ pub use error::SpawnError;
 use error::system;
 pub use process::Process;
 
-/// Free ports tried. Another process may take one first.
+/// The number of free ports to try. Another process may take one first.
 const ATTEMPTS_MAX: u32 = 5;
-/// How long a server may take to answer: long enough for a busy machine to load an append-only file.
+/// The time limit for a server's first answer: long enough for a busy machine to load an
+/// append-only file.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const READY_POLL: Duration = Duration::from_millis(5);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Of a server's log, in an error.
+/// The length of a server's log in an error.
 const LOG_BYTES_MAX: usize = 2000;
-/// What setpriv exits with if it finds no program to become.
+/// The exit code of setpriv if it does not find the program.
 const NOT_FOUND: i32 = 127;
 
-/// What a server is started with, beside what [`RedisServer::spawn`] gives.
+/// The settings of a server, in addition to those of [`RedisServer::spawn`].
 #[derive(Clone, Debug, Default)]
 pub struct RedisServerBuilder {
     args: Vec<String>,
@@ -71,15 +72,15 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Has the default user need `password`: letters, digits and `-._~`.
+    /// Requires `password` from the default user: letters, digits and `-._~`.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         self.login = Some((None, password.to_owned()));
         self.set("requirepass", password)
     }
 
-    /// Logs in as `user` with `password`, whom an `aclfile` or a `user` directive is to know; in
-    /// [`url`](RedisServer::url) too. Letters, digits and `-._~`.
+    /// Logs in as `user` with `password`, also in [`url`](RedisServer::url). An `aclfile` or a
+    /// `user` directive must define the user. Letters, digits and `-._~`.
     #[must_use]
     pub fn login(mut self, user: &str, password: &str) -> Self {
         self.login = Some((Some(user.to_owned()), password.to_owned()));
@@ -90,11 +91,11 @@ impl RedisServerBuilder {
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: each message says what mends it.
+    /// [`SpawnError`]: each message names the remedy.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future kills what was started.
+    /// Dropping the future kills the started server.
     pub async fn spawn(self) -> Result<RedisServer, SpawnError> {
         let dir = TempDir::with_prefix("ringfence-redis-");
         let dir = dir.map_err(|source| system("make a directory", source))?;
@@ -117,7 +118,7 @@ impl RedisServerBuilder {
 
 /// A server on 127.0.0.1 that lives as long as this value, and as this process.
 ///
-/// It saves nothing, unless told to, and what it saves is gone with it.
+/// It saves nothing by default; its files are deleted with it.
 #[derive(Debug)]
 pub struct RedisServer {
     builder: RedisServerBuilder,
@@ -131,21 +132,21 @@ impl RedisServer {
     ///
     /// # Errors
     ///
-    /// [`SpawnError`]: each message says what mends it.
+    /// [`SpawnError`]: each message names the remedy.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future kills what was started.
+    /// Dropping the future kills the started server.
     pub async fn spawn() -> Result<Self, SpawnError> {
         Self::builder().spawn().await
     }
 
-    /// A server to be set up.
+    /// A builder of a server.
     pub fn builder() -> RedisServerBuilder {
         RedisServerBuilder::default()
     }
 
-    /// Its address, with the login it needs.
+    /// Its address, with the required login.
     pub fn url(&self) -> String {
         let login = match &self.builder.login {
             Some((user, password)) => {
@@ -161,7 +162,7 @@ impl RedisServer {
         self.port
     }
 
-    /// Where it saves what it saves.
+    /// The directory of its files.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -171,7 +172,7 @@ impl RedisServer {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Kills it, as a crash would: what it did not write to disk is gone.
+    /// Kills it, as a crash would: data not on the disk is lost.
     pub fn kill(&mut self) {
         self.process = None;
     }
@@ -195,7 +196,7 @@ impl RedisServer {
         self.signal(Signal::SIGSTOP);
     }
 
-    /// Lets it go on after [`stop`](Self::stop): it then does all it was sent meanwhile.
+    /// Continues it after [`stop`](Self::stop): it then handles all requests sent meanwhile.
     pub fn cont(&self) {
         self.signal(Signal::SIGCONT);
     }
@@ -236,12 +237,12 @@ impl RedisServer {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // Ctrl-C is for us: it is up to us to give back locks, and then to end the server.
+        // Ctrl-C is for this process, which releases its locks and then ends the server.
         command.process_group(0);
         command
     }
 
-    /// Waits until *this* server, and not another that took the port first, answers.
+    /// Waits until *this* server answers, and not another one that took the port first.
     async fn ready(&self, mut process: Process) -> Result<Process, SpawnError> {
         let deadline = Instant::now() + READY_WITHIN;
         loop {
@@ -264,7 +265,7 @@ impl RedisServer {
         }
     }
 
-    /// Process id of the server on the port, if that answers PING: while loading it does not.
+    /// The process id of the server on the port, if it answers PING: a loading server does not.
     async fn probe(&self) -> io::Result<Option<u32>> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
         let mut hello = String::new();
@@ -297,7 +298,7 @@ impl RedisServer {
     }
 }
 
-/// A command as the wire has it.
+/// A command in the wire format.
 fn request(words: &[&str]) -> String {
     let words = words
         .iter()
@@ -305,7 +306,7 @@ fn request(words: &[&str]) -> String {
     format!("*{}\r\n{}", words.len(), words.collect::<String>())
 }
 
-/// A port free a moment ago.
+/// A port that was free a moment ago.
 fn free_port() -> Result<u16, SpawnError> {
     let probe = TcpListener::bind(("127.0.0.1", 0)).and_then(|probe| probe.local_addr());
     probe

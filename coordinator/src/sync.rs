@@ -1,6 +1,7 @@
-//! The mutex of the engine and of the queues it submits to: parking_lot's.
+//! The mutex of the engine and of its queues: parking_lot's.
 //!
-//! In unit tests it is one before and after which shuttle may let any other thread go first, while it explores.
+//! In unit tests it is a mutex around which shuttle may schedule any other thread, while it
+//! explores.
 
 #[cfg(test)]
 pub(crate) use explored::{Mutex, explore};
@@ -17,7 +18,7 @@ mod explored {
     use shuttle::{Config, MaxSteps, Runner, scheduler::Scheduler, thread};
 
     thread_local! {
-        /// Shuttle runs all of its threads on the one that it was called on.
+        /// Shuttle runs all its threads on the calling thread.
         static EXPLORES: Cell<bool> = const { Cell::new(false) };
     }
 
@@ -42,7 +43,7 @@ mod explored {
         }
     }
 
-    /// `None` once it is unlocked.
+    /// `None` after it is unlocked.
     #[derive(Debug)]
     pub(crate) struct MutexGuard<'a, T>(Option<parking_lot::MutexGuard<'a, T>>);
 
@@ -69,7 +70,8 @@ mod explored {
         }
     }
 
-    /// Runs `scenario` in every order that `scheduler` chooses. Whoever waits for ever makes it fail.
+    /// Runs `scenario` in every order that `scheduler` chooses. A thread that waits for ever fails
+    /// it.
     pub(crate) fn explore(
         scheduler: impl Scheduler + 'static,
         scenario: impl Fn() + Send + Sync + 'static,

@@ -1,8 +1,9 @@
-//! How long the topology in use may be believed, where shards may be removed without asking (protocol,
-//! "Gone for good").
+//! The view lease: how long the topology in use is valid if shards may be removed without a person
+//! (protocol, "Gone for good").
 //!
-//! A shard that is gone for good is replaced after everybody has either learnt of it or stopped believing:
-//! nothing is sent, no answer counts, and no guard is held, by a view that was not confirmed for so long.
+//! A dead shard is replaced after every engine has learnt of it or its view has expired: under a
+//! view without a confirmation for so long, nothing is sent, no answer counts, and no guard is
+//! held.
 
 use std::{
     sync::atomic::{
@@ -17,21 +18,21 @@ use crate::{
     limits::{MARGIN, RHO_PERMILLE},
 };
 
-/// A lease on a process's view of the topology. Where nothing is removed without asking, it never ends.
+/// A lease on a process's view of the topology. With supervised removal it never ends.
 #[derive(Debug)]
 pub struct ViewLease {
     length: Option<Duration>,
     until: AtomicU64,
-    /// How often it ended before it was confirmed again.
+    /// How often it ended before a confirmation.
     lapses: AtomicU64,
 }
 
-/// A view that was believed once. Whatever is granted by it ends when the lease does, for good.
+/// A view that was valid once. Grants made under it end with the lease, permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Believed(u64);
 
 impl ViewLease {
-    /// Of `length` from each confirmation, of which there was none yet; `None`: without end.
+    /// A lease of `length` from each confirmation, so far without one; `None`: without end.
     pub fn new(length: Option<Duration>) -> Self {
         Self {
             length,
@@ -40,12 +41,13 @@ impl ViewLease {
         }
     }
 
-    /// How long a confirmation lasts.
+    /// How long a confirmation is valid.
     pub fn length(&self) -> Option<Duration> {
         self.length
     }
 
-    /// The view was confirmed, by an answer, processed at `now`, to what was sent at `sent`. By one task.
+    /// The view was confirmed by an answer, processed at `now`, to a request sent at `sent`. Called
+    /// by one task.
     pub fn confirm(&self, sent: Instant, now: Instant) {
         let Some(length) = self.length else {
             return;
@@ -55,18 +57,19 @@ impl ViewLease {
             return;
         }
         if !self.is_believed(now) {
-            // Before the new end can be seen: whoever sees that sees this.
+            // Before the new end is visible: a reader of the new end also sees this.
             self.lapses.fetch_add(1, Release);
         }
         self.until.store(until, Release);
     }
 
-    /// When it ends, unless it is confirmed before.
+    /// The end, unless the view is confirmed before.
     pub fn until(&self) -> Instant {
         Instant::from_nanos(self.until.load(Acquire))
     }
 
-    /// When a third of it is left, unless it is confirmed before: every confirmation in time leaves more.
+    /// The time when a third of it is left, unless it is confirmed before: every confirmation in
+    /// time leaves more.
     pub fn danger_at(&self) -> Instant {
         let third = self.length.unwrap_or_default() / 3;
         self.until() - third
@@ -77,13 +80,13 @@ impl ViewLease {
         now < self.until()
     }
 
-    /// The view as it is believed at `now`; `None` if it is not.
+    /// The view, if it is valid at `now`.
     pub fn believed(&self, now: Instant) -> Option<Believed> {
         let lapses = self.lapses.load(Acquire);
         self.is_believed(now).then_some(Believed(lapses))
     }
 
-    /// Whether `view` has been believed ever since.
+    /// Whether `view` has been valid ever since.
     pub fn is_still(&self, view: Believed, now: Instant) -> bool {
         self.is_believed(now) && Believed(self.lapses.load(Acquire)) == view
     }
@@ -104,7 +107,7 @@ mod tests {
         Instant::from_nanos(0) + SECOND * seconds
     }
 
-    /// Of five seconds, from the first.
+    /// Five seconds, from the first confirmation on.
     fn confirmed() -> ViewLease {
         let lease = ViewLease::new(Some(5 * SECOND));
         lease.confirm(at(0), at(0));

@@ -32,7 +32,7 @@ const EACH: u64 = 4;
 
 type Requests = Queue<CounterRequest>;
 
-/// The `number`th request of `task`. The number is what it asks a head to have for a version.
+/// The `number`th request of `task`. It asks a head for the number as its version.
 fn request(task: u64, number: u64) -> CounterRequest {
     let name = format!("{}", task % 2);
     let key = LockKey::new(&Namespace::default(), name.as_bytes(), SlotCount::default());

@@ -1,4 +1,4 @@
-//! What a line does, by example.
+//! Examples of a line's behaviour.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ fn asked(world: &World) -> u32 {
     world.stands.as_ref().expect("it asks").0.asked
 }
 
-/// Grants as many tokens as were asked for.
+/// Grants as many tokens as requested.
 fn grant(world: &mut World, wanted: bool) {
     world.granted(asked(world), wanted);
 }
 
-/// Releases until another request is made; how often.
+/// Releases until another request is made; returns how often.
 fn released_until_it_asks(world: &mut World) -> u32 {
     let mut released = 0;
     while !world.asks() {
@@ -77,7 +77,7 @@ fn whoever_waits_elsewhere_is_heard_of_before_the_grant_is() {
     world.join(0, false);
     world.released();
     world.wanted();
-    // The answer was on its way before the other came, and says that nobody waits.
+    // The answer was on its way before the other waiter came, and says that no process waits.
     grant(&mut world, false);
     assert_eq!(released_until_it_asks(&mut world), 3, "one, and two on");
 }

@@ -1,7 +1,7 @@
-//! Tasks of two processes on one key, in whatever order their steps come.
+//! Tasks of two processes on one key, with their steps in any order.
 //!
-//! Where everything is heard, no time passes, and nobody asks twice: everybody gets a turn by answers and
-//! messages alone.
+//! If every message arrives, no time passes and no request is repeated: every task gets its turn by
+//! answers and messages alone.
 
 use std::{
     sync::{
@@ -34,7 +34,7 @@ use crate::{
 
 const ORDERS: usize = 300;
 
-/// What the lock protects.
+/// The protected resource.
 #[derive(Default)]
 struct Resource(Mutex<Use>);
 
@@ -46,7 +46,8 @@ struct Use {
 }
 
 impl Resource {
-    /// By nobody else at the same time but the same `owner`, who enters by the same token.
+    /// It is used by no other task at the same time, except the same `owner`, which enters with the
+    /// same token.
     fn use_under(&self, guard: &Guard, owner: Option<usize>) {
         {
             let mut used = self.0.lock().unwrap();
@@ -63,7 +64,7 @@ impl Resource {
     }
 }
 
-/// Two owners a process.
+/// Two owners per process.
 type Owners = [Owner; 2];
 
 type Does = fn(&Task, &Owners);
@@ -94,7 +95,7 @@ impl Task {
         }
     }
 
-    /// Waits for as long as it takes, and releases in one of two ways.
+    /// Waits as long as necessary, and releases in one of two ways.
     fn waits(&self) {
         let namespace = namespace();
         let ask = self.ask(Wait::Forever, None, &namespace);
@@ -105,7 +106,7 @@ impl Task {
         }
     }
 
-    /// Asks, and goes away at some time, whatever came of it. And again.
+    /// Requests the lock, and leaves at some time, with any result. Then again.
     fn goes_away(&self) {
         let namespace = namespace();
         for _ in 0..3 {
@@ -121,7 +122,7 @@ impl Task {
         }
     }
 
-    /// Takes the first answer there is.
+    /// Takes the first answer.
     fn asks_once(&self) {
         let namespace = namespace();
         match block_on(self.engine.acquire(self.ask(Wait::No, None, &namespace))) {
@@ -130,7 +131,7 @@ impl Task {
         }
     }
 
-    /// Enters what its owner has, or waits for a turn of its own. And again.
+    /// Enters its owner's lock, or waits for its own turn. Then again.
     fn enters(&self, owners: &Owners, which: usize) {
         let namespace = namespace();
         for _ in 0..2 {
@@ -184,7 +185,7 @@ fn run(sharing: &Sharing, hears: f64, tasks: [&[Does]; 2]) {
         engines.push(engine);
     }
     running.into_iter().for_each(|task| task.join().unwrap());
-    // What is kept for whoever comes next goes back.
+    // A record kept for the next waiter goes back.
     engines.iter().for_each(|engine| engine.0.lines.close());
     done.store(true, Store);
     let mut serving: Vec<_> = serving
@@ -201,8 +202,8 @@ fn run(sharing: &Sharing, hears: f64, tasks: [&[Does]; 2]) {
 
 type Step = Box<dyn FnMut() -> bool + Send>;
 
-/// Goes on with `step` until all is done and there is nothing to do. While there is nothing, time passes on
-/// `clock`.
+/// Repeats `step` until all is done and nothing is left to do. While a step finds nothing to do,
+/// time passes on `clock`.
 fn serve(
     done: &Arc<AtomicBool>,
     clock: Option<Arc<HandClock>>,
@@ -293,7 +294,7 @@ fn whoever_hears_nothing_finds_its_turn_by_asking_again() {
     );
 }
 
-/// Its message, and the answer to what it asked again: in either order.
+/// Its message, and the answer to its repeated request, in either order.
 #[test]
 fn whoever_hears_some_of_it_takes_its_turn_once() {
     explored(

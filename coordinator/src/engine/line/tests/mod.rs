@@ -1,5 +1,5 @@
-//! One key's line: sequences of events against what must hold of every one, and examples. And the lines of
-//! whole engines, whose threads take turns as shuttle says.
+//! One key's line: sequences of events, each checked for the required properties, and examples. And
+//! the lines of whole engines, with threads that shuttle schedules.
 
 mod examples;
 mod interleavings;

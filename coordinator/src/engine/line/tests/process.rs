@@ -1,5 +1,5 @@
-//! A process whose tasks are stood in for, so that a test says who runs when. Its engine and its shard are
-//! the real ones.
+//! A process with stand-ins for its tasks, so that a test decides what runs when. Its engine and
+//! its shard are real.
 
 use std::{
     collections::HashSet,
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// Shows what it is set to.
+/// A clock that shows the time set by the test.
 #[derive(Debug, Default)]
 pub(super) struct HandClock(AtomicU64);
 
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Who holds the key, and who waits for it, is nobody.
+    /// Checks that the key has no holder and no waiters.
     pub(super) fn assert_nothing_is_left(&self, key: &crate::name::LockKey) {
         let mut link = block_on(self.shards[0].connect(Lane::Control, None)).unwrap();
         let left = block_on(link.inspect(key)).unwrap();
@@ -176,12 +176,12 @@ pub(super) struct Served {
     link: Box<dyn Link>,
     keeper: Arc<Keeper>,
     clock: Arc<HandClock>,
-    /// Released here.
+    /// Nonces released here.
     ended: Arc<Mutex<HashSet<Nonce>>>,
 }
 
 impl Served {
-    /// Sends what waits, and answers it; whether there was anything.
+    /// Sends the waiting requests, and answers them; returns whether there were any.
     pub(super) fn step(&mut self) -> bool {
         !self.serve().is_empty()
     }
@@ -212,12 +212,12 @@ impl Served {
     }
 }
 
-/// Stands in for the lane of renewals, for whoever listens, and for the keeper.
+/// Stands in for the renew lane, the listener, and the keeper.
 pub(super) struct Others {
     renew: Served,
     wakes: Box<dyn Wakes>,
     engine: Engine,
-    /// How probable it is that it hears what it is told.
+    /// The probability that a message arrives.
     pub(super) hears: f64,
 }
 
@@ -236,7 +236,7 @@ impl Others {
     }
 }
 
-/// Looks at `future` once.
+/// Polls `future` once.
 pub(super) fn poll_once<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
     match future.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),

@@ -1,4 +1,4 @@
-//! Whatever happens to a line, in whatever order.
+//! Any events on a line, in any order.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ enum Event {
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        // Mostly the same terms: else hardly anything is ever handed on.
+        // Mostly equal terms: otherwise hand-offs are rare.
         8 => (prop::sample::select(vec![0_u8, 0, 0, 0, 1, 2]), prop::bool::weighted(0.2))
             .prop_map(|(terms, once)| Event::Join { terms, once }),
         2 => any::<usize>().prop_map(Event::Leave),
@@ -72,7 +72,7 @@ proptest! {
         for event in &events {
             happen(&mut world, event);
         }
-        // However it went, everybody gets a turn.
+        // In the end, every waiter gets its turn.
         for _ in 0..2 * events.len() + 2 {
             world.granted(1, false);
             world.released();

@@ -1,4 +1,4 @@
-//! A line with a shard and a process around it, that checks whatever the line says is to be done.
+//! A line with a shard and a process around it, which checks every effect that the line requests.
 
 mod checks;
 
@@ -17,13 +17,13 @@ use crate::{
 
 pub(super) const LEASE: Duration = Duration::from_millis(100);
 
-/// What the tests know of what stands at the shard.
+/// The tests' knowledge of the line's entry at the shard.
 #[derive(Debug)]
 pub(super) struct Facts {
     terms: Terms,
     pub(super) asked: u32,
     pub(super) queues: bool,
-    /// Granted, until then.
+    /// The time until which it is granted.
     until: Cell<Option<Instant>>,
     left: Cell<u32>,
     last: Cell<Option<Token>>,
@@ -34,7 +34,7 @@ pub(super) struct Facts {
     ended: Cell<bool>,
 }
 
-/// It stands at the shard.
+/// It is at the shard.
 #[derive(Clone, Debug)]
 pub(super) struct Stands(pub(super) Rc<Facts>);
 
@@ -52,7 +52,7 @@ impl Standing for Stands {
     }
 }
 
-/// Somebody in the line, as the tests know it.
+/// A waiter of the line, as the tests know it.
 #[derive(Clone, Debug)]
 struct Known {
     id: WaiterId,
@@ -68,20 +68,20 @@ pub(super) struct World {
     line: Line<Stands, u32>,
     queue: Vec<Known>,
     pub(super) stands: Option<Stands>,
-    /// What stood there before.
+    /// The former entry at the shard.
     former: Vec<Stands>,
     pub(super) holder: Option<u32>,
     now: Instant,
     names: u32,
     counter: u64,
-    /// The next so many requests cannot even be begun.
+    /// The number of next requests that cannot even begin.
     pub(super) unbegun: u32,
-    /// What the last request that could be handed on asked for, and whether it ran out before anybody
-    /// else wanted it.
+    /// The number of tokens in the last request that could be handed on, and whether they ran out
+    /// before another process wanted the lock.
     last_block: Option<(u32, bool)>,
 }
 
-/// Alike are those of one number; an odd one is for a fixed time.
+/// The terms: equal for equal numbers; an odd number is a fixed hold.
 pub(super) fn terms(number: u8) -> Terms {
     Terms {
         label: Label::new(&format!("terms {number}")),
@@ -131,14 +131,14 @@ impl World {
         self.settle();
     }
 
-    /// Whether something is asked for.
+    /// Whether a request is out.
     pub(super) fn asks(&self) -> bool {
         self.stands
             .as_ref()
             .is_some_and(|stands| stands.0.until.get().is_none())
     }
 
-    /// The shard grants what is asked for, with so many tokens.
+    /// The shard grants the request, with this many tokens.
     pub(super) fn granted(&mut self, tokens: u32, wanted: bool) {
         let Some(stands) = self.stands.clone().filter(|_| self.asks()) else {
             return;
@@ -150,7 +150,7 @@ impl World {
         if wanted && stands.0.wanted.get().is_none() {
             stands.0.wanted.set(Some(self.now));
         } else if stands.0.wanted.get().is_some() {
-            // Known before it was granted: counts from the grant.
+            // Known before the grant: it counts from the grant.
             stands.0.wanted.set(Some(self.now));
         }
         self.line
@@ -158,7 +158,7 @@ impl World {
         self.settle();
     }
 
-    /// It is not granted for now: whoever asked once has its answer.
+    /// It is not granted for now: waiters that ask once have their answer.
     pub(super) fn refused(&mut self) {
         if self.asks() {
             let once = self.drop_known(|known| known.once);
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    /// Nobody gets it.
+    /// The request is refused for all waiters.
     pub(super) fn refused_for_good(&mut self) {
         if self.asks() {
             let all = self.drop_known(|_| true);
@@ -178,7 +178,7 @@ impl World {
 
     pub(super) fn released(&mut self) {
         if self.holder.take().is_some() {
-            // It may have been lost meanwhile; then this means nothing.
+            // It may have been lost meanwhile; then this has no effect.
             let held = self.line.held().cloned();
             if let Some(held) = held {
                 self.line.released(&held);
@@ -187,7 +187,7 @@ impl World {
         self.settle();
     }
 
-    /// What stands at the shard is gone.
+    /// The entry at the shard is gone.
     pub(super) fn over(&mut self) {
         if let Some(stands) = self.stands.take() {
             stands.0.ended.set(true);
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// What stood there before is lost or released once more, late.
+    /// The former entry is lost or released once more, late.
     pub(super) fn late(&mut self, at: usize) {
         if !self.former.is_empty() {
             let former = &self.former[at % self.former.len()];

@@ -1,4 +1,4 @@
-//! What must hold of whatever a line says is to be done.
+//! The required properties of every effect that a line requests.
 
 use super::{Did, Standing, Stands, World};
 use crate::{engine::line::rules::Granted, limits::TOKENS_MAX};
@@ -25,7 +25,7 @@ impl World {
         }
     }
 
-    /// Nothing that somebody here might have goes back.
+    /// No record goes back that a waiter here could have.
     fn check_reason(&mut self, gone: &Stands) {
         let facts = &gone.0;
         let handoff = self.policy.handoff;
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// Nobody is forgotten, and nothing is kept for nobody.
+    /// No waiter is forgotten, and nothing is kept for none.
     pub(super) fn check_rest(&self, did: &Did) {
         assert_eq!(self.line.len(), self.queue.len());
         assert_eq!(
