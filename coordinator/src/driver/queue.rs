@@ -28,7 +28,7 @@ pub(super) struct Queue<L: Load> {
 #[derive(Debug)]
 struct State<L: Load> {
     waiting: VecDeque<Waiting<L>>,
-    /// Why nothing can be sent, while nothing can be.
+    /// The reason why nothing can be sent, if so.
     down: Option<ShardError>,
     /// The reason why new requests are refused, if so.
     refusing: Option<ShardError>,
@@ -54,7 +54,7 @@ pub(crate) enum Beside {
     OtherKeys,
 }
 
-/// Why a batch is dropped before it is answered.
+/// The reason why a batch is dropped before its answers.
 pub(super) const PANICKED: &str = "the backend panicked";
 
 /// The parts of one batch, as parallel lists.
