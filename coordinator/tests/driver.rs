@@ -83,11 +83,6 @@ fn acquire(nonce: Nonce) -> Op {
     }
 }
 
-fn release(nonce: Nonce) -> Op {
-    let wanted = false;
-    Op::Release { nonce, wanted }
-}
-
 impl Desk {
     async fn at(fixture: impl Fixture + 'static) -> Self {
         let epoch = EPOCH;
@@ -327,7 +322,9 @@ async fn a_dropped_acquire_is_granted_or_withdrawn(desk: Desk) {
         let answer = desk
             .dropped_after(turns, LockLane::Work, &key, acquire(holder))
             .await;
-        let released = desk.ask(LockLane::Work, &key, release(holder)).await;
+        let released = desk
+            .ask(LockLane::Work, &key, Op::Release { nonce: holder })
+            .await;
         withdrawn += usize::from(released == Reply::Released { held: false });
         assert!(answer.is_none() || released == Reply::Released { held: true });
         desk.granted(&key, nonce(1_000_000 + turns)).await;
@@ -372,11 +369,12 @@ async fn a_dropped_release_is_sent(desk: Desk) {
         let holder = nonce(turns);
         desk.granted("key", holder).await;
         let answer = desk
-            .dropped_after(turns, LockLane::Work, "key", release(holder))
+            .dropped_after(turns, LockLane::Work, "key", Op::Release { nonce: holder })
             .await;
         let next = nonce(1_000_000 + turns);
         desk.granted("key", next).await;
-        desk.ask(LockLane::Work, "key", release(next)).await;
+        desk.ask(LockLane::Work, "key", Op::Release { nonce: next })
+            .await;
         answer.is_some()
     })
     .await;

@@ -36,7 +36,6 @@ use crate::{
 };
 pub use lane::Needs;
 use load::Load;
-pub(crate) use queue::Beside;
 use queue::Queue;
 use server_clock::{ClockStep, ServerClock};
 use standing::Standing;
@@ -254,7 +253,7 @@ impl Driver {
 
     /// Queues `request`; `respond` gets the answer, at once if it cannot be queued.
     pub fn submit_with(&self, lane: LockLane, request: Request, respond: Respond) {
-        if let Err((respond, error)) = self.try_submit(lane, request, respond, Beside::Anything) {
+        if let Err((respond, error)) = self.try_submit(lane, request, respond) {
             respond.respond(Err(error));
         }
     }
@@ -277,9 +276,7 @@ impl Driver {
             true => &self.forgetting,
             false => &self.counters[of_its_slot(&request.key)],
         };
-        if let Err((respond, error)) =
-            queue.push(request, Respond::Caller(caller), Beside::Anything)
-        {
+        if let Err((respond, error)) = queue.push(request, Respond::Caller(caller)) {
             respond.respond(Err(error));
         }
         answer
@@ -305,13 +302,12 @@ impl Driver {
         lane: LockLane,
         request: Request,
         respond: Respond,
-        beside: Beside,
     ) -> Result<(), (Respond, ShardError)> {
         let queue = match lane {
             LockLane::Work => &self.work[of_its_slot(&request.key)],
             LockLane::Renew => &self.renew,
         };
-        queue.push(request, respond, beside)
+        queue.push(request, respond)
     }
 }
 

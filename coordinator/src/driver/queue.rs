@@ -11,7 +11,6 @@ use super::{Respond, load::Load};
 use crate::{
     ids::{Life, MapVersion},
     limits::{BATCH_MAX, QUEUE_MAX},
-    name::LockKey,
     shard::{ConnectionId, ShardError},
     sync::Mutex,
 };
@@ -27,7 +26,7 @@ pub(super) struct Queue<L: Load> {
 
 #[derive(Debug)]
 struct State<L: Load> {
-    waiting: VecDeque<Waiting<L>>,
+    waiting: VecDeque<(L, Respond<L::Reply>)>,
     /// The reason why nothing can be sent, if so.
     down: Option<ShardError>,
     /// The reason why new requests are refused, if so.
@@ -36,22 +35,6 @@ struct State<L: Load> {
     connection: Option<(Life, ConnectionId)>,
     /// No request is sent over a connection of this lane any more.
     taken_over: bool,
-}
-
-#[derive(Debug)]
-struct Waiting<L: Load> {
-    request: L,
-    respond: Respond<L::Reply>,
-    beside: Beside,
-}
-
-/// What a request may be sent with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
-    /// Whatever waits with it.
-    Anything,
-    /// Nothing for its key: it is sent once all that waits before it for that is answered.
-    OtherKeys,
 }
 
 /// The reason why a batch is dropped before its answers.
@@ -127,7 +110,6 @@ impl<L: Load> Queue<L> {
         &self,
         request: L,
         respond: Respond<L::Reply>,
-        beside: Beside,
     ) -> Result<(), (Respond<L::Reply>, ShardError)> {
         let mut state = self.state.lock();
         let refusal = match &state.down {
@@ -138,11 +120,7 @@ impl<L: Load> Queue<L> {
         if let Some(error) = refusal {
             return Err((respond, error));
         }
-        state.waiting.push_back(Waiting {
-            request,
-            respond,
-            beside,
-        });
+        state.waiting.push_back((request, respond));
         let first = state.waiting.len() == 1;
         drop(state);
         if first {
@@ -160,7 +138,7 @@ impl<L: Load> Queue<L> {
         };
         waiting
             .into_iter()
-            .for_each(|waiting| waiting.respond.respond(Err(error.clone())));
+            .for_each(|(_, respond)| respond.respond(Err(error.clone())));
     }
 
     /// Refuses new requests because of `error`, or accepts them again.
@@ -217,23 +195,9 @@ impl<L: Load> Queue<L> {
         // Requests with another map version than the first, or with none. They go behind the
         // others, in their order, followed by later requests for the same keys.
         let mut aside: Vec<(L, Respond<L::Reply>)> = Vec::new();
-        // Not in this batch.
-        let mut later: VecDeque<Waiting<L>> = VecDeque::new();
         while batch.requests.len() + aside.len() < self.batch_max
-            && let Some(next) = state.waiting.pop_front()
+            && let Some((request, respond)) = state.waiting.pop_front()
         {
-            let key = next.request.key();
-            let alone = next.beside == Beside::OtherKeys;
-            let goes_later = is_among(key, later.iter().map(|its| &its.request))
-                || (alone && is_among(key, &batch.requests))
-                || (alone && is_among(key, aside.iter().map(|(its, _)| its)));
-            if goes_later {
-                later.push_back(next);
-                continue;
-            }
-            let Waiting {
-                request, respond, ..
-            } = next;
             let nobody_waits = matches!(&respond, Respond::Caller(caller) if caller.is_closed());
             if nobody_waits && request.is_new() {
                 continue;
@@ -242,7 +206,7 @@ impl<L: Load> Queue<L> {
                 map = request.map();
             }
             let goes_first = map != MapVersion::UNKNOWN && map == request.map();
-            if !goes_first || is_among(request.key(), aside.iter().map(|(its, _)| its)) {
+            if !goes_first || aside.iter().any(|(its, _)| its.key() == request.key()) {
                 aside.push((request, respond));
                 continue;
             }
@@ -252,10 +216,6 @@ impl<L: Load> Queue<L> {
         let (requests, responds): (Vec<_>, Vec<_>) = aside.into_iter().unzip();
         batch.requests.extend(requests);
         batch.responds.extend(responds);
-        if !later.is_empty() {
-            later.append(&mut state.waiting);
-            state.waiting = later;
-        }
         if !state.waiting.is_empty() {
             self.ready.notify_one();
         }
@@ -268,11 +228,6 @@ pub(super) fn closed() -> ShardError {
     ShardError::Unreachable {
         reason: "the engine is closed".into(),
     }
-}
-
-/// Whether one of `requests` is for `key`.
-fn is_among<'a, L: Load>(key: &LockKey, requests: impl IntoIterator<Item = &'a L>) -> bool {
-    requests.into_iter().any(|its| its.key() == key)
 }
 
 fn full<L: Load>(state: &State<L>) -> Option<ShardError> {

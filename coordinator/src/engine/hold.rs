@@ -73,8 +73,6 @@ pub(super) struct Hold {
     /// The time until which it is kept without a holder; 0 while it has one.
     idle_until: AtomicU64,
     phase: AtomicU8,
-    /// Another process waited for it when it was given back.
-    gives_way: AtomicBool,
     /// The view of the topology under which it was granted, if views expire.
     view: Option<Arc<ViewLease>>,
     believed: Mutex<Option<Believed>>,
@@ -128,7 +126,6 @@ impl Hold {
             ends: AtomicU64::new(u64::MAX),
             idle_until: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Asked as u8),
-            gives_way: AtomicBool::new(false),
             renewal_failed: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
             claim: AtomicU64::new(0),
@@ -229,16 +226,6 @@ impl Hold {
     pub(super) fn clock_stepped(&self) {
         self.clock_stepped.store(true, Relaxed);
         self.changed.notify_waiters();
-    }
-
-    /// It is given back while another process waits for it.
-    pub(super) fn give_way(&self) {
-        self.gives_way.store(true, Relaxed);
-    }
-
-    /// Whether another process waited for it when it was given back.
-    pub(super) fn gives_way(&self) -> bool {
-        self.gives_way.load(Relaxed)
     }
 
     /// Ends belief in it. Returns the phase until now.

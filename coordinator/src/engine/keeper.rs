@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock::{Instant, sleep_until},
-    driver::{Answer, Answered, Beside, Driver, LockLane, Respond, Surroundings},
+    driver::{Answer, Answered, Driver, LockLane, Respond, Surroundings},
     ids::MapVersion,
     shard::{Op, Reply, Request, ShardError},
     sync::Mutex,
@@ -274,8 +274,7 @@ impl Keeper {
             map: self.map(hold.key.slot()),
             op,
         };
-        self.driver
-            .try_submit(LockLane::Renew, request, respond, Beside::Anything)
+        self.driver.try_submit(LockLane::Renew, request, respond)
     }
 
     /// Only `lost` or the deadline ends a guard; every other request is repeated. So is one

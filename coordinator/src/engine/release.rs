@@ -221,10 +221,7 @@ fn release_behind(hold: &Hold, at: &Arc<Keeper>) -> Behind {
 
 /// A release of `hold`, for the shard of `at`.
 pub(super) fn request(hold: &Hold, at: &Keeper) -> Request {
-    let op = Op::Release {
-        nonce: hold.nonce,
-        wanted: hold.gives_way(),
-    };
+    let op = Op::Release { nonce: hold.nonce };
     Request {
         key: hold.key.clone(),
         map: at.map(hold.key.slot()),
@@ -361,10 +358,7 @@ impl Inner {
             let request = Request {
                 key: key.clone(),
                 map: keeper.map(key.slot()),
-                op: Op::Release {
-                    nonce,
-                    wanted: false,
-                },
+                op: Op::Release { nonce },
             };
             released |= match keeper.driver.submit(LockLane::Work, request).await {
                 Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },

@@ -54,9 +54,6 @@ pub enum Op {
     Release {
         /// The acquisition.
         nonce: Nonce,
-        /// Another process waits for it, as far as its holder knows: that is told of its turn before this is answered,
-        /// where the backend can have it so. It changes nothing else.
-        wanted: bool,
     },
     /// Bring it along to the slot's next shard, by whoever holds it at the former.
     Adopt {

@@ -227,10 +227,7 @@ impl Pair<'_> {
                 token: self.token(deed.nonce, claim),
                 lease: *lease,
             },
-            Verb::Release => Op::Release {
-                nonce,
-                wanted: false,
-            },
+            Verb::Release => Op::Release { nonce },
             Verb::Adopt { claim, lease, when } => Op::Adopt {
                 nonce,
                 label: Label::new("adopted"),

@@ -174,7 +174,6 @@ async fn shards_are_quiet_after_a_resize() {
                     client: ClientId(9),
                     sequence: 1,
                 },
-                wanted: false,
             },
         };
         let link = stage.shard(index).connect(Lane::Control, None).await;

@@ -84,7 +84,7 @@ impl Model {
                 self.acquire(op, token)
             }
             Op::Renew { nonce, lease, .. } => self.renew(*nonce, *lease),
-            Op::Release { nonce, .. } => {
+            Op::Release { nonce } => {
                 self.line.retain(|waiter| waiter.nonce != *nonce);
                 let held = self.holder.take_if(|holder| holder.nonce == *nonce);
                 self.pass(None);

@@ -58,7 +58,7 @@ fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
             token: Token::default(),
             lease,
         }),
-        3 => (nonce(), any::<bool>()).prop_map(|(nonce, wanted)| Op::Release { nonce, wanted }),
+        3 => nonce().prop_map(|nonce| Op::Release { nonce }),
     ]
 }
 

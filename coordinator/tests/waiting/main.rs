@@ -67,12 +67,8 @@ fn acquire(key: &LockKey, sequence: u64) -> Request {
 }
 
 fn release(key: &LockKey, sequence: u64) -> Request {
-    given_back(key, sequence, false)
-}
-
-fn given_back(key: &LockKey, sequence: u64, wanted: bool) -> Request {
     let nonce = nonce(sequence);
-    request(key, Op::Release { nonce, wanted })
+    request(key, Op::Release { nonce })
 }
 
 /// A server, a link to the quiet shard on it, and a hand inside.

@@ -63,10 +63,7 @@ impl Contender for Batched {
             releases.push(Request {
                 key,
                 map: *map,
-                op: Op::Release {
-                    nonce,
-                    wanted: false,
-                },
+                op: Op::Release { nonce },
             });
         }
         let link = self.redis.connect(Lane::Work, None).await?;
@@ -118,7 +115,7 @@ fn nonce_of(request: &mut Request) -> &mut Nonce {
     match &mut request.op {
         Op::Acquire { nonce, .. }
         | Op::Renew { nonce, .. }
-        | Op::Release { nonce, .. }
+        | Op::Release { nonce }
         | Op::Adopt { nonce, .. }
         | Op::Remove { nonce, .. } => nonce,
     }

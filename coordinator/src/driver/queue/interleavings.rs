@@ -1,8 +1,7 @@
 //! Whoever submits, the lane that sends, and a connection that ends, in whatever order their steps come.
 //!
 //! Everybody is answered once. Requests for one key are sent in their order, whatever their map versions; those of
-//! a batch's first one are together and before all others, as far as that allows; none that goes apart is behind another
-//! for its key; no batch is longer than it may be.
+//! a batch's first one are together and before all others, as far as that allows; no batch is longer than it may be.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +14,7 @@ use shuttle::{
 };
 use tokio::sync::oneshot;
 
-use super::{Batch, Beside, Queue};
+use super::{Batch, Queue};
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
@@ -58,22 +57,13 @@ fn number(request: &CounterRequest) -> u64 {
     }
 }
 
-/// Whether the request of that number does.
-fn goes_apart(number: u64) -> bool {
-    number % 3 == 1
-}
-
 /// Submits; does not wait for one answer before the next request. Answers which were applied.
 fn submit(queue: &Requests, task: u64) -> Vec<u64> {
     let mut waiting = Vec::new();
     for number in 0..EACH {
         let (caller, answer) = oneshot::channel::<Answer<CounterReply>>();
         let request = request(task, number);
-        let beside = match goes_apart(task * EACH + number) {
-            true => Beside::OtherKeys,
-            false => Beside::Anything,
-        };
-        match queue.push(request, Respond::Caller(caller), beside) {
+        match queue.push(request, Respond::Caller(caller)) {
             Ok(()) => waiting.push((task * EACH + number, answer)),
             Err((_, error)) => assert_eq!(error.effect(), Effect::None),
         }
@@ -107,11 +97,6 @@ fn send(queue: &Requests, sent: &Mutex<Vec<CounterRequest>>, ended: &Mutex<bool>
             continue;
         }
         assert!(batch.requests.len() <= BATCH_MAX, "too long");
-        for (at, request) in batch.requests.iter().enumerate() {
-            let before = &batch.requests[..at];
-            let follows = before.iter().any(|its| its.key == request.key);
-            assert!(!goes_apart(number(request)) || !follows, "not apart");
-        }
         let mut maps = batch.requests.iter().map(|its| its.map);
         let map = maps.find(|map| *map != MapVersion::UNKNOWN);
         let requests = &batch.requests;

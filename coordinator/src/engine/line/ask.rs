@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::{Answer, Answered, Beside, LockLane, Respond},
+    driver::{Answer, Answered, LockLane, Respond},
     ids::{Nonce, Token},
     limits::{CLAIM_MAX, HELD_MAX, RECHECK_MAX},
     name::LockKey,
@@ -83,7 +83,7 @@ impl Lines {
 
     /// Asks the shard. A repeat keeps its nonce, and with it its place in the shard's queue, and
     /// finds a grant made meanwhile.
-    pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>, beside: Beside) {
+    pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
         let refused = {
             let mut flow = hold.flow.lock();
             // Under the lock under which an abandoned request is taken back: either that sees this
@@ -99,8 +99,7 @@ impl Lines {
             let (from, asked) = (at.clone(), hold.clone());
             let respond = move |answer| from.lines.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
-            at.driver
-                .try_submit(LockLane::Work, request, respond, beside)
+            at.driver.try_submit(LockLane::Work, request, respond)
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));
@@ -127,7 +126,7 @@ impl Lines {
             Verdict::Wait { because, pause } => self.wait(hold, &because, pause),
             Verdict::GoOn(to) => {
                 if self.goes(hold, &to) {
-                    self.ask(hold, Beside::Anything);
+                    self.ask(hold);
                 }
             }
             Verdict::GoAndWait { to, because, pause } => {
@@ -237,7 +236,7 @@ impl Lines {
             asking
         });
         if again == Some(true) {
-            self.ask(hold, Beside::Anything);
+            self.ask(hold);
         }
     }
 

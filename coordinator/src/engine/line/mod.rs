@@ -49,7 +49,7 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::{Beside, Surroundings},
+    driver::Surroundings,
     ids::{ClientId, Nonce},
     limits::{HANDOFF_FOR, HANDOFF_MAX},
     name::LockKey,
@@ -213,11 +213,6 @@ impl Lines {
             hold.leave_idle(until);
             hold.keeper().tend_by(hold, until);
         }
-        if deeds.gives_way
-            && let Some(hold) = &deeds.give_back
-        {
-            hold.give_way();
-        }
         let turn = deeds
             .grant
             .take()
@@ -236,12 +231,7 @@ impl Lines {
             self.abandon(&hold);
         }
         if let Some(hold) = deeds.ask {
-            // A server tells whose turn it is when it is done with all that came at once.
-            let beside = match deeds.gives_way {
-                true => Beside::OtherKeys,
-                false => Beside::Anything,
-            };
-            self.ask(&hold, beside);
+            self.ask(&hold);
         }
         if let Some(turn) = turn {
             turn.deliver();

@@ -85,8 +85,6 @@ pub(crate) struct Line<H, W> {
 pub(crate) struct Deeds<H, W, E> {
     /// The record is to be released.
     pub(crate) give_back: Option<H>,
-    /// Another process waits for that record: it is to hear of its turn first, and what is asked for now to come after it.
-    pub(crate) gives_way: bool,
     /// The request is to be taken back.
     pub(crate) abandon: Option<H>,
     /// The request is to be sent.
@@ -115,7 +113,6 @@ impl<H, W, E> Default for Deeds<H, W, E> {
     fn default() -> Self {
         Self {
             give_back: None,
-            gives_way: false,
             abandon: None,
             ask: None,
             linger: None,
@@ -346,7 +343,6 @@ impl<H: Standing, W> Line<H, W> {
                 let more = if record.is_wanted() { 1 } else { 4 };
                 self.tokens = (self.tokens * more).clamp(TOKENS_FIRST, TOKENS_MAX);
             }
-            deeds.gives_way = record.is_wanted();
             deeds.give_back = self.clear();
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, connect, nonce, release},
+    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, connect, nonce},
     grants::assert_full,
     line::queue,
     movers::{EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving},
@@ -218,9 +218,9 @@ pub async fn moving_operations_on_one_key_keep_their_order(fixture: &dyn Fixture
             nonce: higher.0,
             epoch: MOVE,
         },
-        release(higher.0),
+        Op::Release { nonce: higher.0 },
         take(lower),
-        release(lower.0),
+        Op::Release { nonce: lower.0 },
         proving(higher.0, MOVE),
         take(lower),
     ];

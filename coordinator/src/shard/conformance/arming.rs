@@ -5,12 +5,12 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, armed_with,
-        connect, incarnation, nonce, release, renew, settle, settled,
+        connect, incarnation, nonce, renew, settle, settled,
     },
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Grace, Lane, Reply, ShardError},
+    shard::{Grace, Lane, Op, Reply, ShardError},
 };
 
 /// A life without state answers with that, whatever it is asked.
@@ -20,7 +20,7 @@ pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn F
     for op in [
         acquire(nonce, LONG),
         renew(nonce, Token::new(Epoch(FIRST), 9), LONG),
-        release(nonce),
+        Op::Release { nonce },
     ] {
         let mut link = connect(fixture, Lane::Work).await;
         let refused = link.call(&[desk.request(&key, op)]).await;

@@ -2,18 +2,19 @@
 
 use super::{
     Fixture,
-    desk::{Desk, FIRST, LONG, acquire, connect, incarnation, nonce, release, renew},
+    desk::{Desk, FIRST, LONG, acquire, connect, incarnation, nonce, renew},
 };
 use crate::{
     ids::{Epoch, Token},
     limits::{BATCH_MAX, COUNTER_MAX},
-    shard::{Grace, Lane, Reply},
+    shard::{Grace, Lane, Op, Reply},
 };
 
 /// A batch does what its operations would have done one after the other.
 pub async fn operations_on_one_key_keep_their_order(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (key, [first, second, third, fourth]) = (desk.key("key"), [(); 4].map(|()| nonce()));
+        let release = |nonce| Op::Release { nonce };
         let any = Token::new(Epoch(FIRST), 1);
         let ops = [
             acquire(first, LONG),
@@ -54,9 +55,9 @@ pub async fn each_operation_of_a_batch_has_its_own_answer(fixture: &dyn Fixture)
             desk.request(&mine, renew(holder, token, LONG)),
             desk.request(&free, acquire(nonce(), LONG)),
             desk.request(&gone, renew(holder, token, LONG)),
-            desk.request(&gone, release(holder)),
+            desk.request(&gone, Op::Release { nonce: holder }),
             desk.request(&mine, acquire(holder, LONG)),
-            desk.request(&mine, release(holder)),
+            desk.request(&mine, Op::Release { nonce: holder }),
         ];
         let replies = desk.batch(&batch).await.replies;
         let words: Vec<_> = replies.iter().map(word).collect();
@@ -109,7 +110,7 @@ pub async fn every_acquire_uses_up_one_number(fixture: &dyn Fixture) {
         assert_eq!(tokens, [after(2), first, after(4)]);
         assert_eq!(answers.counter, first.counter() + 4);
 
-        let request = desk.request(&taken, release(holder));
+        let request = desk.request(&taken, Op::Release { nonce: holder });
         assert_eq!(
             desk.batch(&[request]).await.counter,
             0,

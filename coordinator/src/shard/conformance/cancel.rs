@@ -2,7 +2,7 @@
 
 use super::{
     Fixture,
-    desk::{Desk, LONG, acquire, nonce, release, renew},
+    desk::{Desk, LONG, acquire, nonce, renew},
 };
 use crate::{
     cancel::{after_every_turn, dropped_after},
@@ -107,7 +107,7 @@ pub async fn a_release_dropped_after_any_turn_is_settled_by_the_next_connection(
     after_every_turn("a call that releases", async |turns| {
         let holder = nonce();
         desk.granted(&key, holder, LONG).await;
-        let op = release(holder);
+        let op = Op::Release { nonce: holder };
         let answered = desk.call_dropped_after(turns, fixture, &key, op).await;
         let found = desk.holder(&key).await;
         assert!(found.is_none() || !answered, "what was answered was done");
@@ -140,7 +140,7 @@ pub async fn a_connect_dropped_after_any_turn_leaves_nothing_behind(fixture: &dy
         let later = fixture.shard().connect(Lane::Work, former).await;
         let mut replaced = std::mem::replace(&mut desk.link, later.expect("it can be reached"));
 
-        let release = desk.request(&key, release(holder));
+        let release = desk.request(&key, Op::Release { nonce: holder });
         let ended = replaced.call(&[release]).await;
         assert!(
             ended.is_err(),

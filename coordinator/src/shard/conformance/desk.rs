@@ -222,7 +222,7 @@ impl Desk {
     }
 
     pub(super) async fn release(&mut self, key: &LockKey, nonce: Nonce) -> Reply {
-        self.one(key, release(nonce)).await
+        self.one(key, Op::Release { nonce }).await
     }
 
     /// The live record of `key`.
@@ -245,11 +245,6 @@ pub(super) fn acquire(nonce: Nonce, lease: Duration) -> Op {
         ticket: None,
         proof: None,
     }
-}
-
-pub(super) fn release(nonce: Nonce) -> Op {
-    let wanted = false;
-    Op::Release { nonce, wanted }
 }
 
 pub(super) fn renew(nonce: Nonce, token: Token, lease: Duration) -> Op {

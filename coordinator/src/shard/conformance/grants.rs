@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Fixture,
-    desk::{Desk, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce, release},
+    desk::{Desk, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce},
 };
 use crate::{
     ids::{Nonce, Token},
@@ -160,7 +160,8 @@ pub async fn of_two_releases_at_once_the_second_finds_nothing(fixture: &dyn Fixt
         desk.granted(&key, holder, LONG).await;
         desk.granted(&other, holder, LONG).await;
 
-        let batch = [&key, &other, &key].map(|key| desk.request(key, release(holder)));
+        let batch =
+            [&key, &other, &key].map(|key| desk.request(key, Op::Release { nonce: holder }));
         let expected = [true, true, false].map(|held| Reply::Released { held });
         assert_eq!(desk.batch(&batch).await.replies, expected);
         assert_eq!(desk.holder(&key).await, None);

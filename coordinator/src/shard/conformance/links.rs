@@ -2,11 +2,11 @@
 
 use super::{
     Fixture,
-    desk::{Desk, FIRST, LONG, SHORT, acquire, armed_with, connect, nonce, release},
+    desk::{Desk, FIRST, LONG, SHORT, acquire, armed_with, connect, nonce},
 };
 use crate::{
     ids::MapVersion,
-    shard::{Grace, Lane, ShardError},
+    shard::{Grace, Lane, Op, ShardError},
 };
 
 /// What became of a former connection's requests can be found out: no more of them come.
@@ -26,7 +26,9 @@ pub async fn connecting_ends_the_former_connection(fixture: &dyn Fixture) {
         assert_ne!(later.connection(), former.connection());
 
         for _ in 0..2 {
-            let ended = former.call(&[desk.request(&key, release(holder))]).await;
+            let ended = former
+                .call(&[desk.request(&key, Op::Release { nonce: holder })])
+                .await;
             assert!(
                 matches!(ended, Err(ShardError::NoReply { .. })),
                 "{lane:?}: {ended:?}"
@@ -113,7 +115,7 @@ pub async fn a_link_of_an_earlier_life_does_nothing(fixture: &dyn Fixture) {
         .expect("a new life");
 
     let batch = [
-        desk.request(&key, release(holder)),
+        desk.request(&key, Op::Release { nonce: holder }),
         desk.request(&free, acquire(nonce(), LONG)),
     ];
     for _ in 0..2 {

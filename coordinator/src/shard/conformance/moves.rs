@@ -5,7 +5,7 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, connect,
-        incarnation, nonce, release, renew, settle, settled,
+        incarnation, nonce, renew, settle, settled,
     },
     movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, seal_quietly, step},
     slots::elsewhere,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Grace, Lane, Mode, Reply, ShardError, Step, Waited},
+    shard::{Grace, Lane, Mode, Op, Reply, ShardError, Step, Waited},
 };
 
 /// What a newcomer is answered where nobody holds `key`, and nobody came before it.
@@ -272,7 +272,7 @@ pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fi
     let holder = nonce();
     desk.granted(&other, holder, LONG).await;
     let batch = [
-        desk.request(&other, release(holder)),
+        desk.request(&other, Op::Release { nonce: holder }),
         full.request(&key, acquire(nonce(), LONG)),
     ];
     let replies = desk.batch(&batch).await.replies;
@@ -305,8 +305,8 @@ pub async fn what_is_held_on_its_way_is_looked_at_beside_what_is_not(fixture: &d
     assert_eq!(replies, [renewed(false, None), renewed(true, Some(MOVE))]);
 
     let releases = [
-        desk.request(&other, release(its_holder)),
-        full.request(&key, release(holder)),
+        desk.request(&other, Op::Release { nonce: its_holder }),
+        full.request(&key, Op::Release { nonce: holder }),
     ];
     let replies = desk.batch(&releases).await.replies;
     assert!(replies.iter().all(|reply| word(reply) == "released"));

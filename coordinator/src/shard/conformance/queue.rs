@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce, release},
+    desk::{Desk, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce},
     grants::hostile_pairs,
     line::{queue, queue_for},
 };
 use crate::{
     limits::{BATCH_MAX, CLAIM_MAX, RECHECK_MAX, TICKET_KEEP, WAITERS_MAX},
-    shard::{Grace, Reply},
+    shard::{Grace, Op, Reply},
 };
 
 /// Most of what a ticket lasts: enough for one that came before, and one that comes after, to differ.
@@ -275,7 +275,7 @@ pub async fn a_key_handed_back_and_asked_for_in_one_batch_goes_to_who_waited(
         let (waiter, again) = (nonce(), nonce());
         let (key, (holder, _)) = desk.with_queue("key", LONG, &[waiter]).await;
         let batch = [
-            desk.request(&key, release(holder)),
+            desk.request(&key, Op::Release { nonce: holder }),
             desk.request(&key, queue(again, 1)),
         ];
         let replies = desk.batch(&batch).await.replies;
@@ -287,8 +287,8 @@ pub async fn a_key_handed_back_and_asked_for_in_one_batch_goes_to_who_waited(
         assert_eq!(desk.holder(&key).await, Some(waiter));
 
         let batch = [
-            desk.request(&key, release(again)),
-            desk.request(&key, release(waiter)),
+            desk.request(&key, Op::Release { nonce: again }),
+            desk.request(&key, Op::Release { nonce: waiter }),
             desk.request(&key, queue(nonce(), 1)),
         ];
         let replies = desk.batch(&batch).await.replies;
@@ -302,7 +302,7 @@ pub async fn a_key_passed_on_is_given_back_in_the_same_batch(fixture: &dyn Fixtu
     for mut desk in Desk::both_ways(fixture).await {
         let waiter = nonce();
         let (key, (holder, _)) = desk.with_queue("key", LONG, &[waiter]).await;
-        let batch = [holder, waiter].map(|nonce| desk.request(&key, release(nonce)));
+        let batch = [holder, waiter].map(|nonce| desk.request(&key, Op::Release { nonce }));
         let replies = desk.batch(&batch).await.replies;
         let words: Vec<_> = replies.iter().map(word).collect();
         assert_eq!(words, ["released", "released"]);

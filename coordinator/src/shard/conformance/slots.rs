@@ -5,13 +5,13 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_open_but, all_slots, arm,
-        armed_with, connect, nonce, release, renew, settle, settled,
+        armed_with, connect, nonce, renew, settle, settled,
     },
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Grace, Lane, Reply, ShardError},
+    shard::{Grace, Lane, Op, Reply, ShardError},
 };
 
 /// A desk at a shard where the slot of the key called `gone` is shut.
@@ -216,13 +216,13 @@ pub async fn quiet_and_full_path_answer_alike(fixture: &dyn Fixture) {
         let any = Token::new(Epoch(FIRST), 1);
         let ops = [
             renew(first, any, LONG),
-            release(first),
+            Op::Release { nonce: first },
             acquire(first, WINDOW),
             acquire(first, WINDOW),
             acquire(second, LONG),
             renew(second, any, LONG),
             renew(first, any, WINDOW),
-            release(second),
+            Op::Release { nonce: second },
             acquire(second, LONG),
         ];
         let mut words = Vec::new();

@@ -3,9 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{
-        Desk, FIRST, LONG, PAST_SHORT, SHORT, WINDOW, acquire, armed_with, nonce, nonce_of, release,
-    },
+    desk::{Desk, FIRST, LONG, PAST_SHORT, SHORT, WINDOW, acquire, armed_with, nonce, nonce_of},
     line::{Ear, HOLDER, WAITER, queue, queue_for},
 };
 use crate::{
@@ -13,7 +11,7 @@ use crate::{
     clock::Instant,
     ids::{ClientId, MapVersion, Token},
     limits::CLAIM_MAX,
-    shard::{Grace, Reply, ShardError, Turn, Wake},
+    shard::{Grace, Op, Reply, ShardError, Turn, Wake},
 };
 
 /// One message a release, however many wait, and all that its client needs to know is in it.
@@ -167,7 +165,7 @@ pub async fn tokens_of_a_key_rise_when_it_is_passed_on_within_a_batch(fixture: &
         fixture.elapse(PAST_SHORT).await;
         let batch = [
             desk.request(&key, acquire(nonce(), LONG)),
-            desk.request(&key, release(waiter)),
+            desk.request(&key, Op::Release { nonce: waiter }),
             desk.request(&key, acquire(last, LONG)),
         ];
         let replies = desk.batch(&batch).await.replies;

@@ -70,12 +70,6 @@ impl Call {
         by_map(self.places.iter().map(|&place| batch[place].map))
     }
 
-    /// Whether it gives back something that another process waits for.
-    pub(super) fn gives_way(&self, batch: &[Request]) -> bool {
-        let mut ops = self.places.iter().map(|&place| &batch[place].op);
-        self.verb == Verb::Release && ops.any(|op| matches!(op, Op::Release { wanted: true, .. }))
-    }
-
     /// How many tokens it sets aside, granted or not.
     pub(super) fn tokens(&self, batch: &[Request]) -> u64 {
         self.places
@@ -193,10 +187,7 @@ mod tests {
                 proof: None,
             }
         } else {
-            Op::Release {
-                nonce,
-                wanted: false,
-            }
+            Op::Release { nonce }
         };
         let key =
             LockKey::new(&Namespace::default(), key.as_bytes(), SlotCount::default()).unwrap();

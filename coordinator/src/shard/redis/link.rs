@@ -113,13 +113,7 @@ impl Link for RedisLink {
             return Reading::new(batch).finish();
         }
         let calls = plan(batch);
-        // A server writes last to the connection that it owed an answer first: whoever's turn it is hears of it before
-        // that is answered. Before any later call there is the first one's answer.
-        let owed = usize::from(calls[0].gives_way(batch));
-        let mut pipeline = Pipeline::with_capacity(owed + calls.len());
-        if owed > 0 {
-            pipeline.add_command(redis::cmd("PING"));
-        }
+        let mut pipeline = Pipeline::with_capacity(calls.len());
         for call in &calls {
             pipeline.add_command(self.command(call, batch));
         }
@@ -133,7 +127,7 @@ impl Link for RedisLink {
         };
         let mut answers = Reading::new(batch);
         let (mut refused, mut applied) = (None, false);
-        for (call, value) in calls.iter().zip(values.into_iter().skip(owed)) {
+        for (call, value) in calls.iter().zip(values) {
             match answers.read(call, value) {
                 Ok(()) => applied = true,
                 Err(error) => refused = refused.or(Some(error)),

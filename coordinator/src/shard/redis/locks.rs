@@ -136,7 +136,7 @@ impl RedisLink {
                     .arg(token.counter())
                     .arg(lease.as_millis() as u64);
             }
-            Op::Release { nonce, .. } => {
+            Op::Release { nonce } => {
                 nonce.push_text(&mut self.scratch);
                 command.arg(&self.scratch[..]);
             }

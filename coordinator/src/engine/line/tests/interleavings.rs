@@ -304,59 +304,6 @@ fn whoever_hears_some_of_it_takes_its_turn_once() {
     );
 }
 
-/// The other process is told of its turn as soon as can be: a server tells whoever it is when it is done with all that
-/// came at once.
-#[test]
-fn what_is_given_back_for_another_process_says_so_and_is_sent_alone() {
-    let given_back = |wanted: bool, dropped: bool| {
-        let (world, namespace) = (World::new(), namespace());
-        let [mut one, mut other] = [1, 2].map(|client| world.process(client, sharing(0, None)));
-        let wants = |process: &Process| {
-            let engine = process.engine.clone();
-            let resource = Arc::default();
-            let task = Task { engine, resource };
-            let namespace = namespace.clone();
-            Box::pin(async move {
-                let ask = task.ask(Wait::Forever, None, &namespace);
-                task.engine.acquire(ask).await.unwrap()
-            })
-        };
-        let mut first = wants(&one);
-        assert!(poll_once(first.as_mut()).is_none());
-        one.work.serve();
-        let guard = poll_once(first.as_mut()).expect("nobody has it");
-        let mut elsewhere = wants(&other);
-        if wanted {
-            assert!(poll_once(elsewhere.as_mut()).is_none());
-            other.work.serve();
-            one.others.step();
-        }
-        let mut next = wants(&one);
-        assert!(poll_once(next.as_mut()).is_none());
-
-        let mut releasing = Box::pin(async {
-            if dropped {
-                drop(guard);
-            } else {
-                guard.release().await;
-            }
-        });
-        assert_eq!(poll_once(releasing.as_mut()).is_none(), !dropped);
-        let sent = [(); 2].map(|()| one.work.serve());
-        assert_eq!(
-            sent.each_ref().map(Vec::len),
-            if wanted { [1, 1] } else { [2, 0] }
-        );
-        let says_so = |op: &Op| matches!(op, Op::Release { wanted: its, .. } if *its == wanted);
-        assert!(sent[0].iter().any(says_so), "{sent:?}");
-    };
-    explore(RandomScheduler::new(1), move || {
-        given_back(false, false);
-        given_back(true, false);
-        given_back(true, true);
-    });
-}
-
 /// At the shard where it is in the end, be that before or after the release: there it would be left for a lease.
 #[test]
 fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
@@ -381,7 +328,7 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
         };
         let mut asking = Box::pin(one.engine.acquire(ask));
         assert!(poll_once(asking.as_mut()).is_none());
-        one.work.serve();
+        assert!(one.work.step());
         let guard = poll_once(asking.as_mut()).expect("nobody has it").unwrap();
         let line = one.engine.0.lines.table(&key).lock();
         let hold = line.get(&key).and_then(|line| line.held().cloned());

@@ -183,19 +183,14 @@ pub(super) struct Served {
 impl Served {
     /// Sends the waiting requests, and answers them; returns whether there were any.
     pub(super) fn step(&mut self) -> bool {
-        !self.serve().is_empty()
-    }
-
-    /// Sends a batch of what waits, and answers it: what it was.
-    pub(super) fn serve(&mut self) -> Vec<Op> {
         let (requests, responds): (Vec<_>, Vec<_>) =
             self.keeper.driver.take(self.lane).into_iter().unzip();
         if requests.is_empty() {
-            return Vec::new();
+            return false;
         }
         for request in &requests {
             match &request.op {
-                Op::Release { nonce, .. } => drop(self.ended.lock().insert(*nonce)),
+                Op::Release { nonce } => drop(self.ended.lock().insert(*nonce)),
                 Op::Acquire { nonce, .. } => {
                     let ended = self.ended.lock().contains(nonce);
                     assert!(!ended, "asked after its release");
@@ -208,7 +203,7 @@ impl Served {
         for (respond, reply) in responds.into_iter().zip(answers.replies) {
             respond.respond(Ok(Answered { reply, sent }));
         }
-        requests.into_iter().map(|request| request.op).collect()
+        true
     }
 }
 

@@ -95,7 +95,7 @@ impl Batch<'_> {
                 token,
                 lease,
             } => self.renew(key, self.claim(*nonce, label, *token), *lease),
-            Op::Release { nonce, .. } => self.release(key, *nonce),
+            Op::Release { nonce } => self.release(key, *nonce),
             Op::Adopt {
                 nonce,
                 label,

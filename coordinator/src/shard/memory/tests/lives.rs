@@ -71,10 +71,7 @@ async fn a_full_shard_refuses_new_locks_alone() {
     link.call(&[acquire("key", 1)]).await.unwrap();
     shard.faults().out_of_memory(true);
     let release = Request {
-        op: Op::Release {
-            nonce: nonce(1),
-            wanted: false,
-        },
+        op: Op::Release { nonce: nonce(1) },
         ..acquire("key", 1)
     };
     let batch = [acquire("other", 2), renew("key", 1), release];

@@ -18,7 +18,6 @@ fn queue(name: &str, sequence: u64) -> Request {
 fn release(name: &str, sequence: u64) -> Request {
     let op = Op::Release {
         nonce: nonce(sequence),
-        wanted: false,
     };
     Request {
         op,

@@ -5,9 +5,6 @@ use crate::{engine::line::rules::Granted, limits::TOKENS_MAX};
 
 impl World {
     pub(super) fn check_taken_back(&mut self, did: &Did) {
-        let given_back = did.give_back.as_ref();
-        let wanted = given_back.is_some_and(|gone| gone.0.wanted.get().is_some());
-        assert_eq!(did.gives_way, wanted, "to another process, or to none");
         for (gone, asked) in [(&did.give_back, false), (&did.abandon, true)] {
             let Some(gone) = gone else { continue };
             assert_eq!(asked, gone.0.until.get().is_none(), "the other way to end");
