@@ -148,11 +148,11 @@ async fn lose(
     command.exec_async(raw).await.unwrap();
 }
 
-/// Batches for a segment that remembers for half a minute, and is asked by nobody else. What they were answered.
-async fn told(batches: impl IntoIterator<Item = Vec<Step>>) -> Words {
+/// Batches for a segment with `terms`, which receives no other requests: the words of their answers.
+async fn told(terms: u8, batches: impl IntoIterator<Item = Vec<Step>>) -> Words {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
-    let create = vec![Step::Create(0, 2)];
+    let create = vec![Step::Create(0, terms)];
     let batches = [create].into_iter().chain(batches);
     let at_third = |steps: Vec<Step>| steps.into_iter().map(|step| (2, step)).collect();
     let batches: Vec<Vec<_>> = batches.map(at_third).collect();
@@ -171,7 +171,7 @@ fn old(name: u8, kind: Kind) -> Step {
 async fn what_is_forgotten_is_unknown_to_the_rest_of_its_batch() {
     let deposit = || old(0, Kind::Deposit(1));
     let find = Step::Find((Since(-60_000), 0), 9);
-    let words = told([vec![deposit()], vec![find, Step::Purge, deposit()]]).await;
+    let words = told(2, [vec![deposit()], vec![find, Step::Purge, deposit()]]).await;
     assert!(words.contains_key("Err(TooOld"), "{words:?}");
 }
 
@@ -190,11 +190,14 @@ async fn what_is_not_final_is_kept_however_old() {
     let transfer = old(1, Kind::Transfer(5, 0));
     let reserve = old(2, Kind::Reserve(5, Since(-45_000)));
     let find = |name: u8| Step::Find((Since(-60_000 + i64::from(name)), name), 9);
-    let words = told([
-        vec![old(0, Kind::Deposit(100)), transfer, reserve],
-        vec![Step::Purge, find(0), find(1), find(2)],
-        vec![Step::Purge, Step::Expire, Step::Purge],
-    ]);
+    let words = told(
+        2,
+        [
+            vec![old(0, Kind::Deposit(100)), transfer, reserve],
+            vec![Step::Purge, find(0), find(1), find(2)],
+            vec![Step::Purge, Step::Expire, Step::Purge],
+        ],
+    );
     let words = words.await;
     assert_eq!(words["Ok(Purged(1"], 1, "{words:?}");
     assert_eq!(words["Ok(Recorded(Held"], 2, "{words:?}");
@@ -204,7 +207,15 @@ async fn what_is_not_final_is_kept_however_old() {
 async fn what_is_forgotten_is_as_old_as_the_mark() {
     // One is recorded for each of the next milliseconds to be half a minute ago.
     let deposit = |ms: i64| Step::Op((Since(ms - 30_000), 0), Kind::Deposit(1), 9, Vec::new(), 1);
-    told([(0..100).map(deposit).chain([Step::Purge]).collect()]).await;
+    told(2, [(0..100).map(deposit).chain([Step::Purge]).collect()]).await;
+}
+
+/// The mark rises to the time of a dropped answer: others of that time go with the next request, also within one batch.
+#[tokio::test]
+async fn answers_as_old_as_a_dropped_one_make_room_within_a_batch() {
+    let remembered = (0..3).map(|name| old(name, Kind::Deposit(1)));
+    let new = |name| Step::Op((Since(0), name), Kind::Deposit(1), 9, Vec::new(), 1);
+    told(0, [remembered.collect(), vec![new(0), new(1)]]).await;
 }
 
 #[test]

@@ -322,7 +322,8 @@ local function remembered_count(segment)
 end
 
 -- Makes room for so many new answers. Some older than `window` are dropped; and if there is no room nevertheless, the
--- oldest that are older than `at_least`. The mark may be above the new ids then.
+-- oldest that are older than `at_least`, with others up to the mark that this raises. The mark may be above the new ids
+-- then.
 local function make_room(segment, more)
   meet_final(segment)
   if segment.newest_count > NEWEST_MAX then
@@ -331,7 +332,11 @@ local function make_room(segment, more)
   end
   forget_until(segment, math.max(segment.mark, now - segment.window), PURGED_PER_REQUEST_MAX * more)
   local over = remembered_count(segment) + more - segment.ids_max
-  if over > 0 then over = over - forget_until(segment, now - segment.at_least, over) end
+  while over > 0 and segment.oldest and segment.oldest <= now - segment.at_least do
+    over = over - forget_until(segment, now - segment.at_least, 1)
+    -- As the next request would.
+    if over > 0 then over = over - forget_until(segment, segment.mark, PURGED_PER_REQUEST_MAX) end
+  end
   if over > 0 then
     refuse('too_many_ids', segment.ids_max, math.max(1, (segment.oldest or now) + segment.at_least - now))
   end
