@@ -1,0 +1,121 @@
+//! Which account, where, and under which request.
+
+use std::{fmt, str::FromStr};
+
+use ringfence_client::{
+    Client, Counters, Namespace,
+    counter::{Counter, RequestId},
+};
+
+use serde::Serialize;
+
+use super::CliError;
+use crate::{ring, seeds::Seeds};
+
+/// Where accounts are, and how it is told.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Place {
+    /// The set of accounts it is in
+    #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
+    namespace: Namespace,
+    #[command(flatten)]
+    seeds: Seeds,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// One account.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct One {
+    /// Which account: 1 to 255 bytes
+    pub(super) account: String,
+    #[command(flatten)]
+    pub(super) place: Place,
+}
+
+/// Under which request.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Under {
+    /// Repeat the request of that id, instead of making a new one
+    #[arg(long, value_name = "MILLISECONDS:NAME")]
+    id: Option<Id>,
+}
+
+/// A request's id, as it is printed.
+#[derive(Clone, Debug)]
+pub(super) struct Id(pub(super) RequestId);
+
+impl FromStr for Id {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once(':');
+        let parts = parts.and_then(|(time, name)| Some((time.parse().ok()?, name)));
+        let Some((time_ms, name)) = parts else {
+            return Err(
+                "must be MILLISECONDS:NAME, as it was printed for the first attempt".into(),
+            );
+        };
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_/".contains(&byte);
+        if let Some(other) = name.chars().find(|c| !u8::try_from(*c).is_ok_and(is_plain)) {
+            return Err(format!(
+                "the name {name:?} has {other:?}, must be of letters, digits and - _ /: was more copied than the id?"
+            ));
+        }
+        match RequestId::new(time_ms, name) {
+            Ok(id) => Ok(Self(id)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Under {
+    /// Whether an earlier attempt may have used the request's id.
+    pub(super) fn repeats(&self) -> bool {
+        self.id.is_some()
+    }
+
+    /// The request: the one to be repeated, or a new one.
+    pub(super) fn request(&self, counters: &Counters) -> RequestId {
+        match &self.id {
+            Some(Id(id)) => id.clone(),
+            None => counters.new_request(),
+        }
+    }
+}
+
+/// The counters that a command is about.
+pub(super) struct Opened {
+    client: Client,
+    pub(super) counters: Counters,
+    json: bool,
+}
+
+impl Place {
+    pub(super) async fn open(&self) -> Result<Opened, CliError> {
+        let client = ring::existing(&self.seeds).await?;
+        let counters = client.counters_of(self.namespace.as_str());
+        Ok(Opened {
+            counters: counters.expect("checked as it was read"),
+            client,
+            json: self.json,
+        })
+    }
+}
+
+impl One {
+    pub(super) async fn open(&self) -> Result<(Opened, Counter), CliError> {
+        let opened = self.place.open().await?;
+        let counter = opened.counters.open(&self.account)?;
+        Ok((opened, counter))
+    }
+}
+
+impl Opened {
+    /// Tells what was done, or found.
+    pub(super) async fn tell(self, what: impl Serialize + fmt::Display) -> Result<(), CliError> {
+        self.client.close().await;
+        Ok(ring::print(&what, self.json)?)
+    }
+}

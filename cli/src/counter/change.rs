@@ -1,0 +1,167 @@
+//! `ringfence counter deposit`, `deduct`, `reserve`, `confirm`, `cancel`.
+
+use std::time::Duration;
+
+use ringfence_client::counter::{Amount, Ended, Reserved};
+
+use super::{
+    CliError, EXIT_CODES,
+    account::{Id, One, Under},
+    error::of,
+    said::Said,
+};
+
+/// Add to an account
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Deposit {
+    #[command(flatten)]
+    one: One,
+    /// How much, in the smallest unit
+    amount: String,
+    #[command(flatten)]
+    under: Under,
+}
+
+/// Take from an account, wherever in it the money is
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Deduct {
+    #[command(flatten)]
+    one: One,
+    /// How much, in the smallest unit
+    amount: String,
+    #[command(flatten)]
+    under: Under,
+}
+
+/// Set money aside, until it is confirmed or cancelled, or comes back by itself
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Reserve {
+    #[command(flatten)]
+    one: One,
+    /// How much, in the smallest unit
+    amount: String,
+    /// When it comes back by itself, counted from when the request was created
+    #[arg(long = "for", value_name = "LENGTH", default_value = "15m", value_parser = crate::length)]
+    length: Duration,
+    #[command(flatten)]
+    under: Under,
+}
+
+/// Spend what was set aside
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Confirm {
+    #[command(flatten)]
+    one: One,
+    /// The reservation
+    #[arg(long, value_name = "MILLISECONDS:NAME")]
+    id: Id,
+}
+
+/// Give back what was set aside; a reservation that has not come yet gets nothing when it does
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Cancel {
+    #[command(flatten)]
+    one: One,
+    /// The reservation
+    #[arg(long, value_name = "MILLISECONDS:NAME")]
+    id: Id,
+}
+
+impl Deposit {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let amount: Amount = self.amount.parse()?;
+        let (opened, counter) = self.one.open().await?;
+        let id = self.under.request(&opened.counters);
+        counter
+            .deposit(&id, amount)
+            .await
+            .map_err(of(&id, self.under.repeats()))?;
+        let sentence = format!("{amount} added to {}", self.one.account);
+        let said = Said::new(&self.one.account, "deposited", sentence);
+        opened.tell(said.by(&id)).await
+    }
+}
+
+impl Deduct {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let amount: Amount = self.amount.parse()?;
+        let (opened, counter) = self.one.open().await?;
+        let id = self.under.request(&opened.counters);
+        counter
+            .deduct(&id, amount)
+            .await
+            .map_err(of(&id, self.under.repeats()))?;
+        let sentence = format!("{amount} taken from {}", self.one.account);
+        let said = Said::new(&self.one.account, "deducted", sentence);
+        opened.tell(said.by(&id)).await
+    }
+}
+
+impl Reserve {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let amount: Amount = self.amount.parse()?;
+        let (opened, counter) = self.one.open().await?;
+        let id = self.under.request(&opened.counters);
+        let length_ms = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX);
+        // Counted from the request: a repeat has the same deadline.
+        let deadline_ms = id.time_ms().saturating_add(length_ms);
+        let reserved = counter.reserve(&id, amount, deadline_ms).await;
+        let (outcome, what) = match reserved.map_err(of(&id, self.under.repeats()))? {
+            Reserved::Held => ("held", "set aside in"),
+            Reserved::Ended(ended) => words(ended),
+        };
+        let sentence = format!("{amount} {what} {}", self.one.account);
+        let said = Said::new(&self.one.account, outcome, sentence);
+        opened.tell(said.by(&id)).await
+    }
+}
+
+impl Confirm {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        let Id(id) = &self.id;
+        let ended = counter.confirm(id).await.map_err(of(id, true))?;
+        let (outcome, what) = words(ended);
+        if ended != Ended::Confirmed {
+            return Err(CliError::Ended {
+                id: id.clone(),
+                outcome,
+            });
+        }
+        let sentence = format!("the reservation was {what} {}", self.one.account);
+        let said = Said::new(&self.one.account, outcome, sentence);
+        opened.tell(said.by(id)).await
+    }
+}
+
+impl Cancel {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        let Id(id) = &self.id;
+        let ended = counter.cancel(id).await.map_err(of(id, true))?;
+        let (outcome, what) = words(ended);
+        if ended == Ended::Confirmed {
+            return Err(CliError::Ended {
+                id: id.clone(),
+                outcome,
+            });
+        }
+        let sentence = format!("the reservation was {what} {}", self.one.account);
+        let said = Said::new(&self.one.account, outcome, sentence);
+        opened.tell(said.by(id)).await
+    }
+}
+
+/// For programs, and for people.
+fn words(ended: Ended) -> (&'static str, &'static str) {
+    match ended {
+        Ended::Confirmed => ("confirmed", "spent from"),
+        Ended::Cancelled => ("cancelled", "given back to"),
+        Ended::Expired => ("expired", "given back, at its deadline, to"),
+    }
+}

@@ -1,0 +1,124 @@
+//! `ringfence counter create`, `resegment`, `close`.
+
+use std::time::Duration;
+
+use ringfence_client::counter::{Durability, Terms, limits::SEGMENTS_MAX};
+
+use super::{CliError, EXIT_CODES, account::One, said::Said};
+
+/// Create an account, with nothing in it
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Create {
+    #[command(flatten)]
+    one: One,
+    /// Segments: more take more changes a second, from more shards
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = segments)]
+    segments: u32,
+    /// What a change has survived once it is answered: memory, disk (servers must sync every
+    /// write), or replicas:N
+    #[arg(long, value_name = "WHAT", default_value = "memory", value_parser = durability)]
+    durability: Durability,
+    /// How long answers are remembered, for repeats
+    #[arg(long, value_name = "LENGTH", default_value = "24h", value_parser = crate::length)]
+    remember: Duration,
+    /// How long answers are remembered by a segment that is full: 60s, or as long as --remember if that is less
+    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    remember_at_least: Option<Duration>,
+    /// Answers that a segment remembers, at most: beyond it the oldest are forgotten early
+    #[arg(long, value_name = "N", default_value_t = Terms::default().ids_max)]
+    remember_max: usize,
+}
+
+/// Change the number of an account's segments, while it is used
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Resegment {
+    #[command(flatten)]
+    one: One,
+    /// How many: 1 to 1024
+    #[arg(value_parser = segments)]
+    segments: u32,
+}
+
+/// Let no more money in, for good; what is there can be taken out
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Close {
+    #[command(flatten)]
+    one: One,
+}
+
+impl Create {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let One { account, place } = &self.one;
+        let millis = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let idempotency_for_ms = millis(self.remember);
+        let at_least_ms = Terms::default().idempotency_at_least_ms;
+        let terms = Terms {
+            idempotency_for_ms,
+            idempotency_at_least_ms: self
+                .remember_at_least
+                .map_or(at_least_ms.min(idempotency_for_ms), millis),
+            ids_max: self.remember_max,
+            durability: self.durability,
+            ..Terms::default()
+        };
+        let opened = place.open().await?;
+        let counter = opened
+            .counters
+            .create(account, terms, self.segments)
+            .await?;
+        let head = counter.read_head().await?;
+        let homes = head.layouts().last().map_or(0, |layout| layout.segments);
+        if homes != self.segments {
+            return Err(CliError::OtherSegments {
+                account: account.clone(),
+                homes,
+                wanted: self.segments,
+            });
+        }
+        let sentence = format!("{account} is there, with {homes} segments");
+        opened.tell(Said::new(account, "created", sentence)).await
+    }
+}
+
+impl Resegment {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        counter.resegment(self.segments).await?;
+        let account = &self.one.account;
+        let sentence = format!("{account} has {} segments from now on", self.segments);
+        opened
+            .tell(Said::new(account, "resegmented", sentence))
+            .await
+    }
+}
+
+impl Close {
+    pub(super) async fn run(&self) -> Result<(), CliError> {
+        let (opened, counter) = self.one.open().await?;
+        counter.close().await?;
+        let account = &self.one.account;
+        let sentence = format!("{account} takes no more money");
+        opened.tell(Said::new(account, "closed", sentence)).await
+    }
+}
+
+fn segments(text: &str) -> Result<u32, String> {
+    let segments = text.parse().ok();
+    let segments = segments.filter(|segments| (1..=SEGMENTS_MAX).contains(segments));
+    segments.ok_or_else(|| format!("must be 1 to {SEGMENTS_MAX}"))
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match (text, text.split_once(':')) {
+        ("memory", _) => Ok(Durability::Memory),
+        ("disk", _) => Ok(Durability::Disk),
+        (_, Some(("replicas", count))) => match count.parse() {
+            Ok(count) => Ok(Durability::Replicas(count)),
+            Err(_) => Err(format!("replicas is {count:?}, must be a number")),
+        },
+        _ => Err("must be memory, disk, or replicas:N".into()),
+    }
+}

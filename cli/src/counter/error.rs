@@ -1,0 +1,123 @@
+//! Why a command about a counter did not do what was asked.
+
+use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId, segment::Refusal};
+
+use crate::{FAILED, Nature, USAGE, ring::RingError};
+
+/// Nobody could do it; nothing was done (sysexits: EX_UNAVAILABLE).
+const UNAVAILABLE: u8 = 69;
+/// It may have been done (sysexits: EX_TEMPFAIL).
+const UNKNOWN: u8 = 75;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    #[error(transparent)]
+    Servers(#[from] RingError),
+    #[error(transparent)]
+    Amount(#[from] AmountError),
+    /// Of a request that can be repeated. `repeats`: an earlier attempt may have used its id.
+    #[error("request {id}: {error}{}", advice(.error, *.repeats))]
+    Request {
+        id: RequestId,
+        repeats: bool,
+        error: CounterError,
+    },
+    /// What was reserved is not there any more.
+    #[error("request {id}: the reservation was {outcome} before")]
+    Ended {
+        id: RequestId,
+        outcome: &'static str,
+    },
+    /// The account is there already, and not as it was asked for.
+    #[error(
+        "account {account} exists already, with {homes} segments, not {wanted}; to change that: \
+        ringfence counter resegment {account} {wanted}"
+    )]
+    OtherSegments {
+        account: String,
+        homes: u32,
+        wanted: u32,
+    },
+    #[error(transparent)]
+    Counter(#[from] CounterError),
+    #[error("{0}")]
+    Usage(String),
+}
+
+/// What to do about a request that may have been done, or may be if it is repeated.
+fn advice(error: &CounterError, repeats: bool) -> &'static str {
+    let earlier = repeats && error.effect() == Effect::Unknown;
+    match (error.effect_of_call(), error.is_retryable()) {
+        (Effect::Unknown, true) => "; it may have been done: repeat it with this --id",
+        (Effect::Unknown, false) => "; whether it was done is not known",
+        (Effect::None, _) if earlier => {
+            "; nothing was done by this attempt, but an earlier one may have done it: repeat it with this --id"
+        }
+        (Effect::None, true) => "; nothing was done by this attempt: repeat it with this --id",
+        (Effect::None, false) => "",
+    }
+}
+
+impl CliError {
+    /// What is known of it.
+    pub(crate) fn nature(&self) -> Nature {
+        match self {
+            Self::Servers(error) => error.nature(),
+            Self::Request { error, .. } | Self::Counter(error) => {
+                let effect = match error.effect() {
+                    Effect::None => ringfence_client::Effect::None,
+                    Effect::Unknown => ringfence_client::Effect::Unknown,
+                };
+                Nature::new(error.is_retryable(), effect)
+            }
+            _ => Nature::new(false, ringfence_client::Effect::None),
+        }
+    }
+
+    /// What to exit with.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Servers(error) => match error.code() {
+                FAILED => UNAVAILABLE,
+                code => code,
+            },
+            Self::Amount(_) | Self::Usage(_) => USAGE,
+            Self::Ended { .. } | Self::OtherSegments { .. } => FAILED,
+            Self::Request {
+                error,
+                repeats: true,
+                ..
+            } => code_of_repeat(error),
+            Self::Request { error, .. } | Self::Counter(error) => code(error),
+        }
+    }
+}
+
+fn code(error: &CounterError) -> u8 {
+    match error {
+        CounterError::Name(_) => USAGE,
+        _ if error.effect_of_call() == Effect::Unknown => UNKNOWN,
+        CounterError::Storage(_) | CounterError::Refused(Refusal::Missing | Refusal::Doubtful) => {
+            UNAVAILABLE
+        }
+        _ if error.is_retryable() => UNAVAILABLE,
+        _ => FAILED,
+    }
+}
+
+/// Of a request that an earlier attempt may have done: only what every repeat is told is a failure.
+fn code_of_repeat(error: &CounterError) -> u8 {
+    match error {
+        CounterError::Name(_) => USAGE,
+        // The account may be created, and the request repeated.
+        CounterError::NoDestination { .. } => UNKNOWN,
+        _ if error.effect() == Effect::None && !error.is_retryable() => FAILED,
+        _ => UNKNOWN,
+    }
+}
+
+/// Gives an error the request it is of.
+pub(super) fn of(id: &RequestId, repeats: bool) -> impl FnOnce(CounterError) -> CliError {
+    let id = id.clone();
+    move |error| CliError::Request { id, repeats, error }
+}

@@ -1,0 +1,141 @@
+//! What can go wrong, and its exit code.
+
+use std::{ffi::OsString, io, time::Duration};
+
+use humantime::format_duration;
+use nix::sys::signal::Signal;
+use ringfence_client::{AcquireError, BuildError, TopologyError, limits::LEASE_MIN};
+
+use super::Args;
+use crate::{USAGE, seeds::SeedsError};
+
+/// `EX_UNAVAILABLE` of `sysexits.h`.
+const UNAVAILABLE: u8 = 69;
+/// `EX_TEMPFAIL` of `sysexits.h`, which `flock` exits with too.
+pub(super) const NOT_ACQUIRED: u8 = 75;
+/// `EX_OSERR` of `sysexits.h`.
+const SYSTEM: u8 = 71;
+const LOST: u8 = 80;
+/// As shells have them.
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+const SIGNALLED: u8 = 128;
+
+/// Why the command did not run to its own end. Its source says more, where there is one.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LockError {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}: embedded shards, in this process alone, would exclude nobody")]
+    NoServer(SeedsError),
+    #[error("--ttl {} is too long: at most {} (the topology's max_lease)", format_duration(*.ttl), format_duration(*.max))]
+    TtlTooLong { ttl: Duration, max: Duration },
+    #[error("--ttl {} is too short: at least {}", format_duration(*.0), format_duration(LEASE_MIN))]
+    TtlTooShort(Duration),
+    #[error("not acquired within {}: {because}{}", format_duration(*.wait), new_server(.because))]
+    NotAcquired {
+        wait: Duration,
+        because: AcquireError,
+    },
+    #[error("the servers could not be used: {0}")]
+    Unusable(AcquireError),
+    #[error("the servers could not be reached or used: {shown}")]
+    NoTopology { shown: String, error: BuildError },
+    /// The command founds one.
+    #[error("no topology on these servers yet; to found one, once: {0} (or give --found)")]
+    NoTopologyYet(String),
+    #[error("interrupted by {0} while waiting for the lock")]
+    Interrupted(Signal),
+    #[error("the lock was lost: its lease was not renewed in time, or it was taken away")]
+    Lost,
+    #[error("the command died by {0}")]
+    Killed(Signal),
+    #[error("{} is not found", .0.display())]
+    NotFound(OsString),
+    #[error("{} cannot be executed", .program.display())]
+    NotExecutable {
+        program: OsString,
+        source: io::Error,
+    },
+    #[error("the operating system refused: {0}")]
+    System(#[from] io::Error),
+}
+
+/// What to know of a server that never held a lock.
+pub(super) const NEW_SERVER: &str =
+    " (none, if it never held a lock and --servers-are-new says so at the founding)";
+
+fn new_server(because: &AcquireError) -> &'static str {
+    match because {
+        AcquireError::Grace { new: true, .. } => NEW_SERVER,
+        _ => "",
+    }
+}
+
+impl LockError {
+    /// What to exit with.
+    pub(crate) fn code(&self, args: &Args) -> u8 {
+        match self {
+            Self::Usage(_) | Self::NoServer(_) | Self::TtlTooLong { .. } | Self::TtlTooShort(_) => {
+                USAGE
+            }
+            Self::NotAcquired {
+                because: AcquireError::Held { .. },
+                ..
+            } => args.conflict_exit_code,
+            Self::NotAcquired { .. } => NOT_ACQUIRED,
+            Self::Unusable(_) | Self::NoTopology { .. } | Self::NoTopologyYet(_) => UNAVAILABLE,
+            Self::Interrupted(signal) | Self::Killed(signal) => SIGNALLED + *signal as u8,
+            Self::Lost => LOST,
+            Self::NotFound(_) => NOT_FOUND,
+            Self::NotExecutable { .. } => NOT_EXECUTABLE,
+            Self::System(_) => SYSTEM,
+        }
+    }
+
+    /// What `error` is to whoever waited for `wait`. Whether a server answered for the lock, so that
+    /// trying again later is no waste, is what tells one exit code from the other.
+    pub(super) fn refused(error: AcquireError, wait: Duration) -> Self {
+        let because = match error {
+            AcquireError::TimedOut { because, .. } => *because,
+            other => other,
+        };
+        match because {
+            AcquireError::Held { .. }
+            | AcquireError::Grace { .. }
+            | AcquireError::Moving { .. }
+            | AcquireError::Moved
+            | AcquireError::TooManyWaiters { .. }
+            | AcquireError::TooLate => Self::NotAcquired { wait, because },
+            _ => Self::Unusable(because),
+        }
+    }
+
+    /// What the failure to start `program` is.
+    pub(super) fn not_started(program: &OsString, source: io::Error) -> Self {
+        let program = program.clone();
+        if source.kind() == io::ErrorKind::NotFound {
+            Self::NotFound(program)
+        } else {
+            Self::NotExecutable { program, source }
+        }
+    }
+}
+
+impl From<SeedsError> for LockError {
+    fn from(error: SeedsError) -> Self {
+        match error {
+            SeedsError::None => Self::NoServer(error),
+            other => Self::Usage(crate::chain(&other)),
+        }
+    }
+}
+
+/// Whether servers that met `error` may yet do better.
+pub(super) fn may_pass(error: &BuildError) -> bool {
+    use TopologyError::{RecoverNeeded, Unreachable};
+    matches!(
+        error,
+        BuildError::Topology(Unreachable { .. } | RecoverNeeded { .. })
+    )
+}

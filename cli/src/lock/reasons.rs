@@ -1,0 +1,108 @@
+//! Says on stderr why the lock is not there yet.
+
+use std::{convert::Infallible, fmt, time::Duration};
+
+use ringfence_client::{AcquireError, ShardError, Waiting};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+use super::error::NEW_SERVER;
+use crate::say;
+
+/// A wait shorter than this is not worth a line.
+const SILENT_FOR: Duration = Duration::from_millis(500);
+
+/// Lines are no closer together.
+const EVERY: Duration = Duration::from_secs(3);
+
+/// Why it takes so long.
+#[derive(Clone, Debug)]
+pub(super) enum Reason {
+    /// There is no topology to ask for the lock yet.
+    Connecting(String),
+    /// The lock is not granted yet.
+    Waiting(Waiting),
+}
+
+/// The latest reason.
+#[derive(Clone, Debug)]
+pub(super) struct Reasons(watch::Sender<Option<Reason>>);
+
+impl Reasons {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(None))
+    }
+
+    pub(super) fn set(&self, reason: Reason) {
+        self.0.send_replace(Some(reason));
+    }
+
+    /// Says each new reason, for as long as it is polled.
+    pub(super) async fn tell(&self) -> Infallible {
+        let mut latest = self.0.subscribe();
+        let mut told: Option<Reason> = None;
+        sleep(SILENT_FOR).await;
+        loop {
+            let reason = latest.borrow_and_update().clone();
+            match reason {
+                Some(new) if !told.as_ref().is_some_and(|told| told.is_same_as(&new)) => {
+                    say(&format!("waiting: {new}"));
+                    told = Some(new);
+                    sleep(EVERY).await;
+                }
+                _ => latest.changed().await.expect("this has a sender"),
+            }
+        }
+    }
+
+    /// Waits until no shard has answered for `length` from now, and says what was met instead. One
+    /// that has answered once is known to be there, and worth waiting for.
+    pub(super) async fn nobody_answers(&self, length: Duration) -> AcquireError {
+        let mut latest = self.0.subscribe();
+        let answered = latest.wait_for(|reason| reason.as_ref().is_some_and(Reason::is_answer));
+        if matches!(timeout(length, answered).await, Ok(Ok(_))) {
+            std::future::pending().await
+        }
+        match &*self.0.borrow() {
+            Some(Reason::Waiting(Waiting::Trouble { error, .. })) => error.clone(),
+            _ => AcquireError::Shard(ShardError::NoReply {
+                reason: format!("none in {length:?}"),
+            }),
+        }
+    }
+}
+
+impl Reason {
+    fn is_same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Connecting(one), Self::Connecting(other)) => one == other,
+            (Self::Waiting(one), Self::Waiting(other)) => one.is_same_as(other),
+            _ => false,
+        }
+    }
+
+    /// Whether a shard answered, be it with a refusal.
+    fn is_answer(&self) -> bool {
+        match self {
+            Self::Connecting(_) => false,
+            Self::Waiting(Waiting::Trouble { error, .. }) => {
+                !matches!(error, AcquireError::Shard(_))
+            }
+            Self::Waiting(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connecting(obstacle) => formatter.write_str(obstacle),
+            Self::Waiting(waiting @ Waiting::Grace { new: true, .. }) => {
+                write!(formatter, "{waiting}{NEW_SERVER}")
+            }
+            Self::Waiting(waiting) => waiting.fmt(formatter),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `ringfence locks list`: every lock that is held.
+
+use std::{collections::BTreeMap, fmt, process::ExitCode};
+
+use ringfence_client::{AcquireError, HeldLock, Locks, LocksPage, Namespace};
+use serde::Serialize;
+
+use super::{
+    EXIT_CODES, LocksError,
+    told::{Key, Told},
+};
+use crate::{
+    FAILED, ring, say,
+    seeds::Seeds,
+    table::{Table, grouped},
+};
+
+/// List the locks that are held, by namespace and key
+///
+/// Shards are asked for a page at a time, and serve everybody else in between. It is no snapshot: what is
+/// held from beginning to end is there, what comes or goes meanwhile may be there or not. Locks that are
+/// waited for and not held are left out.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Args {
+    /// Those of this set of keys alone
+    #[arg(long, value_name = "NS", value_parser = Namespace::new)]
+    namespace: Option<Namespace>,
+    /// So many at most; the others are counted
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    #[command(flatten)]
+    seeds: Seeds,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The first of the locks that are held.
+#[derive(Debug, Serialize)]
+struct Listed {
+    locks: Vec<Lock>,
+    /// Locks that are held and not among those.
+    left_off: u64,
+    /// Shards whose locks are missing, some of them or all.
+    unreachable: Vec<Unreachable>,
+}
+
+#[derive(Debug, Serialize)]
+struct Lock {
+    namespace: String,
+    #[serde(flatten)]
+    key: Key,
+    shard: String,
+    holder: Told,
+    /// Processes that wait, those among them that died lately.
+    waiting: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Unreachable {
+    shard: String,
+    error: String,
+}
+
+impl Args {
+    pub(super) async fn run(&self) -> Result<ExitCode, LocksError> {
+        let client = ring::existing(&self.seeds).await?;
+        let namespace = self.namespace.as_ref().map(Namespace::as_str);
+        let locks = client.locks(namespace).map_err(AcquireError::from)?;
+        let listed = Listed::of(locks, self.limit as usize).await;
+        client.close().await;
+        ring::print(&listed, self.json)?;
+        for Unreachable { shard, error } in &listed.unreachable {
+            say(&format!("locks of shard {shard} are missing: {error}"));
+        }
+        if listed.unreachable.is_empty() {
+            Ok(ExitCode::SUCCESS)
+        } else {
+            Ok(ExitCode::from(FAILED))
+        }
+    }
+}
+
+impl Listed {
+    /// Walks through all, and keeps the first `limit`. One that a shard tells of twice, and that is not kept,
+    /// is counted twice.
+    async fn of(mut locks: Locks, limit: usize) -> Self {
+        let (mut first, mut left_off, mut unreachable) = (BTreeMap::new(), 0, Vec::new());
+        while let Some(LocksPage { shard, locks }) = locks.next().await {
+            let shard = shard.to_string();
+            match locks {
+                Ok(locks) => {
+                    for lock in locks {
+                        let place = (lock.key.namespace().to_owned(), lock.key.key().to_vec());
+                        first.insert(place, Lock::new(lock, &shard));
+                        if first.len() > limit {
+                            first.pop_last();
+                            left_off += 1;
+                        }
+                    }
+                }
+                Err(error) => unreachable.push(Unreachable {
+                    shard,
+                    error: error.to_string(),
+                }),
+            }
+        }
+        Self {
+            locks: first.into_values().collect(),
+            left_off,
+            unreachable,
+        }
+    }
+}
+
+impl Lock {
+    fn new(lock: HeldLock, shard: &str) -> Self {
+        Self {
+            namespace: lock.key.namespace().to_owned(),
+            key: Key::new(lock.key.key()),
+            shard: shard.to_owned(),
+            holder: Told::from(&lock.holder),
+            waiting: lock.waiting,
+        }
+    }
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.locks.is_empty() {
+            let where_known = if self.unreachable.is_empty() {
+                ""
+            } else {
+                ", as far as is known"
+            };
+            return writeln!(out, "no lock is held{where_known}");
+        }
+        let headings = [
+            "namespace",
+            "key",
+            "shard",
+            "holder",
+            "token",
+            "left",
+            "waiting",
+        ];
+        let mut table = Table::new(&headings);
+        for lock in &self.locks {
+            let holder = &lock.holder;
+            table.row([
+                lock.namespace.clone(),
+                lock.key.to_string(),
+                lock.shard.clone(),
+                holder.label.clone(),
+                holder.token.clone(),
+                holder.left(),
+                lock.waiting.to_string(),
+            ]);
+        }
+        write!(out, "{table}")?;
+        if self.left_off > 0 {
+            let left_off = grouped(self.left_off);
+            writeln!(out, "\nand {left_off} more, which --limit left off")?;
+        }
+        Ok(())
+    }
+}

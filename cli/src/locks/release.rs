@@ -1,0 +1,88 @@
+//! `ringfence locks release`: a lock is taken from its holder.
+
+use std::{fmt, process::ExitCode};
+
+use serde::Serialize;
+
+use super::{
+    LocksError,
+    told::{Key, Told},
+    which::Which,
+};
+use crate::{ring, seeds::Seeds};
+
+const AFTER: &str = "\
+What it means for the holder:
+  It learns of the loss with its next renewal, after a third of its lease at
+  most, and may work until then: make sure that it is dead, or that the resource
+  checks tokens. `ringfence lock` ends its command then, with exit code 80.
+
+Exit codes:
+    0  the lock was released, or was free; --json says which
+    1  the servers could not be reached or not be used
+    2  the command line, or what it names, cannot be used";
+
+/// Release a lock by force, whoever holds it
+///
+/// The process that waits longest gets it.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = AFTER)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Why, for the log
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    reason: String,
+    #[command(flatten)]
+    seeds: Seeds,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What became of the lock.
+#[derive(Debug, Serialize)]
+struct Released {
+    #[serde(flatten)]
+    key: Key,
+    namespace: String,
+    reason: String,
+    released: bool,
+    /// The holder that lost it; none: the lock was free.
+    holder: Option<Told>,
+}
+
+impl Args {
+    pub(super) async fn run(&self) -> Result<ExitCode, LocksError> {
+        let key = self.which.key()?;
+        let client = ring::existing(&self.seeds).await?;
+        let lock = client.lock(&key);
+        let lock = lock.namespace(self.which.namespace.as_str());
+        let holder = lock.force_release(&self.reason).await;
+        client.close().await;
+        let holder = holder?;
+        let released = Released {
+            key: Key::new(&key),
+            namespace: self.which.namespace.to_string(),
+            reason: self.reason.clone(),
+            released: holder.is_some(),
+            holder: holder.as_ref().map(Told::from),
+        };
+        ring::print(&released, self.json)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl fmt::Display for Released {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, namespace) = (&self.key, &self.namespace);
+        match &self.holder {
+            None => writeln!(out, "{key}, namespace {namespace}, was free"),
+            Some(holder) => writeln!(
+                out,
+                "{key}, namespace {namespace}, released: {} held it with token {}",
+                holder.label, holder.last_token
+            ),
+        }
+    }
+}

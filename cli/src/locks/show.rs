@@ -1,0 +1,154 @@
+//! `ringfence locks show`: one lock.
+
+use std::{fmt, process::ExitCode};
+
+use ringfence_client::Inspection;
+use serde::Serialize;
+
+use super::{
+    EXIT_CODES, LocksError,
+    told::{Key, Told},
+    which::Which,
+};
+use crate::{ring, seeds::Seeds, table::Table};
+
+/// Show who holds a lock, and who waits for it
+///
+/// Processes are shown, in the order in which they will get the lock: who waits inside of one, it alone
+/// knows. A process may hand the lock on among its own tasks; its first token and its last are shown
+/// then, of which one is in use.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    seeds: Seeds,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A lock.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    key: Key,
+    namespace: String,
+    shard: String,
+    /// Nobody: the lock is free.
+    holder: Option<Told>,
+    waiters: Vec<Waiter>,
+}
+
+/// A process that waits.
+#[derive(Debug, Serialize)]
+struct Waiter {
+    label: String,
+    nonce: String,
+}
+
+impl Args {
+    pub(super) async fn run(&self) -> Result<ExitCode, LocksError> {
+        let key = self.which.key()?;
+        let namespace = &self.which.namespace;
+        let client = ring::existing(&self.seeds).await?;
+        let shard = client.shard_of(namespace, &key)?;
+        let lock = client.lock(&key).namespace(namespace.as_str());
+        let inspection = lock.inspect().await;
+        client.close().await;
+        let Inspection { holder, waiters } = inspection?;
+        let waiters = waiters.iter().map(|waiter| Waiter {
+            label: waiter.label.to_string(),
+            nonce: waiter.nonce.to_string(),
+        });
+        let shown = Shown {
+            key: Key::new(&key),
+            namespace: namespace.to_string(),
+            shard: shard.to_string(),
+            holder: holder.as_ref().map(Told::from),
+            waiters: waiters.collect(),
+        };
+        ring::print(&shown, self.json)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            key,
+            namespace,
+            shard,
+            holder,
+            waiters,
+        } = self;
+        writeln!(out, "{key}, namespace {namespace}, shard {shard}")?;
+        match holder {
+            None => writeln!(out, "free")?,
+            Some(holder) => {
+                let (label, left) = (&holder.label, holder.left());
+                writeln!(out, "held by {label}, for {left} unless renewed")?;
+                match (&holder.token, &holder.last_token) {
+                    (token, last) if token == last => writeln!(out, "token {token}")?,
+                    (token, last) => writeln!(out, "a token from {token} to {last}")?,
+                }
+            }
+        }
+        if waiters.is_empty() {
+            return writeln!(out, "nobody waits");
+        }
+        let mut table = Table::new(&["waiting", "who", "nonce"]);
+        for (place, Waiter { label, nonce }) in (1..).zip(waiters) {
+            table.row([format!("{place}"), label.clone(), nonce.clone()]);
+        }
+        write!(out, "\n{table}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ringfence_client::{Holder, Label, Nonce, Token};
+    use ringfence_coordinator::ids::ClientId;
+
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_handed_on_is_shown_with_all_of_its_tokens() {
+        let holder = Holder {
+            nonce: Nonce {
+                client: ClientId(7),
+                sequence: 1,
+            },
+            label: Label::new("host/1"),
+            token: Token::from_number(40),
+            tokens: 8,
+            remaining: Duration::from_millis(2_349),
+        };
+        let shown = |holder| Shown {
+            key: Key::new(b"key"),
+            namespace: "default".into(),
+            shard: "a".into(),
+            holder: Some(Told::from(&holder)),
+            waiters: Vec::new(),
+        };
+        let text = shown(holder.clone()).to_string();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "key, namespace default, shard a",
+                "held by host/1, for 2.3 s unless renewed",
+                "a token from 40 to 47",
+                "nobody waits"
+            ]
+        );
+        let text = shown(Holder {
+            tokens: 1,
+            ..holder
+        });
+        assert!(text.to_string().contains("\ntoken 40\n"), "{text}");
+    }
+}

@@ -1,0 +1,323 @@
+//! The `ringfence` command: founds topologies, runs commands under locks, shows what the locks do.
+
+mod counter;
+mod demo;
+mod lock;
+mod locks;
+mod redact;
+mod ring;
+mod seeds;
+mod signals;
+mod table;
+
+use std::{
+    env,
+    error::Error,
+    fmt::Display,
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
+use ringfence_client::Effect;
+use serde::Serialize;
+use tracing_subscriber::EnvFilter;
+
+/// What was asked for cannot be done.
+const FAILED: u8 = 1;
+/// What was asked for cannot be understood.
+const USAGE: u8 = 2;
+
+/// A sharded lock coordinator: one holder, rising fencing tokens, no lost coin.
+#[derive(Debug, Parser)]
+#[command(name = "ringfence", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The topology: which servers are shards, and which slots are whose
+    #[command(subcommand)]
+    Ring(ring::Command),
+    Lock(Box<lock::Args>),
+    /// The locks: who has them, and who waits for them
+    #[command(subcommand)]
+    Locks(locks::Command),
+    /// Accounts of money, coins or stock: what is put in, taken out, set aside, moved
+    #[command(subcommand)]
+    Counter(counter::Command),
+    Demo(Box<demo::Args>),
+    /// Ends the process group it leads when its stdin closes: for `lock` alone
+    #[command(name = lock::GUARDIAN, hide = true)]
+    Guardian,
+}
+
+/// Why a command did not do what was asked, and what to exit with.
+struct Failure {
+    code: u8,
+    error: Box<dyn Error>,
+    nature: Nature,
+}
+
+/// What is known of an error besides its text.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Nature {
+    /// Whether the same command may succeed if run again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retryable: Option<bool>,
+    /// Whether what was asked for may have been done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effect: Option<&'static str>,
+    /// Whether stdout says it already, where JSON is asked for.
+    #[serde(skip)]
+    is_told: bool,
+}
+
+impl Nature {
+    fn new(retryable: bool, effect: Effect) -> Self {
+        let effect = match effect {
+            Effect::None => "none",
+            Effect::Unknown => "unknown",
+        };
+        Self {
+            retryable: Some(retryable),
+            effect: Some(effect),
+            is_told: false,
+        }
+    }
+}
+
+/// Does what the command line says. Exit code 0; 1 if it failed; 2 if it cannot be understood; `lock`
+/// has some of its own.
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(error),
+    };
+    log_to_stderr(cli.command.log_level());
+    match cli.command.run() {
+        Ok(code) => code,
+        Err(failure) => fail(&failure),
+    }
+}
+
+impl Command {
+    fn run(&self) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Ring(command) => match ring::run(command) {
+                Ok(()) => Ok(ExitCode::SUCCESS),
+                Err(error) => {
+                    let nature = error.nature();
+                    Err(Failure::new(error.code(), error).of(nature))
+                }
+            },
+            Self::Lock(args) => {
+                lock::run(args).map_err(|error| Failure::new(error.code(args), error))
+            }
+            Self::Locks(command) => locks::run(command).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
+            Self::Counter(command) => counter::run(command).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
+            Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
+            Self::Guardian => Ok(lock::guardian()),
+        }
+    }
+
+    /// What is logged where `RUST_LOG` does not say. All but `demo` print what a person needs to know.
+    fn log_level(&self) -> &'static str {
+        match self {
+            Self::Demo(_) => "warn",
+            _ => "off",
+        }
+    }
+}
+
+impl Failure {
+    fn new(code: u8, error: impl Error + 'static) -> Self {
+        Self {
+            code,
+            error: Box::new(error),
+            nature: Nature::default(),
+        }
+    }
+
+    fn of(self, nature: Nature) -> Self {
+        Self { nature, ..self }
+    }
+}
+
+/// Says why a command failed: on stderr, and on stdout where JSON is asked for.
+fn fail(
+    Failure {
+        code,
+        error,
+        nature,
+    }: &Failure,
+) -> ExitCode {
+    let message = chain(&**error);
+    if is_json_asked_for() && !nature.is_told {
+        tell_error(*code, &message, *nature);
+    }
+    say(&message);
+    ExitCode::from(*code)
+}
+
+/// Prints an error as one JSON object in one line.
+fn tell_error(code: u8, message: &str, nature: Nature) {
+    #[derive(Serialize)]
+    struct Told<'a> {
+        code: u8,
+        message: &'a str,
+        #[serde(flatten)]
+        nature: Nature,
+    }
+    let told = Told {
+        code,
+        message,
+        nature,
+    };
+    let object = serde_json::json!({ "error": told });
+    let _ = show(format!("{object}\n"));
+}
+
+/// Whether `--json` is given, also on a command line that is refused.
+fn is_json_asked_for() -> bool {
+    let mut arguments = env::args_os().skip(1);
+    let command = arguments.next();
+    // What stands behind the key of `lock` is another program's.
+    command.is_some_and(|command| command != "lock")
+        && arguments
+            .take_while(|argument| argument != "--")
+            .any(|argument| argument == "--json")
+}
+
+/// Prints to stdout. Whoever reads it may stop reading: that is no failure.
+fn show(what: impl Display) -> io::Result<()> {
+    match write!(io::stdout(), "{what}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}
+
+/// Prints to stdout, as one JSON object or for people.
+fn print(what: &(impl Serialize + Display), json: bool) -> io::Result<()> {
+    if json {
+        let object = serde_json::to_string_pretty(what);
+        show(object.expect("numbers, texts and lists") + "\n")
+    } else {
+        show(what)
+    }
+}
+
+/// Tells whoever is at stderr, if anybody still is.
+fn say(what: &str) {
+    let _ = writeln!(io::stderr(), "ringfence: {what}");
+}
+
+/// `error` and what caused it, each cause once.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A length of time, as `5s`.
+fn length(text: &str) -> Result<Duration, String> {
+    let parsed = humantime::parse_duration(text);
+    parsed.map_err(|error| match text.parse::<f64>() {
+        Ok(_) => {
+            format!("{text} has no unit: write {text}ms, {text}s, {text}m, {text}h or {text}d")
+        }
+        Err(_) => error.to_string(),
+    })
+}
+
+/// Options of programs like `lock`, and what they are called here.
+const OPTIONS_ELSEWHERE: [(&str, &str); 8] = [
+    ("--timeout", "--wait"),
+    ("-w", "--wait"),
+    ("-t", "--wait"),
+    ("--nonblock", "--wait 0s"),
+    ("--nb", "--wait 0s"),
+    ("-n", "--wait 0s"),
+    ("--lease", "--ttl"),
+    ("--expires", "--ttl"),
+];
+
+/// Adds to an error about an option of `lock` what the option is called here.
+fn hint(error: &mut clap::Error) {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
+        return;
+    };
+    let mut known = OPTIONS_ELSEWHERE.iter();
+    let known = known.find(|(elsewhere, _)| elsewhere == given);
+    if let Some((_, here)) = known
+        && env::args_os()
+            .nth(1)
+            .is_some_and(|command| command == "lock")
+    {
+        error.remove(ContextKind::Suggested);
+        let here = ContextValue::String((*here).to_owned());
+        error.insert(ContextKind::SuggestedArg, here);
+    }
+}
+
+/// Help, the version, or what is wrong with the command line.
+fn usage(mut error: clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        return error
+            .print()
+            .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    hint(&mut error);
+    let text = error.render().to_string();
+    let problem = text.strip_prefix("error: ").unwrap_or(&text);
+    let arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    let message = redact::redacted(problem, arguments);
+    let message = message.trim_end();
+    if is_json_asked_for() {
+        let nature = Nature::new(false, Effect::None);
+        tell_error(USAGE, message, nature);
+    }
+    say(message);
+    ExitCode::from(USAGE)
+}
+
+fn log_to_stderr(level: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let ansi = io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(ansi)
+        .with_writer(io::stderr)
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_commands_are_well_formed() {
+        Cli::command().debug_assert();
+    }
+}

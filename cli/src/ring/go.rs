@@ -1,0 +1,200 @@
+//! Slots are moved, by this process: what is asked for is begun, then the mover runs.
+
+use std::{sync::Arc, time::Duration};
+
+use clap::Args;
+use ringfence_client::{BootClock, Clock as _, Topology};
+use ringfence_coordinator::{
+    ids::ClientId,
+    limits::{MOVER_PAUSE, MOVER_PAUSE_MAX, SLOTS_IN_FLIGHT},
+    mover::{Mover, Observer, Pace, Parts},
+    random::Random,
+    shard::redis::RedisOptions,
+    topology::{Goal, Swap, TopologyStore as _, redis::RedisTopology},
+};
+use ringfence_ring::limits::SLOTS_MAX;
+use tokio::time::sleep;
+
+use super::{
+    RingError,
+    change::Wanted,
+    join, look,
+    plan::Planned,
+    print,
+    progress::{Outcome, Reporter},
+};
+use crate::{seeds::Seeds, signals::Signals};
+
+/// How often a swap is sent whose answer does not come: it may have been done.
+const SWAPS_MAX: u32 = 10;
+/// Pause between two of them.
+const SWAP_AGAIN: Duration = Duration::from_millis(500);
+
+/// How a resize is begun.
+#[derive(Args, Debug)]
+pub(super) struct Begin {
+    /// Show what it would do, as `ringfence ring plan` does, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How slots are moved.
+#[derive(Args, Debug)]
+pub(crate) struct How {
+    /// Slots in motion at a time, at most: more are quicker, and felt more: more locks are on their way at once
+    #[arg(long, value_name = "N", default_value_t = SLOTS_IN_FLIGHT)]
+    #[arg(value_parser = in_flight)]
+    slots_in_flight: usize,
+    /// Longest pause between two pieces of what shards are asked, in which they serve others: a shorter one is quicker, and
+    /// felt more
+    #[arg(long, value_name = "LENGTH", default_value_t = MOVER_PAUSE.into())]
+    #[arg(value_parser = pause)]
+    pause: humantime::Duration,
+    #[command(flatten)]
+    seeds: Seeds,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Begin {
+    pub(super) fn how(&self) -> &How {
+        &self.how
+    }
+
+    /// Begins, and moves; or only shows what that would do.
+    pub(super) async fn run(
+        &self,
+        wanted: &Wanted,
+        servers_are_new: bool,
+    ) -> Result<(), RingError> {
+        let store = self.how.store().await?;
+        if self.dry_run {
+            let planned = Planned::of(wanted, &*store.load().await?)?;
+            return print(&planned, self.how.json);
+        }
+        let aim = begin(&store, wanted).await?;
+        self.how.go(store, servers_are_new, aim).await
+    }
+}
+
+impl How {
+    pub(super) fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Where the topology is kept.
+    pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
+        Ok(join(&self.seeds.servers()?, look()).await?.store)
+    }
+
+    /// Moves slots until no resize is under way, or a signal comes. `aim`: what it was begun for; none: whatever is under
+    /// way.
+    pub(super) async fn go(
+        &self,
+        store: Arc<RedisTopology>,
+        servers_are_new: bool,
+        aim: Option<Goal>,
+    ) -> Result<(), RingError> {
+        let mut signals = Signals::listen().map_err(RingError::Signals)?;
+        let mover = Mover::new(Parts {
+            store: store.clone(),
+            dial: store,
+            clock: Arc::new(BootClock),
+            random: Arc::new(Random::from_os()),
+            pace: Pace {
+                slots_in_flight: self.slots_in_flight,
+                pause: *self.pause,
+            },
+            servers_are_new,
+            observer: Observer::default(),
+        });
+        let mut reporter = Reporter::new(self.json);
+        let resized = tokio::select! {
+            resized = mover.run() => resized?,
+            signal = signals.next() => return Err(RingError::Interrupted { signal }),
+            unshown = reporter.follow(mover.progress()) => return Err(unshown),
+        };
+        let reached = match aim {
+            Some(aim) => aim.after == resized.weights,
+            None => resized.reached,
+        };
+        reporter.end(&Outcome::of(&resized, reached))?;
+        match reached {
+            true => Ok(()),
+            false => Err(RingError::TurnedBack),
+        }
+    }
+}
+
+/// Puts the record in force with which `wanted` begins. Where that leads, if slots move.
+async fn begin(store: &RedisTopology, wanted: &Wanted) -> Result<Option<Goal>, RingError> {
+    let me = ClientId(Random::from_os().id());
+    loop {
+        let topology = store.load().await?;
+        // Whatever is refused is refused before a server is touched.
+        wanted.rehearsed(&topology)?;
+        let mut founders = Vec::new();
+        for (newcomer, id) in wanted.add.iter().zip(wanted.ids(&topology)) {
+            let options = RedisOptions::new(newcomer.address.clone(), me);
+            let founder = store.take_in(options, Some(id), newcomer.weight).await;
+            founders.push(founder.map_err(RingError::Newcomer)?);
+        }
+        let next = topology.begin(wanted.change(founders), BootClock.unix())?;
+        if swapped(store, &topology, &next).await? {
+            return Ok(next.goal);
+        }
+    }
+}
+
+/// Puts the record in force with which the resize under way is turned back. Where that leads.
+pub(super) async fn turn_back(store: &RedisTopology) -> Result<Option<Goal>, RingError> {
+    let mut topology = store.load().await?;
+    let goal = topology.goal.clone();
+    loop {
+        let next = topology.abort(BootClock.unix())?;
+        if swapped(store, &topology, &next).await? {
+            return Ok(next.goal);
+        }
+        topology = store.load().await?;
+        // Somebody else has turned it back: once more, and it would go on after all.
+        if topology.goal.is_some() && topology.goal != goal {
+            return Ok(topology.goal.clone());
+        }
+    }
+}
+
+/// Whether `next` follows `topology`; if not, somebody else's record does.
+pub(super) async fn swapped(
+    store: &RedisTopology,
+    topology: &Topology,
+    next: &Topology,
+) -> Result<bool, RingError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match store.swap(topology.version(), next).await {
+            Ok(Swap::Done) => return Ok(true),
+            // Its own: the answer of before was lost.
+            Ok(Swap::Newer(newer)) => return Ok(*newer == *next),
+            Err(error) if error.is_retryable() && tries < SWAPS_MAX => sleep(SWAP_AGAIN).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn in_flight(text: &str) -> Result<usize, String> {
+    let slots = text.parse().ok();
+    let slots = slots.filter(|slots| (1..=SLOTS_MAX as usize).contains(slots));
+    slots.ok_or_else(|| format!("must be 1 to {SLOTS_MAX}"))
+}
+
+fn pause(text: &str) -> Result<humantime::Duration, String> {
+    let pause = humantime::Duration::from(crate::length(text)?);
+    match *pause <= MOVER_PAUSE_MAX {
+        true => Ok(pause),
+        false => Err(format!("must be at most {MOVER_PAUSE_MAX:?}")),
+    }
+}

@@ -1,0 +1,199 @@
+//! `ringfence ring remove --gone`: a shard that will never answer again is done without. Two steps: what that
+//! means is shown, then a person says that it is so.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use humantime::format_duration;
+use ringfence_client::{BootClock, Clock as _, Removal, ShardId, Topology};
+use ringfence_coordinator::{
+    engine::Dial as _,
+    shard::{Lane, ShardError},
+    topology::{Dead, Opening, TopologyStore as _, redis::RedisTopology},
+};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::{
+    ASK_WITHIN, RingError,
+    go::{How, swapped},
+    print,
+};
+use crate::{
+    say,
+    table::{Table, grouped},
+};
+
+/// A shard that was not given up for dead, and what that would mean.
+#[derive(Debug, Serialize)]
+struct ToGiveUp {
+    topology: String,
+    version: u64,
+    shard: String,
+    address: String,
+    removal: Removal,
+    heirs: Vec<Heir>,
+    /// Until then heirs grant nothing, and no holder can put a lock back.
+    shut_ms: u64,
+    /// Then they grant nothing new for so long.
+    grace_ms: u64,
+    /// The second step.
+    command: String,
+}
+
+/// A shard that has slots in its place.
+#[derive(Debug, Serialize)]
+struct Heir {
+    id: String,
+    address: String,
+    /// Those that come to it.
+    slots: u32,
+    /// All it has then.
+    slots_after: u32,
+}
+
+/// Does without `gone`, if somebody attests that it is; else shows what that would do.
+pub(super) async fn remove(gone: &ShardId, attested: bool, how: &How) -> Result<(), RingError> {
+    let store = how.store().await?;
+    loop {
+        let topology = store.load().await?;
+        if topology.dead.iter().any(|dead| dead.shard.0 == *gone) {
+            return match attested {
+                true => how.go(store, false, None).await,
+                false => Err(RingError::GivenUp(gone.clone())),
+            };
+        }
+        let buried = topology.bury(gone, BootClock.unix())?;
+        check_gone(&store, &topology, gone).await?;
+        let to_give_up = ToGiveUp::of(&buried);
+        if !attested {
+            return print(&to_give_up, how.json());
+        }
+        if swapped(&store, &topology, &buried).await? {
+            say(&format!("given up for dead: {gone}; {to_give_up:#}"));
+            return how.go(store, false, buried.goal).await;
+        }
+    }
+}
+
+/// Refuses a shard that answers, unless it came back with nothing of what it had.
+async fn check_gone(
+    store: &RedisTopology,
+    topology: &Topology,
+    id: &ShardId,
+) -> Result<(), RingError> {
+    let entry = topology
+        .shard(id)
+        .expect("whoever can be buried is a member");
+    let answers = |how: String| RingError::Answers {
+        id: id.clone(),
+        address: entry.address.clone(),
+        how,
+    };
+    let connected = match store.dial(id, entry) {
+        Ok(shard) => timeout(ASK_WITHIN, shard.connect(Lane::Control, None)).await,
+        Err(error) => Ok(Err(error)),
+    };
+    match connected {
+        Ok(Ok(link)) if *link.life() == entry.life => Err(answers(match topology.goal {
+            None => format!("it answers; to remove it: ringfence ring remove {id}"),
+            Some(_) => format!(
+                "it answers; once the resize under way is over, to remove it: ringfence ring remove {id}"
+            ),
+        })),
+        Ok(Err(error @ (ShardError::Unusable { .. } | ShardError::Refused { .. }))) => {
+            Err(answers(format!(
+                "it answers, and cannot be used: {error}; repair that first"
+            )))
+        }
+        Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
+    }
+}
+
+impl ToGiveUp {
+    /// What the last change of `buried`, which gives a shard up, means.
+    fn of(buried: &Topology) -> Self {
+        let Dead {
+            shard,
+            address,
+            epoch,
+            ..
+        } = buried.dead.last().expect("the one that was just given up");
+        let mut come: BTreeMap<&ShardId, u32> = BTreeMap::new();
+        let openings = buried.openings.iter();
+        for Opening { to, slots, .. } in openings.filter(|opening| opening.epoch == *epoch) {
+            *come.entry(&to.0).or_default() += slots.len() as u32;
+        }
+        let heir = |(id, slots): (&ShardId, u32)| Heir {
+            id: id.to_string(),
+            address: buried
+                .shard(id)
+                .map(|entry| entry.address.clone())
+                .unwrap_or_default(),
+            slots,
+            slots_after: buried.table.quota(id),
+        };
+        let millis = |length: Duration| length.as_millis() as u64;
+        let id = &shard.0;
+        Self {
+            topology: buried.id.clone(),
+            version: buried.version - 1,
+            shard: id.to_string(),
+            address: address.clone(),
+            removal: buried.constants.removal,
+            heirs: come.into_iter().map(heir).collect(),
+            shut_ms: millis(buried.constants.shut_for()),
+            grace_ms: millis(buried.constants.grace()),
+            command: format!("ringfence ring remove --gone {id} --attest-dead {id}"),
+        }
+    }
+
+    /// For how long who grants nothing.
+    fn pause(&self) -> String {
+        let heirs: Vec<_> = self.heirs.iter().map(|heir| heir.id.as_str()).collect();
+        let length = |ms| format_duration(Duration::from_millis(ms));
+        let (heirs, grace) = (heirs.join(", "), length(self.shut_ms + self.grace_ms));
+        let back = match self.shut_ms {
+            0 => "holders put theirs back meanwhile".to_owned(),
+            ms => format!("holders put theirs back after {}", length(ms)),
+        };
+        format!("no new locks from {heirs}, whichever the slot, for {grace}; {back}")
+    }
+
+    /// What somebody has to be sure of.
+    fn to_attest(&self) -> String {
+        let id = &self.shard;
+        match self.removal {
+            Removal::Supervised => format!(
+                "removal is supervised. To attest: no client can reach {id}, and it will be restarted\n\
+                or flushed before one can. Wrong, it can make two holders."
+            ),
+            Removal::Leased => format!(
+                "removal is leased: whoever cannot confirm that {id} is a shard asks it for nothing.\n\
+                To attest: it will not be needed again. Right or wrong, there is one holder at most."
+            ),
+        }
+    }
+}
+
+impl fmt::Display for ToGiveUp {
+    /// In full, for whoever has to decide; `{:#}`: what is to be known once that is done.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if out.alternate() {
+            return out.write_str(&self.pause());
+        }
+        let (id, address) = (&self.shard, &self.address);
+        let (topology, version) = (&self.topology, self.version);
+        writeln!(
+            out,
+            "not done: shard {id}, {address}, is to be given up for dead\ntopology {topology}, version {version}\n"
+        )?;
+        let mut heirs = Table::new(&["heir", "address", "slots", "→ slots"]);
+        for heir in &self.heirs {
+            let slots = [heir.slots, heir.slots_after].map(|slots| grouped(slots.into()));
+            let [come, after] = slots;
+            heirs.row([heir.id.clone(), heir.address.clone(), come, after]);
+        }
+        writeln!(out, "{heirs}\n{}\n\n{}", self.pause(), self.to_attest())?;
+        writeln!(out, "\nto do it: {}", self.command)
+    }
+}

@@ -1,0 +1,113 @@
+//! `ringfence ring init`: a topology is founded by hand.
+
+use std::time::Duration;
+
+use clap::Args;
+use ringfence_client::{Client, Constants, Removal, Token};
+use ringfence_coordinator::{limits::EPOCH_MAX, shard::redis::Address, topology::redis::Founding};
+
+use super::{
+    ASK_WITHIN, RingError, join,
+    view::{Done, View},
+};
+use crate::seeds::Seeds;
+
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    seeds: Seeds,
+    /// The longest lease there will be; a shard that comes back grants nothing for as long
+    #[arg(long, value_name = "LENGTH", default_value = "30s")]
+    #[arg(value_parser = crate::length)]
+    max_lease: Duration,
+    /// A shard that came back grants nothing for this much longer. Where a former primary can still
+    /// be reached after a failover: 3s, with min-replicas-to-write 1 and min-replicas-max-lag 1
+    #[arg(long, value_name = "LENGTH", default_value = "0s")]
+    #[arg(value_parser = crate::length)]
+    replica_lag: Duration,
+    /// How a shard that is gone for good is removed. supervised: somebody attests that nobody can reach it.
+    /// leased: whoever cannot reach the topology's home sends nothing any more, and loses its locks
+    #[arg(long, value_name = "HOW", default_value_t)]
+    removal: Removal,
+    /// Where removal is leased: that happens after this long; a sixth of --max-lease if not said
+    #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
+    view_lease: Option<Duration>,
+    /// The servers were started for this and have never held a lock: no grace is needed. Wrong, it
+    /// can make two holders
+    #[arg(long)]
+    servers_are_new: bool,
+    /// Keep the record on this server, instead of on one of the shards
+    #[arg(long, value_name = "URL")]
+    topology_at: Option<String>,
+    /// Tokens shall be greater than this one, the greatest that a resource has seen: for after the
+    /// loss of every server
+    #[arg(long, value_name = "TOKEN", value_parser = token)]
+    after: Option<Token>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Init {
+    /// Founds the topology, then arms its shards: only now is it known that they are new.
+    pub(super) async fn found(&self) -> Result<View, RingError> {
+        let servers = self.seeds.servers()?;
+        let constants = Constants {
+            max_lease_ms: millis(self.max_lease),
+            replica_lag_ms: millis(self.replica_lag),
+            removal: self.removal,
+            view_lease_ms: self.view_lease.map(millis),
+            ..Constants::default()
+        };
+        let home = self
+            .topology_at
+            .as_deref()
+            .map(str::parse::<Address>)
+            .transpose()?;
+        let founding = Founding {
+            after: self.after.map(Token::epoch).unwrap_or_default(),
+            constants,
+            home,
+            within: ASK_WITHIN,
+            ..Founding::default()
+        };
+        let joined = join(&servers, founding).await?;
+        if let Some(token) = self.after
+            && joined.topology.founded <= token.epoch()
+        {
+            return Err(RingError::TooLate(joined.topology.id.clone()));
+        }
+        let client = Client::builder()
+            .redis(servers.urls())
+            .existing_topology(true);
+        let mut client = client
+            .max_lease(self.max_lease)
+            .replica_lag(self.replica_lag)
+            .removal(self.removal);
+        if let Some(length) = self.view_lease {
+            client = client.view_lease(length);
+        }
+        let client = client.servers_are_new(self.servers_are_new).build().await?;
+        let done = if joined.founded_now {
+            Done::Founded
+        } else {
+            Done::ThereAlready
+        };
+        Ok(View::of(&client, done).await?)
+    }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A token, as a resource wrote it down.
+fn token(text: &str) -> Result<Token, String> {
+    let number: u64 = text.parse().map_err(|_| "a token is a number".to_owned())?;
+    let token = Token::from_number(number);
+    // One more epoch is needed for each change to come.
+    if token.epoch().0 + 1 >= EPOCH_MAX {
+        return Err("a token is less than 2^63, and of an epoch that others can follow".to_owned());
+    }
+    Ok(token)
+}

@@ -1,0 +1,58 @@
+//! `ringfence ring recover`: a person says who is gone for good.
+
+use clap::Args;
+use ringfence_client::{Client, Topology};
+use ringfence_coordinator::topology::redis::Joined;
+
+use super::{
+    RingError, join, look,
+    view::{Done, View},
+};
+use crate::seeds::Seeds;
+
+#[derive(Args, Debug)]
+pub(crate) struct Recover {
+    #[command(flatten)]
+    seeds: Seeds,
+    /// I attest that this shard (or home, by its address) is gone: no client can reach it, and it
+    /// will be restarted or flushed before one can. Wrong, it can make two holders. May be repeated
+    #[arg(long, value_name = "ID")]
+    attest_dead: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Recover {
+    /// Recovers the record, if it is not in force.
+    pub(super) async fn run(&self) -> Result<View, RingError> {
+        let servers = self.seeds.servers()?;
+        let Joined { store, .. } = join(&servers, look()).await?;
+        let before = store.view();
+        self.check(&before)?;
+        let topology = store.recover(&self.attest_dead).await?;
+        let client = Client::builder().redis(servers.urls());
+        let client = client.existing_topology(true).build().await?;
+        let done = if topology.version() > before.version() {
+            Done::Recovered
+        } else {
+            Done::InForce
+        };
+        Ok(View::of(&client, done).await?)
+    }
+
+    /// That whoever is attested dead is a member.
+    fn check(&self, topology: &Topology) -> Result<(), RingError> {
+        let shards: Vec<_> = topology.shards.keys().map(|name| name.0.as_str()).collect();
+        for id in &self.attest_dead {
+            if !shards.contains(&id.as_str()) && *id != topology.home.address {
+                return Err(RingError::NoShard {
+                    id: id.clone(),
+                    topology: topology.id.clone(),
+                    shards: shards.join(", "),
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! The resize under way, as the record has it.
+
+use std::{collections::BTreeMap, fmt};
+
+use ringfence_client::{Topology, TopologyError};
+use ringfence_coordinator::topology::{Goal, Weights};
+use serde::Serialize;
+
+use crate::table::{Table, grouped};
+
+/// A resize under way.
+#[derive(Debug, Serialize)]
+pub(super) struct Resize {
+    /// Weights of the members before: where it goes if it is aborted.
+    before: BTreeMap<String, u32>,
+    /// Weights of the members after.
+    after: BTreeMap<String, u32>,
+    /// Slots that are not yet where they go, those in motion among them.
+    slots_to_move: u32,
+    slots_in_motion: u32,
+    motions: Vec<Motion>,
+    #[serde(skip)]
+    goal: Goal,
+}
+
+/// Slots on their way.
+#[derive(Debug, Serialize)]
+struct Motion {
+    from: String,
+    to: String,
+    slots: u32,
+    /// The next shard knows what the former one still holds.
+    listed: bool,
+}
+
+impl Resize {
+    /// That of `topology`, if there is one.
+    pub(super) fn of(topology: &Topology) -> Result<Option<Self>, TopologyError> {
+        let Some(goal) = topology.goal.clone() else {
+            return Ok(None);
+        };
+        let motions = topology.motions.iter().map(|motion| Motion {
+            from: motion.from.0.to_string(),
+            to: motion.to.0.to_string(),
+            slots: motion.slots.len() as u32,
+            listed: motion.listed,
+        });
+        let motions: Vec<_> = motions.collect();
+        Ok(Some(Self {
+            before: named(&goal.before),
+            after: named(&goal.after),
+            slots_to_move: topology.preview()?.slots_to_move(),
+            slots_in_motion: motions.iter().map(|motion| motion.slots).sum(),
+            motions,
+            goal,
+        }))
+    }
+}
+
+fn named(weights: &Weights) -> BTreeMap<String, u32> {
+    let weights = weights.iter();
+    weights
+        .map(|(name, &weight)| (name.0.to_string(), weight))
+        .collect()
+}
+
+impl fmt::Display for Resize {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "resize under way: {}", self.goal)?;
+        let (to_move, in_motion) = (self.slots_to_move.into(), self.slots_in_motion.into());
+        let (to_move, in_motion) = (grouped(to_move), grouped(in_motion));
+        writeln!(
+            out,
+            "{to_move} slots to move, {in_motion} of them in motion"
+        )?;
+        if self.motions.is_empty() {
+            return Ok(());
+        }
+        let mut table = Table::new(&["from", "to", "slots", "state"]);
+        for Motion {
+            from,
+            to,
+            slots,
+            listed,
+        } in &self.motions
+        {
+            let state = if *listed { "listed" } else { "not listed yet" };
+            table.row([
+                from.clone(),
+                to.clone(),
+                grouped((*slots).into()),
+                state.into(),
+            ]);
+        }
+        write!(out, "\n{table}")
+    }
+}

@@ -1,0 +1,266 @@
+//! What there is to know of a topology now.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use humantime::format_duration;
+use ringfence_client::{Client, ShardId, ShardStatus, Topology, TopologyError, Weight};
+use ringfence_coordinator::topology::ShardName;
+use serde::Serialize;
+
+use super::resize::Resize;
+use crate::table::{Table, grouped, percent};
+
+/// A topology, and how its shards are.
+#[derive(Debug, Serialize)]
+pub(crate) struct View {
+    #[serde(skip)]
+    pub(super) topology: Arc<Topology>,
+    done: Done,
+    #[serde(rename = "topology")]
+    id: String,
+    version: u64,
+    incarnation: String,
+    home: String,
+    max_lease_ms: u64,
+    shards: Vec<Shard>,
+    /// Shards that were given up for dead, for ever.
+    dead: Vec<Dead>,
+    /// None is under way.
+    resize: Option<Resize>,
+    warnings: Vec<String>,
+}
+
+/// What was done to it just now.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Done {
+    Looked,
+    Founded,
+    /// It was to be founded.
+    ThereAlready,
+    Recovered,
+    /// It was to be recovered.
+    InForce,
+}
+
+/// Whether a shard comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Membership {
+    Member,
+    /// By the resize under way.
+    Joining,
+    /// By the resize under way, as soon as its last slot has moved.
+    Leaving,
+}
+
+/// One shard of it.
+#[derive(Debug, Serialize)]
+struct Shard {
+    id: String,
+    address: String,
+    membership: Membership,
+    weight: u32,
+    slots: u32,
+    /// The part of the slots it has, of 1.
+    share: f64,
+    /// The part that its weight is, of all weights: once the resize under way is done.
+    fair_share: f64,
+    /// How long it grants nothing new.
+    grace_left_ms: u64,
+    reachable: bool,
+    /// Why it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// One that was given up.
+#[derive(Debug, Serialize)]
+struct Dead {
+    id: String,
+    address: String,
+    /// Of its slots, those that the shards which have them now have yet to open.
+    to_open: usize,
+}
+
+impl Dead {
+    fn of(topology: &Topology) -> Vec<Self> {
+        let dead = topology.dead.iter().map(|dead| {
+            let its = topology
+                .openings
+                .iter()
+                .filter(|opening| opening.epoch == dead.epoch);
+            Self {
+                id: dead.shard.0.to_string(),
+                address: dead.address.clone(),
+                to_open: its.map(|opening| opening.slots.len()).sum(),
+            }
+        });
+        dead.collect()
+    }
+}
+
+impl fmt::Display for Dead {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "given up for dead: {}, {}", self.id, self.address)?;
+        match self.to_open {
+            0 => Ok(()),
+            slots => write!(
+                out,
+                "; {} of its slots are yet to be opened",
+                grouped(slots as u64)
+            ),
+        }
+    }
+}
+
+impl View {
+    /// What `client` sees.
+    pub(crate) async fn of(client: &Client, done: Done) -> Result<Self, TopologyError> {
+        let shards = client.shards().await;
+        client.close().await;
+        let topology = client.topology();
+        let shards = shards
+            .iter()
+            .map(|(id, status)| Shard::new(&topology, id, status))
+            .collect();
+        Ok(Self {
+            done,
+            id: topology.id.clone(),
+            version: topology.version,
+            incarnation: topology.incarnation.to_string(),
+            home: topology.home.address.clone(),
+            max_lease_ms: topology.constants.max_lease_ms,
+            shards,
+            dead: Dead::of(&topology),
+            resize: Resize::of(&topology)?,
+            warnings: client.warnings().to_vec(),
+            topology,
+        })
+    }
+}
+
+impl Shard {
+    fn new(topology: &Topology, id: &ShardId, status: &ShardStatus) -> Self {
+        let entry = topology.shard(id);
+        Self {
+            id: id.to_string(),
+            address: entry.map(|entry| entry.address.clone()).unwrap_or_default(),
+            membership: Membership::of(topology, id),
+            weight: weight(topology, id),
+            slots: topology.table.quota(id),
+            share: topology.table.share(id),
+            fair_share: fair_share(topology, id),
+            grace_left_ms: u64::try_from(status.grace_left.as_millis()).unwrap_or(u64::MAX),
+            reachable: status.error.is_none(),
+            error: status.error.as_ref().map(ToString::to_string),
+        }
+    }
+
+    fn state(&self) -> String {
+        let grace = || {
+            let seconds = self.grace_left_ms.div_ceil(1000);
+            format!("came back or is new: new locks in {seconds} s")
+        };
+        let condition = self.error.clone();
+        let condition = condition.or_else(|| (self.grace_left_ms > 0).then(grace));
+        match (self.membership, condition) {
+            (Membership::Member, None) => "ok".into(),
+            (Membership::Member, Some(condition)) => condition,
+            (membership, None) => membership.to_string(),
+            (membership, Some(condition)) => format!("{membership}; {condition}"),
+        }
+    }
+}
+
+impl Membership {
+    fn of(topology: &Topology, id: &ShardId) -> Self {
+        let Some(goal) = &topology.goal else {
+            return Self::Member;
+        };
+        let name = ShardName(id.clone());
+        match (
+            goal.before.contains_key(&name),
+            goal.after.contains_key(&name),
+        ) {
+            (false, true) => Self::Joining,
+            (_, false) => Self::Leaving,
+            (true, true) => Self::Member,
+        }
+    }
+}
+
+impl fmt::Display for Membership {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Member => "member",
+            Self::Joining => "joining",
+            Self::Leaving => "leaving",
+        })
+    }
+}
+
+/// The weight of `id`; of one that leaves, what it was.
+fn weight(topology: &Topology, id: &ShardId) -> u32 {
+    let name = ShardName(id.clone());
+    let goal = topology.goal.as_ref();
+    let named = goal.and_then(|goal| goal.after.get(&name).or_else(|| goal.before.get(&name)));
+    let in_table = || topology.table.membership().weight(id).map(Weight::get);
+    named.copied().or_else(in_table).unwrap_or_default()
+}
+
+/// The part that the weight of `id` is of all weights, once the resize under way is done.
+pub(crate) fn fair_share(topology: &Topology, id: &ShardId) -> f64 {
+    let stays = |id: &ShardId| Membership::of(topology, id) != Membership::Leaving;
+    let ids = topology.shards.keys().map(|name| &name.0);
+    let due = |id: &ShardId| if stays(id) { weight(topology, id) } else { 0 };
+    f64::from(due(id)) / f64::from(ids.map(due).sum::<u32>())
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let done = match self.done {
+            Done::Looked => "",
+            Done::Founded => "founded: ",
+            Done::ThereAlready => "there already, unchanged: ",
+            Done::Recovered => "recovered: ",
+            Done::InForce => "in force, unchanged: ",
+        };
+        let max_lease = format_duration(Duration::from_millis(self.max_lease_ms));
+        writeln!(out, "{done}topology {}, version {}", self.id, self.version)?;
+        writeln!(out, "incarnation {}", self.incarnation)?;
+        writeln!(out, "home {}", self.home)?;
+        writeln!(out, "leases of {max_lease} at most\n")?;
+        write!(out, "{}", self.table())?;
+        for dead in &self.dead {
+            writeln!(out, "\n{dead}")?;
+        }
+        if let Some(resize) = &self.resize {
+            write!(out, "\n{resize}")?;
+        }
+        let mut warnings = self.warnings.iter();
+        warnings.try_for_each(|warning| writeln!(out, "\nwarning: {warning}"))
+    }
+}
+
+impl View {
+    fn table(&self) -> Table {
+        let headings = [
+            "shard",
+            "address",
+            "weight",
+            "slots",
+            "share",
+            "fair share",
+            "state",
+        ];
+        let mut table = Table::new(&headings);
+        for shard in &self.shards {
+            let (id, address) = (shard.id.clone(), shard.address.clone());
+            let (weight, slots) = (shard.weight.to_string(), grouped(shard.slots.into()));
+            let (share, fair_share) = (percent(shard.share), percent(shard.fair_share));
+            table.row([id, address, weight, slots, share, fair_share, shard.state()]);
+        }
+        table
+    }
+}

@@ -1,0 +1,205 @@
+//! `ringfence counter`, on real servers.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod binary;
+
+use binary::{Output, ringfence};
+use ringfence_test_support::Servers;
+use serde_json::Value;
+
+/// Two new shards, whose topology is at the first.
+async fn founded() -> Servers {
+    let servers = Servers::spawn(2).await;
+    let urls = servers.urls();
+    let named = urls.join(",");
+    let founded = ringfence(&["ring", "init", "--servers-are-new", "--redis", &named]);
+    assert_eq!(founded.code, 0, "{founded:?}");
+    servers
+}
+
+/// `ringfence counter`; the first server is enough to find the other.
+fn counter(servers: &Servers, args: &[&str]) -> Output {
+    let url = &servers.urls()[0];
+    ringfence(&[&["counter"], args, &["--redis", url]].concat())
+}
+
+/// As [`counter`], which succeeds.
+fn done(servers: &Servers, args: &[&str]) -> Value {
+    let output = counter(servers, &[args, &["--json"]].concat());
+    assert_eq!(output.code, 0, "{output:?}");
+    serde_json::from_str(&output.stdout).expect("an object")
+}
+
+fn balance(servers: &Servers, account: &str) -> (String, String) {
+    let shown = done(servers, &["balance", account, "--exact"]);
+    let amount = |part: &str| shown[part].as_str().expect("a text").to_owned();
+    (amount("available"), amount("held"))
+}
+
+#[tokio::test]
+async fn coins_come_and_go_and_a_repeat_takes_effect_once() {
+    let servers = founded().await;
+    done(&servers, &["create", "coins/42", "--segments", "3"]);
+    done(&servers, &["deposit", "coins/42", "100"]);
+    let taken = done(&servers, &["deduct", "coins/42", "30"]);
+    let id = taken["request"].as_str().expect("its id");
+    let again = done(&servers, &["deduct", "coins/42", "30", "--id", id]);
+    assert_eq!(taken, again);
+    assert_eq!(balance(&servers, "coins/42"), ("70".into(), "0".into()));
+
+    let told = counter(&servers, &["deduct", "coins/42", "30", "--id", id]);
+    assert!(told.stdout.lines().any(|line| line == id), "{told:?}");
+
+    let other = counter(&servers, &["deduct", "coins/42", "31", "--id", id]);
+    assert_eq!(other.code, 1, "{other:?}");
+    assert!(other.stderr.contains("for something else"), "{other:?}");
+    let short = counter(&servers, &["deduct", "coins/42", "71"]);
+    assert_eq!(short.code, 1, "{short:?}");
+    assert!(short.stderr.contains("insufficient"), "{short:?}");
+}
+
+#[tokio::test]
+async fn a_reservation_is_spent_or_comes_back_and_a_transfer_arrives() {
+    let servers = founded().await;
+    for account in ["from", "to"] {
+        done(&servers, &["create", account, "--segments", "2"]);
+    }
+    done(&servers, &["deposit", "from", "100"]);
+    let held = done(&servers, &["reserve", "from", "40"]);
+    let id = held["request"].as_str().expect("its id");
+    assert_eq!(balance(&servers, "from"), ("60".into(), "40".into()));
+    assert_eq!(
+        done(&servers, &["confirm", "from", "--id", id])["outcome"],
+        "confirmed"
+    );
+    let late = counter(&servers, &["cancel", "from", "--id", id]);
+    assert_eq!(late.code, 1, "{late:?}");
+    let held = done(&servers, &["reserve", "from", "40"]);
+    let id = held["request"].as_str().expect("its id");
+    assert_eq!(
+        done(&servers, &["cancel", "from", "--id", id])["outcome"],
+        "cancelled"
+    );
+
+    done(&servers, &["transfer", "from", "to", "25"]);
+    done(&servers, &["resegment", "to", "4"]);
+    done(&servers, &["sweep", "to"]);
+    assert_eq!(balance(&servers, "from"), ("35".into(), "0".into()));
+    assert_eq!(balance(&servers, "to"), ("25".into(), "0".into()));
+    let segments = done(&servers, &["show", "to"]);
+    assert_eq!(segments["segments"].as_array().expect("a list").len(), 4);
+
+    let nobody = counter(&servers, &["transfer", "from", "nobody", "5"]);
+    assert_eq!(nobody.code, 1, "{nobody:?}");
+    assert!(nobody.stderr.contains("does not exist"), "{nobody:?}");
+    assert_eq!(balance(&servers, "from"), ("35".into(), "0".into()));
+    done(&servers, &["close", "to"]);
+    let refused = counter(&servers, &["transfer", "from", "to", "5"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(balance(&servers, "from"), ("35".into(), "0".into()));
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_says_why_and_what_to_do() {
+    let mut servers = founded().await;
+    done(&servers, &["create", "coins"]);
+    for (args, code, words) in [
+        (
+            &["deduct", "coins", "0"][..],
+            2,
+            "amount is 0, must be 1 to",
+        ),
+        (&["deduct", "coins", "-1"], 2, ""),
+        (
+            &["deposit", "coins", "9223372036854775808"],
+            2,
+            "must be 1 to",
+        ),
+        (
+            &["deduct", "coins", "1", "--id", "order-7"],
+            2,
+            "MILLISECONDS:NAME",
+        ),
+        (&["deduct", "nobody", "1"], 1, "does not exist"),
+        (
+            &["create", "none", "--segments", "0"],
+            2,
+            "must be 1 to 1024",
+        ),
+        (&["resegment", "coins", "0"], 2, "must be 1 to 1024"),
+        (
+            &["create", "coins", "--segments", "5"],
+            1,
+            "with 4 segments, not 5",
+        ),
+        (
+            &["deduct", "coins", "1", "--id", "1:order-7)"],
+            2,
+            "more copied than the id",
+        ),
+        (
+            &["deduct", "coins", "1", "--id", "1:order-7."],
+            2,
+            "more copied than the id",
+        ),
+        (
+            &["transfer", "coins", "coins", "1"],
+            2,
+            "must be two accounts",
+        ),
+        (
+            &["create", "much", "--segments", "1025"],
+            2,
+            "must be 1 to 1024",
+        ),
+        (
+            &["create", "much", "--durability", "some"],
+            2,
+            "memory, disk, or replicas:N",
+        ),
+        (
+            &["create", "safe", "--durability", "disk"],
+            69,
+            "appendfsync always",
+        ),
+    ] {
+        let output = counter(&servers, args);
+        assert_eq!(output.code, code, "{args:?}: {output:?}");
+        assert!(output.stderr.contains(words), "{args:?}: {output:?}");
+    }
+    servers.servers[1].kill();
+    // Which asks every segment.
+    let away = counter(&servers, &["balance", "coins"]);
+    assert_eq!(away.code, 69, "{away:?}");
+}
+
+#[tokio::test]
+async fn a_repeat_of_what_was_done_is_never_told_that_it_was_not() {
+    let mut servers = founded().await;
+    done(&servers, &["create", "coins", "--segments", "8"]);
+    done(&servers, &["deposit", "coins", "100"]);
+    let mut ids = Vec::new();
+    for _ in 0..6 {
+        let taken = done(&servers, &["deduct", "coins", "1"]);
+        ids.push(taken["request"].as_str().expect("its id").to_owned());
+    }
+    servers.servers[1].kill();
+    let failed = |args: &[&str]| Some(counter(&servers, args)).filter(|output| output.code != 0);
+    let again = |id: &String| failed(&["deduct", "coins", "1", "--id", id]);
+    let again = ids
+        .iter()
+        .find_map(again)
+        .expect("one is at the dead shard");
+    assert_eq!(again.code, 75, "{again:?}");
+    let words = "nothing was done by this attempt, but an earlier one may have done it";
+    assert!(again.stderr.contains(words), "{again:?}");
+    // A new request cannot have been done.
+    let new = (0..64).find_map(|_| failed(&["deduct", "coins", "1"]));
+    let new = new.expect("one is at the dead shard");
+    assert_eq!(new.code, 69, "{new:?}");
+    let words = "nothing was done by this attempt: repeat it";
+    assert!(new.stderr.contains(words), "{new:?}");
+    // The reservation may have been asked for by another process.
+    let unknown = failed(&["confirm", "coins", "--id", "1:never"]).expect("it is not known");
+    assert_eq!(unknown.code, 75, "{unknown:?}");
+}
