@@ -16,7 +16,7 @@ async fn slow_client() -> Client {
     client
 }
 
-/// In one turn everybody gets on who can, in the next one time passes.
+/// In one turn every ready task progresses, in the next one time passes.
 fn turns() -> impl AsyncFn() {
     let passes = Cell::new(false);
     async move || {
@@ -46,7 +46,7 @@ async fn a_release_dropped_after_any_turn_still_releases() {
     cancel::a_dropped_release_releases(&client, &client, &turns()).await;
 }
 
-/// Nobody hears that it was lost but who waits for it.
+/// Only a task that waits for it learns of the loss.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_release_that_was_lost_is_sent_again() {
     for lost_after in 1..16 {

@@ -1,4 +1,4 @@
-//! Which locks are held: every shard is walked to its end, whatever becomes of another or of the walk.
+//! The held locks: every shard is walked to its end, regardless of the other shards and walks.
 
 use std::{collections::BTreeSet, time::Duration};
 

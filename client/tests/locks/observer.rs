@@ -1,4 +1,4 @@
-//! Why a wait goes on, told to whoever asked.
+//! The reasons to wait, as an observer receives them.
 
 use std::{
     sync::{Arc, Mutex},

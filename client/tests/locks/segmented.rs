@@ -103,7 +103,7 @@ async fn many_tasks_use_all_of_them_and_it_can_be_seen() {
     assert!(met.iter().all(waited), "{met:?}");
 }
 
-/// What is waited for in another process counts too.
+/// Waiters of other processes count too.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_others_is_a_wait() {
     let client = client_of(1).await;

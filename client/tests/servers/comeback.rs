@@ -1,5 +1,4 @@
-//! What holders and newcomers see of a shard that comes back, however it does and whatever it has
-//! kept.
+//! Holders and newcomers at a shard that comes back in any way, with any of its data.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -111,8 +110,8 @@ impl Held {
     }
 }
 
-/// No held lock is lost; nobody new is granted anything until every lock of before must have ended;
-/// tokens rise; and what had been given back is free, whatever the shard remembers of it.
+/// No held lock is lost. No new lock is granted until every earlier lock must have ended. Tokens
+/// rise. A released lock is free, even if the shard still remembers it.
 pub(crate) async fn holders_keep_their_locks_and_newcomers_wait(shard: &mut impl Returning) {
     let stage = Stage::of(shard.url(), MAX_LEASE).await;
     let (holder, other) = (stage.client("holder").await, stage.client("other").await);

@@ -182,7 +182,8 @@ fn assert_fair(events: &[Event], max: usize) {
     let first: Vec<_> = runs.iter().map(|run| run.0).take(PROCESSES).collect();
     assert_eq!(first, [0, 1, 2], "{runs:?}");
 
-    // Who has so many before it waits for so many turns of its process; and each other process has one before each.
+    // A task with so many before it waits for so many turns of its process, and each other process
+    // has one turn before each.
     let turns = TASKS.div_ceil(max + 1);
     let most = turns * (PROCESSES - 1) * (max + 1);
     let overtakes = overtakes(events);

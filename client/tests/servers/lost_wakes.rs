@@ -1,4 +1,5 @@
-//! Messages that are lost, late, or come to nobody: everybody who waits has its turn all the same, and alone.
+//! Messages that are lost, late, or without a receiver: every waiter has its turn all the same, and
+//! alone.
 
 use std::{
     convert::Infallible,
@@ -44,7 +45,7 @@ struct Counter {
 }
 
 impl Counter {
-    /// Adds one in two steps: whoever does so at the same time loses one.
+    /// Adds one in two steps: two tasks that do so at the same time lose one.
     async fn add(&self) {
         let before = self.value.load(SeqCst);
         if let Some(free) = self.free.lock().unwrap().take() {
@@ -131,7 +132,8 @@ async fn everybody_has_its_turn_though_no_message_comes() {
     assert!(free > RECHECK_MAX / 4, "somebody had to ask: {free:?}");
 }
 
-/// They come to who found its turn by asking, holds it, gave it back, or waits for another.
+/// They reach a waiter that found its turn by asking, a holder, a former holder, or a waiter for
+/// another lock.
 #[tokio::test]
 async fn everybody_has_its_turn_though_messages_are_late() {
     let scene = Proxied::new(LEASE).await;
@@ -166,7 +168,8 @@ async fn who_could_not_be_told_is_told_again_when_it_listens_anew() {
     .await;
 }
 
-/// A process whose tasks hand the lock on is told that another waits by its next renewal, if nothing else tells it.
+/// A process whose tasks hand the lock on learns of another waiter by its next renewal, if by
+/// nothing else.
 #[tokio::test]
 async fn a_holder_that_hears_nothing_gives_way_by_its_next_renewal() {
     const LEASE: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Who waits for the one lock that everybody wants, as its server has it.
+//! The waiters for the one contended lock, as its server sees them.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) const KEY: &str = "key";
 /// What a busy machine may add to a wait that has a bound.
 pub(crate) const SLACK: Duration = SECOND;
 
-/// Somebody who waits for the lock, in a task of its own; gives up when dropped.
+/// A waiter for the lock, in its own task; gives up when dropped.
 pub(crate) struct Waiter(JoinSet<Guard>);
 
 impl Waiter {
@@ -55,13 +55,13 @@ impl Waiter {
     }
 }
 
-/// Who is in the queue, in order.
+/// The waiters in the queue, in order.
 pub(crate) async fn queue(client: &Client) -> Vec<Nonce> {
     let found = client.lock(KEY).inspect().await.unwrap();
     found.waiters.iter().map(|waiter| waiter.nonce).collect()
 }
 
-/// Whose record there is, and how long it lasts there.
+/// The nonce of the record, and how long it still lasts.
 pub(crate) async fn recorded(client: &Client) -> Option<(Nonce, Duration)> {
     let found = client.lock(KEY).inspect().await.unwrap().holder;
     found.map(|holder| (holder.nonce, holder.remaining))

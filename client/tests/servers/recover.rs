@@ -12,7 +12,7 @@ use crate::{
     home_of, keys_on, not_the_home, take_and_give_back,
 };
 
-/// Three servers whose every answered write outlives their process, and a client of them.
+/// Three servers that keep every answered write through a kill, and a client of them.
 async fn saving() -> (Servers, Client) {
     let servers = Servers::spawn_with(3, |builder| builder.set("appendonly", "yes")).await;
     let client = client(&servers).await;
@@ -39,7 +39,7 @@ async fn while_the_home_is_away_every_other_shard_goes_on() {
     let guard = old.lock(&held).lease(SECOND).acquire().await.unwrap();
     servers.servers[home].kill();
 
-    // Those who knew the topology before, and those who ask for it now.
+    // A client that knew the topology before, and a new one.
     let new = servers.client().await;
     let told = new.warnings().iter().any(|text| text.contains("attest"));
     assert!(told, "{:?}", new.warnings());

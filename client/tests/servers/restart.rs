@@ -52,7 +52,7 @@ impl Returning for Restarted {
     }
 }
 
-/// A server whose every answered write outlives its process.
+/// A server that keeps every answered write through a kill.
 fn appending() -> RedisServerBuilder {
     RedisServer::builder().set("appendonly", "yes")
 }
@@ -130,7 +130,7 @@ async fn a_shard_whose_last_write_is_torn_loses_no_lock_and_makes_newcomers_wait
     holders_keep_their_locks_and_newcomers_wait(&mut shard).await;
 }
 
-/// The topology's home decides who lives: while it is silent, no shard begins a life.
+/// The topology's home decides on lives: while it is silent, no shard begins a life.
 #[tokio::test]
 async fn a_shard_that_came_back_answers_nothing_until_the_topology_says_so() {
     let mut shard = Restarted::spawn(RedisServer::builder(), None).await;
@@ -214,7 +214,7 @@ async fn fifty_restarts_leave_no_key_behind_and_tokens_rise() {
             token = guard.token();
             drop(guard);
             eventually(&format!("as at first, after {restart}"), async || {
-                // A shard is settled by whoever had to look at everything.
+                // The next client that had to check every slot settles the shard.
                 if let Ok(guard) = client.lock("key").try_acquire().await {
                     guard.release().await;
                 }

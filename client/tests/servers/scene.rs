@@ -1,4 +1,4 @@
-//! A server about to be in trouble, and who holds a lock there.
+//! A server about to be in trouble, and a holder of a lock there.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Scene {
         }
     }
 
-    /// The trouble is over: nobody noticed but those who waited.
+    /// The trouble is over: only waiters noticed it.
     pub(crate) async fn goes_on(self) {
         assert!(self.guard.is_held());
         let before = self.guard.deadline();

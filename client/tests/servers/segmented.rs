@@ -15,7 +15,7 @@ const CLIENTS: usize = 4;
 const TASKS: usize = 8;
 const ROUNDS: usize = 15;
 
-/// Who is inside: one for each with one of them, a thousand for whoever has all.
+/// The holders inside: one per holder of one sub-lock, a thousand for a holder of all.
 #[derive(Default)]
 struct Inside(AtomicI64);
 

@@ -1,4 +1,5 @@
-//! What a turn means, and for how long, however late it is, and whatever was asked or answered meanwhile.
+//! The meaning of a turn, and its duration, however late it is, and after any other request or
+//! answer.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::{
 /// Ten claims.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A lock that is held, and the next in its queue, whose way to the server is a proxy.
+/// A held lock, and the next in its queue, which reaches the server through a proxy.
 struct Stage {
     scene: Proxied,
     next: Client,
@@ -233,7 +234,7 @@ async fn in_grace_nobody_has_its_turn_and_everybody_keeps_its_place() {
     let (mut behind, its) = Waiter::queued(&third, LEASE).await;
     stage.scene.begin_grace().await;
     guard.release().await;
-    // Longer than a place is kept for who does not ask again.
+    // Longer than the place of a silent waiter is kept.
     assert!(stage.waiter.waits_for(TICKET_KEEP + SLACK).await);
     assert_eq!(recorded(&third).await, None);
     assert_eq!(queue(&third).await, [stage.nonce, its]);
