@@ -1,4 +1,5 @@
-//! What is submitted and dropped: an acquire is withdrawn if it was not sent yet; nothing else is.
+//! Requests that are submitted and dropped: an acquire is withdrawn if it was not sent yet; no
+//! other request is.
 #![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod memory_fixture;
@@ -155,7 +156,7 @@ impl Desk {
     }
 }
 
-/// A shard whose next batch panics.
+/// A shard that panics in its next batch.
 #[derive(Debug)]
 struct Panicking {
     shard: Arc<dyn Shard>,

@@ -36,7 +36,7 @@ async fn unusable(url: &str) -> String {
     }
 }
 
-/// Answers each piece of what is sent as `answer` says, and closes the connection where that is empty.
+/// Answers each received piece as `answer` says, and closes the connection if the answer is empty.
 async fn listener(answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());

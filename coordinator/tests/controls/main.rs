@@ -31,7 +31,7 @@ use crate::{
     stage::{Stage, UNIX, at},
 };
 
-/// Held by the test whose turn it is.
+/// Held by the test that has its turn.
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// What became of locks that are taken while three shards become four and three again.

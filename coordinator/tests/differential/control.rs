@@ -1,4 +1,4 @@
-//! What is done to the whole of both.
+//! Operations on both shards as a whole.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Batches, and what is learned from their answers.
+//! Batches, and the knowledge gained from their answers.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 impl Pair<'_> {
     /// Applies a batch to both.
     pub(crate) async fn batch(&mut self, map: u64, deeds: &[Deed]) -> Checked {
-        // Who knows of a move has its slots looked at.
+        // A request that knows of a move has its slots checked.
         let moves = |deed: &Deed| self.away.contains(&lock_key(deed.key).slot());
         let map = match deeds.iter().any(moves) {
             true => MapVersion::UNKNOWN,

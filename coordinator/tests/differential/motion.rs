@@ -158,7 +158,7 @@ impl Pair<'_> {
         Ok(())
     }
 
-    /// Asks both what is held still.
+    /// Asks both for the keys that are still held.
     pub(crate) async fn still_held(&mut self, when: When) -> Checked {
         let still = StillHeld {
             epoch: self.known(when),

@@ -1,4 +1,4 @@
-//! What is done to the server under a shard.
+//! Operations on the server under a shard.
 
 use crate::redis_fixture::Redis;
 

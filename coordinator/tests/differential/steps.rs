@@ -1,4 +1,4 @@
-//! What is done to both, at random.
+//! Random operations on both.
 
 use std::{ops::Range, time::Duration};
 
@@ -12,7 +12,7 @@ use ringfence_coordinator::shard::{Mode, Waited};
 
 /// Keys in play. The slots of the first and of the last one move.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "\0{9}|", "gone"];
-/// Those whose slots move.
+/// The keys in slots that move.
 pub(crate) const MOVING: [usize; 2] = [0, KEYS.len() - 1];
 /// Acquisitions in play,
 pub(crate) const NONCES: u64 = 6;
@@ -90,7 +90,7 @@ pub(crate) enum When {
     Earlier,
 }
 
-/// What is left of a key at its former shard.
+/// The rest of a key at its former shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Leftover {
     pub(crate) key: usize,

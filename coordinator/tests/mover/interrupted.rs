@@ -135,7 +135,7 @@ async fn an_abort_of_an_abort_goes_on_in_any_phase() {
     }
 }
 
-/// Whoever gives orders need not be the one that moves slots.
+/// The process that gives orders need not be the mover.
 #[tokio::test(start_paused = true)]
 async fn a_resize_is_begun_and_turned_back_by_others_while_it_runs() {
     let stage = Stage::new(3).await;
@@ -170,7 +170,7 @@ async fn a_resize_is_begun_and_turned_back_by_others_while_it_runs() {
     stage.counters_are_in_place();
 }
 
-/// A mover whose machine was suspended wakes long after, when the slots have moved on.
+/// A mover on a suspended machine wakes long after, when the slots have moved on.
 #[tokio::test(start_paused = true)]
 async fn a_mover_that_wakes_after_a_later_resize_changes_nothing() {
     for phase in [

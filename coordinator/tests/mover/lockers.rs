@@ -42,7 +42,7 @@ pub(crate) struct Ring {
     pub(crate) hold: Duration,
 }
 
-/// Who has each key, and the last token that anybody had.
+/// The holder of each key, and its last token.
 #[derive(Debug, Default)]
 struct Book(Mutex<BTreeMap<String, (Option<u128>, Token)>>);
 
@@ -113,7 +113,7 @@ impl Lockers {
         }
     }
 
-    /// Stops. No lock was lost, nobody had one beside another, and all who wanted got theirs.
+    /// Stops. No lock was lost, no key had two holders, and every waiter got its lock.
     pub(crate) async fn stop(mut self) {
         for guard in &self.held {
             assert!(guard.is_held(), "a lock was lost");
@@ -129,7 +129,7 @@ impl Lockers {
         for guard in self.held {
             guard.release().await;
         }
-        // Nothing is left of anything: whatever was carried can be had at once, where it is now.
+        // Nothing is left over: every carried lock can be acquired at once, at its present shard.
         for nth in 0..HELD {
             let key = format!("held/{nth}");
             let engine = &self.engines[(nth + 1) % self.engines.len()];

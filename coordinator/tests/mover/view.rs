@@ -1,4 +1,4 @@
-//! Shards that may be removed without asking anybody: who cannot confirm the topology holds nothing.
+//! Leased removal: an engine that cannot confirm the topology holds nothing.
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
@@ -179,7 +179,7 @@ impl Stage {
             .expect("one of three")
     }
 
-    /// Who has `key` at the shard at `index`, by the record there.
+    /// The holder of `key` at the shard at `index`, by the record there.
     async fn holder(&self, index: usize, key: &str) -> Option<Holder> {
         let mut link = self
             .shard(index)
@@ -263,8 +263,8 @@ async fn who_starts_asks_nobody_before_the_topology_is_confirmed() {
     assert!(granted.unwrap().is_held(), "at once");
 }
 
-/// Between what is sent and the answer, the view ended, and was confirmed again: what was asked may be
-/// another's business by now.
+/// The view ended between the request and the answer, and was confirmed again: by now another shard
+/// may be responsible for the key.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_after_the_view_has_ended_is_dropped() {
     let stage = Stage::leased().await;
@@ -364,8 +364,8 @@ async fn a_holder_that_hears_of_nothing_has_lost_it_before_another_may_have_it()
     assert!(!guard.is_held());
 }
 
-/// Who has learnt of it is at the next shard, and renews no more at the one that was given up; there its
-/// record runs out, and whoever has not learnt of it gets the lock.
+/// An engine that has learnt of it is at the next shard, and no longer renews at the dead one.
+/// There its record expires, and an engine that has not learnt of it gets the lock.
 #[tokio::test(start_paused = true)]
 async fn who_has_learnt_of_it_and_who_has_not_never_hold_the_same() {
     let stage = Stage::leased().await;
@@ -373,7 +373,7 @@ async fn who_has_learnt_of_it_and_who_has_not_never_hold_the_same() {
     let key = stage.key_at(2);
     let guard = one.ask(&key, Some(2 * SECOND)).await.unwrap();
     two.cut_off(true);
-    // The mover cannot reach it either; who is connected stays so.
+    // The mover cannot reach it either; connected clients stay connected.
     stage.faults(2).unreachable(true);
     stage.bury(2);
     stage.resize().await;

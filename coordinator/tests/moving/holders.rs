@@ -74,8 +74,8 @@ async fn an_adoption_that_is_not_answered_leaves_the_guard_where_it_was() {
     assert!(ring.holder(ring.b()).await.is_some());
 }
 
-/// The new shard's record counts from when it was asked: so does the guard, whatever the former one said
-/// since.
+/// The new shard's record counts from the request: so does the guard, whatever the former shard
+/// answered since.
 #[tokio::test(start_paused = true)]
 async fn an_adopted_guard_counts_from_the_adoption() {
     let ring = Ring::new().await;
@@ -112,7 +112,8 @@ async fn what_the_former_shard_renews_late_means_nothing() {
     outlasts_no_record(&ring, &guard).await;
 }
 
-/// The former shard was taken for dead, and is not: whoever still believes in it learns otherwise there.
+/// The former shard was declared dead, and is alive: an engine that still believes in it learns of
+/// this there.
 #[tokio::test(start_paused = true)]
 async fn a_holder_whose_slot_was_taken_away_puts_its_lock_back_where_the_slot_is() {
     let ring = Ring::new().await;
@@ -120,7 +121,7 @@ async fn a_holder_whose_slot_was_taken_away_puts_its_lock_back_where_the_slot_is
     let guard = one.acquire().await;
     ring.set_out().await;
     ring.b().faults().restart(false);
-    // Whoever asks there has it armed again, with its grace.
+    // The next request there has it armed again, with its grace.
     let other = Process {
         key: ring.other,
         ..one.clone()

@@ -133,7 +133,7 @@ impl Ring {
         &self.shards[1]
     }
 
-    /// Who has the key at `shard`, by the record there.
+    /// The holder of the key at `shard`, by the record there.
     async fn holder(&self, shard: &MemoryShard) -> Option<Holder> {
         let mut link = shard.connect(Lane::Control, None).await.unwrap();
         link.inspect(&lock_key(self.key)).await.unwrap().holder

@@ -78,7 +78,7 @@ impl Ring {
         self.arrive_by_force().await;
     }
 
-    /// As [`arrive`](Self::arrive), whatever is left at `a`.
+    /// Like [`arrive`](Self::arrive), with anything left at `a`.
     pub(crate) async fn arrive_by_force(&self) {
         self.move_over().await;
         self.finish().await;

@@ -1,4 +1,4 @@
-//! Who asks for a lock while its slot is on its way.
+//! Requests for a lock while its slot is in motion.
 
 use ringfence_coordinator::engine::AcquireError;
 use tokio::time::{Instant, sleep};

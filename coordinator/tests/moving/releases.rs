@@ -28,7 +28,7 @@ async fn what_was_not_taken_away_is_released_too() {
     let one = ring.process(1).await;
     let guard = one.acquire().await;
     ring.set_out().await;
-    // The first is the renewal that tells of the move, the second takes away what is left.
+    // The first is the renewal that tells of the move, the second removes the former record.
     ring.a().faults().lose_request(Lane::Renew, 2);
     sleep(SOON).await;
     assert!(ring.holder(ring.b()).await.is_some());

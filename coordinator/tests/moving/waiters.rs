@@ -1,4 +1,4 @@
-//! Who waits while the slot goes on its way keeps its place.
+//! A waiter keeps its place while the slot moves.
 
 use std::time::Duration;
 
@@ -58,7 +58,8 @@ async fn waiters_come_in_their_order_and_before_who_came_to_the_new_shard() {
     }
 }
 
-/// The former shard sends them on one by one; who came to the new one by itself waits until none is left there.
+/// The former shard sends its waiters on one by one; newcomers of the next shard wait until none is
+/// left there.
 #[tokio::test(start_paused = true)]
 async fn without_a_list_waiters_come_in_their_order_and_before_who_came_to_the_new_shard() {
     let ring = Ring::new().await;

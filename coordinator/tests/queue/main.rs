@@ -120,7 +120,8 @@ impl<F: Fixture> Bench<F> {
     }
 }
 
-/// Everybody hears what the model said. Who hears more is found out by what comes next.
+/// Every client hears the messages that the model predicts. A client that hears more is found by
+/// the next step.
 async fn hear(ears: &mut [Box<dyn Wakes>], model: &mut Model) -> Result<(), TestCaseError> {
     for (client, wake) in model.said() {
         let ear = &mut ears[client.0 as usize];

@@ -105,7 +105,7 @@ impl Fixture for Redis {
         TOPOLOGY.into()
     }
 
-    /// Nobody waits for minutes: whatever the server keeps ends so much earlier instead.
+    /// Instead of waiting for minutes, all expiries on the server move that much closer.
     async fn elapse(&self, length: Duration) {
         if length < Duration::from_secs(60) {
             return tokio::time::sleep(length).await;

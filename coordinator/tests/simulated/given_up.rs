@@ -64,7 +64,7 @@ async fn a_turn_of_who_gave_up_is_not_taken_by_who_waits_now() {
     drop(timeout(SECOND, waiter).await.expect("its turn").unwrap());
 }
 
-/// Its place in the queue serves those of its process who wait behind it.
+/// Its place in the queue serves the waiters of its process behind it.
 #[tokio::test(start_paused = true)]
 async fn a_process_keeps_its_place_when_its_first_waiter_leaves() {
     let mut crew = Crew::new().await;
@@ -100,7 +100,7 @@ async fn who_asks_once_is_refused_and_leaves_no_place() {
     drop(try_acquire(&two).await.unwrap());
 }
 
-/// Whoever comes to wait behind it does so from the first answer on.
+/// A waiter that comes behind it waits from the first answer on.
 #[tokio::test(start_paused = true)]
 async fn who_waits_behind_one_that_asked_once_queues_at_once() {
     let mut crew = Crew::new().await;
@@ -121,7 +121,7 @@ async fn who_waits_behind_one_that_asked_once_queues_at_once() {
     drop(behind.await.unwrap());
 }
 
-/// In one turn everybody gets on who can, in the next one time passes.
+/// In one turn every ready task progresses, in the next one time passes.
 fn turns() -> impl AsyncFn() {
     let passes = Cell::new(false);
     async move || {

@@ -245,7 +245,7 @@ async fn an_owner_that_waits_enters_when_its_other_task_is_granted() {
     drop(timeout(AT_ONCE, stranger).await.expect("its turn").unwrap());
 }
 
-/// It is lost to whoever has it; whoever waits behind asks anew.
+/// Its holder loses it, and the waiters ask anew.
 #[tokio::test(start_paused = true)]
 async fn a_lock_lost_in_the_middle_of_a_line_goes_on_by_the_shard() {
     let mut crew = Crew::new().await;

@@ -65,7 +65,8 @@ async fn a_lock_that_lingers_goes_to_another_process_within_a_round_trip() {
     let asked = Instant::now();
     let guard = acquire(&other).await;
     assert!(guard.token() > token);
-    // There, back to the holder, there again, and back to who waits; and what a wake-up takes.
+    // To the shard, back to the holder, to the shard again, and back to the waiter; and the time of
+    // a wake-up.
     let waited = asked.elapsed();
     assert!(waited <= 5 * 4 * MILLISECOND + AT_ONCE, "{waited:?}");
     assert_eq!(process.held(), 0);
@@ -108,7 +109,7 @@ async fn a_lock_that_somebody_waits_for_does_not_linger() {
     drop(timeout(AT_ONCE, waiter).await.expect("its turn").unwrap());
 }
 
-/// The message was long on its way: who wanted that one gave up, and it has gone back.
+/// The message was long on its way: its waiter gave up, and the lock has gone back.
 #[tokio::test(start_paused = true)]
 async fn a_lock_goes_on_lingering_if_a_former_one_was_wanted() {
     let mut crew = Crew::new().await;

@@ -217,14 +217,14 @@ async fn waiting(engine: &Engine) -> tokio::task::JoinHandle<Guard> {
     waiter
 }
 
-/// Who has the key at that server.
+/// The holder of the key at that server.
 async fn holder(server: &MemoryShard) -> Option<Holder> {
     let mut link = server.connect(Lane::Control, None).await.unwrap();
     let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default()).unwrap();
     link.inspect(&key).await.unwrap().holder
 }
 
-/// Who has the key, by its record.
+/// The holder of the key, by its record.
 async fn recorded(engine: &Engine) -> Option<Holder> {
     let inspected = engine.inspect(&Namespace::default(), b"key").await;
     inspected.unwrap().holder

@@ -36,7 +36,7 @@ async fn nobody_in_a_queue_is_granted_in_grace_and_all_are_after_it() {
                 }
             });
             let at = some_turn.await.expect("somebody's turn");
-            // A queue that vanished is made anew, by who asks first.
+            // The first requester begins a new queue after the old one vanished.
             assert!(at == 0 || !keep_records, "in order");
             let next = waiters.remove(at).await.unwrap();
             assert!(next.token() > token, "{keep_records}");

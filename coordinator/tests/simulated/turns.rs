@@ -131,7 +131,8 @@ async fn nobody_who_comes_later_gets_a_free_lock_before_who_waits() {
     );
 }
 
-/// Nor one whose holder died: whoever comes then, though sooner than who waits asks again, is behind it.
+/// Nor a ticket with a dead holder: a newcomer that comes before the waiter asks again is behind
+/// the waiter.
 #[tokio::test(start_paused = true)]
 async fn nobody_who_comes_later_gets_a_lock_that_ran_out_before_who_waits() {
     let mut crew = Crew::new().await;

@@ -59,7 +59,7 @@ impl Wire {
         self.cut.store(true, Relaxed);
     }
 
-    /// Whether what is asked for over it is held up from now on.
+    /// Whether requests over it are held back from now on.
     pub(crate) fn mute(&self, mute: bool) {
         self.mute.send_replace(mute);
     }

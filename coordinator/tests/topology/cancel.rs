@@ -1,5 +1,5 @@
-//! A store's future dropped under way: the record is the one before or the one after, and whoever
-//! loads it can go on.
+//! A store's future dropped under way: the record is the one before or the one after, and any
+//! process that loads it can go on.
 
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},

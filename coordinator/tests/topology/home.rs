@@ -17,7 +17,7 @@ async fn a_record_of_an_earlier_life_is_not_used() {
     let dead_connection = swap(&next).await.unwrap_err();
     assert!(dead_connection.is_retryable(), "{dead_connection}");
     recover_needed(swap(&next).await);
-    // Nor by whoever believes that the new life is the one.
+    // Nor by a process that believes that the new life is the right one.
     let mut believing = next.clone();
     believing.home.life = servers.life(home).await;
     recover_needed(swap(&believing).await);

@@ -7,8 +7,8 @@ use ringfence_coordinator::{
 
 use crate::servers::{Servers, options, successor};
 
-/// A server that ends before it is armed has under its life's name what it was told already: the
-/// fence, by whoever takes it for armed still, or a copy of the change that takes it in.
+/// A server that ends before it is armed has data under its life's name already: the fence, from a
+/// process that believes it armed, or a copy of the change that adds it.
 #[tokio::test]
 async fn lives_that_were_never_armed_leave_nothing_behind() {
     let mut servers = Servers::spawn_saving(2).await;

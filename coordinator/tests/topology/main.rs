@@ -1,4 +1,4 @@
-//! One topology, whoever founds it and whatever happens meanwhile.
+//! One topology, for any founder and any events meanwhile.
 
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 

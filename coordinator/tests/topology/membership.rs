@@ -54,7 +54,7 @@ async fn a_server_comes_in_with_a_pointer_and_a_copy_and_nothing_else() {
     assert_eq!(stage.left().await, has);
     let pointers = stage.newcomer.pointers().await;
     assert_eq!(pointers, [Some(stage.joined.topology.id.clone())]);
-    // Whoever was not answered asks again.
+    // A caller without an answer asks again.
     assert_eq!(stage.take_in().await.unwrap(), expected);
 
     let called = |name| {

@@ -79,7 +79,7 @@ impl Stage {
         assert!(matches!(swapped, Ok(Swap::Done)), "{swapped:?}");
     }
 
-    /// What the newcomer has, without what is named by a former life.
+    /// The newcomer's data, without keys named by a former life.
     pub(crate) async fn left(&self) -> Vec<String> {
         let mut keys = self.newcomer.keys(0, "*").await;
         let life = self.newcomer.key_of_life(0, "").await;

@@ -15,7 +15,7 @@ use crate::servers::{
     LOST_VERSIONS, POINTER, RECORD, Servers, founding, join, join_with, recover_needed, successor,
 };
 
-/// Who recovers at once.
+/// The number of concurrent recoveries.
 const RACERS: usize = 8;
 
 /// How long a process that is held up may take to get there.
@@ -54,7 +54,7 @@ struct HeldUp {
 }
 
 impl HeldUp {
-    /// A store whose recoveries stop, the first time, at a step that `at` is true of.
+    /// A store with recoveries that stop, the first time, at a step for which `at` is true.
     async fn join(
         servers: &Servers,
         at: impl Fn(&Step) -> bool + Send + Sync + 'static,
@@ -141,7 +141,7 @@ async fn an_older_record_gives_way_to_the_newest_copy() {
     servers.set(home, RECORD, &older).await;
     servers.0[home].restart().await.unwrap();
 
-    // Nobody who saw the newest record is left.
+    // No process that saw the newest record is left.
     drop(joined.store);
     let joined = join(servers.seeds()).await.unwrap();
     assert_eq!(joined.topology.version, newest.version + LOST_VERSIONS);

@@ -79,7 +79,7 @@ async fn a_resize_under_way_is_still_under_way_once_its_home_is_recovered() {
     stage.servers.0[stage.home].restart().await.unwrap();
     let recovered = stage.store().load().await.unwrap();
     assert_goes_on(&recovered, &before);
-    // Whoever is coming in is a member: nothing of before takes effect there either.
+    // A joining server is a member: no earlier request takes effect there either.
     let fence: Incarnation = stage.newcomer.fence(0).await.unwrap().parse().unwrap();
     assert_eq!(fence, recovered.incarnation);
     assert_eq!(*stage.store().load().await.unwrap(), *recovered);

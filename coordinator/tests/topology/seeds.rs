@@ -1,4 +1,4 @@
-//! The addresses of a list say where to ask. Who is a member, the topology says.
+//! The addresses of a list name the servers to ask. The topology decides on the members.
 
 use ringfence_coordinator::topology::{TopologyError, redis::Founding};
 

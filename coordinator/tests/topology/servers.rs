@@ -1,4 +1,4 @@
-//! Servers of one's own, and short words for what is done to them.
+//! Servers of one test, and short helpers for them.
 
 use std::{sync::Arc, time::Duration};
 

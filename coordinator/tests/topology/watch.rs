@@ -14,7 +14,7 @@ use crate::servers::{RECORD, Servers, founding, join_with, successor};
 /// No test lasts until a watch looks by itself.
 const FAR: Duration = Duration::from_secs(24 * 3600);
 
-/// Whoever waits longer waits in vain.
+/// The limit of every wait in these tests.
 const SOON: Duration = Duration::from_secs(20);
 
 type Watching = JoinSet<Result<Arc<Topology>, TopologyError>>;
@@ -29,7 +29,7 @@ impl Servers {
         join_with(self.seeds(), founding).await.unwrap().store
     }
 
-    /// Who listens to the server at `place`.
+    /// The number of listeners to the server at `place`.
     async fn listeners(&self, place: usize) -> u64 {
         let mut asked = redis::cmd("PUBSUB");
         asked.arg("NUMSUB").arg(RECORD);
