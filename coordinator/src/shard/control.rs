@@ -1,4 +1,4 @@
-//! What is done to a whole shard, rarely.
+//! Rare requests to a whole shard.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ pub enum Grace {
     /// The length, less the time the shard has been up; the whole of it if the shard was emptied
     /// or followed another meanwhile. For servers that never saw this topology.
     LessUptime(Duration),
-    /// Nothing is granted or put back for the time of `shut`, then nothing new for `length`. For whoever came
-    /// back while it takes the place of a shard that was given up for dead.
+    /// Nothing is granted or put back for the time of `shut`, then nothing new for `length`. For a
+    /// shard that came back while it takes the place of a dead one.
     Forced {
         /// Until then somebody may believe the other shard.
         shut: Duration,
         /// Until then somebody may hold what either granted.
         length: Duration,
     },
-    /// None: whoever started the server says that it is new.
+    /// None: the server was declared new.
     None,
 }
 

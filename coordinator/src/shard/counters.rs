@@ -17,7 +17,7 @@ use crate::{
 /// One request about a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterRequest {
-    /// Of the segment, or of the head: a name of its own, whatever locks of that key there are.
+    /// The key of the segment, or of the head: separate from locks with the same name.
     pub key: LockKey,
     /// When the shard's slots last changed, by the sender's map, as in a [`Request`](super::Request).
     pub map: MapVersion,
@@ -79,7 +79,8 @@ pub enum CounterReply {
     },
     /// The account asks for every change to be on the disk, and the server does not sync each. Nothing was written.
     NotOnDisk,
-    /// The change was made, and too few replicas have it: whoever repeats the request, when they do, is answered.
+    /// The change was made, and too few replicas have it: a repeat of the request is answered once
+    /// they have it.
     TooFewReplicas {
         /// How many have it for certain.
         replicas: u64,

@@ -57,7 +57,7 @@ pub enum ShardError {
     /// The shard cannot be used as it is set up. The message says what mends it.
     #[error("{reason}")]
     Unusable {
-        /// What is wrong, and the command that mends it.
+        /// The problem, and the command that solves it.
         reason: String,
     },
     /// The shard answered what nobody asked: a defect here or there.

@@ -1,4 +1,4 @@
-//! Who has what, and who waits for it: for people and for tools, never for a decision.
+//! Holders and waiters: for people and tools, never for a decision.
 
 use std::{fmt, time::Duration};
 
@@ -10,23 +10,23 @@ use crate::{
 /// What there is to know of one key at its shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// Who holds it, from the record the grant lives by.
+    /// The holder, from the record of its grant.
     pub holder: Option<Holder>,
-    /// Who waits for it: one a process, in the order in which they will get it. Those that have not asked
-    /// again in time are left out.
+    /// The waiters: one per process, in the order in which they will get the lock. Those that have
+    /// not asked again in time are left out.
     pub waiters: Vec<QueuedWaiter>,
 }
 
 /// A live record.
 ///
-/// It tells of a whole grant: a process that hands the lock on among its own tasks gives each the next
-/// token, which the shard does not see. Whoever holds it now has one of the `tokens` from `token` on, and
-/// may have another label than the first.
+/// It describes a whole grant: a process that hands the lock on among its own tasks gives each the
+/// next token, which the shard does not see. The present holder has one of the `tokens` from
+/// `token` on, and may have another label than the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The acquisition.
     pub nonce: Nonce,
-    /// Who made it.
+    /// The label of the acquisition.
     pub label: Label,
     /// The first of its tokens.
     pub token: Token,
@@ -48,7 +48,7 @@ impl Holder {
 pub struct QueuedWaiter {
     /// The acquisition.
     pub nonce: Nonce,
-    /// Who makes it.
+    /// The label of the acquisition.
     pub label: Label,
 }
 
@@ -57,7 +57,7 @@ pub struct QueuedWaiter {
 pub struct HeldLock {
     /// The key.
     pub key: LockKey,
-    /// Who holds it.
+    /// The holder.
     pub holder: Holder,
     /// Tickets in its queue. One that has ended is counted until it comes to the head.
     pub waiting: u32,

@@ -50,12 +50,12 @@ pub enum Op {
         /// From when the shard applies it.
         lease: Duration,
     },
-    /// Give it back, or give up waiting for it; whoever waits longest gets it in the same step.
+    /// Release it, or give up waiting for it; the first waiter gets it in the same step.
     Release {
         /// The acquisition.
         nonce: Nonce,
     },
-    /// Bring it along to the slot's next shard, by whoever holds it at the former.
+    /// Move it to the slot's next shard, sent by its holder at the former shard.
     Adopt {
         /// The acquisition.
         nonce: Nonce,
@@ -68,7 +68,7 @@ pub enum Op {
         /// Of the move, as the former shard said when it renewed.
         epoch: Epoch,
     },
-    /// Take it away from the slot's former shard, by whoever holds it at the next.
+    /// Remove it from the slot's former shard, sent by its holder at the next shard.
     Remove {
         /// The acquisition.
         nonce: Nonce,
@@ -95,20 +95,22 @@ pub struct Ticket {
 pub struct Proof {
     /// Of the move.
     pub epoch: Epoch,
-    /// Who waited there when it was asked. While others do, the key is free for who came along alone.
+    /// The waiters there at that time. While others wait there, the key is free only for waiters
+    /// that came along.
     pub waited: Waited,
 }
 
-/// Who waited for a key at a shard that has sealed its slot, when that answered that nobody holds it.
+/// The waiters for a key at a shard that has sealed its slot, when it answered that the key is
+/// free.
 ///
 /// Nobody new waits there: the order of those who do is known before that of the next shard's newcomers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Nobody: who asked came new.
+    /// None: the requester came new.
     Nobody,
-    /// Who asked, and nobody else. Its place goes along.
+    /// The requester alone. Its place goes along.
     Alone,
-    /// Who asked, before others. Its place goes along, and theirs are there still.
+    /// The requester first, before others. Its place goes along, and the others are still there.
     First,
 }
 
@@ -172,8 +174,8 @@ pub enum Reply {
     Moving {
         /// Of the move.
         epoch: Epoch,
-        /// Nobody holds the key here, nor ever will, and nobody waits here who came before: this is the
-        /// [proof](Proof) that the next shard may grant it. A ticket that was here is not any more.
+        /// The key is free here for ever, and no earlier waiter is here: this is the [proof](Proof)
+        /// that the next shard may grant it. The request's own ticket is gone.
         absent: Option<Waited>,
     },
     /// The slot comes from elsewhere, where the key may be held: bring a proof from its former shard.

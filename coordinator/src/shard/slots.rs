@@ -16,7 +16,7 @@ pub enum Mode {
     Shut,
     /// Grants.
     Open,
-    /// Grants no more: the slot goes elsewhere. What is held stays until it is moved or given back.
+    /// Grants no more: the slot leaves. Held locks stay until they are moved or released.
     Sealed,
     /// Grants what the slot's former shard surely does not hold any more: it comes from there. A life that is
     /// armed with it grants nothing before a mover's [`Step`](super::Step) tells it of that shard's tokens.

@@ -11,7 +11,7 @@ use crate::{
     name::LockKey,
 };
 
-/// A message to one client. It may be lost, late or repeated: whoever waits asks again all the same.
+/// A message to one client. It may be lost, late or repeated: waiters ask again all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// A ticket's turn has come.

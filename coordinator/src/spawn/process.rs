@@ -19,7 +19,7 @@ pub struct Process {
     end_by: Signal,
 }
 
-/// A process to be started, and who is told.
+/// A process to be started, and the receiver of the result.
 type Start = (Command, Signal, oneshot::Sender<io::Result<Process>>);
 
 /// A thread that starts processes and never ends.
@@ -47,7 +47,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// Whatever [`Command::spawn`] says.
+    /// The error of [`Command::spawn`].
     ///
     /// # Cancel safety
     ///
@@ -71,7 +71,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// Whatever [`Child::try_wait`] says.
+    /// The error of [`Child::try_wait`].
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }

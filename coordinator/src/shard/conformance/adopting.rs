@@ -66,7 +66,7 @@ pub async fn a_repeated_adoption_extends(fixture: &dyn Fixture) {
     }
 }
 
-/// Two who claim a key had it one after the other: tokens tell who had it last.
+/// Two processes that claim a key had it one after the other: the tokens tell which had it last.
 pub async fn an_adoption_takes_a_key_from_lower_tokens_alone(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     // Numbers of unequal length: compared as numbers, not as text.
@@ -90,7 +90,7 @@ pub async fn an_adoption_takes_a_key_from_lower_tokens_alone(fixture: &dyn Fixtu
     assert_eq!(desk.holder(&key).await, Some(newest));
 }
 
-/// Whoever is told that it may go there gives up what it has where it is.
+/// A holder that is told to move gives up its record at the former shard.
 pub async fn an_adoption_outside_its_move_is_none(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, holder) = (desk.key("key"), nonce());
@@ -161,7 +161,7 @@ pub async fn in_grace_a_lock_is_brought_along_and_taken_away(fixture: &dyn Fixtu
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "held");
 }
 
-/// Who holds the key does not wait for it, and knows who does.
+/// The holder of the key does not wait for it, and learns of the waiters.
 pub async fn an_adoption_removes_its_own_ticket_and_tells_of_others(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     let [holder, other] = [(); 2].map(|()| nonce());

@@ -1,4 +1,4 @@
-//! Who waited at a slot's former shard, and comes with its proof, has the place it had there.
+//! A waiter of a slot's former shard that comes with its proof keeps its place.
 
 use super::{
     Fixture,
@@ -13,7 +13,7 @@ use crate::{
     shard::{Left, Mode, Op, Reply, Waited},
 };
 
-/// A desk where the slot of a key comes here, that somebody holds who was brought along.
+/// A desk at which the slot of a key arrives, with a holder that moved along.
 async fn held_desk(fixture: &dyn Fixture) -> (Desk, LockKey, Nonce) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     let (holder, token) = (nonce(), Token::new(Epoch(FIRST), 9));
@@ -72,7 +72,7 @@ pub async fn while_others_wait_at_the_former_shard_a_proof_frees_nothing_for_who
     assert_eq!(desk.one(&key, queue(here, 2)).await, refused);
     assert_eq!(desk.acquire(&key, nonce(), LONG).await, refused);
 
-    // Whoever the list carries was behind the first, and before those.
+    // Waiters in the list were behind the first one, and go before the newcomers.
     desk.lists(vec![waited_for(&key, &[(second, 1)])], &[])
         .await;
     assert_eq!(desk.holder(&key).await, Some(second));
@@ -145,7 +145,7 @@ pub async fn who_was_first_goes_before_whom_the_list_carries(fixture: &dyn Fixtu
     }
     let expected = [first, second, third, fourth, here];
     assert_eq!(desk.waiting(&key).await, expected);
-    // Once it has its place it keeps it, whatever comes late, or again.
+    // It keeps its place after any late or repeated message.
     let again = waited_for(&key, &[(second, 1), (third, 1), (fourth, 1), (first, 1)]);
     desk.lists(vec![again], &[]).await;
     for nonce in [fourth, third, first] {
@@ -157,7 +157,7 @@ pub async fn who_was_first_goes_before_whom_the_list_carries(fixture: &dyn Fixtu
     assert_eq!(desk.holder(&key).await, Some(first));
 }
 
-/// Whoever says so of an open slot, or of another move, has its place like everybody.
+/// A waiter that claims this for an open slot, or for another move, gets a newcomer's place.
 pub async fn a_place_comes_along_by_its_own_move_alone(fixture: &dyn Fixture) {
     let (mut desk, key, _) = held_desk(fixture).await;
     let waiting = [(); 6].map(|()| nonce());

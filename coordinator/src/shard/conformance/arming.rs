@@ -13,7 +13,7 @@ use crate::{
     shard::{Grace, Lane, Op, Reply, ShardError},
 };
 
-/// A life without state answers with that, whatever it is asked.
+/// A life without state answers every request with that.
 pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn Fixture) {
     let desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let (key, nonce) = (desk.key("key"), nonce());
@@ -42,7 +42,8 @@ pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn F
     assert!(!desk.is_quiet().await);
 }
 
-/// Until every earlier lease must have ended, who asks waits: a repeat may be of an earlier life.
+/// Until every earlier lease must have ended, all requesters wait: a repeat may be of an earlier
+/// life.
 pub async fn in_grace_nobody_new_is_granted_and_no_repeat_answered(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
     let (key, holder) = (desk.key("key"), nonce());
@@ -87,7 +88,7 @@ pub async fn in_grace_a_renewal_reclaims(fixture: &dyn Fixture) {
     assert_eq!(word(&desk.release(&key, holder).await), "released");
 }
 
-/// Two who claim a key had it one after the other: tokens tell who had it last.
+/// Two processes that claim a key had it one after the other: the tokens tell which had it last.
 pub async fn in_grace_only_a_higher_token_reclaims_from_another(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(LONG)).await;
     // Numbers of unequal length, within an epoch and across two: compared as numbers, not as text.
@@ -121,7 +122,7 @@ pub async fn in_grace_only_a_higher_token_reclaims_from_another(fixture: &dyn Fi
     assert_eq!((found.nonce, found.token), (holder, older[2]));
 }
 
-/// What nobody claimed in time belongs to whoever asks next.
+/// A key that was not claimed in time goes to the next requester.
 pub async fn after_grace_nothing_is_reclaimed(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(SHORT)).await;
     fixture.elapse(PAST_SHORT).await;
@@ -205,7 +206,7 @@ pub async fn in_grace_a_record_of_an_older_arming_is_live(fixture: &dyn Fixture)
     assert_eq!(desk.inspect(&key).await, None);
 }
 
-/// A fresh epoch outweighs whatever counter an earlier life had reached.
+/// A fresh epoch outweighs every counter of an earlier life.
 pub async fn tokens_rise_across_lives(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     fixture.set_counter(1 << 33).await;

@@ -119,7 +119,7 @@ pub async fn every_acquire_uses_up_one_number(fixture: &dyn Fixture) {
     }
 }
 
-/// The counter never overflows into the epoch; what is held stays so, and a new epoch mends it.
+/// The counter never overflows into the epoch; held locks stay held, and a new epoch helps.
 pub async fn at_the_end_of_the_counter_nothing_new_is_granted(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (last, next, holder) = (desk.key("last"), desk.key("next"), nonce());

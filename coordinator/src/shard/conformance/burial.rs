@@ -41,7 +41,8 @@ impl Desk {
     }
 }
 
-/// Whoever believes in the dead shard stops, then its holders put their locks back, then others are served.
+/// Engines stop believing in the dead shard, then its holders put their locks back, then others are
+/// served.
 pub async fn a_slot_opened_by_force_is_shut_then_in_grace_then_open(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
@@ -79,7 +80,7 @@ pub async fn what_a_shard_has_outlasts_slots_opened_by_force(fixture: &dyn Fixtu
     assert!(next > token && next.epoch() >= LATER, "{next}");
 }
 
-/// Else whoever repeats it often enough keeps the shard shut for ever.
+/// Otherwise a process that repeats it often enough keeps the shard shut for ever.
 pub async fn a_repeated_force_does_not_restart_timers(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let other = elsewhere(&desk, &key);
@@ -188,7 +189,8 @@ pub async fn a_stale_force_and_one_at_an_unarmed_shard_open_nothing(fixture: &dy
     desk.granted(&key, nonce(), LONG).await;
 }
 
-/// Whoever came back meanwhile waits for both, too: its own holders, and whoever believes in the dead shard.
+/// A shard that came back meanwhile waits for both, too: for its own holders, and for engines that
+/// believe in the dead shard.
 pub async fn a_life_armed_by_force_is_shut_before_its_grace(fixture: &dyn Fixture) {
     let grace = Grace::Forced {
         shut: WINDOW,

@@ -42,7 +42,7 @@ pub(super) fn all_slots() -> Vec<Slot> {
     slot_count().iter().collect()
 }
 
-/// Who acquires where it does not matter.
+/// The requester, if it does not matter.
 const ANYBODY: ClientId = ClientId(0xfeed << 64);
 
 /// One that no other acquisition has.
@@ -230,7 +230,7 @@ impl Desk {
         self.link.inspect(key).await.expect("an answer").holder
     }
 
-    /// Whose record `key` has.
+    /// The nonce of the record of `key`.
     pub(super) async fn holder(&mut self, key: &LockKey) -> Option<Nonce> {
         self.inspect(key).await.map(|holder| holder.nonce)
     }

@@ -266,7 +266,7 @@ pub async fn keys_with_hostile_bytes_do_not_touch_each_other(fixture: &dyn Fixtu
     }
 }
 
-/// Pairs of keys in one slot that whoever makes too much of a byte takes for each other.
+/// Pairs of keys in one slot that a careless treatment of a byte would confuse.
 pub(super) fn hostile_pairs(desk: &Desk) -> Vec<[LockKey; 2]> {
     let longest = [b'x'; KEY_BYTES_MAX - 8];
     let pairs: [[&[u8]; 2]; 16] = [

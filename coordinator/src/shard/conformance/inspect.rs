@@ -1,4 +1,4 @@
-//! What people are shown: who has what, and who waits for it.
+//! Inspections for people: holders and waiters.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 
 /// Most of what a ticket lasts: enough for one that came before, and one that comes after, to differ.
 const MOST_OF_A_TICKET: Duration = TICKET_KEEP.saturating_sub(Duration::from_secs(1));
-/// What is left of it, and some more.
+/// The rest of it, and some more.
 const THE_REST: Duration = Duration::from_millis(1200);
 /// More locks than are listed in a few pages.
 const MANY: usize = 5 * LIST_PAGE;
@@ -69,7 +69,7 @@ pub async fn an_inspection_tells_who_waits_in_order(fixture: &dyn Fixture) {
     }
 }
 
-/// Who has stopped asking waits no more, whoever is before it.
+/// A waiter that has stopped asking no longer waits, whatever its place.
 pub async fn an_inspection_leaves_out_tickets_that_have_ended(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let waiting @ [first, _, third] = [(); 3].map(|()| nonce());
@@ -82,7 +82,7 @@ pub async fn an_inspection_leaves_out_tickets_that_have_ended(fixture: &dyn Fixt
     assert_eq!(waiting_for(&mut desk, &key).await, [first, third]);
 }
 
-/// A lease has ended, and nobody who could pass the key on has come yet; or grace keeps them from it.
+/// A lease has ended, and no request has passed the key on yet; or grace prevents that.
 pub async fn an_inspection_tells_who_waits_for_what_nobody_holds(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let waiter = nonce();
@@ -202,7 +202,7 @@ pub async fn a_listing_tells_hostile_keys_as_they_are(fixture: &dyn Fixture) {
     }
 }
 
-/// Whatever its keys look like.
+/// For any form of its keys.
 pub async fn a_listing_of_one_namespace_tells_none_of_another(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let namespaces = ["a", "ab", "b"].map(|name| Namespace::new(name).expect("a plain word"));

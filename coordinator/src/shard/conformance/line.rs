@@ -1,4 +1,4 @@
-//! Short words for waiting: who asks with a ticket, and who listens.
+//! Helpers for waiting: requests with a ticket, and listeners.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::{
     shard::{Op, Reply, ShardError, Ticket, Turn, Wake, Wakes},
 };
 
-/// Who holds a key at first,
+/// The first holder of a key,
 pub(super) const HOLDER: ClientId = ClientId(1);
-/// and who waits for it.
+/// and a waiter for it.
 pub(super) const WAITER: ClientId = ClientId(2);
 
 /// How long a message may take on a busy machine.

@@ -1,4 +1,5 @@
-//! What the next shard is told of the former one: which keys need a proof still, and who waited there.
+//! The list that the next shard gets from the former one: the keys that still need a proof, and
+//! their waiters.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::{
 /// A mover may have died, and nobody goes on for as long.
 const HOURS: Duration = Duration::from_secs(5 * 3600);
 
-/// After it, who asks for what was free asks one shard.
+/// After it, a requester of a free key asks one shard.
 pub async fn a_complete_list_frees_what_it_does_not_name(fixture: &dyn Fixture) {
     let (mut desk, free) = moving_desk(fixture, Mode::Import).await;
     let taken = desk.beside(&free);
@@ -212,7 +213,7 @@ pub async fn a_carried_ticket_keeps_the_later_sent(fixture: &dyn Fixture) {
     assert_eq!(told, [(later_here, 10), (later_there, 10)]);
 }
 
-/// Who was brought along has what it waited for.
+/// A holder that moved along no longer waits.
 pub async fn who_holds_the_key_here_is_not_carried_into_its_queue(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     let (holder, token, other) = (nonce(), Token::new(Epoch(FIRST), 9), nonce());
@@ -262,11 +263,11 @@ pub async fn a_complete_list_passes_on_what_it_frees(fixture: &dyn Fixture) {
     assert_eq!(desk.inspect(&taken).await, None, "it is held elsewhere");
     assert_eq!(desk.waiting(&taken).await, [behind, here]);
     assert_eq!(ear.turns(&mut desk).await.len(), 1);
-    // Nobody looks for those who wait for what the list does not name: they ask again.
+    // No list names waiters of a free key: they ask again.
     let granted = desk.one(&unnamed, queue(here, 2)).await;
     assert_eq!(word(&granted), "granted");
 
-    // What is carried later finds its key free already.
+    // A waiter that is carried later finds its key free already.
     desk.release(&key, carried).await;
     desk.release(&key, here).await;
     desk.lists(left, &[]).await;

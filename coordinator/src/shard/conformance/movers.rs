@@ -52,8 +52,8 @@ pub(super) async fn moving_desk(fixture: &dyn Fixture, mode: Mode) -> (Desk, Loc
     (desk, key)
 }
 
-/// Two desks at one armed shard, as of [`Desk::both_ways`], and a key whose slot is sealed: the shard is quiet at the
-/// map that has it in motion.
+/// Two desks at one armed shard, like those of [`Desk::both_ways`], and a key in a sealed slot. The
+/// shard is quiet at the map that has the slot in motion.
 pub(super) async fn quiet_beside_sealed(fixture: &dyn Fixture) -> ([Desk; 2], LockKey) {
     let [mut full, desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
@@ -140,7 +140,8 @@ impl Desk {
         left
     }
 
-    /// Tells of the move [`MOVE`] what is `left`, and that this is all there is in `complete`.
+    /// Tells the keys `left` by the move [`MOVE`], and that the list is complete for the slots
+    /// `complete`.
     pub(super) async fn lists(&mut self, left: Vec<Left>, complete: &[Slot]) -> Vec<Slot> {
         self.lists_at(MOVE, left, complete).await
     }
@@ -166,7 +167,7 @@ impl Desk {
         assert_eq!(word(&reply), "need proof", "{key}");
     }
 
-    /// Who waits for `key`, in order.
+    /// The waiters for `key`, in order.
     pub(super) async fn waiting(&mut self, key: &LockKey) -> Vec<Nonce> {
         let found = self.link.inspect(key).await.expect("an answer");
         found.waiters.iter().map(|waiter| waiter.nonce).collect()
@@ -183,7 +184,8 @@ pub(super) fn with_proof(op: Op, epoch: Epoch) -> Op {
     proven(op, epoch, Waited::Nobody)
 }
 
-/// An acquire with a ticket, by who `waited` at the former shard and was given the proof of [`MOVE`].
+/// An acquire with a ticket, by a requester that `waited` at the former shard and got the proof of
+/// [`MOVE`].
 pub(super) fn came_along(nonce: Nonce, sent: u64, waited: Waited) -> Op {
     proven(queue(nonce, sent), MOVE, waited)
 }

@@ -108,7 +108,7 @@ pub async fn a_step_changes_some_slots_and_names_the_others(fixture: &dyn Fixtur
     assert_eq!(newcomer(&mut desk, &other).await, "moved");
 }
 
-/// A mover with an old record does not know whose the slots are.
+/// A mover with an old record does not know the owners of the slots.
 pub async fn a_stale_step_is_refused_and_writes_nothing(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
@@ -191,7 +191,7 @@ pub async fn steps_and_settles_leave_a_copy_of_the_newest_topology(fixture: &dyn
     assert_eq!(fixture.copy().await.as_deref(), Some("the newest"));
 }
 
-/// Whoever trusts the quiet looks at no slot.
+/// A request that trusts the quiet mark checks no slot.
 pub async fn a_step_ends_the_quiet_until_the_next_settle(fixture: &dyn Fixture) {
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
@@ -282,7 +282,7 @@ pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fi
     );
 }
 
-/// Its holder hears that it is to bring it along, and whoever waits is granted nothing here.
+/// Its holder learns that it has to move, and no waiter is granted anything here.
 pub async fn what_is_held_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fixture) {
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let waiting = nonce();
@@ -369,7 +369,7 @@ pub async fn a_seal_tells_the_last_token_when_it_is_repeated_too(fixture: &dyn F
     );
 }
 
-/// Whatever comes to a shard in grace, its own holders may still come back.
+/// After any step at a shard in grace, its own holders may still come back.
 pub async fn no_step_ends_a_grace(fixture: &dyn Fixture) {
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let key = desk.key("key");

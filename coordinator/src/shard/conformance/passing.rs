@@ -16,7 +16,7 @@ use crate::{
     shard::{Grace, Lane, Reply},
 };
 
-/// Grace is for those who held; who waited goes on waiting, in the same order.
+/// Grace is for previous holders; waiters keep waiting, in the same order.
 pub async fn in_grace_no_key_is_passed_on_and_tickets_keep_their_places(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
     let mut ear = Ear::of(fixture, WAITER).await;
@@ -37,7 +37,8 @@ pub async fn in_grace_no_key_is_passed_on_and_tickets_keep_their_places(fixture:
     assert_eq!(desk.queues(&key, second).await, 0);
 }
 
-/// Who has put its grant back does not wait for it, and is not asked to give it to itself.
+/// A holder that has put its grant back does not wait for the lock, and is not asked to give it to
+/// itself.
 pub async fn a_reclaim_removes_its_own_ticket(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
     let [alone, beside] = ["alone", "beside"].map(|name| desk.key(name));
@@ -61,7 +62,7 @@ pub async fn a_reclaim_removes_its_own_ticket(fixture: &dyn Fixture) {
     }
 }
 
-/// Who found its grant does not wait any more, however its ticket came to be.
+/// A waiter that found its grant no longer waits, for any ticket.
 pub async fn a_repeat_removes_its_own_ticket(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
     let (key, holder) = (desk.key("key"), nonce());
@@ -78,7 +79,7 @@ pub async fn a_repeat_removes_its_own_ticket(fixture: &dyn Fixture) {
     assert_eq!(desk.one(&key, queue(holder, 2)).await, again);
 }
 
-/// Who waits in the wrong place would wait for ever.
+/// A ticket in the wrong place would wait for ever.
 pub async fn a_shut_slot_keeps_no_ticket(fixture: &dyn Fixture) {
     let (mut desk, gone) = shut_desk(fixture, Grace::None).await;
     assert_eq!(word(&desk.one(&gone, queue(nonce(), 1)).await), "moved");
@@ -92,7 +93,7 @@ pub async fn a_shut_slot_keeps_no_ticket(fixture: &dyn Fixture) {
     assert!(!desk.is_wanted(&gone, (holder, token)).await);
 }
 
-/// What is given back where the slot no longer is, is granted where it is.
+/// A lock that is released at a shut slot is granted at the slot's present shard.
 pub async fn a_shut_slot_passes_nothing_on(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let waiter = nonce_of(WAITER);

@@ -55,7 +55,7 @@ pub async fn a_proof_is_of_one_key_and_no_other_of_its_slot(fixture: &dyn Fixtur
     assert_eq!(words, ["granted", "need proof", "need proof"]);
 }
 
-/// The former shard holds nothing for ever: one who asked it is enough.
+/// The former shard stays empty for ever: one answer is enough.
 pub async fn a_proof_is_good_for_everybody_until_the_slot_is_here(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     let first = nonce();
@@ -69,7 +69,7 @@ pub async fn a_proof_is_good_for_everybody_until_the_slot_is_here(fixture: &dyn 
     desk.granted(&key, third, LONG).await;
 }
 
-/// Whoever brings it, and whatever comes of that.
+/// For any requester that presents it, and with any result.
 pub async fn a_proof_counts_though_another_holds_the_key_here(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     let (holder, token) = (nonce(), Token::new(Epoch(FIRST), 9));
@@ -132,7 +132,7 @@ pub async fn who_lacks_a_proof_queues_and_a_proof_is_used_for_whoever_is_first(
     assert_eq!((turns[0].nonce, turns[0].sent.as_nanos()), (first, 2));
 }
 
-/// Whose lock was brought along, or was granted here before: it holds it.
+/// A lock that was moved along, or granted here before, is held.
 pub async fn what_is_held_in_a_slot_that_comes_here_is_held(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, holder) = (desk.key("key"), nonce());

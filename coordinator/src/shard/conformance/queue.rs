@@ -1,4 +1,4 @@
-//! Who waits, and in which order.
+//! The waiters, and their order.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
 /// Most of what a ticket lasts: enough for one that came before, and one that comes after, to differ.
 const MOST_OF_A_TICKET: Duration = TICKET_KEEP.saturating_sub(Duration::from_secs(1));
 const HALF_A_SECOND: Duration = Duration::from_millis(500);
-/// What is left of it, and some more.
+/// The rest of it, and some more.
 const THE_REST: Duration = Duration::from_millis(1200);
 
 /// Fairness: in the order they came, and nobody is left out.
@@ -37,7 +37,7 @@ pub async fn tickets_are_served_first_come_first_served(fixture: &dyn Fixture) {
     }
 }
 
-/// A key whose lease has ended is not there for whoever comes first.
+/// A key with an ended lease does not go to the first newcomer.
 pub async fn a_newcomer_never_goes_before_a_live_ticket(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (first, second) = (nonce(), nonce());
@@ -92,7 +92,7 @@ pub async fn a_recheck_finds_the_grant_made_to_it(fixture: &dyn Fixture) {
     }
 }
 
-/// Who does not ask again is forgotten, and does not keep out those who do.
+/// A waiter that does not ask again is forgotten, and does not block the others.
 pub async fn an_ended_ticket_is_skipped(fixture: &dyn Fixture) {
     let mut desks = Vec::new();
     for mut desk in Desk::both_ways(fixture).await {
@@ -116,7 +116,7 @@ pub async fn an_ended_ticket_is_skipped(fixture: &dyn Fixture) {
     }
 }
 
-/// So it is by whoever finds, renewing, that it has lost the key.
+/// So does a renewal that finds that it has lost the key.
 pub async fn a_renewal_that_comes_too_late_skips_an_ended_ticket(fixture: &dyn Fixture) {
     let lease = MOST_OF_A_TICKET + HALF_A_SECOND;
     let mut desks = Vec::new();
@@ -136,7 +136,7 @@ pub async fn a_renewal_that_comes_too_late_skips_an_ended_ticket(fixture: &dyn F
     }
 }
 
-/// However long it is: whoever asks again stays.
+/// For any length of the queue: a waiter that asks again stays.
 pub async fn a_queue_lasts_for_as_long_as_somebody_asks_again(fixture: &dyn Fixture) {
     let mut desks = Vec::new();
     for mut desk in Desk::both_ways(fixture).await {
@@ -158,7 +158,7 @@ pub async fn a_queue_lasts_for_as_long_as_somebody_asks_again(fixture: &dyn Fixt
     }
 }
 
-/// Nothing is left of a queue whose last ticket has ended.
+/// A queue disappears when its last ticket has ended.
 pub async fn when_every_ticket_has_ended_nobody_waits(fixture: &dyn Fixture) {
     let mut desks = Vec::new();
     for mut desk in Desk::both_ways(fixture).await {
@@ -174,7 +174,7 @@ pub async fn when_every_ticket_has_ended_nobody_waits(fixture: &dyn Fixture) {
     }
 }
 
-/// Who died waiting costs those behind it one claim, not a lease.
+/// A waiter that died costs the next ones one claim time, not a lease.
 pub async fn a_dead_head_costs_its_claim(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (dead, next, newcomer) = (nonce(), nonce(), nonce());
@@ -194,7 +194,7 @@ pub async fn a_dead_head_costs_its_claim(fixture: &dyn Fixture) {
     }
 }
 
-/// Whoever gave up is granted nothing later.
+/// A waiter that gave up is granted nothing later.
 pub async fn giving_up_leaves_no_ticket(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let waiting @ [first, second, third] = [(); 3].map(|()| nonce());
@@ -252,7 +252,7 @@ pub async fn past_the_bound_nobody_new_queues_until_tickets_end(fixture: &dyn Fi
     assert_eq!(desk.holder(&key).await, Some(last));
 }
 
-/// Who does not want to wait does not.
+/// A request without a ticket does not wait.
 pub async fn a_try_leaves_nothing_behind(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (key, grant) = desk.with_queue("key", LONG, &[]).await;
@@ -267,7 +267,7 @@ pub async fn a_try_leaves_nothing_behind(fixture: &dyn Fixture) {
     }
 }
 
-/// A process whose tokens are used up goes behind those who wait.
+/// A process that has used up its tokens goes behind the waiters.
 pub async fn a_key_handed_back_and_asked_for_in_one_batch_goes_to_who_waited(
     fixture: &dyn Fixture,
 ) {

@@ -59,7 +59,7 @@ pub async fn arming_with_no_greater_epoch_changes_nothing(fixture: &dyn Fixture)
     }
 }
 
-/// What is asked of a life says whether it has a state, and of which arming.
+/// The answer of a life tells whether it has a state, and of which arming.
 pub async fn a_life_says_what_it_is_armed_with(fixture: &dyn Fixture) {
     assert_eq!(armed(fixture).await, None);
     Desk::armed(fixture, Grace::Full(LONG)).await;
@@ -70,8 +70,8 @@ pub async fn a_life_says_what_it_is_armed_with(fixture: &dyn Fixture) {
     assert_eq!(armed(fixture).await, None);
 }
 
-/// A shard of a life that another had taken the place of, or whose clock is not to be relied on: it has all of a new
-/// life but its records.
+/// A shard in a life that was replaced, or with a clock that cannot be trusted: it gets everything
+/// of a new life, and keeps its records.
 pub async fn a_greater_epoch_arms_anew(fixture: &dyn Fixture) {
     let [_, mut desk] = Desk::both_ways(fixture).await;
     fixture.set_counter(1 << 33).await;
@@ -132,7 +132,7 @@ pub async fn after_it_was_armed_anew_an_older_record_is_not_live(fixture: &dyn F
     assert!(desk.granted(&key, nonce(), LONG).await > older);
 }
 
-/// Whoever the first grace waits for may hold a lock still.
+/// A holder for which the first grace waits may still hold a lock.
 pub async fn arming_anew_cuts_no_grace_short(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(LONG)).await;
     for (number, grace) in (FIRST + 1..).zip([Grace::None, Grace::LessUptime(LONG)]) {
@@ -213,7 +213,8 @@ pub async fn arming_anew_keeps_a_later_token_epoch(fixture: &dyn Fixture) {
     assert_eq!(later.epoch(), Epoch(FIRST + 2));
 }
 
-/// A mover that read a later record may have sealed a slot already: what is read before must not open it.
+/// A mover that read a later record may have sealed a slot already: an earlier record must not open
+/// it.
 pub async fn an_arming_by_an_earlier_record_than_seen_changes_nothing(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Sealed).await;
     let mut late = arm(fixture, FIRST, Grace::None);

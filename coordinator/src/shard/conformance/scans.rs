@@ -1,4 +1,4 @@
-//! What a mover learns of what is left in sealed slots.
+//! A mover's knowledge of the keys left in sealed slots.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
 /// Keys that are held, in more than a few pages.
 const MANY: usize = 3 * SCAN_PAGE;
 
-/// Both who holds and who waits go with the slot, and whatever else is here stays.
+/// Holders and waiters both go with the slot, and all other keys stay.
 pub async fn a_scan_tells_what_is_held_and_who_waits_in_sealed_slots(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let waiting = [nonce(), nonce()];
@@ -75,7 +75,7 @@ pub async fn a_scan_tells_what_is_held_and_who_waits_in_sealed_slots(fixture: &d
     assert_eq!(desk.scanned(LATER).await, [], "it does not leave");
 }
 
-/// Whoever is not named may be granted the key elsewhere.
+/// A key that is not named may be granted elsewhere.
 pub async fn a_scan_leaves_out_what_has_ended_and_nothing_else(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let [ended, again] = [(); 2].map(|()| nonce());
@@ -180,7 +180,7 @@ pub async fn a_scan_comes_in_pages_and_misses_nothing(fixture: &dyn Fixture) {
     }
 }
 
-/// Whatever bytes a key has.
+/// For any bytes in a key.
 pub async fn a_scan_tells_hostile_keys_as_they_are(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let pairs = super::grants::hostile_pairs(&desk);
@@ -253,7 +253,7 @@ pub async fn still_held_is_what_has_a_live_record(fixture: &dyn Fixture) {
     assert_eq!(answer, expected);
 }
 
-/// Who asks for the wrong move, or too early, is told of no empty slot.
+/// A request about the wrong move, or too early, is told of no empty slot.
 pub async fn still_held_refuses_what_does_not_leave_by_that_move(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Sealed).await;
     let other = elsewhere(&desk, &key);

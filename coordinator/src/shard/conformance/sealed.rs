@@ -1,4 +1,4 @@
-//! Slots that leave: nothing new is granted there, and what is gone is gone for good.
+//! Slots that leave: no new lock is granted there, and an ended lock does not come back.
 
 use super::{
     Fixture,
@@ -63,7 +63,7 @@ pub async fn a_repeat_in_a_sealed_slot_finds_the_same_token_and_a_full_lease(
     assert!(found.remaining > WINDOW, "{found:?}");
 }
 
-/// What is held here is held, and nobody may wait for it here.
+/// A lock held here stays held, and no new waiter queues here.
 pub async fn a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket(
     fixture: &dyn Fixture,
 ) {
@@ -80,7 +80,7 @@ pub async fn a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket(
     assert_eq!(both_words(&mut desk, &key, other).await, ["absent"; 2]);
 }
 
-/// Who waited here goes first at the next shard, too.
+/// The first waiter here goes first at the next shard, too.
 pub async fn a_sealed_slots_proof_is_for_the_head_of_its_queue(fixture: &dyn Fixture) {
     let [first, second, newcomer] = [(); 3].map(|()| nonce());
     let waiting = [first, second];
@@ -186,7 +186,7 @@ pub async fn a_renewal_in_a_sealed_slot_extends_and_says_so(fixture: &dyn Fixtur
     assert_eq!(desk.holder(&key).await, Some(grant.0));
 }
 
-/// Who gives a lock up does not care where it is.
+/// A release is valid at any place of the lock.
 pub async fn what_leaves_can_be_given_back(fixture: &dyn Fixture) {
     let waiter = nonce();
     let (mut desk, key, (holder, _)) = sealed_with_queue(fixture, LONG, &[waiter]).await;
@@ -234,7 +234,7 @@ pub async fn a_sealed_slot_in_grace_proves_nothing(fixture: &dyn Fixture) {
     }
 }
 
-/// A sealed slot only shrinks: whatever was proved of it, or scanned, stays so.
+/// A sealed slot only shrinks: everything that was proved or scanned of it stays true.
 pub async fn in_a_sealed_slot_no_renewal_saves_a_record_of_an_older_arming(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, holder) = (desk.key("key"), nonce());

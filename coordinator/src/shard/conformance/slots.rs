@@ -36,7 +36,7 @@ pub(super) fn elsewhere(desk: &Desk, key: &LockKey) -> LockKey {
         .expect("keys spread over slots")
 }
 
-/// Who asks the wrong shard is told so, and since when.
+/// A request to the wrong shard is told so, and since which epoch.
 pub async fn a_shut_slot_answers_moved_with_its_epoch(fixture: &dyn Fixture) {
     let (mut desk, gone) = shut_desk(fixture, Grace::None).await;
     let moved = Reply::Moved { epoch: Epoch(3) };
@@ -96,7 +96,7 @@ pub async fn a_shut_slot_still_gives_back(fixture: &dyn Fixture) {
     assert_eq!(desk.inspect(&gone).await, None);
 }
 
-/// Quiet is said of one map version, by whoever knows that version.
+/// Quiet is set for one map version, by an engine that knows that version.
 pub async fn quiet_comes_of_a_settle_alone_and_at_its_version_alone(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (before, after) = (MapVersion(QUIET.0 - 1), MapVersion(QUIET.0 + 1));

@@ -43,7 +43,7 @@ pub async fn a_release_grants_to_the_first_ticket_and_tells_its_client_once(fixt
     }
 }
 
-/// The deadline of a turn counts from the latest request, in whatever order they arrive.
+/// The deadline of a turn counts from the latest request, for any order of arrival.
 pub async fn a_turn_echoes_the_latest_sent(fixture: &dyn Fixture) {
     // A sender's clock has as many digits as it likes.
     for (earlier, later) in [(9, 10), (99, 100), (u64::MAX - 1, u64::MAX)] {
@@ -67,7 +67,7 @@ pub async fn a_turn_echoes_the_latest_sent(fixture: &dyn Fixture) {
     }
 }
 
-/// Whoever gets its turn has to say that it is there.
+/// A process that gets its turn must confirm that it is alive.
 pub async fn a_claim_is_not_a_lease_until_it_is_extended(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         for rechecks in [false, true] {
@@ -89,7 +89,7 @@ pub async fn a_claim_is_not_a_lease_until_it_is_extended(fixture: &dyn Fixture) 
     }
 }
 
-/// Whoever finds out first that a lease has ended passes the key on: its former holder, too.
+/// The first process that finds that a lease has ended passes the key on: its former holder, too.
 pub async fn a_lost_renewal_passes_the_key_on(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let mut ear = Ear::of(fixture, WAITER).await;
@@ -193,7 +193,7 @@ pub async fn a_repeat_finds_the_same_block(fixture: &dyn Fixture) {
     }
 }
 
-/// What is told, is told to one process.
+/// Each message goes to one process.
 pub async fn a_client_hears_nothing_of_what_is_not_its_own(fixture: &dyn Fixture) {
     let stranger = ClientId(WAITER.0 | 1 << 127);
     for mut desk in Desk::both_ways(fixture).await {
@@ -206,7 +206,7 @@ pub async fn a_client_hears_nothing_of_what_is_not_its_own(fixture: &dyn Fixture
     }
 }
 
-/// Whoever listens learns that the shard has another life.
+/// A listener learns that the shard has another life.
 pub async fn a_listening_connection_ends_with_the_life(fixture: &dyn Fixture) {
     let _desk = Desk::armed(fixture, Grace::None).await;
     let mut former = Ear::of(fixture, WAITER).await;

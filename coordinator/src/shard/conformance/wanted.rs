@@ -25,7 +25,7 @@ pub async fn a_new_ticket_is_told_to_the_holder(fixture: &dyn Fixture) {
     }
 }
 
-/// One message a release, and no more for every one who comes.
+/// One message per release, and no more for each newcomer.
 pub async fn a_new_ticket_is_not_told_to_whom_the_grant_told_it(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let mut ear = Ear::of(fixture, HOLDER).await;
@@ -54,7 +54,7 @@ pub async fn a_recheck_is_told_to_the_holder_every_time(fixture: &dyn Fixture) {
     }
 }
 
-/// Whatever the holder asks, the answer says it too.
+/// The answer to every request of the holder says it too.
 pub async fn a_holder_is_told_by_renewals_and_repeats(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let waiter = nonce();

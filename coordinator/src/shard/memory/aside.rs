@@ -1,4 +1,4 @@
-//! Copies of groups: rows of them, and what is put together of rows.
+//! Copies of groups: their rows, and the parts assembled from rows.
 
 use std::collections::BTreeMap;
 

@@ -38,7 +38,8 @@ impl Memory {
 }
 
 impl Armed {
-    /// Begins to wait for whoever believes in the other shard, unless it did for this epoch or a later one.
+    /// Begins to wait for engines that believe in the other shard, unless it did for this epoch or
+    /// a later one.
     fn wait_for(&mut self, force: &ForceOpen, now_ms: u64) {
         if self.forced >= force.epoch {
             return;

@@ -90,7 +90,7 @@ impl Faults {
         state.listeners.hang_up();
     }
 
-    /// Whether attempts to connect fail from now on. What is connected stays so.
+    /// Whether attempts to connect fail from now on. Existing connections stay.
     pub fn unreachable(&self, unreachable: bool) {
         self.0.state().unreachable = unreachable;
     }
@@ -105,7 +105,7 @@ impl Faults {
         self.0.state().hang_up();
     }
 
-    /// Whether the shard has no memory for new locks from now on: what is held stays so.
+    /// Whether the shard has no memory for new locks from now on. Held locks stay.
     pub fn out_of_memory(&self, full: bool) {
         self.0.state().memory.full = full;
     }

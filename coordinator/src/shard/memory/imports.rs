@@ -1,18 +1,18 @@
-//! What is free in slots that come here.
+//! The free keys of slots that arrive here.
 
 use hashbrown::HashMap;
 use ringfence_ring::Slot;
 
 use crate::{name::LockKey, shard::Waited};
 
-/// What is known of the keys of slots that come here, for as long as each one is coming.
+/// The knowledge about the keys of arriving slots, while each one arrives.
 #[derive(Debug, Default)]
 pub(super) struct Imports(HashMap<Slot, Import>);
 
 #[derive(Debug, Default)]
 struct Import {
     keys: HashMap<LockKey, Known>,
-    /// The former shard holds nothing but what is in `keys`.
+    /// The former shard holds only the keys in `keys`.
     complete: bool,
     /// A mover said which tokens were made there: until then those made here may be lower.
     begun: bool,
@@ -26,14 +26,14 @@ enum Known {
     Named,
     /// It holds it no more; but others wait for it there, unless they are here by now.
     Left,
-    /// It holds it no more, and nobody waits for it there who is not here.
+    /// The former shard no longer holds it, and has no waiter for it that is not here.
     Proven,
 }
 
 impl Imports {
-    /// Whether the former shard surely does not hold `key`, nor made a token that is above those to come; and
-    /// whoever waits there still comes behind those who wait here, because the first of these `came_along`, or
-    /// because all are here.
+    /// Whether the former shard certainly does not hold `key`, and has made no token above those to
+    /// come; and whether its remaining waiters come behind those that wait here, because the first
+    /// of these `came_along`, or because all are here.
     pub(super) fn is_free(&self, key: &LockKey, came_along: bool) -> bool {
         let begun = self.0.get(&key.slot()).filter(|import| import.begun);
         let Some(import) = begun else {
@@ -52,7 +52,7 @@ impl Imports {
         self.0.entry(slot).or_default().begun = true;
     }
 
-    /// The former shard has proved that it does not hold `key`, and said who waits there.
+    /// The former shard has proved that it does not hold `key`, and named its waiters.
     pub(super) fn prove(&mut self, key: &LockKey, waited: Waited) {
         let keys = &mut self.0.entry(key.slot()).or_default().keys;
         let known = keys.entry(key.clone()).or_insert(Known::Left);

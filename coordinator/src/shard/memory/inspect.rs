@@ -1,4 +1,4 @@
-//! Who has what, and who waits for it.
+//! Holders and waiters.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Memory {
-    /// Who holds `key`, and who waits for it.
+    /// The holder of `key`, and its waiters.
     pub(super) fn inspect(&self, key: &LockKey, now_ms: u64) -> Result<Inspection, ShardError> {
         let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
         let entry = self.records.get(key, now_ms);

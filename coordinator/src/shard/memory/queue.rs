@@ -1,4 +1,4 @@
-//! Who waits for one key, first come, first served.
+//! The waiters for one key, first come, first served.
 
 use std::{collections::VecDeque, ops::Range};
 
@@ -6,11 +6,11 @@ use hashbrown::HashMap;
 
 use crate::{ids::Nonce, limits::WAITERS_MAX, name::Label, shard::Ticket};
 
-/// How somebody came along with the slot. All places of one way are before those of the next, and all before
-/// those of who come by themselves, from 1 on.
+/// How a waiter came along with the slot. All places of one kind go before those of the next kind,
+/// and all of them before those of newcomers, which begin at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Along {
-    /// By the proof of being first at the former shard: before those whom its list tells of.
+    /// By the proof of being first at the former shard: before the waiters in the list.
     Proof,
     /// In the list of what the former shard has left.
     List,
@@ -36,7 +36,7 @@ pub(super) struct Waiter {
     pub(super) ends_ms: u64,
 }
 
-/// Where somebody who came, or came again, now stands.
+/// The place of a waiter that came, or came again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stand {
     /// How many are before.
@@ -52,11 +52,11 @@ pub(super) struct Stand {
 /// array.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// Places rise, and whoever knows one finds it by bisection. Two lists may give the same place to two,
-    /// whose nonces decide then.
+    /// Places rise, so a known one is found by bisection. Two lists may give the same place to two
+    /// waiters; then their nonces decide.
     order: VecDeque<(i64, Nonce)>,
     waiters: HashMap<Nonce, (i64, Waiter)>,
-    /// Of those who came by themselves, from 1 on.
+    /// Of newcomers, from 1 on.
     last_place: i64,
     /// When the last that came ends, be it still there or not.
     ends_ms: u64,
@@ -78,7 +78,7 @@ impl Queue {
         waiters.filter(move |waiter| waiter.ends_ms >= now_ms)
     }
 
-    /// Whether none is left, or all have ended: then whatever is in it does not count.
+    /// Whether no waiter is left, or all have ended: then the contents do not count.
     pub(super) fn has_ended(&self, now_ms: u64) -> bool {
         self.is_empty() || now_ms > self.ends_ms
     }
@@ -102,9 +102,9 @@ impl Queue {
         Some(Stand { position, new })
     }
 
-    /// Puts `waiter`, which came `along` with its slot, before all who came here by themselves, and behind
-    /// those that came along before in the same way; with the later `sent` of the two, if it is known here. Who
-    /// came along before keeps its place. It is left out if there is no room.
+    /// Adds `waiter`, which came `along` with its slot, before all newcomers, and behind those that
+    /// came along before in the same way; with the later `sent` of the two, if it is known here. A
+    /// waiter that came along before keeps its place. It is left out if there is no room.
     pub(super) fn carry(&mut self, waiter: Waiter, along: Along, now_ms: u64) {
         let known = self.waiters.get(&waiter.nonce).map(|(place, _)| *place);
         if known.is_some() || self.make_room(now_ms).is_some() {
@@ -127,7 +127,8 @@ impl Queue {
         self.waiters.contains_key(&nonce)
     }
 
-    /// Whether the first that has not ended came along with its slot; whoever was before it is dropped.
+    /// Whether the first waiter that has not ended came along with its slot; ended ones before it
+    /// are dropped.
     pub(super) fn first_came_along(&mut self, now_ms: u64) -> bool {
         self.first(now_ms);
         self.order.front().is_some_and(|(place, _)| *place < 0)
@@ -156,7 +157,7 @@ impl Queue {
         Some(waiter)
     }
 
-    /// The first that has not ended; whoever was before it is dropped.
+    /// The first waiter that has not ended; ended ones before it are dropped.
     pub(super) fn first(&mut self, now_ms: u64) -> Option<&Waiter> {
         while let Some((_, nonce)) = self.order.front() {
             if self.waiters[nonce].1.ends_ms >= now_ms {

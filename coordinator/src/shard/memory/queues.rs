@@ -1,4 +1,4 @@
-//! Who waits for what.
+//! The queues of all keys.
 
 use std::{collections::BTreeMap, ops::Bound};
 

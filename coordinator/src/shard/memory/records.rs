@@ -1,4 +1,4 @@
-//! Who holds what, until when.
+//! The records of all keys.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -61,7 +61,7 @@ impl Records {
             .filter(|entry| now_ms <= entry.expires_ms)
     }
 
-    /// Puts `entry` in place of whatever `key` has.
+    /// Replaces any entry of `key` by `entry`.
     pub(super) fn put(&mut self, key: &LockKey, entry: Entry, now_ms: u64) {
         if self.entries.len() >= self.sweep_at {
             self.entries.retain(|_, entry| now_ms <= entry.expires_ms);

@@ -31,7 +31,7 @@ impl MemoryShard {
     /// other.
     pub const CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000_000);
 
-    /// An empty shard, not armed, whose first life begins now.
+    /// An empty shard, not armed, in its first life, which begins now.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<Random>) -> Arc<Self> {
         Arc::new(Self(Arc::new(Shared::new(clock, random))))
     }

@@ -34,7 +34,7 @@ use crate::{
 /// What a request does, given the time. Nobody waits for its answer.
 pub(super) type Command = Box<dyn FnOnce(&mut Memory, u64) + Send>;
 
-/// A request whose sender stopped waiting before it was applied.
+/// A request with a sender that stopped waiting before it was applied.
 struct Late {
     connection: Connection,
     command: Command,
@@ -143,7 +143,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Of a shard whose first life begins now.
+    /// The state of a shard in its first life, which begins now.
     pub(super) fn new(clock: Arc<dyn Clock>, random: Arc<Random>) -> Self {
         let state = State {
             memory: Memory::new(new_life(&random), time_ms(&*clock)),
@@ -241,8 +241,8 @@ impl Shared {
         self.state().open.remove(&id);
     }
 
-    /// Keeps a command whose sender stopped waiting, unless its connection has ended: it is
-    /// applied just before the next thing that happens here.
+    /// Keeps a command after its sender stopped waiting, unless its connection has ended: it is
+    /// applied just before the next event here.
     pub(super) fn keep_late(&self, connection: &Connection, command: Command) {
         let mut state = self.state();
         if state.open.contains(&connection.id) {

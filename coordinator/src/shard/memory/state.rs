@@ -1,4 +1,4 @@
-//! What a shard remembers, and what is done to the whole of it.
+//! A shard's memory, and operations on the whole of it.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub struct Traces {
 
 /// A shard's memory, in one life of it.
 pub(super) struct Memory {
-    /// All but what is armed, which `armed` tells.
+    /// Everything except the armed state, which is in `armed`.
     traces: Traces,
     /// When the life began.
     began_ms: u64,
@@ -41,7 +41,7 @@ pub(super) struct Memory {
     pub(super) records: Records,
     pub(super) queues: Queues,
     pub(super) counters: Counters,
-    /// What was said and not sent yet, to whom.
+    /// Messages that are not sent yet, with their receivers.
     pub(super) wakes: Vec<(ClientId, Wake)>,
     /// There is no room for new locks.
     pub(super) full: bool,
@@ -217,7 +217,7 @@ impl Memory {
         }
     }
 
-    /// What is armed, for faults and tests.
+    /// The armed state, for faults and tests.
     pub(super) fn armed_mut(&mut self) -> Option<&mut Armed> {
         self.armed.as_mut()
     }

@@ -1,4 +1,4 @@
-//! Who listens, and what is said to whom.
+//! Listeners, and the messages to them.
 
 use std::{fmt, sync::Arc};
 
@@ -89,7 +89,7 @@ pub(super) struct MemoryWakes {
     life: Life,
     number: u64,
     inbox: mpsc::Receiver<Message>,
-    /// Kept here while it is on its way, so that nobody who stops waiting loses it.
+    /// Kept here while it is on its way, so that a receiver that stops waiting does not lose it.
     arriving: Option<Message>,
 }
 

@@ -70,7 +70,7 @@ impl Address {
         }
     }
 
-    /// What is trusted and shown, if it is spoken to over TLS.
+    /// The trusted authorities and our certificate, if TLS is used.
     pub(super) fn tls(&self) -> Option<&Tls> {
         self.tls.as_ref()
     }
@@ -102,7 +102,7 @@ impl Address {
         &self.shown
     }
 
-    /// The user who logs in.
+    /// The login's user.
     pub(super) fn user(&self) -> &str {
         self.info.redis_settings().username().unwrap_or("default")
     }

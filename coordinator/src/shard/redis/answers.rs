@@ -180,7 +180,7 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
     })
 }
 
-/// A proof as the scripts read it: the epoch, then a digit for who waited.
+/// A proof in the form that scripts read: the epoch, then a digit for the waiters.
 pub(super) fn number_of(Proof { epoch, waited }: Proof) -> u64 {
     let digit = match waited {
         Waited::Nobody => 1,
@@ -190,7 +190,7 @@ pub(super) fn number_of(Proof { epoch, waited }: Proof) -> u64 {
     10 * epoch.0 + digit
 }
 
-/// Who waited, by that digit; or that there is no proof.
+/// The waiters, by that digit; or that there is no proof.
 fn absent_of(digit: i64) -> Option<Option<Waited>> {
     Some(match digit {
         0 => None,

@@ -1,4 +1,4 @@
-//! Slots of a shard that was given up for dead: what is asked, and what the script answers.
+//! Slots of a dead shard: requests, and the script's answers.
 
 use std::time::Duration;
 

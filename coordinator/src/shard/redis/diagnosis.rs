@@ -92,7 +92,8 @@ fn in_words(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What is there instead of the Redis server that `address` says; `None` where that is not known.
+/// The kind of server that answers instead of the Redis server that `address` names; `None` if
+/// unknown.
 async fn what_answers(address: &Address) -> Option<String> {
     let said = answer(address, PING).await.unwrap_or_default();
     let is_redis = said.starts_with(b"+PONG") || said.starts_with(b"-");

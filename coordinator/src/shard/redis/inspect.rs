@@ -1,4 +1,4 @@
-//! Who has what, and who waits for it: what is asked, and what the scripts answer.
+//! Holders and waiters: requests, and the scripts' answers.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 /// Where a listing begins, and what says that it is over.
 pub(super) const ENDS: &[u8] = b"0";
 
-/// Asks who holds `key`, and who waits for it.
+/// Asks for the holder of `key` and its waiters.
 pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKey) -> Cmd {
     let mut command = fcall(&scripts::INSPECT, 2);
     command

@@ -21,7 +21,7 @@ use crate::{
 /// A server that is only slow must not lose its connections over leases that are very short.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
-/// What ten digits can say. A claim that is cut short is told to whoever is granted it.
+/// The greatest number with ten digits. A claim time that is cut short is told to its receiver.
 const CLAIM_MS_MAX: u128 = 9_999_999_999;
 
 impl RedisLink {

@@ -44,8 +44,8 @@ use crate::{
 pub struct RedisOptions {
     /// Where it is.
     pub address: Address,
-    /// Put before every key. Part of the shard's identity: whoever shares a server with another
-    /// prefix shares nothing else.
+    /// The prefix of every key. Part of the shard's identity: processes with another prefix share
+    /// the server and nothing else.
     pub prefix: KeyPrefix,
     /// Names the connections, together with their lane.
     pub client: ClientId,

@@ -28,7 +28,7 @@ pub(super) async fn missing(
     )))
 }
 
-/// The rules of a user who may do all that is done here, and nothing else.
+/// The rules of a user that may run everything Ringfence needs, and nothing else.
 fn needed(prefix: &str) -> String {
     format!(
         "~{prefix}:* &{prefix}:* +@read +@write +@scripting +@connection +info +time +publish +subscribe \

@@ -1,8 +1,9 @@
 //! Futures that wake each other within one task, without the task being woken.
 //!
-//! Whoever polls two ends of one channel is woken by itself: a request put in wakes the end that sends it, an answer the
-//! end that asked. Tokio takes such a task for one that yields: it goes behind all others, and another worker is
-//! woken to help, which costs a switch of threads for each request and each answer.
+//! A task that polls two ends of one channel wakes itself: a request put in wakes the end that
+//! sends it, an answer the end that asked. Tokio treats such a task as one that yields: it goes
+//! behind all others, and another worker is woken to help, which costs a thread switch for each
+//! request and each answer.
 
 use std::{
     sync::{
@@ -28,7 +29,7 @@ struct Shared {
     state: AtomicU8,
 }
 
-/// Nothing is polled: who is woken is the task.
+/// Nothing is polled: a wake goes to the task.
 const AT_REST: u8 = 0;
 const POLLED: u8 = 1;
 /// Woken since it was last polled: while it was, or after, and then the task knows.
@@ -50,7 +51,8 @@ impl SelfWakes {
     /// What `poll` comes to. The waker it is given wakes the task of `context` only once it has answered that it is
     /// pending; woken earlier, it is called again, a few times.
     ///
-    /// Once it was ready, whoever is waited for next has to be polled first, as any future: a wake from before may be lost.
+    /// Once it was ready, the next awaited future has to be polled first, like any future: an
+    /// earlier wake may be lost.
     pub(super) fn poll<T>(
         &self,
         context: &Context<'_>,
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!((first.0.load(Relaxed), last.0.load(Relaxed)), (0, 1));
     }
 
-    /// Wakes whoever is parked.
+    /// Wakes a parked thread.
     struct Unpark(thread::Thread);
 
     impl Wake for Unpark {

@@ -17,8 +17,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::{Connection, RedisOptions, classify, wire::Wire};
 use crate::{ids::Life, shard::ShardError};
 
-/// Messages kept for somebody who does not ask for them. Those that come then are dropped: a message
-/// only ever spares a look that is made sooner or later all the same.
+/// Messages kept for a receiver that does not ask for them. Later ones are dropped: a message only
+/// spares a check that is made sooner or later all the same.
 const UNREAD_MAX: usize = 4096;
 
 /// How often the server is asked whether it is still there: a peer that vanished says nothing, which
@@ -27,13 +27,13 @@ const PING_EVERY: Duration = Duration::from_secs(3);
 
 type Answer = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send>>;
 
-/// A connection on which a server says what is on one channel.
+/// A connection to one channel of a server.
 pub(crate) struct Subscription<T> {
     connection: Connection,
     inbox: Arc<Inbox<T>>,
     pings: Interval,
-    /// Kept here, so that a call that is dropped takes up where the last one was: else nobody
-    /// who asks for less than a time-out would ever see one.
+    /// Kept here, so that the next call continues a dropped one: otherwise a receiver with a wait
+    /// shorter than the time-out would never see one.
     pong: Option<Answer>,
 }
 

@@ -1,4 +1,4 @@
-//! TLS: whom we trust, and what we show of ourselves.
+//! TLS: trusted authorities, and our own certificate.
 
 use std::{collections::HashMap, fs, io, sync::Arc};
 
@@ -21,7 +21,7 @@ const FILES: [&str; 3] = ["ca", "cert", "key"];
 /// The names of the query parameters of a socket's path.
 const UNIX: [&str; 3] = ["db", "user", "pass"];
 
-/// What is trusted and what is shown, read once for all connections.
+/// The trusted authorities and our own certificate, read once for all connections.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
@@ -68,7 +68,7 @@ impl Tls {
         Ok(Some(Self(Arc::new(config))))
     }
 
-    /// Whether the server behind `stream` answers a handshake as a server does, whatever its certificate is.
+    /// Whether the server behind `stream` answers a TLS handshake, with any certificate.
     pub(super) async fn is_spoken_by<S>(stream: S) -> io::Result<bool>
     where
         S: AsyncRead + AsyncWrite + Unpin,

@@ -12,7 +12,7 @@ use crate::{
     shard::{ShardError, Turn, Wake, Wakes},
 };
 
-/// A connection on which a server tells one client whose turn has come, and what is wanted.
+/// A connection on which a server notifies one client of its turns, and of waiters for its locks.
 #[derive(Debug)]
 pub(super) struct RedisWakes(Subscription<Wake>);
 
@@ -36,8 +36,8 @@ impl Wakes for RedisWakes {
     }
 }
 
-/// Reads a message: `turn|nonce|te|ctr|tokens|claim_ms|sent|wanted|key`, or `wanted|nonce|key`. The key
-/// is what is left, for it has any bytes. `None` if it is not one of ours.
+/// Reads a message: `turn|nonce|te|ctr|tokens|claim_ms|sent|wanted|key`, or `wanted|nonce|key`. The
+/// key is the rest, because it may contain any bytes. `None` if it is not one of these.
 fn parse(text: &[u8]) -> Option<Wake> {
     let mut rest = text;
     let mut word = || {

@@ -1,5 +1,5 @@
-//! The bytes of one connection, moved by whoever waits for an answer: no task of its own, so that a
-//! batch costs no hop between threads.
+//! The bytes of one connection, moved by the tasks that wait for answers: without a task of its
+//! own, so that a batch costs no hop between threads.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,7 +29,7 @@ pub(super) struct Wire {
 struct Bytes {
     /// None once it has ended, be it behind the last answer: it must not be polled again.
     pump: Option<Pump>,
-    /// Requests wake the pump, and the pump whoever waits for the answer.
+    /// Requests wake the pump, and the pump wakes the task that waits for the answer.
     wakes: SelfWakes,
 }
 
@@ -64,8 +64,8 @@ impl Wire {
         wakes.poll(context, |context| poll_pump(pump, context))
     }
 
-    /// The answer to `command`, which is sent when that is first polled. Whoever waits for it moves
-    /// the wire too.
+    /// The answer to `command`, which is sent when that is first polled. The task that waits for it
+    /// moves the wire too.
     pub(super) fn ask(
         &self,
         command: Cmd,
@@ -134,7 +134,7 @@ impl fmt::Debug for Wire {
 }
 
 impl Bytes {
-    /// Waits for the answer to what is `asked`, moving bytes meanwhile.
+    /// Waits for the answer to `asked`, and moves bytes meanwhile.
     async fn answer<T>(&mut self, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
         let mut asked = pin!(asked);
         let Self { pump, wakes } = self;

@@ -37,7 +37,7 @@ fn id_of(text: &[u8]) -> Option<RequestId> {
     RequestId::new(number_of::<u64>(time)?, std::str::from_utf8(name).ok()?).ok()
 }
 
-/// `time:name`, the name's end, and whose it is.
+/// `time:name`, the name's end, and the account.
 pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
     ended(&credit.id, credit.from.as_str().as_bytes())
 }
@@ -49,7 +49,7 @@ pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
     Some(CreditId { id, from })
 }
 
-/// `time:name`, the name's end, and `more`: in the order of the ids, whatever comes behind.
+/// `time:name`, the name's end, and `more`: ordered by id, for any content of `more`.
 fn ended(id: &RequestId, more: &[u8]) -> Vec<u8> {
     let (time, name) = id_pieces(id);
     let mut text = Vec::with_capacity(time.len() + name.len() + 1 + more.len());

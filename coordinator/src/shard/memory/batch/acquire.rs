@@ -52,7 +52,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Takes a key whose slot leaves: only what is this nonce's already.
+    /// Acquires a key in a slot that leaves: only if this nonce has it already.
     fn acquire_sealed(&mut self, ask: &Ask<'_>, epoch: Epoch) -> Reply {
         let holder = self.live(ask.key).map(|entry| entry.record.nonce);
         if holder == Some(ask.nonce) {
@@ -68,7 +68,8 @@ impl Batch<'_> {
         Reply::Moving { epoch, absent }
     }
 
-    /// Lets who asks for a key that nobody holds go to the slot's next shard; but who came before goes before.
+    /// Lets the requester of a key without a holder go to the slot's next shard; earlier waiters go
+    /// first.
     fn goes_next(&mut self, ask: &Ask<'_>) -> Option<Waited> {
         let Some(first) = self.queues.first(ask.key, self.now_ms) else {
             return Some(Waited::Nobody);
@@ -83,7 +84,8 @@ impl Batch<'_> {
         })
     }
 
-    /// Keeps the place of who waits in a slot that leaves, until it is its turn, or it is taken along.
+    /// Keeps the place of a waiter in a slot that leaves, until its turn, or until it is carried
+    /// along.
     fn stay(&mut self, ask: &Ask<'_>) {
         let queue = self.queues.get(ask.key, self.now_ms);
         if queue.is_some_and(|queue| queue.has(ask.nonce)) {
@@ -91,7 +93,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Takes the former shard's word; who waited there has its place here.
+    /// Accepts the former shard's proof. A waiter of that shard gets its place here.
     fn prove(&mut self, ask: &Ask<'_>, waited: Waited) {
         self.armed.imports.prove(ask.key, waited);
         if let Some(ticket) = ask.ticket.filter(|_| waited != Waited::Nobody) {
@@ -102,7 +104,7 @@ impl Batch<'_> {
     }
 
     fn grant(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {
-        // Whom passing left waiting needs more tokens than are left, and is not overtaken.
+        // The waiter that pass left needs more tokens than are left, and is not overtaken.
         let starves = self.queues.first(ask.key, self.now_ms).is_some();
         let Some(token) = token.filter(|_| !starves) else {
             return Reply::NoTokens;
@@ -158,8 +160,8 @@ impl Batch<'_> {
         self.held(ask.key, Some(stand.position))
     }
 
-    /// Queues where nothing can be granted yet: a place is no grant, and whoever waited before goes on
-    /// waiting.
+    /// Queues a ticket while nothing can be granted: a place is not a grant, and earlier waiters
+    /// keep waiting.
     fn queue_up(&mut self, ask: &Ask<'_>) {
         if let Some(ticket) = ask.ticket {
             let waiter = self.waiter(ask, ticket);

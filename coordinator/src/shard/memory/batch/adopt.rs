@@ -37,8 +37,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Deletes what `nonce` has of `key`, if the slot leaves by the move of `epoch`. Who waits for it waits
-    /// at its next shard.
+    /// Deletes the record of `key` if it has `nonce`, and if the slot leaves by the move of
+    /// `epoch`. Its waiters wait at its next shard.
     pub(super) fn remove(&mut self, key: &LockKey, nonce: Nonce, epoch: Epoch) -> Reply {
         let mode = Mode::Sealed;
         let leaves = self.armed.slots.get(key.slot()) == SlotState { mode, epoch };

@@ -44,7 +44,7 @@ impl Batch<'_> {
         refused.into_iter().collect()
     }
 
-    /// Queues those who wait for a key at the former shard.
+    /// Queues the waiters of a key from the former shard.
     fn carry(&mut self, Left { key, waiting, .. }: &Left) {
         let holder = self.live(key).map(|entry| entry.record.nonce);
         for waits in waiting {

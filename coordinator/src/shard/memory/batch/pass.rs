@@ -1,4 +1,4 @@
-//! Pass: a key that nobody holds goes to whoever waits longest.
+//! Pass: a free key goes to its first waiter.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Batch<'_> {
-    /// Grants `key` to the first who waits for it, if nobody holds it and it may be granted now; and
-    /// tells that nonce's client, unless it is the `asking` one, which is about to be answered.
+    /// Grants `key` to its first waiter, if it is free and may be granted now. Notifies that
+    /// nonce's client, unless it is the `asking` one, which is about to be answered.
     pub(super) fn pass(&mut self, key: &LockKey, asking: Option<Nonce>) {
         let may_be_granted = self.wanted(key) && self.refusal(key).is_none();
         if !may_be_granted || self.live(key).is_some() || !self.is_free(key) {
@@ -50,7 +50,7 @@ impl Batch<'_> {
         self.wakes.push((first.nonce.client, turn));
     }
 
-    /// Writes a record and its end, in place of whatever `key` has.
+    /// Writes a record and its end, replacing any record of `key`.
     pub(super) fn write(&mut self, key: &LockKey, record: Record, lease: Duration) {
         let expires_ms = self.end_of(lease);
         self.records

@@ -16,7 +16,7 @@ impl Batch<'_> {
         if slot.mode == Mode::Shut {
             return Reply::Moved { epoch: slot.epoch };
         }
-        // A sealed slot has proved to others that what is not live there is gone.
+        // A sealed slot has proved to others that a key without a live record is free.
         let may_be_here = slot.mode != Mode::Sealed || self.live(key).is_some();
         if may_be_here && self.extend(key, claim.nonce, lease) {
             return self.renewed(key, false);
@@ -47,7 +47,7 @@ impl Batch<'_> {
         .is_some()
     }
 
-    /// Makes `claim` the record of `key`: whoever holds it waits for it no more.
+    /// Makes `claim` the record of `key`: its holder no longer waits for it.
     pub(super) fn install(&mut self, key: &LockKey, claim: Record, lease: Duration) {
         self.queues.remove(key, claim.nonce);
         self.write(key, claim, lease);

@@ -1,4 +1,4 @@
-//! What is lost, late, slow, or cut off.
+//! Messages that are lost, late, slow, or cut off.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A batch as one script call: what goes together, and which answer is whose.
+//! A batch as one script call: which requests go together, and which answer belongs to which
+//! request.
 
 use hashbrown::{HashMap, HashSet};
 use redis::Value;
@@ -28,7 +29,7 @@ struct Part {
     /// Its number, from 1 on.
     group: usize,
     requests: Vec<usize>,
-    /// What is deposited, and deducted, together; `None` for a request that goes alone.
+    /// The sums of deposits and deductions that go together; `None` for a request that goes alone.
     sums: Option<Sums>,
 }
 
@@ -99,7 +100,7 @@ impl Call {
         call
     }
 
-    /// Whose groups they are, in the order of their numbers.
+    /// The keys of the groups, in the order of their numbers.
     pub(super) fn keys<'a>(
         &self,
         batch: &'a [CounterRequest],
@@ -133,7 +134,8 @@ impl Call {
         self.parts.len()
     }
 
-    /// What each request of `batch` was answered, and the number of replicas that must have it; or what is no answer.
+    /// The answer to each request of `batch`, and the number of replicas that must have it; or the
+    /// invalid answer.
     pub(super) fn answers<'a>(
         &self,
         batch: &[CounterRequest],
@@ -167,7 +169,7 @@ fn each(value: &Value, count: usize) -> Option<&[Value]> {
     }
 }
 
-/// How many replicas must have what is answered, and the answer.
+/// How many replicas must have the change before it is answered, and the answer.
 fn awaited(part: &Value) -> (u64, &Value) {
     if let Value::Array(parts) = part
         && let [Value::BulkString(word), Value::Int(replicas), answer] = &parts[..]

@@ -51,7 +51,7 @@ pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, Shard
     }
 }
 
-/// The script call for `batch`, and what is in it.
+/// The script call for `batch`, and its contents.
 pub(super) fn command(
     connection: &Connection,
     is_synced: bool,
@@ -80,7 +80,7 @@ fn name(keys: &Keys, key: &LockKey) -> Vec<u8> {
     [keys.prefix.as_bytes(), GROUP, key.text()].concat()
 }
 
-/// Whoever writes a segment, by a server that syncs every write or not.
+/// The writer of a segment, with or without a server that syncs every write.
 fn origin(connection: &Connection, is_synced: bool) -> String {
     let Connection {
         server, address, ..

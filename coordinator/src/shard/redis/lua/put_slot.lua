@@ -1,4 +1,4 @@
--- Makes what is stored of a slot another letter and epoch; a bit a slot says whether it is open.
+-- Changes the stored letter and epoch of a slot; one bit per slot says whether it is open.
 local function put_slot(slots, open, slot, from, to, epoch)
   redis.call('SETRANGE', slots, slot * 5, struct.pack('>c1I4', to, epoch))
   if from == 'O' or to == 'O' then redis.call('SETBIT', open, slot, to == 'O' and 1 or 0) end

@@ -10,7 +10,7 @@
 -- when: queues, marked; how long they last: keep; and how many there may be: waiters. Numbers that commands take are
 -- given as texts: printing one costs as much as the command.
 
--- The places of those who came along are above `by_proof`, or above `by_list`.
+-- The places of waiters that came along are above `by_proof`, or above `by_list`.
 local line = {by_proof = -2 ^ 41, by_list = -2 ^ 40}
 
 -- The name of a key's sorted set; its prefix; the rest.
@@ -121,8 +121,8 @@ local function came_along(queue, nonce)
   return tonumber(redis.call('ZSCORE', queue.places, nonce)) < 0
 end
 
--- As `queue_up`, but with a place before all who came by themselves, behind those who came along `by` the
--- same way. Whoever came along before keeps its place.
+-- Like `queue_up`, but with a place before all newcomers, behind those who came along `by` the same
+-- way. A waiter that came along before keeps its place.
 function line.come_along(queue, nonce, ticket, by)
   if not line.queue_up(queue, nonce, ticket) or came_along(queue, nonce) then return end
   local last = redis.call('ZREVRANGEBYSCORE', queue.places, string.format('%d', by + 2 ^ 40 - 1),

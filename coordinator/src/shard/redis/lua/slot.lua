@@ -31,8 +31,9 @@ local function slot_of(text, slots)
   -- first pieces would free what these name.
   function import.note(...) redis.call('SADD', name, ...) end
 
-  -- Whether the former shard surely does not hold `key`, nor ever will; and whoever waits there still comes
-  -- behind those who wait here, because the first of these `came_along`, or because all are here.
+  -- Whether the former shard certainly does not hold `key`, now or later; and whether its remaining
+  -- waiters come behind those that wait here, because the first of these `came_along`, or because
+  -- all are here.
   function import.frees(key, came_along)
     if mode == 'I' then return false end
     local found = redis.call('SMISMEMBER', name, '*', 'k' .. key, 'p' .. key, 'q' .. key)

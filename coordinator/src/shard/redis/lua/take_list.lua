@@ -24,7 +24,8 @@ local shard = {now = now, te = te, arm = arm, ctr = KEYS[1], top = tonumber(ARGV
   marked = tonumber(redis.call('GET', KEYS[4]) or 0), keep = ARGV[4], waiters = tonumber(ARGV[5])}
 local epoch, answer, known = tonumber(ARGV[2]), {1}, {}
 
--- What is known of the keys of a slot that `text` names, and what is to be noted; false where the slot is refused.
+-- The known keys of a slot that `text` names, and the notes to be stored; false if the slot is
+-- refused.
 local function import_of(text)
   local slot = tonumber(slot_in(text))
   if known[slot] == nil then

@@ -10,7 +10,8 @@ local function queue_of(call, key, may)
   return line.queue_of(call, key, may)
 end
 
--- The ticket of operation i, nothing if it does not queue; the epoch it brings a proof of; and who waited.
+-- The ticket of operation i, nothing if it does not queue; the epoch of its proof; and the waiters
+-- by that proof.
 local function more_of(call, i, head)
   local more = string.sub(call.more, 41 * i - 40, 41 * i)
   local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 31, 40))

@@ -5,13 +5,13 @@ use std::sync::LazyLock;
 use super::{ADOPT, COUNTERS, STEP, Script, versioned};
 use crate::failpoint::{Rule, is_off};
 
-/// Applies whatever comes.
+/// Applies every step.
 static STEP_WITHOUT_GUARD: LazyLock<Script> = LazyLock::new(|| {
     let guard = "if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then";
     instead(&STEP, guard, "if true then")
 });
 
-/// Says "it is here already" of a record that is, whatever becomes of its slot.
+/// Answers "it is here already" for an existing record, for any state of its slot.
 static ADOPT_WITHOUT_MOVE: LazyLock<Script> = LazyLock::new(|| {
     let refusal = "not (mode == 'I' or mode == 'O') then return 0 end";
     let yours = "not (mode == 'I' or mode == 'O') then \
@@ -40,7 +40,7 @@ static COUNTERS_FORGETFUL: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Whoever sweeps a transfer's source has it take back what is not settled yet.
+/// A sweep of a transfer's source takes back money that is not settled yet.
 static TAKE_BACK: LazyLock<Script> = LazyLock::new(|| {
     let sweep = "\
 function rules.expire(segment)

@@ -11,7 +11,7 @@ local function held(segment, id)
   return amount_of(amount), tonumber(deadline)
 end
 
--- Only what is held moves, once.
+-- Only held money moves, once.
 local function end_reservation(segment, id, state)
   put(part(segment, 'due'), id, false)
   close_open(segment, id, state)
@@ -28,7 +28,8 @@ local function expire_if_due(segment, id)
   if amount and deadline <= now then return_reservation(segment, id, amount, 'E') end
 end
 
--- Gives back what is past its deadline, the oldest first; how many. `none_due` once there is nothing more.
+-- Gives back reservations past their deadline, the oldest first; returns how many. `none_due` once
+-- there are no more.
 local function expire_due(segment)
   if segment.none_due or segment.held == 0 then return 0 end
   local due = read('ZRANGEBYSCORE', whole(part(segment, 'due')), '-inf', now, 'LIMIT', 0, EXPIRED_PER_CALL_MAX)

@@ -1,4 +1,4 @@
--- A credit whose source is settled may be forgotten in time.
+-- A credit may be forgotten in time once its source is settled.
 function rules.forget(segment, id, time, generation, member)
   certain(segment)
   known(segment, generation, time)

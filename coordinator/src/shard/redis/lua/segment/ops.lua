@@ -1,5 +1,6 @@
--- Deposits and deductions of many at once, each of an id of its own, none of which brings loans. If each can be done
--- in whatever order, a few commands do all; if one may not be, nothing is done, and each is asked alone.
+-- Deposits and deductions of many requests at once, each with its own id, without loans. If all are
+-- possible in any order, a few commands apply them; if one is not allowed, nothing is done, and
+-- each is applied alone.
 
 local function none_in(hash, asked)
   local found = read('HMGET', hash, unpack(asked))
@@ -46,7 +47,7 @@ function rules.ops(segment, generation, first, last, coming, going, asked, entri
   set_value(segment, subtract(add(segment.value, coming), going))
   set(segment, 'version', segment.version + #asked - 1)
   if last > segment.newest then set(segment, 'newest', last) end
-  -- Nothing is known of these ids any more but what is stored.
+  -- Only the stored data of these ids is known from now on.
   whole(ids)
   ids.known = {}
   send('HSET', ids.name, entries)
