@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::limits::AMOUNT_MAX;
 
-/// What is wrong with an amount. Repeating the call cannot help; nothing was applied.
+/// An error in an amount. A repeat of the call cannot succeed; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AmountError {

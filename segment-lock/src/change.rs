@@ -2,7 +2,7 @@
 
 use crate::{Account, Amount, id::hash_of, limits::ACCOUNT_NAME_LEN_MAX};
 
-/// What is to happen to an account, once.
+/// A change of an account, to be applied once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Money comes in.
@@ -27,7 +27,7 @@ pub enum Change {
     Transfer {
         /// How much.
         amount: Amount,
-        /// Who gets it.
+        /// The receiver.
         to: Account,
     },
 }

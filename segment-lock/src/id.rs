@@ -1,4 +1,4 @@
-//! Names: of requests, of accounts, of whoever calls.
+//! Names: of requests, of accounts, of callers.
 
 use std::{fmt, sync::Arc};
 
@@ -60,7 +60,7 @@ fn checked(field: &'static str, name: &str, max: usize) -> Result<Arc<str>, Name
     }
 }
 
-/// What makes a change happen once: whoever repeats a request repeats its id.
+/// Makes a change happen once: a repeat of a request has the same id.
 ///
 /// The creation time is a part of the identity. It decides which layout's home the id has, and when
 /// its answer may be forgotten; so a repeat carries the time of the first attempt, never a new one.
@@ -112,7 +112,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Name of an account: one counter, whatever the number of its segments. Cheap to clone.
+/// Name of an account: one counter, for any number of segments. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account(Arc<str>);
 

@@ -1,18 +1,19 @@
 //! Where new segments of one name are to be: evenly over the shards, by their shares.
 //!
-//! A segment's key ends in a small number, its **place**, which has no meaning but that the key's slot
-//! lies on the wanted shard. Place after place is tried, and the first whose shard may have one more
-//! segment is taken: so among shards that may, it is the hash that decides, and the first segments of
-//! many names are not all on one.
+//! A segment's key ends in a small number, its **place**. Its only purpose is that the key's slot
+//! lies on the wanted shard. Places are tried one after the other, and the first one on a shard
+//! that may have one more segment is taken. So the hash decides among these shards, and the first
+//! segments of many names are not all on one shard.
 //!
-//! A shard may have one more as long as it has less than its share of them all, rounded up, and no
-//! more than ⌈N/M⌉ + 1 with it: a great shard gets more than a small one, but one that fails never
-//! takes many more than its part along. Both hold for the first n segments, whatever n is: so they
-//! do when a name's segments were made little by little, and when only the first of them are in use.
+//! A shard may have one more segment as long as it has less than its share of them all, rounded up,
+//! and at most ⌈N/M⌉ + 1 with it. A large shard gets more than a small one, but a failing shard
+//! never takes many more than its part along. Both hold for the first n segments, for every n: so
+//! they hold if a name's segments were made little by little, and if only the first of them are in
+//! use.
 
 use crate::limits::PLACES_MAX;
 
-/// The places of `more` segments, whose numbers follow those of the segments at `taken`.
+/// The places of `more` segments, numbered after the segments at `taken`.
 ///
 /// `shares`: of each shard, in a unit of one's own, its slots for example; 0 for one that gets
 /// nothing. `owner`: on which shard segment `index` is if it is at `place`, by its index in `shares`.
@@ -60,7 +61,7 @@ fn wanted(shares: &[u32], counts: &[u32], present: u32) -> Vec<bool> {
     if both().any(is_short) {
         return both().map(is_short).collect();
     }
-    // Whoever has less than its share has as much as it may.
+    // A shard with less than its share may have one more.
     let with_share = both().filter(|(share, _)| **share > 0);
     let least = with_share.map(|(_, count)| *count).min();
     both()

@@ -1,4 +1,4 @@
-//! What is fixed when an account is created.
+//! The terms that are fixed when an account is created.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl Counter {
-    /// Closes the account, for good: deposits and transfers to it are refused from now on. What is
-    /// in it can still be taken out, and what is held can be spent or come back.
+    /// Closes the account permanently: deposits and transfers to it are refused from now on. Its
+    /// money can still be taken out, and held money can be spent or come back.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ impl Patience {
         Ok(before)
     }
 
-    /// Waits for whoever has frozen a segment.
+    /// Waits for the caller that has frozen a segment.
     async fn wait(&mut self, retry_after_ms: u64) {
         // It may thaw before its time.
         let wait_ms = retry_after_ms.min(BUSY_WAIT_MS_MAX);

@@ -40,8 +40,7 @@ impl Counter {
         }
     }
 
-    /// Unpins the credits of segment `index` whose sources are settled, and settles those that are
-    /// not.
+    /// Unpins the credits of segment `index` with settled sources, and settles the others.
     pub(super) async fn recover_pinned(
         &self,
         head: &Head,
@@ -86,7 +85,7 @@ impl Counter {
                 source.deliver(&credit.id, amount, self).await?;
                 swept.delivered += 1;
             }
-            // What is sent is never forgotten: it was settled, and then forgotten.
+            // A sent transfer is never forgotten: it was settled, and then forgotten.
             Ok(Reply::Recorded(State::Delivered))
             | Err(CounterError::Refused(Refusal::TooOld { .. })) => {
                 source.unpin(&credit.id, self).await;

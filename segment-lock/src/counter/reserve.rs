@@ -50,7 +50,7 @@ impl Counter {
         }
     }
 
-    /// Spends what is reserved under `id`, or says what became of it.
+    /// Spends the money reserved under `id`, or tells how the reservation ended.
     ///
     /// # Errors
     ///
@@ -66,8 +66,8 @@ impl Counter {
         self.end(id, confirm).await
     }
 
-    /// Gives back what is reserved under `id`, or says what became of it. A reservation that has
-    /// not come yet gets nothing when it does.
+    /// Gives back the money reserved under `id`, or tells how the reservation ended. A reservation
+    /// that arrives later gets nothing.
     ///
     /// # Errors
     ///

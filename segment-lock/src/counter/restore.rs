@@ -1,8 +1,8 @@
 //! A head that went back in time is restored from the copies that segments keep.
 //!
-//! A segment gets its copy with the plan that it is prepared for, in one step. So whatever generation a segment is
-//! prepared for, the head with that plan is there; whether the plan was committed is not, and is of no account: the
-//! plan is finished as any other.
+//! A segment gets its copy with the plan that it is prepared for, in one step. So for every
+//! generation that a segment is prepared for, the head with that plan exists. Whether the plan was
+//! committed is unknown, and does not matter: the plan is finished like any other.
 
 use super::{Counter, CounterError};
 use crate::{

@@ -37,7 +37,7 @@ impl<'a, L: Locks> All<'a, L> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back, in the background, whatever it may have been granted.
+    /// Dropping the future releases, in the background, all locks that it may have been granted.
     pub async fn acquire(&self) -> Result<AllGuard<L::Guard>, SegmentedLockError> {
         let deadline = Deadline::within(self.wait);
         let taken = self.take(Some(deadline));

@@ -37,7 +37,7 @@ impl<'a, L: Locks> Any<'a, L> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back, in the background, whatever it may have been granted.
+    /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
         let deadline = Deadline::within(self.wait);
         let taken = async {
@@ -123,7 +123,7 @@ impl<'a, L: Locks> Any<'a, L> {
 /// What came of trying.
 enum Tried<L: Locks> {
     Taken(SegmentGuard<L::Guard>),
-    /// None was free: whoever waits has a place where least is going on already.
+    /// None was free: the caller waits at the least loaded one.
     NoneFree {
         least: Presence,
         error: SegmentedLockError,

@@ -14,7 +14,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// How many are before whoever comes now, as far as is known.
+    /// How many waiters are before a newcomer, as far as is known.
     fn load(&self) -> u32 {
         self.here.max(u32::from(self.is_held_elsewhere))
     }
@@ -31,9 +31,10 @@ pub enum Choice {
 
 /// What `any` does next, if `tried` were not free. `last` is the one that this process had last.
 ///
-/// Those that none of this process has are tried: first the last one, whose data is probably at hand, and from there
-/// on upwards, round and round; those that another process had come after the others. At most [`TRIES_MAX`] are. Then
-/// it is the least loaded that is waited for. Where shards are in trouble, theirs come last of all.
+/// Segments that no task of this process has are tried: first the last one, because its data is
+/// probably at hand, then upwards from there, in a circle; segments that another process had come
+/// after the others. At most [`TRIES_MAX`] are tried. Then the caller waits for the least loaded
+/// segment. Segments on shards in trouble come last.
 ///
 /// # Panics
 ///

@@ -17,13 +17,13 @@ impl Deadline {
         Self(length.and_then(|length| Some((length, Instant::now().checked_add(length)?))))
     }
 
-    /// What is left; nothing is none left.
+    /// The rest of the time; `None` if nothing is left.
     pub(super) fn left(self) -> Option<Duration> {
         let (_, at) = self.0?;
         Some(at.saturating_duration_since(Instant::now()))
     }
 
-    /// `work`, or that the time was over, with whatever `effect` that may have had.
+    /// The result of `work`, or that the time was over, with `effect`.
     pub(super) async fn bounds<T>(
         self,
         effect: Effect,

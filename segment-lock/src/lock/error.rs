@@ -15,7 +15,7 @@ pub enum SegmentedLockError {
     /// The record cannot be changed so, or is not one.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// It was not created; or its record was lost, with whatever it was to survive no longer than.
+    /// It was not created; or its record was lost in an event beyond its durability.
     #[error("segmented lock {name} does not exist")]
     NoLock {
         /// Its name.

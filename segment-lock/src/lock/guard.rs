@@ -63,7 +63,7 @@ impl<G: Held> AllGuard<G> {
         self.0.iter().all(|guard| guard.is_held())
     }
 
-    /// Waits until one of them is no longer held, for whatever reason.
+    /// Waits until one of them is no longer held, for any reason.
     ///
     /// # Cancel safety
     ///

@@ -65,7 +65,7 @@ impl Knowledge {
         self.enter_in(&mut self.0.lock(), segment)
     }
 
-    /// Chooses among the first `used`, and goes there: whoever chooses next knows.
+    /// Chooses among the first `used`, and registers there, so that the next chooser knows.
     pub(super) fn choose(self: &Arc<Self>, used: u32, tried: &[u32]) -> (Choice, Presence) {
         let mut inner = self.0.lock();
         let now = Instant::now();

@@ -1,4 +1,4 @@
-//! What a segmented lock needs of whoever has locks.
+//! The requirements of a segmented lock on a provider of locks.
 
 use std::{error::Error, fmt, future::Future, sync::Arc, time::Duration};
 
@@ -29,9 +29,9 @@ pub struct Waited<G> {
 ///
 /// # Contract
 ///
-/// * A key has one holder at a time, and each grant of it a greater token than every earlier one.
-/// * Those who wait for a key get it in the order in which they came.
-/// * A call whose future is dropped leaves nothing held.
+/// * A key has one holder at a time, and each grant of it a greater token than all earlier ones.
+/// * Waiters for a key get it in the order in which they came.
+/// * A dropped call leaves nothing held.
 pub trait Locks: fmt::Debug + Send + Sync + 'static {
     /// The holder's side of a grant. Dropping it gives the lock back.
     type Guard: Held;
@@ -53,7 +53,7 @@ pub trait Locks: fmt::Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Waited<Self::Guard>, LockError>> + Send;
 }
 
-/// A held lock, renewed by whoever granted it.
+/// A held lock, renewed by its provider.
 pub trait Held: fmt::Debug + Send + Sync + 'static {
     /// What a release found.
     type Released: fmt::Debug + Send;
@@ -64,7 +64,7 @@ pub trait Held: fmt::Debug + Send + Sync + 'static {
     /// Whether the lock is held now.
     fn is_held(&self) -> bool;
 
-    /// Waits until the lock is no longer held, for whatever reason.
+    /// Waits until the lock is no longer held, for any reason.
     fn lost(&self) -> impl Future<Output = ()> + Send;
 
     /// Gives the lock back. Dropped half way, it is given back in the background.

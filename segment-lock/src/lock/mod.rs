@@ -12,11 +12,12 @@
 //!
 //! # How many there are may change meanwhile
 //!
-//! The record says how many sub-locks were ever **made**, and how many of them are **used**. `any()` chooses among
-//! those used, `all()` takes all that were made. So whoever has an old record does no harm: it chooses among fewer, or
-//! has one that is used no more, which `all()` waits for like for the others. More may be used, or fewer, by a swap of
-//! the record alone, as long as they are made. Making some is what could harm: whoever has *all* would not have
-//! those, and another could be in one. What is promised is
+//! The record says how many sub-locks were ever **made**, and how many of them are **used**.
+//! `any()` chooses among those used, `all()` takes all that were made. So a process with an old
+//! record does no harm: it chooses among fewer, or has one that is no longer used, for which
+//! `all()` waits like for the others. A swap of the record alone changes the number used, up to the
+//! number made. Making sub-locks is the critical step: a holder of *all* would not have the new
+//! ones, and another process could hold one. The promise is
 //!
 //! > as long as somebody has all sub-locks, there are no others.
 //!
@@ -33,12 +34,14 @@
 //! had not all any more. No clock is in this: Z may have been paused anywhere, its lease long over; and a write of
 //! its that was on the way when it died comes before A's reading, or fails.
 //!
-//! *Two `all()`* exclude each other at sub-lock 0, and the order keeps them, and whoever takes single sub-locks upwards,
-//! from waiting for one another. *Fewer in use at once:* that swap makes a confirmation fail; it reads again, and confirms.
-//! Whoever has one and asks for `all()` waits for itself, as with any lock.
+//! *Two `all()`* exclude each other at sub-lock 0. The ascending order prevents deadlock among
+//! them, and with a process that takes single sub-locks upwards. *Fewer in use at once:* that swap
+//! makes a confirmation fail; it reads again, and confirms. A holder of one sub-lock that asks for
+//! `all()` waits for itself, as with any lock.
 //!
-//! The record is data, and as durable as its [`Durability`] says. Where it was lost with its shard, calls that need it
-//! answer [`SegmentedLockError::NoLock`], and whoever creates it again must say no fewer than there were.
+//! The record is data, and as durable as its [`Durability`] says. If it was lost with its shard,
+//! calls that need it answer [`SegmentedLockError::NoLock`], and the next creation must not use a
+//! smaller number than before.
 
 pub mod choice;
 

@@ -37,7 +37,7 @@ impl<'a, L: Locks> One<'a, L> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back, in the background, whatever it may have been granted.
+    /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
         let deadline = Deadline::within(self.wait);
         deadline

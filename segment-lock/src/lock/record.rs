@@ -10,8 +10,8 @@ use crate::{StorageError, VersionedHead};
 /// The record is read again after this long, to learn how many are in use.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Whoever knows an old record waits no longer than this for the new one: its shard may be in trouble, and a sub-lock's is
-/// not.
+/// A process with an old record waits at most this long for the new one: the record's shard may be
+/// in trouble while a sub-lock's shard is not.
 const REFRESH_MAX: Duration = Duration::from_millis(100);
 
 /// What was read, and when.
@@ -58,7 +58,8 @@ impl<L: Locks> SegmentedLock<L> {
         }
     }
 
-    /// What was read last, if anything was, and whether it is due to be read again. Whoever is told so does it for all.
+    /// The last record read, if any, and whether it is due to be read again. The caller that is
+    /// told so reads it for all.
     fn last_read(&self) -> Option<(Arc<VersionedHead<Split>>, bool)> {
         let mut record = self.0.record.lock();
         let Record { read, at } = record.as_mut()?;

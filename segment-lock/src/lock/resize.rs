@@ -29,8 +29,9 @@ impl<'a, L: Locks> Resize<'a, L> {
         self
     }
 
-    /// Changes the number. Where more are to be made than ever were, it waits for sub-lock 0, and so for whoever has
-    /// all. Other processes choose among the new number within a second or so; those with fewer in use do no harm.
+    /// Changes the number. To make more than ever existed, it waits for sub-lock 0, and so for a
+    /// holder of all. Other processes choose among the new number within about a second; processes
+    /// that still use fewer do no harm.
     ///
     /// # Errors
     ///

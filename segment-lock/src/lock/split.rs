@@ -43,7 +43,7 @@ impl Split {
         nothing.resized(segments, place)
     }
 
-    /// The record as text, for whoever stores it.
+    /// The record as text, for its store.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("numbers, and lists of them")
     }
@@ -106,7 +106,7 @@ impl Split {
         Ok(resized)
     }
 
-    /// Seen by whoever holds sub-lock 0 by `token`; refused to whoever held it earlier.
+    /// The record after a holder of sub-lock 0 presented `token`; earlier holders are refused.
     pub(super) fn shown(&self, token: u64) -> Result<Self, Fenced> {
         match token >= self.token {
             true => Ok(Self {

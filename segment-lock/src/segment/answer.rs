@@ -21,7 +21,7 @@ pub struct Look {
     pub out: BTreeMap<u32, Channel>,
     /// The number of the last loan that landed from each other segment.
     pub inn: BTreeMap<u32, u64>,
-    /// It moves no money until a person has accepted what is left.
+    /// It moves no money until a person has accepted its state.
     pub doubtful: bool,
     /// How often it may have lost its last changes, and went on.
     pub losses: u64,

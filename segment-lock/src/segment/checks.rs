@@ -19,7 +19,7 @@ impl Entry {
 }
 
 impl Segment {
-    /// What is recorded of `id`. In doubt only a final state: the end of any other may be lost.
+    /// The record of `id`. In doubt only a final state: the end of any other may be lost.
     pub(super) fn recorded(&self, id: &RequestId) -> Result<Option<&Entry>, Refusal> {
         match self.ids.get(id) {
             Some(entry) if !entry.state.is_final() => self.certain().map(|()| Some(entry)),
@@ -90,8 +90,8 @@ impl Segment {
         }
     }
 
-    /// `amount` more than `value`, if with what is held it still fits: so that what is held can
-    /// always come back.
+    /// `amount` more than `value`, if that still fits together with the held money: so that held
+    /// money can always come back.
     pub(super) fn sum(&self, amount: i128) -> Result<i64, Refusal> {
         let owned = self.value + self.held;
         match i128::from(owned) + amount <= i128::from(AMOUNT_MAX) {

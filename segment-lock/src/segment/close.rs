@@ -3,8 +3,8 @@
 use super::{Answer, Reply, Segment};
 
 impl Segment {
-    /// Lets no new money in: deposits and credits are refused from now on. What is here can still
-    /// be taken out.
+    /// Closes the segment to new money: deposits and credits are refused from now on. Its money can
+    /// still be taken out.
     pub fn close(&mut self) -> Answer {
         self.closed = true;
         Ok(Reply::Done)

@@ -6,8 +6,8 @@ use crate::limits::FREEZE_MS_MAX;
 impl Segment {
     /// Answers [`Reply::Looked`], to a caller that knows of every segment that may have money.
     ///
-    /// With a freeze, for a moment only its caller moves money here: a courtesy, so that a caller
-    /// who was disturbed once is not disturbed again. Nothing may ever be concluded from it.
+    /// With a freeze, only its caller moves money here for a moment: so that a caller that was
+    /// disturbed once is not disturbed again. No conclusion may ever rest on a freeze.
     pub fn collect(&mut self, collect: &Collect, now_ms: u64) -> Answer {
         self.certain()?;
         self.newest_known(collect.generation)?;

@@ -42,7 +42,7 @@ impl Segment {
         Ok(self.reservation(id)?.filter(State::is_final))
     }
 
-    /// Only what is held moves, once.
+    /// Only held money moves, once.
     pub(super) fn end_reservation(&mut self, id: &RequestId, ended: State) -> Reply {
         if let Some(entry) = self.ids.get_mut(id) {
             if let State::Held { deadline_ms, .. } = entry.state {

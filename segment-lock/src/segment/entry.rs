@@ -26,7 +26,7 @@ pub enum State {
     Sent {
         /// How much.
         amount: Amount,
-        /// To whom.
+        /// The receiver.
         to: Account,
     },
     /// A transfer arrived.
@@ -54,8 +54,8 @@ impl State {
 /// A decided request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The digest of what it asked for. None for a reservation cancelled before it came: whatever
-    /// it asks for when it comes, it gets nothing.
+    /// The digest of the request's content. None for a reservation cancelled before it came: when
+    /// it comes, it gets nothing, for any content.
     pub content: Option<u64>,
     /// What became of it.
     pub state: State,

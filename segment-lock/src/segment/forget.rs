@@ -1,4 +1,4 @@
-//! A credit whose source is settled may be forgotten in time.
+//! A credit may be forgotten in time once its source is settled.
 
 use super::{Answer, CreditState, Final, Forget, Reply, Segment};
 

@@ -7,9 +7,9 @@ use crate::{
 };
 
 impl Segment {
-    /// Raises the mark to `idempotency_for` ago, and drops final answers up to it, a bounded number;
-    /// answers how many. What stays is answered as before: what is not recorded, and up to the mark,
-    /// is too old.
+    /// Raises the mark to `idempotency_for` ago, and drops a bounded number of final answers up to
+    /// it; returns how many. Remaining ids are answered as before; an id up to the mark that is not
+    /// recorded is too old.
     ///
     /// They go in the order in which they became final: one that is old stays while one before it is not.
     pub fn purge(&mut self, now_ms: u64) -> Answer {
@@ -48,8 +48,9 @@ impl Segment {
         self.ids.len() + self.credits.len() >= self.terms.ids_max
     }
 
-    /// Drops the first final answers whose times are up to `until_ms`, `most` at most, and raises the
-    /// mark to the times of those dropped: a repeat of one is too old from then on. Answers how many.
+    /// Drops the first final answers with times up to `until_ms`, at most `most`, and raises the
+    /// mark to the times of those dropped: a repeat of one is too old from then on. Returns how
+    /// many.
     fn forget_until(&mut self, until_ms: u64, most: usize) -> usize {
         let old = self.order.iter().take(most);
         let old = old.take_while(|first| first.time_ms() <= until_ms).count();

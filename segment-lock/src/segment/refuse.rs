@@ -7,8 +7,8 @@ impl Segment {
     /// else [`Reply::Changed`]. The caller has looked at all others twice, and they had not changed
     /// either: so there was an instant at which the whole was short.
     ///
-    /// An older layout gets [`Refusal::Layout`](super::Refusal::Layout) whatever the id's time: it
-    /// does not know of every segment that may have money.
+    /// An older layout gets [`Refusal::Layout`](super::Refusal::Layout) for any time of the id: it
+    /// does not know every segment that may have money.
     pub fn refuse(&mut self, refuse: &Refuse, now_ms: u64) -> Answer {
         let content = refuse.change.digest();
         if let Some(entry) = self.recorded(&refuse.id)? {

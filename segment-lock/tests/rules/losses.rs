@@ -74,7 +74,7 @@ fn at(index: u32) -> At {
     }
 }
 
-/// A request whose home is that of two segments.
+/// A request with the segment `index` of two as its home.
 fn home(index: u64, name: &str) -> RequestId {
     let mut ids = (0..).map(|number| id(NOW, &format!("{name} {number}")));
     ids.find(|id| id.hash() % 2 == index).unwrap()

@@ -199,7 +199,7 @@ async fn a_transfer_to_nobody_takes_nothing() {
     assert_eq!(b.exact_balance().await.unwrap().available, 7);
 }
 
-/// An account `a` of one segment, whose transfer of 7 to `b` is sent, though there is no `b`.
+/// An account `a` of one segment with a transfer of 7 to `b` under way, although there is no `b`.
 async fn sent_to_nobody() -> (Arc<Memory>, Storage, Counter) {
     let memory = Arc::new(Memory::new(Box::new(|| NOW)));
     let storage = Storage::new(Arc::clone(&memory), 1);

@@ -1,4 +1,4 @@
-//! Reservations: only what is held moves, once.
+//! Reservations: only held money moves, once.
 
 use ringfence_segment_lock::segment::{Cancel, Confirm, Expire, Refusal, Reply, State};
 

@@ -49,7 +49,7 @@ impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
     }
 }
 
-/// A request whose home is segment `home` of three.
+/// A request with segment `home` of three as its home.
 fn at_home(home: u64) -> RequestId {
     let ids = (0..).map(|name| id(NOW, &format!("request {name}")));
     ids.into_iter().find(|id| id.hash() % 3 == home).unwrap()

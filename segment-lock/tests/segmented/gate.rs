@@ -1,4 +1,4 @@
-//! A way to the record that can be closed: whoever comes then is paused there.
+//! A gate before the record: a caller that comes while it is closed is paused there.
 
 use std::sync::Arc;
 

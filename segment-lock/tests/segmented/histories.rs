@@ -14,7 +14,7 @@ const SEEDS: u64 = 400;
 const CALLS: usize = 12;
 const PROCESSES: u64 = 4;
 
-/// Who holds what now, and how often somebody had all.
+/// The present holders, and how often all sub-locks had one holder.
 #[derive(Default)]
 struct Audit {
     single: Vec<Arc<Grant>>,

@@ -1,4 +1,4 @@
-//! Locks in memory, first come first served, whose holders can be made to lose them.
+//! Locks in memory, first come, first served. Tests can take them from their holders.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub(crate) struct TestLocks(Arc<Shared>);
 struct Shared {
     keys: Mutex<BTreeMap<String, Arc<Key>>>,
     tokens: AtomicU64,
-    /// Keys whose shard answers nothing of use.
+    /// Keys with a shard in trouble.
     in_trouble: Mutex<BTreeSet<String>>,
     requests: AtomicUsize,
 }
@@ -60,7 +60,7 @@ pub(crate) struct TestGuard {
 }
 
 impl TestLocks {
-    /// Whoever holds sub-lock `index` loses it: it is free.
+    /// The holder of sub-lock `index` loses it: it is free.
     pub(crate) fn expire(&self, index: u32) {
         let name = key("stock/7", index, 0);
         let held = self.key(&name).holder.lock().clone();
