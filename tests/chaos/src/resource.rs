@@ -69,7 +69,7 @@ impl Server {
         &self.path
     }
 
-    /// Whether a write to `key` was accepted whose lock was asked for after `t_ns`.
+    /// Whether a write to `key` was accepted under a lock requested after `t_ns`.
     pub fn granted_since(&self, key: &str, t_ns: u64) -> bool {
         let accepted = self.ledger.accepted.lock();
         accepted

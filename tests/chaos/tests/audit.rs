@@ -51,7 +51,7 @@ fn told() -> Vec<Attempt> {
     ]
 }
 
-/// What is found once what was told is changed so.
+/// The violations found after `change` is applied to the reported attempts.
 fn found(change: impl FnOnce(&mut Vec<Attempt>)) -> Vec<Rule> {
     let mut attempts = told();
     change(&mut attempts);

@@ -21,7 +21,7 @@ use crate::{
     resource::Resource,
 };
 
-/// A client whose doings are recorded.
+/// A client with recorded operations.
 #[derive(Clone, Debug)]
 pub struct Holder {
     /// Takes the locks.
@@ -32,7 +32,7 @@ pub struct Holder {
     pub tap: Tap,
     /// The lease that is asked for.
     pub lease: Duration,
-    /// Whether the process may keep for a while what is given back in it.
+    /// Whether the process may keep a released lock for a while.
     pub lingers: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Holder {
 pub struct Asked {
     /// The lock.
     pub guard: Guard,
-    /// What is recorded with everything that is done with it.
+    /// Recorded with every operation on it.
     pub of_grant: Deed,
 }
 
@@ -175,7 +175,7 @@ impl Holder {
         // Past the deadline nobody need have asked the shard.
         let in_time = self.recorder.now() < deadline.as_nanos();
         let (phase, answer) = match answer {
-            // The record may be kept for whoever comes next.
+            // The record may be kept for the next waiter.
             ReleaseAnswer::Held if self.lingers => (Phase::Info, Some(Answer::Released)),
             ReleaseAnswer::Held => (Phase::Ok, Some(Answer::Released)),
             ReleaseAnswer::Lost if in_time => (Phase::Ok, Some(Answer::NotThere)),
@@ -251,8 +251,8 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-/// How an acquisition that got no guard ended. One that timed out may have been granted by a request
-/// whose answer nobody waited for.
+/// The end of an acquisition without a guard. One that timed out may have been granted by a request
+/// without a received answer.
 fn refused(invoked: Deed, error: &AcquireError) -> Deed {
     let (because, cut_short) = match error {
         AcquireError::TimedOut { because, .. } => (&**because, true),

@@ -15,8 +15,8 @@ use crate::history::{Answer, Deed, Kind, Phase, Recorder};
 /// The target of the engine's events that are of interest.
 const TARGET: &str = "ringfence::lease";
 
-/// Listens to the engines of this process. What they ask and are answered goes into the history at once;
-/// what is known of a grant also waits for whoever asked for it.
+/// Listens to the engines of this process. Their requests and answers go into the history at once.
+/// The facts about a grant also wait for the task that requested it.
 #[derive(Clone, Debug)]
 pub struct Tap {
     recorder: Arc<Recorder>,

@@ -1,4 +1,4 @@
-//! What is asked of accounts, and what is answered; as a log has it.
+//! Requests about accounts, and their answers, in the form of a log.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,11 @@ pub struct Order {
     pub name: String,
     /// How much it is about.
     pub amount: i64,
-    /// What is to happen.
+    /// The change.
     pub deed: Deed,
 }
 
-/// What is to happen to an account, once.
+/// A change of an account, to be applied once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
@@ -88,7 +88,7 @@ pub enum End {
 pub struct Balance {
     /// What can be spent.
     pub available: i64,
-    /// What is set aside.
+    /// The reserved money.
     pub held: i64,
     /// How often some may have been lost.
     pub losses: u64,

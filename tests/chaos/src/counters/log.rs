@@ -50,7 +50,7 @@ pub struct Attempt {
 }
 
 impl Log {
-    /// The log of `process`, whose file is made in `dir`.
+    /// The log of `process`, in a new file in `dir`.
     ///
     /// # Errors
     ///

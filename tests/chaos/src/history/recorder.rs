@@ -23,7 +23,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for `process`, whose file is made in `dir`.
+    /// A recorder for `process`, with a new file in `dir`.
     ///
     /// # Errors
     ///

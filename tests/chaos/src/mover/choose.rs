@@ -35,7 +35,7 @@ pub(super) async fn choose(
         let founder = store.take_in(newcomer, Some(shard_id(place)), Weight::ONE);
         change.add.push(founder.await?);
     } else {
-        // Whoever keeps the record stays.
+        // The home of the record stays.
         let is_home = |id: &ShardId| {
             let entry = record.shard(id);
             entry.is_some_and(|entry| entry.address == record.home.address)

@@ -116,7 +116,7 @@ pub fn mover(store: Arc<RedisTopology>, pace: Pace, observer: Observer) -> Mover
     })
 }
 
-/// What is asked for is not possible as things are now, which is for the report to tell.
+/// The change is not possible now; the report tells that.
 fn refused(recorder: &Recorder, resize: Deed, error: &ResizeError) -> io::Result<()> {
     let reason = Some(error.to_string());
     let phase = Phase::Fail;

@@ -27,7 +27,7 @@ const HEARD_WITHIN: Duration = Duration::from_secs(5);
 /// How a dead shard is found again.
 const RESTARTS: [Fault; 3] = [Fault::RestartEmpty, Fault::RestartAof, Fault::RestartAofCut];
 
-/// What movers are started with, and where what is done to them is written down.
+/// The arguments of movers, and the record of their faults.
 #[derive(Debug)]
 pub(super) struct Movers<'a> {
     pub(super) like: MoverArgs,
@@ -79,7 +79,7 @@ impl Movers<'_> {
         }
     }
 
-    /// Brings what is left of a resize to its end, by `until`.
+    /// Finishes the rest of a resize, by `until`.
     ///
     /// # Errors
     ///

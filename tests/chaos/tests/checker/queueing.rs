@@ -56,7 +56,8 @@ pub(crate) fn newcomer_granted_before_a_waiter(history: &History) -> Option<Hist
     ))
 }
 
-/// A newcomer is granted before the only one with a place, who was just then told that the slot moves away.
+/// A newcomer is granted before the only ticket with a place, just after its owner was told that
+/// the slot moves away.
 fn newcomer_granted_amid_a_move(history: &History, answer: Answer) -> Option<(History, u64)> {
     let tickets = Tickets::of(history);
     let alone = |stay: &&Stay<'_>, of_key: &[Ticket<'_>]| {
@@ -102,8 +103,9 @@ pub(crate) fn newcomer_granted_before_one_whose_slot_turns_back(
     }))
 }
 
-/// A newcomer is granted before one who was told that its slot moves, and of a place after the newcomer came: that
-/// is of the next shard, where the newcomer may have come first. This is no wrong.
+/// A newcomer is granted before a waiter that was told that its slot moves, and then of a place
+/// after the newcomer came: that place is at the next shard, where the newcomer may have come
+/// first. This is no violation.
 pub(crate) fn newcomer_granted_before_one_told_of_another_place(
     history: &History,
 ) -> Option<History> {

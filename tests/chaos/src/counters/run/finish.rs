@@ -1,4 +1,4 @@
-//! Once nothing is done to anybody any more: whatever has no answer is asked again, under its own id.
+//! After all faults are removed, every request without an answer is repeated, under its own id.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -54,7 +54,7 @@ impl Resizes {
         Ok(died)
     }
 
-    /// Brings what is left of a resize to its end.
+    /// Finishes the rest of a resize.
     ///
     /// # Errors
     ///

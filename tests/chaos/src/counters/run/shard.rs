@@ -1,4 +1,4 @@
-//! One shard that syncs every write, and what is done to it.
+//! One shard that syncs every write, and its faults.
 #![expect(
     clippy::unwrap_used,
     reason = "a server of ours that fails fails the run"
@@ -107,7 +107,7 @@ impl Shard {
         }
     }
 
-    /// Ends whatever it suffers.
+    /// Ends its present fault.
     pub(super) async fn mend(&mut self) {
         self.server.cont();
         if self.server.pid().is_none() {

@@ -15,7 +15,8 @@ pub(super) struct Tellers {
 }
 
 impl Tellers {
-    /// Starts `count` processes like `like`, whose numbers go on from its, and who make its calls together.
+    /// Starts `count` processes like `like`, with the following numbers, which together make its
+    /// calls.
     ///
     /// # Errors
     ///

@@ -135,7 +135,7 @@ impl<'a> Worker<'a> {
         desk.order(name, account, amount, deed)
     }
 
-    /// Remembers what is to be done about a call that was answered so.
+    /// Remembers the next step for a call with this answer.
     fn keep(&mut self, call: Call, answer: &Answer) {
         if matches!(answer, Answer::Nothing(_) | Answer::Unknown(_)) {
             return self.shared.again.lock().push_back(call);

@@ -1,4 +1,4 @@
-//! A lock that does everything right, and what is recorded of it: in virtual time, from a seed.
+//! A correct lock, and the records of it: in virtual time, from a seed.
 
 mod holds;
 mod queue;
@@ -51,7 +51,7 @@ struct Reference {
     te: u64,
 }
 
-/// One key, alone on its shard, and those who want it.
+/// One key, alone on its shard, and its requesters.
 struct Lane {
     key: String,
     shard: String,
@@ -137,7 +137,7 @@ impl Reference {
         }
     }
 
-    /// Whoever is first in the queue, or comes when there is none.
+    /// The first waiter of the queue, or a newcomer if there is none.
     fn acquire(&mut self, lane: &mut Lane) -> Held {
         let mut held = if lane.queue.is_empty() {
             self.find_it_free(lane)
@@ -204,7 +204,7 @@ impl Reference {
         }
     }
 
-    /// An engine knows of a grant, and so does whoever asked for it.
+    /// An engine knows of a grant, and so does the task that requested it.
     fn tell(&mut self, process: u32, told: u64, granted: Deed) {
         let (phase, judged_ns) = (Phase::Ok, Some(told));
         let grant = Deed {

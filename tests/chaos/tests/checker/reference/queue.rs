@@ -1,4 +1,4 @@
-//! Those who wait: their tickets, their turns, and how they lose their places.
+//! The waiters: their tickets, their turns, and how they lose their places.
 
 use rand::{RngExt, seq::SliceRandom};
 use ringfence_chaos::history::{Answer, Deed, Kind, Phase};
@@ -21,7 +21,7 @@ impl Reference {
         held
     }
 
-    /// While the lock is held, until `lane.free`, some come and queue, and those who wait ask again.
+    /// While the lock is held, until `lane.free`, newcomers come and queue, and waiters ask again.
     pub(super) fn wait(&mut self, lane: &mut Lane, since: u64) {
         let mut coming: Vec<u64> = Vec::new();
         if lane.queue.len() < 2 && lane.free > since + 100 * MS {
@@ -63,7 +63,7 @@ impl Reference {
         }
     }
 
-    /// Maybe nothing is heard of who is first, until it had its turn and that is over: it lost its place.
+    /// Perhaps nothing is heard of the first waiter until its turn is over: it lost its place.
     fn falls_silent(&mut self, lane: &mut Lane) -> Option<Waiter> {
         if lane.queue.is_empty() || self.rng.random_bool(0.8) {
             return None;
@@ -119,7 +119,7 @@ impl Reference {
         }
     }
 
-    /// The queue vanished: those who were in it come again, in any order, and one behind them all.
+    /// The queue vanished: its waiters come again, in any order, and one more behind them all.
     pub(super) fn queue_anew(&mut self, lane: &mut Lane) {
         let mut queue = std::mem::take(&mut lane.queue);
         queue.shuffle(&mut self.rng);
