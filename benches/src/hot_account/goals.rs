@@ -32,7 +32,7 @@ const GOALS: &[(Setup, Setup, usize, f64)] = &[
     (SYNCED, ROW, 1024, 20.0),
 ];
 
-/// The goals whose set-ups were measured, and whether they were reached.
+/// The goals with measured set-ups, and whether they were reached.
 pub(crate) fn bounds(rows: &[Row]) -> Vec<Bound> {
     let bound = |(one, other, tasks, least): &(Setup, Setup, usize, f64)| {
         let measured = ratio(rows, one, other, *tasks)?;

@@ -25,8 +25,8 @@ pub(crate) const HOLD_MIN: Duration = Duration::from_millis(1);
 /// that asks the server for each.
 const TENURES_MAX: usize = 50_000;
 
-/// From when to when a process held the lock, on the clock that processes share: one hold, or several
-/// whose tokens follow one another, for then nobody can have held it in between.
+/// A time during which a process held the lock, on the clock that processes share: one hold, or
+/// several with consecutive tokens, because then no other process can have held it in between.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tenure {
     from: u64,

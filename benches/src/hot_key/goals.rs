@@ -35,7 +35,7 @@ const GOALS: &[(Setup, Goal, Limit)] = &[
     (FOUR_HELD, Wait, AtMost(1.3)),
 ];
 
-/// The goals whose set-ups and contenders were measured, and whether they were reached.
+/// The goals with measured set-ups and contenders, and whether they were reached.
 pub(crate) fn bounds(rows: &[Row]) -> Vec<Bound> {
     let bound = |(setup, goal, limit): &(Setup, Goal, Limit)| {
         let measured = goal.measure(Ringfence, *setup, rows)?;

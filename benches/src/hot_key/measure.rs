@@ -16,7 +16,7 @@ use crate::{
     workers::Workers,
 };
 
-/// What is to be measured.
+/// The measurements to make.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) setups: Vec<Setup>,
@@ -88,7 +88,7 @@ struct Slice {
     others: f64,
 }
 
-/// Runs `who` in processes of its own for the warm-up and the measured part, on a key that no other
+/// Runs `who` in separate processes for the warm-up and the measured part, on a key that no other
 /// slice uses.
 async fn slice(who: Who, setup: Setup, timing: Timing, server: &Server) -> Result<Slice, Failure> {
     let key = format!("hot:{}", monotonic()?);

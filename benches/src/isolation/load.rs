@@ -19,7 +19,7 @@ use tokio::{
 /// Between the pairs of one task.
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// A timer is up to a millisecond late by itself. What is later than this counts as the pair's.
+/// A timer is up to a millisecond late by itself. A greater delay counts as the pair's.
 const TIMER_LATE: Duration = Duration::from_millis(2);
 
 /// How long a pair may wait for its lock. Nobody else wants it.

@@ -22,7 +22,7 @@ const LEASE_WINDOWS: u32 = 3;
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(60);
 
-/// What is to be measured.
+/// The measurements to make.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// Of each kind.

@@ -23,7 +23,7 @@ const LATENCY_MAX: Duration = Duration::from_secs(60);
 /// What throughput is looked at by.
 const BIN: Duration = Duration::from_secs(1);
 
-/// What is measured.
+/// The measurements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,

@@ -17,7 +17,7 @@ use crate::contenders::{Contender, Worker};
 /// Longer ones count as this.
 const LATENCY_MAX: Duration = Duration::from_secs(10);
 
-/// What is to be measured.
+/// The measurements to make.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) tasks: Vec<usize>,

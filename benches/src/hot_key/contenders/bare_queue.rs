@@ -38,7 +38,7 @@ pub(super) struct Process {
     unlock: Script,
     keys: [String; 2],
     me: String,
-    /// The task whose turn it is.
+    /// The task that has its turn.
     line: Arc<Mutex<()>>,
 }
 

@@ -272,7 +272,8 @@ impl Worker for Loop {
 }
 
 impl Loop {
-    /// Sends `calls`, whose answers are to be `numbers` numbers: one more for each lock says that some are not as asked.
+    /// Sends `calls`, which must answer `numbers` numbers: a further number per lock reports an
+    /// unexpected result.
     async fn send(&mut self, calls: &Pipeline, numbers: usize) -> Result<(), Failure> {
         let answers = self
             .connection
