@@ -65,7 +65,7 @@ struct Failure {
     nature: Nature,
 }
 
-/// What is known of an error besides its text.
+/// Properties of an error besides its text.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Nature {
     /// Whether the same command may succeed if run again.
@@ -133,7 +133,8 @@ impl Command {
         }
     }
 
-    /// What is logged where `RUST_LOG` does not say. All but `demo` print what a person needs to know.
+    /// The log level unless `RUST_LOG` sets one. All commands except `demo` print everything that a
+    /// person needs to know.
     fn log_level(&self) -> &'static str {
         match self {
             Self::Demo(_) => "warn",
@@ -201,7 +202,7 @@ fn is_json_asked_for() -> bool {
             .any(|argument| argument == "--json")
 }
 
-/// Prints to stdout. Whoever reads it may stop reading: that is no failure.
+/// Prints to stdout. A reader that stops reading is no failure.
 fn show(what: impl Display) -> io::Result<()> {
     match write!(io::stdout(), "{what}") {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -219,7 +220,7 @@ fn print(what: &(impl Serialize + Display), json: bool) -> io::Result<()> {
     }
 }
 
-/// Tells whoever is at stderr, if anybody still is.
+/// Writes a line to stderr, if it is still open.
 fn say(what: &str) {
     let _ = writeln!(io::stderr(), "ringfence: {what}");
 }
@@ -279,7 +280,7 @@ fn hint(error: &mut clap::Error) {
     }
 }
 
-/// Help, the version, or what is wrong with the command line.
+/// Help, the version, or the error in the command line.
 fn usage(mut error: clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return error

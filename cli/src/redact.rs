@@ -1,13 +1,13 @@
-//! What is shown of a command line: an argument may be a URL with a password.
+//! The printable form of a command line: an argument may be a URL with a password.
 
-/// `text` without the credentials that any of `arguments` holds, whatever characters they have.
+/// `text` without the credentials in any of `arguments`, for any characters.
 pub(super) fn redacted(text: &str, arguments: impl IntoIterator<Item = String>) -> String {
     let mut secrets: Vec<(String, String)> = arguments
         .into_iter()
         .flat_map(|argument| parts(&argument))
         .filter_map(|part| Some((without_credentials(&part)?, part)))
         .collect();
-    // A list before its members: what is left of it afterwards would match none.
+    // A list before its members: otherwise the rest of the list would match none.
     secrets.sort_by_key(|(_, part)| std::cmp::Reverse(part.len()));
     let mut shown = text.to_owned();
     for (without, part) in secrets {

@@ -1,4 +1,4 @@
-//! `ringfence ring`: which servers are shards, and which slots are whose.
+//! `ringfence ring`: the shards, and the owner of each slot.
 
 mod change;
 mod go;
@@ -105,7 +105,7 @@ pub(crate) enum RingError {
     TooLate(String),
     #[error("--id names {ids} shards, must be at most the number of servers, {servers}")]
     TooManyIds { ids: usize, servers: usize },
-    /// What is asked for cannot be begun, or turned back.
+    /// The request cannot begin, or cannot be turned back.
     #[error(transparent)]
     Resize(#[from] ResizeError),
     /// It cannot be given up for dead.
@@ -171,7 +171,7 @@ impl RingError {
         }
     }
 
-    /// What is known of it.
+    /// Its retryability and effect.
     pub(super) fn nature(&self) -> Nature {
         match self {
             Self::Servers { error, .. } => Nature::new(error.is_retryable(), Effect::None),
@@ -204,7 +204,7 @@ impl RingError {
     }
 }
 
-/// Does what was asked, and prints what is to be known.
+/// Runs the command, and prints the result.
 pub(crate) fn run(command: &Command) -> Result<(), RingError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -7,7 +7,7 @@ use binary::{Output, ringfence};
 use ringfence_test_support::Servers;
 use serde_json::Value;
 
-/// Two new shards, whose topology is at the first.
+/// Two new shards with their topology at the first one.
 async fn founded() -> Servers {
     let servers = Servers::spawn(2).await;
     let urls = servers.urls();

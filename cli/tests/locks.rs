@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 /// More than are listed in a page, or in two.
 const MANY: usize = 600;
 
-/// `count` new shards, whose topology is at the first.
+/// `count` new shards with their topology at the first one.
 async fn founded(count: usize) -> Servers {
     let servers = Servers::spawn(count).await;
     let urls = servers.urls();

@@ -59,7 +59,7 @@ fn advice(error: &CounterError, repeats: bool) -> &'static str {
 }
 
 impl CliError {
-    /// What is known of it.
+    /// Its retryability and effect.
     pub(crate) fn nature(&self) -> Nature {
         match self {
             Self::Servers(error) => error.nature(),

@@ -27,7 +27,7 @@ struct Shown {
 struct Segment {
     value: String,
     held: String,
-    /// It moves no money until a person has accepted what is left.
+    /// It moves no money until a person has accepted its state.
     doubtful: bool,
     /// How often it may have lost its last changes, and went on.
     losses: u64,

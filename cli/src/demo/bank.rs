@@ -1,4 +1,4 @@
-//! The resource's side: where the coins are, and what is asked of it.
+//! The resource's side: the coins, and the requests about them.
 
 mod memory;
 mod redis;
@@ -15,7 +15,7 @@ pub(super) use redis::RedisBank;
 /// Names one deduction: a worker, and a number that it never uses again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct OpId {
-    /// Who deducts.
+    /// The worker that deducts.
     pub(super) worker: u32,
     /// Which of its deductions.
     pub(super) number: u32,
@@ -33,10 +33,10 @@ impl Serialize for OpId {
     }
 }
 
-/// One deduction: what is asked for, and, once accepted, a line of the journal.
+/// One deduction: the request, and, once accepted, a line of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deduction {
-    /// Whose coins.
+    /// The account.
     pub(super) account: u32,
     /// Which deduction.
     pub(super) op: OpId,

@@ -89,7 +89,7 @@ async fn rows(
     Ok(rows)
 }
 
-/// What everybody who takes from a counter shares.
+/// The state that all tasks of a counter share.
 struct Shared {
     counters: Counters,
     counter: Counter,

@@ -1,4 +1,4 @@
-//! The parts of a run, and what is counted in each: before, during and after each resize, or all of it.
+//! The parts of a run, and their counts: before, during and after each resize, or all of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

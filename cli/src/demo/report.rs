@@ -15,7 +15,7 @@ use super::{
 use resizing::Resizing;
 pub(super) use text::place_line;
 
-/// Violations in the object, at most: enough to see what is wrong.
+/// Violations in the object, at most: enough to see the problem.
 const LISTED_MAX: usize = 20;
 
 /// What came of a run.

@@ -23,13 +23,13 @@ const QUIET_MAX: Duration = Duration::from_secs(5);
 /// A resize that takes longer is given up. It takes seconds.
 const RESIZE_WITHIN: Duration = Duration::from_secs(120);
 
-/// Between two pieces of a resize: there is somebody who watches.
+/// Between two pieces of a resize: a person watches.
 const PAUSE: Duration = Duration::from_millis(4);
 
 /// Pause between two looks at the ring that the workers go by.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Where the ring is resized, and who is told.
+/// The place of the resize, and its observer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course<'a> {
     pub(super) stage: &'a Stage,
@@ -206,7 +206,7 @@ impl Course<'_> {
     }
 }
 
-/// How many slots are not whose they were.
+/// The number of slots with another owner than before.
 fn changed_hands(before: &Topology, after: &Topology) -> u32 {
     let (before, after) = (&before.table, &after.table);
     let slots = before.slots().iter();

@@ -52,7 +52,7 @@ struct Servers {
 }
 
 impl Stage {
-    /// Starts what `args` ask for; what is simulated, from `seed`.
+    /// Starts everything that `args` require; simulated parts from `seed`.
     pub(super) async fn set(args: &Args, time: Time, seed: u64) -> Result<Self, DemoError> {
         match (time, &args.redis[..], args.spawn_redis) {
             (Time::Simulated, ..) => Self::simulated(args, seed).await,
@@ -150,7 +150,7 @@ impl Stage {
         })
     }
 
-    /// The first client: who asks how the shards are, and resizes them.
+    /// The first client, which asks for the state of the shards and resizes them.
     pub(super) fn client(&self) -> &Client {
         &self.clients[0]
     }

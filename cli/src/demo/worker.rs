@@ -1,4 +1,4 @@
-//! Somebody who deducts coins.
+//! A worker that deducts coins.
 
 use std::sync::{
     Arc,
@@ -32,9 +32,9 @@ pub(super) struct Shared {
     pub(super) locks: Locks,
     /// Whether workers lock the accounts. Otherwise each locks a key of its own: the same work, and nobody is excluded.
     pub(super) exclusive: bool,
-    /// Says stop: whoever holds a lock finishes first.
+    /// Says stop: a worker that holds a lock finishes first.
     pub(super) stop: CancellationToken,
-    /// Where what is counted goes.
+    /// The destination of the counts.
     pub(super) phases: Phases,
     /// Deductions accepted so far.
     pub(super) deductions: AtomicU64,
@@ -66,7 +66,7 @@ pub(super) struct Worker {
     random: StdRng,
     /// In which the deduction under way was begun.
     phase: usize,
-    /// What is counted in it and not told yet.
+    /// Its counts that are not reported yet.
     tally: Tally,
 }
 

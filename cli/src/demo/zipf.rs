@@ -52,7 +52,7 @@ mod tests {
             let total: f64 = (1..=50).map(|rank| f64::from(rank).powf(-skew)).sum();
             for (rank, count) in (1..=50).zip(counts(50, skew)) {
                 let expected = f64::from(DRAWS) * f64::from(rank).powf(-skew) / total;
-                // Five standard deviations, and a little for what is hardly ever drawn.
+                // Five standard deviations, and a little for accounts that are hardly ever drawn.
                 let tolerance = 5.0 * expected.sqrt() + 5.0;
                 let difference = (count - expected).abs();
                 assert!(

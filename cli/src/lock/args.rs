@@ -91,7 +91,7 @@ pub(crate) struct Args {
     pub(super) command: Vec<OsString>,
 }
 
-/// What is asked for, as far as it can be checked without asking.
+/// The request, as far as it can be checked without servers.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
     pub(super) args: &'a Args,
@@ -99,7 +99,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl Args {
-    /// What is asked for.
+    /// Checks the request.
     pub(super) fn check(&self) -> Result<Asked<'_>, LockError> {
         let bytes = self.key.len();
         if !(1..=limits::KEY_BYTES_MAX).contains(&bytes) {

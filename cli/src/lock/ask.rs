@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Pause between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Somebody who wants the lock, and says on stderr why it takes so long.
+/// A waiter for the lock, which explains on stderr why it waits.
 pub(super) struct Ask<'a> {
     asked: &'a Asked<'a>,
     give_up: Instant,

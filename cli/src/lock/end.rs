@@ -13,7 +13,7 @@ const BEFORE_DEADLINE: (u32, u32) = (3, 10);
 const BEFORE_DEADLINE_BOUNDS: (Duration, Duration) =
     (Duration::from_millis(10), Duration::from_secs(1));
 
-/// Between two looks at what is left of the lease: this part of the danger.
+/// The time between two checks of the remaining lease: this part of the danger.
 const LOOK: (u32, u32) = (3, 8);
 
 /// The time at which a group is killed, put off by every renewal of the lock it works under. The
@@ -35,7 +35,7 @@ impl<'a> End<'a> {
         }
     }
 
-    /// When to look again at what is left of the lease.
+    /// The time of the next check of the remaining lease.
     pub(super) fn next_look(&self) -> Instant {
         let look = part(self.danger(), LOOK);
         self.guard.danger_at().min(BootClock.now() + look)

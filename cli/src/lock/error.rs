@@ -93,8 +93,8 @@ impl LockError {
         }
     }
 
-    /// What `error` is to whoever waited for `wait`. Whether a server answered for the lock, so that
-    /// trying again later is no waste, is what tells one exit code from the other.
+    /// The meaning of `error` for a caller that waited for `wait`. The exit codes differ by whether
+    /// a server answered for the lock, so that a later attempt is worthwhile.
     pub(super) fn refused(error: AcquireError, wait: Duration) -> Self {
         let because = match error {
             AcquireError::TimedOut { because, .. } => *because,

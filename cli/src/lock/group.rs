@@ -15,9 +15,9 @@ use tokio::net::unix::pipe;
 
 use super::guardian;
 
-/// A process group, led by its guardian: so it exists before the command does, its id is nobody
-/// else's for as long as this lives, and no death of ours comes at a moment that leaves the
-/// command behind. Dropping it kills what is in it.
+/// A process group, led by its guardian: so it exists before the command does, its id stays
+/// reserved as long as this value lives, and no death of this process comes at a moment that leaves
+/// the command behind. Dropping it kills the group.
 #[derive(Debug)]
 pub(super) struct Group {
     id: Pid,
@@ -30,7 +30,7 @@ pub(super) struct Group {
 impl Group {
     /// A group with nobody in it but its guardian, on its guard. To be called in a runtime.
     pub(super) fn start() -> io::Result<Self> {
-        // Not by name: what is started is this very program, be it replaced or deleted meanwhile.
+        // Not by name: this starts this very program, even if it was replaced or deleted meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command
             .arg(guardian::NAME)
@@ -57,7 +57,7 @@ impl Group {
         self.id
     }
 
-    /// Starts `command` in the group. Whoever starts a process waits for its end.
+    /// Starts `command` in the group. The process that starts another waits for its end.
     pub(super) fn spawn(&self, command: &mut Command) -> io::Result<Pid> {
         let child = command.process_group(self.id.as_raw()).spawn()?;
         Ok(Pid::from_raw(child.id() as i32))

@@ -32,7 +32,7 @@ pub(crate) fn run() -> ExitCode {
         say("only `ringfence lock` starts this");
         return ExitCode::from(USAGE);
     }
-    // What is sent to the group is meant for the command.
+    // Signals to the group are meant for the command.
     let guarded = SigSet::all().thread_block().map_err(io::Error::from);
     if let Err(error) = guarded.and_then(|()| until_it_is_time()) {
         say(&format!("the guardian cannot go on: {error}"));

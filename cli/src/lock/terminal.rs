@@ -1,4 +1,4 @@
-//! Who is in the foreground of the terminal at stdin: gets what is typed, and Ctrl-C.
+//! The foreground of the terminal at stdin: the group there reads the input, and gets Ctrl-C.
 
 use std::io::{self, stdin};
 
@@ -35,7 +35,7 @@ impl Drop for Foreground {
     }
 }
 
-/// Whoever does this from the background is stopped, unless it has SIGTTOU blocked.
+/// A process that does this from the background is stopped, unless it has SIGTTOU blocked.
 fn set(group: Pid) -> io::Result<()> {
     let mut blocked = SigSet::empty();
     blocked.add(Signal::SIGTTOU);

@@ -70,7 +70,7 @@ fn command(asked: &Asked<'_>, guard: &Guard) -> Command {
     command
 }
 
-/// What is to become of the command.
+/// The fate of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Course {
     /// It may go on.
@@ -92,8 +92,8 @@ struct Work<'a> {
 impl Work<'_> {
     /// Renewals go on meanwhile; answers how the command ended.
     ///
-    /// A renewal that failed is no reason to end it: it is tried again, and mostly succeeds. What
-    /// counts is what is left of the lease.
+    /// A failed renewal is no reason to end it: it is repeated, and mostly succeeds. The rest of
+    /// the lease decides.
     async fn supervise(
         &mut self,
         fate: &mut Fate,
@@ -152,8 +152,8 @@ impl Work<'_> {
         }
     }
 
-    /// The command was stopped. At a terminal the job is stopped as a whole, for its shell to see;
-    /// elsewhere whoever stopped the command will know what to do.
+    /// The command was stopped. At a terminal the job is stopped as a whole, for its shell to see.
+    /// Elsewhere the process that stopped the command decides.
     fn stop(&mut self) {
         let had_foreground = self.foreground.take().is_some();
         if terminal::is_there() {

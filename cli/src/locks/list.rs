@@ -43,7 +43,7 @@ struct Listed {
     locks: Vec<Lock>,
     /// Locks that are held and not among those.
     left_off: u64,
-    /// Shards whose locks are missing, some of them or all.
+    /// Shards with some or all locks missing from the list.
     unreachable: Vec<Unreachable>,
 }
 

@@ -1,4 +1,4 @@
-//! `ringfence locks`: who has what, and who waits for it.
+//! `ringfence locks`: holders and waiters.
 
 mod list;
 mod release;
@@ -43,7 +43,7 @@ pub(crate) enum LocksError {
 }
 
 impl LocksError {
-    /// What is known of it.
+    /// Its retryability and effect.
     pub(super) fn nature(&self) -> Nature {
         match self {
             Self::Key(_) => Nature::new(false, Effect::None),
@@ -62,7 +62,7 @@ impl LocksError {
     }
 }
 
-/// Does it, and prints what is there.
+/// Does it, and prints the result.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, LocksError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

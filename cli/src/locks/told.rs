@@ -62,7 +62,7 @@ impl From<&Holder> for Told {
 }
 
 impl Told {
-    /// What is left of its lease.
+    /// The rest of its lease.
     pub(super) fn left(&self) -> String {
         let left = Duration::from_millis(self.remaining_ms);
         format!("{:.1} s", left.as_secs_f64())

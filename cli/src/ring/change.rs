@@ -1,4 +1,4 @@
-//! What is to change, as the command line says it.
+//! A change, as the command line describes it.
 
 use std::{collections::BTreeSet, str::FromStr};
 

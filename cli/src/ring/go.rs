@@ -1,4 +1,4 @@
-//! Slots are moved, by this process: what is asked for is begun, then the mover runs.
+//! Moves slots in this process: begins the requested change, then runs the mover.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{seeds::Seeds, signals::Signals};
 
-/// How often a swap is sent whose answer does not come: it may have been done.
+/// How often a swap is sent if no answer comes: it may have been done.
 const SWAPS_MAX: u32 = 10;
 /// Pause between two of them.
 const SWAP_AGAIN: Duration = Duration::from_millis(500);
@@ -90,8 +90,8 @@ impl How {
         Ok(join(&self.seeds.servers()?, look()).await?.store)
     }
 
-    /// Moves slots until no resize is under way, or a signal comes. `aim`: what it was begun for; none: whatever is under
-    /// way.
+    /// Moves slots until no resize is under way, or a signal comes. `aim`: the goal of the resize;
+    /// none: any resize under way.
     pub(super) async fn go(
         &self,
         store: Arc<RedisTopology>,
@@ -134,7 +134,7 @@ async fn begin(store: &RedisTopology, wanted: &Wanted) -> Result<Option<Goal>, R
     let me = ClientId(Random::from_os().id());
     loop {
         let topology = store.load().await?;
-        // Whatever is refused is refused before a server is touched.
+        // Every refusal comes before a server is touched.
         wanted.rehearsed(&topology)?;
         let mut founders = Vec::new();
         for (newcomer, id) in wanted.add.iter().zip(wanted.ids(&topology)) {

@@ -147,7 +147,7 @@ impl ToGiveUp {
         }
     }
 
-    /// For how long who grants nothing.
+    /// How long shards grant nothing, and which ones.
     fn pause(&self) -> String {
         let heirs: Vec<_> = self.heirs.iter().map(|heir| heir.id.as_str()).collect();
         let length = |ms| format_duration(Duration::from_millis(ms));
@@ -176,7 +176,7 @@ impl ToGiveUp {
 }
 
 impl fmt::Display for ToGiveUp {
-    /// In full, for whoever has to decide; `{:#}`: what is to be known once that is done.
+    /// In full, for the person who has to decide; `{:#}`: the summary once it is done.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if out.alternate() {
             return out.write_str(&self.pause());

@@ -20,7 +20,7 @@ pub(super) struct Ring {
     slots: u32,
     /// The shards, sorted by id.
     shards: Vec<Sector>,
-    /// From the top, clockwise: the shards in order, of each first what is at rest.
+    /// From the top, clockwise: the shards in order, each with its slots at rest first.
     arcs: Vec<Arc>,
     /// How many slots the resize under way has still to move, those in motion among them.
     to_move: Option<u32>,
@@ -73,8 +73,8 @@ impl Ring {
         f64::from(slots) / f64::from(self.slots)
     }
 
-    /// Where each arc begins and ends, in turns from the top. What is in motion is seen however little it
-    /// is: it takes the place from what its shard has at rest.
+    /// The begin and end of each arc, in turns from the top. Slots in motion are visible however
+    /// few they are: they take the place from their shard's slots at rest.
     fn turns(&self, seen_from: f64) -> Vec<(f64, f64)> {
         let exact: Vec<f64> = self.arcs.iter().map(|arc| self.share(arc.slots)).collect();
         let mut widths = exact.clone();

@@ -25,10 +25,10 @@ pub(super) struct Step {
     slots_moved: u32,
     slots_to_move: u32,
     in_motion: u32,
-    /// Keys that were held when their slots were sealed, and left since. Whoever moves knows.
+    /// Keys that were held when their slots were sealed, and have left since. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     locks_carried: Option<u64>,
-    /// Segments of counters, and their accounts' heads. Whoever moves knows.
+    /// Segments of counters, and their accounts' heads. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_carried: Option<u64>,
     /// If it goes on as it has.
@@ -44,7 +44,7 @@ pub(super) struct Outcome {
     slots_moved: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     locks_carried: Option<u64>,
-    /// Segments of counters, and their accounts' heads. Whoever moves knows.
+    /// Segments of counters, and their accounts' heads. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_carried: Option<u64>,
     version: u64,
@@ -61,7 +61,7 @@ struct Line<'a, T> {
     what: &'a T,
 }
 
-/// Tells whoever started this process how far it is.
+/// Reports the progress to the user of this process.
 #[derive(Debug)]
 pub(super) struct Reporter {
     json: bool,
@@ -212,7 +212,7 @@ impl Step {
         self
     }
 
-    /// What was done and is waited for, whatever time it is.
+    /// The work done and the obstacles, without the time.
     fn timeless(&self) -> Self {
         Self {
             left_ms: None,

@@ -1,4 +1,4 @@
-//! `ringfence ring recover`: a person says who is gone for good.
+//! `ringfence ring recover`: a person attests which members are gone for good.
 
 use clap::Args;
 use ringfence_client::{Client, Topology};
@@ -41,7 +41,7 @@ impl Recover {
         Ok(View::of(&client, done).await?)
     }
 
-    /// That whoever is attested dead is a member.
+    /// Checks that every attested shard is a member.
     fn check(&self, topology: &Topology) -> Result<(), RingError> {
         let shards: Vec<_> = topology.shards.keys().map(|name| name.0.as_str()).collect();
         for id in &self.attest_dead {

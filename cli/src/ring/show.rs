@@ -56,7 +56,7 @@ impl Show {
     }
 }
 
-/// Whether whoever reads stdout sees colours, and wants to (<https://no-color.org>).
+/// Whether the reader of stdout can see colours, and wants them (<https://no-color.org>).
 fn colours() -> bool {
     let says = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     let dumb = says("TERM").is_some_and(|terminal| terminal == "dumb");

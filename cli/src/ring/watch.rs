@@ -1,4 +1,4 @@
-//! `ringfence ring watch`: how far a resize is, whoever moves.
+//! `ringfence ring watch`: the progress of a resize by any mover.
 
 use std::time::Duration;
 

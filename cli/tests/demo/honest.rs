@@ -1,5 +1,5 @@
-//! A reader who doubts the demo finds nothing hidden: without locks on accounts it does the same work at the same pace, and
-//! says so; what it prints is short.
+//! A sceptical reader finds nothing hidden in the demo: without locks on accounts it does the same
+//! work at the same pace, and says so; its output is short.
 
 use serde_json::Value;
 

@@ -27,7 +27,7 @@ fn demo(args: &[&str]) -> Output {
     ringfence(&[&["demo"], args].concat())
 }
 
-/// The report of a run whose audit found nothing.
+/// The report of a run with a clean audit.
 fn passed(output: &Output) -> Value {
     assert_eq!((output.code, &*output.stderr), (0, ""), "{output:?}");
     let report: Value = serde_json::from_str(&output.stdout).unwrap();

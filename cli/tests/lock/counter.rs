@@ -16,7 +16,7 @@ const PROCESSES: usize = 8;
 const INCREMENTS: usize = 200;
 const LEASE: Duration = Duration::from_secs(3);
 
-/// Reads, waits, writes: whoever does so at the same time is lost.
+/// Reads, waits, writes: an increment at the same time is lost.
 const INCREMENT: &str = "n=$(cat counter); sleep 0.03; echo $((n + 1)) > counter";
 
 /// Has `INCREMENTS` made by `PROCESSES` at a time, each by what `command` makes. All must succeed.

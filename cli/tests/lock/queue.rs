@@ -65,7 +65,7 @@ impl Line {
     }
 }
 
-/// The turn of who waits behind, within `length`.
+/// The turn of the waiter behind, within `length`.
 async fn turn_within(length: Duration, behind: &mut JoinSet<Guard>) -> Guard {
     let turn = timeout(length, behind.join_next()).await;
     turn.expect("its turn").unwrap().unwrap()

@@ -1,4 +1,4 @@
-//! At a terminal: who reads what is typed, and gets Ctrl-C.
+//! At a terminal: which process reads the input, and gets Ctrl-C.
 
 use std::{process::Command, time::Duration};
 

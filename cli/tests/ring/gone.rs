@@ -116,7 +116,7 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
     other.close().await;
 }
 
-/// Where nobody need attest that it cannot be reached, its heirs wait for those who may still believe in it.
+/// With leased removal, its heirs wait for engines that may still believe in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
     let leased = ["--removal", "leased", "--view-lease", "400ms"];

@@ -1,4 +1,4 @@
-//! `ringfence ring`: what is shown, planned and resized, on real servers.
+//! `ringfence ring`: shows, plans and resizes, on real servers.
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 #[path = "../binary/mod.rs"]

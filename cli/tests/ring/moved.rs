@@ -1,4 +1,4 @@
-//! What is moved: to the end, in the midst, and back.
+//! Moves: to the end, in the middle, and back.
 
 use std::{
     io::{BufRead, BufReader},

@@ -1,4 +1,4 @@
-//! What is shown, and planned.
+//! The output of `show` and `plan`.
 
 use std::{fs, process::Command};
 

@@ -131,7 +131,7 @@ impl Resizing {
         table
     }
 
-    /// What is wrong, if anything is.
+    /// The failure, if there is one.
     fn failure(&self) -> Option<String> {
         let failed = self.resizes.iter().find(|resize| !resize.ok());
         if let Some(failed) = failed {

@@ -23,7 +23,7 @@ const LINE: f64 = 28.0;
 const GAP: f64 = 1.0;
 /// What a name takes, and each letter of it.
 const NAME: (f64, f64) = (8.0, 9.0);
-/// What is in motion is drawn no narrower, as a part of the circle.
+/// The minimum width of slots in motion, as a part of the circle.
 const SEEN_FROM: f64 = 0.008;
 
 const STYLE: &str = "\
@@ -94,7 +94,7 @@ fn fill(arc: &Arc) -> String {
     }
 }
 
-/// What an arc is, for whoever points at it or has it read out.
+/// The description of an arc, for a pointer or a screen reader.
 fn told(ring: &Ring, arc: &Arc) -> String {
     let owner = &ring.shards[arc.owner].id;
     let slots = grouped(arc.slots.into());

@@ -8,16 +8,16 @@ use crate::table::{grouped, percent};
 /// The hole, as a part of the radius.
 const HOLE: f64 = 0.6;
 
-/// Between the ring and what is said beside it.
+/// Between the ring and the text next to it.
 const GAP: &str = "  ";
 
-/// Ends whatever colours there are.
+/// Ends all colours.
 pub(super) const PLAIN: &str = "\x1b[0m";
 
-/// A shard whose arc is marked by it has no letter of its own.
+/// The mark of an arc if its shard has no letter of its own.
 const NO_LETTER: char = '?';
 
-/// What is in motion is striped, along the ring. A stripe is so many points wide.
+/// Slots in motion are striped, along the ring. This is the width of a stripe in points.
 const STRIPE: f64 = 2.0;
 
 /// The ring, to be printed.
@@ -80,7 +80,7 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    /// A letter: whose it is, or in capitals, who it is on its way to.
+    /// A letter: of the owner, or, in capitals, of the next shard.
     fn lettered(&self, x: usize, row: usize) -> char {
         match self.at(x as f64 + 0.5, 2.0 * row as f64 + 1.0) {
             None => ' ',
@@ -94,7 +94,7 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    /// A row of the ring, with what is said in its middle.
+    /// A row of the ring, with the text in its middle.
     fn row(&self, row: usize) -> String {
         let middle = self.middle();
         let first = self.width / 4 - middle.len().div_ceil(2);
@@ -119,7 +119,7 @@ impl<'a> Terminal<'a> {
         line
     }
 
-    /// What is said in the hole, as far as it has room.
+    /// The text in the hole, as far as it has room.
     fn middle(&self) -> Vec<String> {
         let mut lines = vec![format!("{} slots", grouped(self.ring.slots.into()))];
         if let Some(to_move) = self.ring.to_move {
@@ -134,7 +134,7 @@ impl<'a> Terminal<'a> {
         lines
     }
 
-    /// What is said beside the ring: which shard is which, and its share.
+    /// The text next to the ring: the name of each shard, and its share.
     fn legend(&self) -> Vec<String> {
         let widest = self.ring.shards.iter().map(|shard| shard.id.as_str().len());
         let widest = widest.max().unwrap_or_default();
