@@ -15,8 +15,8 @@ mod redis {
     ringfence_coordinator::shard_conformance!(super::redis_fixture::Redis::new());
 }
 
-/// A shard that is reached over TLS, with a certificate, as a user who has no right but those that
-/// the README lists.
+/// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that the
+/// README lists.
 async fn secured() -> redis_fixture::Redis {
     let secured = Secured::default();
     let (server, port) = secured.spawn(RedisServer::builder()).await;

@@ -1,18 +1,18 @@
 //! `ringfence demo`: coins are deducted under locks, and an audit looks for every one of them.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `stage.rs` | where it takes place: shards, a bank, a clock |
-//! | `worker.rs` | somebody who deducts |
-//! | `zipf.rs` | from which account |
+//! | `stage.rs` | the stage: shards, a bank, a clock |
+//! | `worker.rs` | a worker that deducts |
+//! | `zipf.rs` | the choice of the account |
 //! | `locks.rs` | each account's lock |
-//! | `resize.rs` | a shard joins meanwhile, and leaves again |
+//! | `resize.rs` | a shard joins during the run, and leaves again |
 //! | `hot/` | one account, from one lock to a counter of many segments |
-//! | `held.rs` | locks that are held through that |
-//! | `tally.rs`, `phases.rs` | what is counted: before, during and after that |
+//! | `held.rs` | locks that are held during the resize |
+//! | `tally.rs`, `phases.rs` | the counts: before, during and after the resize |
 //! | `bank.rs` | the resource's side: balances, tokens, journal |
 //! | `audit.rs` | the journal against the balances |
-//! | `report.rs`, `progress.rs` | what is printed |
+//! | `report.rs`, `progress.rs` | the output |
 
 mod args;
 mod audit;

@@ -6,18 +6,18 @@
 //!             └─► CMD, in the guardian's group
 //! ```
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `args.rs` | what can be asked for |
+//! | `args.rs` | the command line |
 //! | `ask.rs` | connects and acquires |
-//! | `reasons.rs` | says on stderr why that takes so long |
+//! | `reasons.rs` | explains the wait on stderr |
 //! | `work.rs` | runs the command for as long as the lock is held |
-//! | `end.rs` | when the command has to be gone |
+//! | `end.rs` | the time when the command must have ended |
 //! | `keep.rs` | without a command: holds the lock until stdin closes |
 //! | `group.rs`, `guardian.rs` | the command's process group, and its leader |
-//! | `terminal.rs` | who is in the terminal's foreground |
-//! | `../signals.rs`, `fate.rs` | signals that are passed on, and what becomes of the command |
-//! | `error.rs` | what can go wrong, and its exit code |
+//! | `terminal.rs` | the terminal's foreground |
+//! | `../signals.rs`, `fate.rs` | signals that are passed on, and the fate of the command |
+//! | `error.rs` | errors, and their exit codes |
 
 mod args;
 mod ask;

@@ -168,8 +168,8 @@ async fn who_could_not_be_told_is_told_again_when_it_listens_anew() {
     .await;
 }
 
-/// A process whose tasks hand the lock on learns of another waiter by its next renewal, if by
-/// nothing else.
+/// A process that hands the lock on among its tasks learns of another waiter by its next renewal,
+/// if by nothing else.
 #[tokio::test]
 async fn a_holder_that_hears_nothing_gives_way_by_its_next_renewal() {
     const LEASE: Duration = Duration::from_secs(1);

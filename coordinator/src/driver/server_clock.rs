@@ -121,7 +121,7 @@ mod tests {
         Life::new("life")
     }
 
-    /// An exchange that begins at `sent` and takes `there` and `back`, with a server whose clock
+    /// An exchange that begins at `sent` and takes `there` and `back`, with a server clock that
     /// shows `shift` more than expected.
     fn exchange(sent: u64, there: u64, back: u64, shift: i64) -> Exchange {
         let now = (AHEAD + sent + there).wrapping_add_signed(shift);

@@ -74,8 +74,8 @@ impl Standing {
     }
 
     /// Whether requests may go to `life`: the topology names it, and it is armed with the epoch
-    /// that the topology names. A server whose life was replaced may be reached again, still armed
-    /// as before.
+    /// that the topology names. A server in a replaced life may be reached again, still armed as
+    /// before.
     pub(super) fn serves(&self, life: &Life) -> bool {
         let present = self.present.borrow();
         present.life == *life && present.is_armed()

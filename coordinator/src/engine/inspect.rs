@@ -95,7 +95,7 @@ impl Engine {
 #[must_use = "nothing is asked for until the next page is"]
 pub struct Locks {
     namespace: Option<Namespace>,
-    /// The shards whose walk is not finished.
+    /// The shards with an unfinished walk.
     walks: VecDeque<Walk>,
 }
 

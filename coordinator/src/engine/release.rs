@@ -320,8 +320,8 @@ impl Drop for Releasing<'_> {
 }
 
 impl Inner {
-    /// Ends `grant`, whose last guard is gone: the lock goes to the next waiter in this process, or
-    /// back to the shard. `now` is the time of the request.
+    /// Ends `grant` after its last guard: the lock goes to the next waiter in this process, or back
+    /// to the shard. `now` is the time of the request.
     pub(super) async fn release(&self, grant: &Grant, now: Instant) -> ReleaseAnswer {
         let held = grant.hold.is_held(now);
         let Some(mut due) = self.lines.released(&grant.hold, now) else {

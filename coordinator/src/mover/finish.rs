@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Run<'_> {
-    /// Opens and shuts what is empty. Answers what may be finished in the record that the run has: it was
-    /// read before any of this.
+    /// Opens and shuts empty slots. Returns the moves that may be finished in the run's record,
+    /// which was read before any of this.
     ///
     /// What fails stays for the next time.
     pub(super) async fn finish(&mut self) -> Result<Vec<(Epoch, Vec<Slot>)>, TopologyError> {

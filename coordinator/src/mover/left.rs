@@ -1,4 +1,4 @@
-//! What is left at a former shard, until nothing is.
+//! The keys left at a former shard, until none is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::{
     topology::{Motion, Topology},
 };
 
-/// What is left of a move whose next shard has the list.
+/// The rest of a move after its next shard got the list.
 #[derive(Debug)]
 pub(super) struct Remains {
     /// What the next shard's tokens must be above.
@@ -56,7 +56,7 @@ impl Remains {
         }
     }
 
-    /// Asks what is held still.
+    /// Asks for the keys that are still held.
     pub(super) async fn look(
         &mut self,
         shards: &Shards,

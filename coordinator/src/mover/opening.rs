@@ -14,12 +14,12 @@ use crate::{
     topology::{Dead, ShardEntry, Topology, TopologyError},
 };
 
-/// Whoever is there answers within this; most are not.
+/// A reachable shard answers within this; most are not reachable.
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Opens what is to be opened by force, and puts that in the record. Answers whether there is another
-    /// record now.
+    /// Opens slots by force that are due, and puts that in the record. Returns whether there is
+    /// another record now.
     ///
     /// What fails stays for the next time.
     pub(super) async fn open_by_force(&mut self) -> Result<bool, TopologyError> {

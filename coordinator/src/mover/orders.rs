@@ -37,7 +37,7 @@ impl Mover {
             .await
     }
 
-    /// Puts what `order` makes of the record in its place, whatever else becomes of it meanwhile.
+    /// Replaces the record by the result of `order`, despite other changes meanwhile.
     async fn order(
         &self,
         order: impl Fn(&Topology) -> Result<Topology, ResizeError>,

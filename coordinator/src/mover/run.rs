@@ -1,4 +1,4 @@
-//! One run of a mover: what the record says, what is done about it, and what is put in the record.
+//! One run of a mover: reads the record, does the work, and puts the results in the record.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,8 +30,8 @@ use crate::{
 /// Longest pause before everything is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long to gather what is told: each change of the record is read by every engine, and makes shards look at every
-/// request for a moment.
+/// How long to gather results: every engine reads each change of the record, and for a moment
+/// shards check every request.
 const GATHER: Duration = Duration::from_secs(1);
 
 /// Reports that wait to be heard.
@@ -43,7 +43,7 @@ pub(super) struct Run<'a> {
     pub(super) shards: Arc<Shards>,
     /// In force when last heard of.
     pub(super) record: Arc<Topology>,
-    /// Moves whose next shards have the list, and the record does not say so yet.
+    /// Moves whose next shards have the list, although the record does not say so yet.
     listed: BTreeSet<Way>,
     /// Slots to be opened.
     pub(super) empty: BTreeMap<Way, Empty>,
@@ -56,7 +56,7 @@ pub(super) struct Run<'a> {
     records: watch::Sender<Arc<Topology>>,
     reports: (mpsc::Sender<Report>, mpsc::Receiver<Report>),
     departures: BTreeMap<(Epoch, ShardName), AbortHandle>,
-    /// Ends what is under way when the run is dropped.
+    /// Ends the tasks under way when the run is dropped.
     tasks: JoinSet<()>,
 }
 
@@ -273,7 +273,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Whether every list is where it has to be, which saves whoever asks for a key a round trip; or every slot is empty.
+    /// Whether every list has arrived, which saves requests for a key a round trip; or every slot
+    /// is empty.
     fn is_ripe(&self) -> bool {
         let mut unlisted = self.record.motions.iter().filter(|motion| !motion.listed);
         let listed =

@@ -1,4 +1,5 @@
-//! One connection a shard, kept while it works; what is asked of it, and what it means if it fails.
+//! One connection per shard, kept while it works; the requests to the shard, and the meaning of
+//! their failures.
 
 use std::{
     collections::BTreeMap,
@@ -45,7 +46,7 @@ pub(super) enum Trouble {
     Store(TopologyError),
 }
 
-/// By id and address: whoever is at another address is another.
+/// By id and address: another address means another server.
 type Members = HashMap<(ShardId, String), Arc<AsyncMutex<Member>>>;
 
 /// Every shard that was asked something.
@@ -169,7 +170,7 @@ impl Shards {
         self.back(link, answer)
     }
 
-    /// Declares the shard quiet, if it is; if not, whoever next finds it at rest does.
+    /// Declares the shard quiet, if it is at rest; if not, the next one that finds it at rest does.
     pub(super) async fn settle(&self, record: &Topology, id: &ShardId) {
         let Ok(mut link) = self.link(record, id).await else {
             return;

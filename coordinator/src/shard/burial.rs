@@ -1,7 +1,7 @@
 //! Slots of a shard that was given up for dead, opened without asking it.
 //!
 //! ```text
-//! given up at e ─► shut: whoever believes in it stops ─► grace: holders put their locks back ─► open
+//! declared dead at e ─► shut: engines stop believing in it ─► grace: holders put their locks back ─► open
 //! ```
 
 use std::time::Duration;

@@ -51,7 +51,7 @@ pub struct Stepped {
     pub refused: Vec<Slot>,
 }
 
-/// Asks what is left in the slots that are sealed at `epoch`.
+/// Asks for the keys left in the slots that are sealed at `epoch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
     /// Of the move.
@@ -60,13 +60,13 @@ pub struct Scan {
     pub after: Option<Cursor>,
 }
 
-/// Some of what is left. Page by page, from a first that began after the seal and after grace, everything
-/// is listed, some of it twice.
+/// Some of the keys left. Page by page, from a first page that began after the seal and after
+/// grace, every key is listed, some of them twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanPage {
     /// How long the shard's grace goes on: until it is over nothing is listed.
     pub grace_left: Duration,
-    /// What is left.
+    /// The keys left.
     pub left: Vec<Left>,
     /// Where the next page begins. `None`: this was the last.
     pub next: Option<Cursor>,
@@ -79,7 +79,7 @@ pub struct Left {
     pub key: LockKey,
     /// Somebody holds it.
     pub held: bool,
-    /// Who waits for it, in order.
+    /// The waiters, in order.
     pub waiting: Vec<Waits>,
 }
 
@@ -102,7 +102,7 @@ pub struct Waits {
 pub struct Listing {
     /// Of the move.
     pub epoch: Epoch,
-    /// What is held there needs a proof; who waits there comes before all who wait here.
+    /// Held keys need a proof; their waiters come before all waiters here.
     pub left: Vec<Left>,
     /// Of these slots nothing else is left: what was never named is free to be granted.
     pub complete: Vec<Slot>,
@@ -119,7 +119,8 @@ pub struct StillHeld {
     pub slots: Vec<Slot>,
 }
 
-/// What is still held. A slot that is not refused, and that no key here is of, is empty for good.
+/// The keys that are still held. A slot that is not refused, and without a key here, is permanently
+/// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldStill {
     /// How long the shard's grace goes on: until it is over nothing is empty.

@@ -103,7 +103,8 @@ pub struct Proof {
 /// The waiters for a key at a shard that has sealed its slot, when it answered that the key is
 /// free.
 ///
-/// Nobody new waits there: the order of those who do is known before that of the next shard's newcomers.
+/// No newcomer queues there: the order of those waiters is known before that of the next shard's
+/// newcomers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// None: the requester came new.

@@ -1,4 +1,4 @@
-//! A head whose server came back.
+//! A head after its server came back.
 
 use ringfence_coordinator::{
     shard::{CounterOp, CounterReply},

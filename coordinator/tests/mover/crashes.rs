@@ -55,7 +55,7 @@ async fn what_is_on_the_disk_outlasts_a_server_that_is_killed_in_any_phase() {
     bank.close().await;
 }
 
-/// A server that lost its last writes, and whose counters move before their next request.
+/// A server that lost its last writes. Its counters move before their next request.
 #[tokio::test]
 async fn what_may_have_lost_something_says_so_where_it_goes() {
     let mut stage = Stage::new().await;

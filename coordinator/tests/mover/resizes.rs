@@ -157,7 +157,7 @@ async fn while_the_next_shard_has_no_room_for_counters_their_slots_are_not_opene
     stage.counters_are_in_place();
 }
 
-/// Whoever asks by the new map needs no look at the slots.
+/// A request by the new map needs no check of the slots.
 #[tokio::test(start_paused = true)]
 async fn shards_are_quiet_after_a_resize() {
     let stage = Stage::new(3).await;

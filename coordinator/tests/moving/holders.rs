@@ -74,8 +74,8 @@ async fn an_adoption_that_is_not_answered_leaves_the_guard_where_it_was() {
     assert!(ring.holder(ring.b()).await.is_some());
 }
 
-/// The new shard's record counts from the request: so does the guard, whatever the former shard
-/// answered since.
+/// The new shard's record counts from the request: so does the guard, after any answer of the
+/// former shard.
 #[tokio::test(start_paused = true)]
 async fn an_adopted_guard_counts_from_the_adoption() {
     let ring = Ring::new().await;

@@ -1,4 +1,4 @@
-//! One key, and who waits for it: the simplest thing that could be right.
+//! One key and its waiters: the simplest correct model.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     shard::{Op, Reply, Ticket, Turn, Wake},
 };
 
-/// Who has the key.
+/// The holder of the key.
 #[derive(Clone, Debug)]
 struct Holder {
     nonce: Nonce,
@@ -20,7 +20,7 @@ struct Holder {
     ends_ms: u64,
 }
 
-/// Who waits for it.
+/// A waiter for it.
 #[derive(Clone, Debug)]
 struct Waiter {
     nonce: Nonce,
@@ -30,7 +30,7 @@ struct Waiter {
     ends_ms: u64,
 }
 
-/// One key at an open shard whose grace is over.
+/// One key at an open shard after its grace.
 #[derive(Debug)]
 pub(crate) struct Model {
     key: LockKey,
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// What was said since the last time, to whom.
+    /// The messages since the last call, with their receivers.
     pub(crate) fn said(&mut self) -> Vec<(ClientId, Wake)> {
         std::mem::take(&mut self.said)
     }

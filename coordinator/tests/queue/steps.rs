@@ -1,4 +1,4 @@
-//! What is done to one key, at random.
+//! Random operations on one key.
 
 use std::{ops::Range, time::Duration};
 

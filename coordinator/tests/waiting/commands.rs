@@ -94,7 +94,7 @@ fn exchange(given_back: [&LockKey; 2], taken: [&LockKey; 2]) -> [Request; 4] {
     [other, one, too, looked_at]
 }
 
-/// What is given back must not wait for memory.
+/// A release must not wait for memory.
 #[tokio::test]
 async fn on_a_full_server_locks_are_given_back_beside_those_that_cannot_be_taken() {
     let mut desk = Desk::quiet().await;

@@ -29,7 +29,7 @@ use redis_fixture::Redis;
 /// The map version that every shard here is quiet at.
 const QUIET: MapVersion = MapVersion(7);
 
-/// Of one client each, so that messages tell whom they are for.
+/// One client each, so that messages name their receiver.
 fn nonce(sequence: u64) -> Nonce {
     Nonce {
         client: ClientId(u128::from(sequence)),
@@ -134,7 +134,7 @@ fn incarnation() -> Incarnation {
     }
 }
 
-/// A held key's answer to who has `position` tickets before its own.
+/// The answer about a held key to a requester with `position` tickets before its own.
 fn assert_held(reply: &Reply, expected: Option<u32>) {
     match reply {
         Reply::Held {

@@ -21,9 +21,9 @@
 //!
 //! > as long as somebody has all sub-locks, there are no others.
 //!
-//! * `all()` takes sub-lock 0, 1, 2, … and so on; then reads the record, takes what else was made, and **confirms**: it
+//! * `all()` takes sub-lock 0, 1, 2, … and so on; then reads the record, takes all others that were made, and **confirms**: it
 //!   writes the record again, its version raised, with its token of sub-lock 0.
-//! * Whoever makes more takes sub-lock 0, reads the record, and writes it with more, and with its own token.
+//! * A process that makes more takes sub-lock 0, reads the record, and writes it with more, and with its own token.
 //! * Neither writes if the record has seen a greater token than its own, nor if the record has changed since it was
 //!   read: the record is fenced, like any resource should be.
 //!

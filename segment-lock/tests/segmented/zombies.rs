@@ -1,4 +1,5 @@
-//! Whoever was paused until its lock was another's does no harm. Nobody in these tests looks at a clock.
+//! A process that was paused until another holder had its lock does no harm. These tests use no
+//! clock.
 
 use ringfence_segment_lock::lock::SegmentedLockError::Lost;
 use tokio::join;

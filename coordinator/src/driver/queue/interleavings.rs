@@ -1,7 +1,8 @@
-//! Whoever submits, the lane that sends, and a connection that ends, in whatever order their steps come.
+//! Submitters, the lane that sends, and a connection that ends, with their steps in any order.
 //!
-//! Everybody is answered once. Requests for one key are sent in their order, whatever their map versions; those of
-//! a batch's first one are together and before all others, as far as that allows; no batch is longer than it may be.
+//! Every request is answered once. Requests for one key are sent in their order, for any map
+//! versions. Those of a batch's first version are together and before all others, as far as that
+//! allows. No batch is longer than allowed.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -153,7 +154,7 @@ fn everybody_is_answered_once_and_in_the_order_of_each_key() {
         let mut numbers: Vec<u64> = sent.iter().map(number).collect();
         let mut last = BTreeMap::new();
         for request in sent.iter() {
-            // Of each task, whose requests are all for one key.
+            // For each task: all its requests are for one key.
             let before = last.insert(number(request) / EACH, number(request));
             assert!(before < Some(number(request)), "out of order");
         }

@@ -69,7 +69,7 @@ pub async fn an_inspection_tells_who_waits_in_order(fixture: &dyn Fixture) {
     }
 }
 
-/// A waiter that has stopped asking no longer waits, whatever its place.
+/// A waiter that has stopped asking no longer waits, at any place.
 pub async fn an_inspection_leaves_out_tickets_that_have_ended(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let waiting @ [first, _, third] = [(); 3].map(|()| nonce());

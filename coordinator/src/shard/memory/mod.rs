@@ -4,8 +4,8 @@
 //! ```text
 //! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; motion, burial; inspect
 //!                              │    │              └──▶ batch: acquire, renew, release, adopt, pass
-//!                              │    └──▶ wakes: who is told
-//!                              └─ faults: what is lost, who is ended
+//!                              │    └──▶ wakes: messages to clients
+//!                              └─ faults: lost messages, ended connections
 //! ```
 //!
 //! `state`, `batch`, `records`, `queues` and `imports` are pure: the time is passed in.

@@ -104,7 +104,7 @@ pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
     calls
 }
 
-/// Splits such a run, whose first request has the place `from`.
+/// Splits such a run; its first request has the place `from`.
 fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
     let first = Verb::of(&run[0].op);
     if run.iter().all(|request| Verb::of(&request.op) == first) {

@@ -209,8 +209,8 @@ impl FirstUse {
         Ok(None)
     }
 
-    /// Removes the pointers to a topology whose home has no record of it. It can never come into
-    /// use; and it never was in use, unless a member has a copy.
+    /// Removes the pointers to a topology without a record at its home. It can never come into use;
+    /// and it never was in use, unless a member has a copy.
     async fn forget(
         &self,
         id: &str,

@@ -116,8 +116,8 @@ fn free_id(topology: &Topology, wanted: Option<ShardId>) -> Result<ShardId, Topo
     }
 }
 
-/// Refuses a server that belongs to another topology, or whose present life has a past that the
-/// server no longer knows.
+/// Refuses a server that belongs to another topology, or that no longer knows the past of its
+/// present life.
 fn check_newcomer(topology: &Topology, address: &str, trace: &Trace) -> Result<(), TopologyError> {
     let pointer = trace.belongs_to();
     if let Some(pointer) = &pointer

@@ -1,4 +1,4 @@
-//! How a resize begins, how it is turned back, and what is refused.
+//! The begin of a resize, its turning back, and the refusals.
 
 use ringfence_ring::{ShardId, Weight};
 

@@ -20,7 +20,7 @@ pub enum Rule {
     Uniqueness,
     /// A later grant has a greater token.
     Order,
-    /// No renewal puts back a record that was released, or whose key was granted again since.
+    /// No renewal puts back a released record, or one of a key that was granted again since.
     Resurrection,
     /// No holder is told before the deadline that it has lost the lock.
     Loss,

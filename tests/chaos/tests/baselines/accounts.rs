@@ -1,4 +1,4 @@
-//! Accounts on one shard whose answers are lost, step by step, whichever rules are on.
+//! Accounts on one shard with lost answers, step by step, for any set of rules.
 
 use ringfence_chaos::counters::{Call, Deed, Desk, Log, Order, Violation, audit, read};
 use ringfence_client::{
@@ -43,7 +43,7 @@ impl Bank {
         }
     }
 
-    /// An order of the first account, whose home is the segment of that index.
+    /// An order of the first account, with the segment of that index as its home.
     async fn order_at(&self, home: u32, amount: i64, deed: Deed) -> Order {
         let head = self.desk.accounts[0].read_head().await.unwrap();
         let orders = (0..).map(|number| {
@@ -96,7 +96,8 @@ pub(crate) async fn lent_without_an_answer() -> Vec<Violation> {
     bank.audit().await
 }
 
-/// A transfer is sent and credited, and whoever made it is gone; somebody sweeps, then it is made again.
+/// A transfer is sent and credited, and its caller is gone; a sweep runs, then the transfer is
+/// repeated.
 pub(crate) async fn swept_amid_a_transfer() -> Vec<Violation> {
     let bank = Bank::open().await;
     let deposit = bank.order_at(0, 100, Deed::Deposit).await;

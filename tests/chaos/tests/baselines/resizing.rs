@@ -1,4 +1,4 @@
-//! What is done while slots move, step by step, whichever rules are on.
+//! Events while slots move, step by step, for any set of rules.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn set(lease: Duration) -> (Stage, Ring, [Holder; 2]) {
     (stage, ring, holders)
 }
 
-/// A mover looks at what is left at the former shard; a client takes the lock; the mover goes on, and
+/// A mover lists the keys left at the former shard; a client takes the lock; the mover goes on, and
 /// another client asks for it.
 pub(crate) async fn taken_once_it_was_listed() -> History {
     let (stage, ring, [first, second]) = set(2 * LEASE).await;

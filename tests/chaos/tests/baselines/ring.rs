@@ -39,7 +39,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// That of `stage`, whose topology has been founded.
+    /// The ring of `stage`, with its topology founded.
     pub(crate) async fn of(stage: &Stage) -> Self {
         let store = join(&stage.urls()).await.unwrap();
         let record = store.load().await.unwrap();
@@ -133,7 +133,7 @@ impl Ring {
         let observer = Observer::new(move |told| {
             let held_up = (told == phase).then(|| held_up.lock().take()).flatten();
             if let Some((reached, wait)) = held_up {
-                // Whoever does not listen or speak any more does not care.
+                // A receiver that has gone does not matter.
                 let _ = reached.send(());
                 let _ = wait.recv();
             }

@@ -1,5 +1,6 @@
-//! The lock that waiters are told of: try, subscribe to the key's channel, try again, wait for a message,
-//! try again. So Redisson's RLock works, and others. Whoever tries first after a release has it.
+//! A lock that notifies waiters: try, subscribe to the key's channel, try again, wait for a
+//! message, try again. Redisson's RLock works like this, and others. The first one to try after a
+//! release gets it.
 
 use futures_util::StreamExt as _;
 use redis::aio::{MultiplexedConnection, PubSub};

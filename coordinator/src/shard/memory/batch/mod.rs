@@ -29,12 +29,12 @@ pub(super) struct Batch<'a> {
     pub(super) armed: &'a mut Armed,
     pub(super) records: &'a mut Records,
     pub(super) queues: &'a mut Queues,
-    /// What is to be said, to whom.
+    /// The messages, with their receivers.
     pub(super) wakes: &'a mut Vec<(ClientId, Wake)>,
     /// There is no room for new locks.
     pub(super) full: bool,
     pub(super) now_ms: u64,
-    /// The slot of what is applied needs no look.
+    /// The slots of the batch need no check.
     pub(super) quiet: bool,
 }
 
@@ -130,7 +130,7 @@ impl Batch<'_> {
         self.armed.slots.get(key.slot())
     }
 
-    /// Why nobody may take `key` now, whoever has it.
+    /// The reason why `key` cannot be acquired now, for any holder.
     fn refusal(&self, key: &LockKey) -> Option<Reply> {
         if self.quiet {
             return None;
@@ -139,7 +139,7 @@ impl Batch<'_> {
         if mode == Mode::Shut || self.now_ms < self.armed.shut_until_ms {
             return Some(Reply::Moved { epoch });
         }
-        // Repeats too: who gets a record back in grace is decided by its token, in a renewal.
+        // Repeats too: in grace, the token in a renewal decides which holder puts its record back.
         let retry_after = self.armed.grace_left(self.now_ms);
         if retry_after.is_zero() {
             return None;

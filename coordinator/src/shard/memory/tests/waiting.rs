@@ -34,7 +34,7 @@ async fn assert_ended(mut ear: Box<dyn Wakes>) {
     assert_no_reply(ended);
 }
 
-/// Whose turn the next message tells.
+/// The receiver of the turn in the next message.
 async fn turn(ear: &mut Box<dyn Wakes>) -> Option<u64> {
     loop {
         match timeout(MOMENT, ear.next()).await.ok()?.unwrap() {

@@ -1,4 +1,4 @@
--- Unlinks what a life knows of the keys of slots that come here, by what is stored of its slots.
+-- Unlinks a life's knowledge about the keys of arriving slots, as its stored slots name them.
 local function bury_imports(family_of_life, slots)
   for at = 1, #slots, 5 do
     local mode = string.sub(slots, at, at)

@@ -1,4 +1,4 @@
--- Who waits for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
+-- The waiters for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
 --   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with; those that came along
 --                                with their slot have one above -2^40, or above -2^41 if they came by a proof
 --   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|ends_ms"; sent has a fixed
@@ -31,8 +31,8 @@ function line.waited_for(keys)
   return waited
 end
 
--- A key's queue, and how many tickets are in it: count; nothing where there is none, unless there `may` be, or where
--- something else lies under its name. After this only what is done to its tickets can fail.
+-- A key's queue, and the number of its tickets: count; nothing if there is no queue, unless there
+-- `may` be one, or if its name has another type. After this only commands on its tickets can fail.
 function line.queue_of(shard, key, may)
   local places, prefix, text = places_of(key)
   local count = redis.pcall('ZCARD', places)

@@ -1,8 +1,9 @@
 -- An account's head, in part `head`: a hash of `version`, `text`, `durability`, and the `origin` of the last write.
 --
--- A head whose server came back may be an older one: it is in doubt, and so is one without an origin. Its reader
--- compares it with the copies at the segments, and swaps in the newest: that ends the doubt. The version then
--- rises far enough to be above all versions that may have been lost.
+-- After its server came back, a head may be an older one: it is in doubt, and so is one without an
+-- origin. Its reader compares it with the copies at the segments, and swaps in the newest: that
+-- ends the doubt. The version then rises far enough to be above all versions that may have been
+-- lost.
 local function head_of(name)
   local found = read('HMGET', name .. ':head', 'version', 'text', 'durability', 'origin')
   local version, text, durability, before = found[1], found[2], found[3], found[4]

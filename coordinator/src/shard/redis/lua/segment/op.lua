@@ -33,7 +33,8 @@ local function hold(segment, id, kind, amount, deadline, member)
   set(segment, 'held', add(segment.held, amount))
 end
 
--- `state`: what is recorded if it is done. `member`: what `sent` has of a transfer, its id and its key.
+-- `state`: the recorded state if it is done. `member`: the member of `sent` for a transfer, its id
+-- and its key.
 function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, member)
   local entry = recorded(segment, id)
   if entry then return first_answer(entry, content) end

@@ -1,12 +1,12 @@
--- The parts of a segment beside its numbers: hashes, lists and sorted sets, each under a name of its own. What is to
--- change is kept back, and written before a part is read as a whole, and at the end of the batch: so that a batch
--- costs few commands, however many requests it has.
+-- The parts of a segment in addition to its numbers: hashes, lists and sorted sets, each under its
+-- own name. Changes are held back, and written before a part is read as a whole, and at the end of
+-- the batch: so a batch costs few commands, for any number of requests.
 --
--- A part is read, or met, before the first change of whatever goes with it: nothing fails once something is
--- written, since nothing is written to what may be of another type.
+-- A part is read, or checked, before the first change of anything that goes with it: nothing fails
+-- after a write, because nothing is written to a key that may have another type.
 
--- Of the whole batch: the instant, in ms since 1970 on the server's clock; the prefix of all names; by whom
--- segments are written, "synced 0|1, life, place"; and where the slots' states are.
+-- Of the whole batch: the instant, in ms since 1970 on the server's clock; the prefix of all names;
+-- the writer of segments, "synced 0|1, life, place"; and the key of the slots' states.
 local now, prefix, origin, slots
 -- A function a request: of the segment, and of what the request says.
 local rules = {}
