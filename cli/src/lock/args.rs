@@ -1,6 +1,6 @@
 //! What can be asked for.
 
-use std::{ffi::OsString, os::unix::ffi::OsStrExt, time::Duration};
+use std::{env, ffi::OsString, os::unix::ffi::OsStrExt, time::Duration};
 
 use ringfence_client::{BuildError, Builder, Client, Namespace, TopologyError, limits};
 
@@ -107,12 +107,25 @@ impl Args {
             let problem = format!("KEY has {bytes} bytes, must have 1 to {max}");
             return Err(LockError::Usage(problem));
         }
+        if self.is_command_empty() {
+            let problem =
+                "CMD is empty: name a command, or leave out -- to hold the lock until stdin closes";
+            return Err(LockError::Usage(problem.into()));
+        }
         match self.ttl {
             Some(ttl) if ttl < limits::LEASE_MIN => Err(LockError::TtlTooShort(ttl)),
             _ => Ok(Asked {
                 args: self,
                 servers: self.seeds.servers()?,
             }),
+        }
+    }
+
+    /// Whether a command was to be named, and none is: as with an empty variable after the dashes.
+    fn is_command_empty(&self) -> bool {
+        match self.command.first() {
+            Some(program) => program.is_empty(),
+            None => env::args_os().next_back().is_some_and(|last| last == "--"),
         }
     }
 }

@@ -191,6 +191,32 @@ async fn what_cannot_be_used_is_2() {
     assert!(!stage.path("ran").exists());
 }
 
+/// As with a variable that is empty: `lock key -- $CMD`. Nothing would run, and the lock would be held until stdin closes.
+#[tokio::test]
+async fn a_command_that_is_empty_is_2() {
+    let stage = Stage::set(1, LEASE).await;
+    let file = stage.file();
+    let lock = ["lock", "--redis-file", &file];
+    for rest in [
+        &["key", "--"][..],
+        &["key", "--wait", "0s", "--"],
+        &["key", "--", ""],
+        &["key", "", "argument"],
+    ] {
+        let refused = ringfence(&[&lock, rest].concat());
+        assert_eq!(
+            (refused.code, &*refused.stdout),
+            (2, ""),
+            "{rest:?} {refused:?}"
+        );
+        let line = our_line(&refused);
+        assert!(line.starts_with("CMD is empty"), "{rest:?} {line}");
+    }
+    // Here the dashes stand before the key.
+    let kept = ringfence(&[&lock[..], &["--", "key"]].concat());
+    assert_eq!(kept.code, 0, "{kept:?}");
+}
+
 #[test]
 fn without_a_server_it_says_that_embedded_shards_would_exclude_nobody() {
     let refused = ringfence(&["lock", "key", "--", "true"]);
