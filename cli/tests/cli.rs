@@ -349,6 +349,29 @@ fn help_and_version_are_no_errors() {
     }
 }
 
+#[test]
+fn help_names_what_is_printed() {
+    for (command, printed) in [
+        (
+            ["counter", "show"],
+            &["to spend", "set aside", "losses", "in doubt"][..],
+        ),
+        (
+            ["locks", "list"],
+            &["namespace", "shard", "holder", "token", "left", "waiting"],
+        ),
+        (
+            ["ring", "watch"],
+            &["at_rest", "moving", "done", "turned_back"],
+        ),
+    ] {
+        let help = ringfence(&[&command[..], &["--help"]].concat()).stdout;
+        for word in printed {
+            assert!(help.contains(word), "{command:?}: {word}: {help}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn whoever_stops_reading_breaks_nothing() {
     let servers = Servers::spawn(1).await;

@@ -5,18 +5,19 @@ use std::fmt;
 use ringfence_client::counter;
 use serde::Serialize;
 
-use super::{CliError, EXIT_CODES, account::One};
+use super::{CliError, READ_EXIT_CODES, account::One};
 
-/// Show how much an account has
+/// Show the sum of an account
 ///
-/// By one look at each segment, which is fast: what changes meanwhile may count or not, and what moves between
-/// segments twice, or not at all. With --exact: as it was at one instant.
+/// Prints the money to spend, and the money set aside by held reservations and transfers under way. Without --exact each
+/// segment is read once, at about the same time: a change meanwhile may count or not, and money that moves between
+/// segments may count twice or not at all.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXIT_CODES)]
+#[command(after_long_help = READ_EXIT_CODES)]
 pub(crate) struct Balance {
     #[command(flatten)]
     one: One,
-    /// As it was at one instant
+    /// The sum at one instant. An account in heavy use is frozen for a moment
     #[arg(long)]
     exact: bool,
 }

@@ -32,6 +32,15 @@ Requests:
   name of your own. Whoever repeats it, repeats its id, and it takes effect once.
   Without --id it is a new request; its id is printed.";
 
+/// Of the commands that only read.
+const READ_EXIT_CODES: &str = "\
+Exit codes:
+    0  it is printed
+    1  there is no such account
+    2  the command line, or what it names, cannot be used
+   69  it could not be read: a server did not answer, or a segment that is needed
+       for it is in doubt";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Create(create::Create),

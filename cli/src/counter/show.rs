@@ -5,12 +5,18 @@ use std::fmt;
 use ringfence_client::counter::segment::Look;
 use serde::Serialize;
 
-use super::{CliError, EXIT_CODES, account::One};
+use super::{CliError, READ_EXIT_CODES, account::One};
 use crate::table::Table;
 
-/// Show an account's segments: what each has, and whether it is in doubt
+/// Show the segments of an account
+///
+/// Prints one line per segment. "to spend": its money. "set aside": held reservations and transfers under way. "losses":
+/// how often it may have lost its last changes in a restart, and went on. "state": sure, or "in doubt": it may have
+/// lost its last changes, and moves no money until ringfence counter accept. Each segment is read on its own: the
+/// lines are not of one instant, and money on its way between two segments is in none of them. For the sum:
+/// ringfence counter balance
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXIT_CODES)]
+#[command(after_long_help = READ_EXIT_CODES)]
 pub(crate) struct Show {
     #[command(flatten)]
     one: One,

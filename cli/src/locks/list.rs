@@ -17,16 +17,17 @@ use crate::{
 
 /// List the locks that are held, by namespace and key
 ///
-/// Shards are asked for a page at a time, and serve everybody else in between. It is no snapshot: what is
-/// held from beginning to end is there, what comes or goes meanwhile may be there or not. Locks that are
-/// waited for and not held are left out.
+/// Prints one line per lock: namespace, key, shard, label of the holder, fencing token, time left of the lease, and the
+/// number of processes that are waiting. A lock that has no holder is not listed. Each shard is read page by page and
+/// serves others in between, so the list is no snapshot: a lock that is held all the while is listed, one that is
+/// taken or given back meanwhile may be missing.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// Those of this set of keys alone
+    /// Only the locks of this namespace
     #[arg(long, value_name = "NS", value_parser = Namespace::new)]
     namespace: Option<Namespace>,
-    /// So many at most; the others are counted
+    /// List at most N locks, and count the others
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,

@@ -15,14 +15,16 @@ use super::{FAILED, Nature, USAGE, ring::RingError};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  it is shown, be it held or free: for scripts, --json tells which
-    1  the servers, or some of them, could not be reached or not be used; what
-       the others have is shown
+    0  it is printed; a lock that is free is no failure, and --json tells it from
+       one that is held
+    1  a server could not be reached or used; the answers of the others are
+       printed
     2  the command line, or what it names, cannot be used
 
 JSON:
-  A key is any bytes: \"key_hex\" has them all, two digits each, and \"key\" what
-  of them is text. Tokens are strings: many programs round numbers that great.";
+  A key is any bytes. \"key_hex\" is the key in hexadecimal; \"key\" is the key as
+  text, with a replacement character for bytes that are no text. Tokens are
+  strings, since many programs round such large numbers.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -18,12 +18,15 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Show the progress of the resize under way, whichever process moves the slots
 ///
-/// Ends when the resize ends. If no resize is under way, waits and shows each one that begins, until interrupted.
+/// Prints the slots moved, the slots in motion and the time left on stderr: a bar at a terminal, otherwise a line per second
+/// at most. Then "done" or "turned back" and the slots moved on stdout. Ends when the resize ends. If no resize is
+/// under way, waits, and shows each one that begins until it is interrupted.
 #[derive(Args, Debug)]
 pub(crate) struct Watch {
     #[command(flatten)]
     seeds: Seeds,
-    /// Print one JSON object per line: "state" is "at_rest", "moving", "done" or "turned_back"
+    /// Print one JSON object per line on stdout instead: "state" is "at_rest" (no resize is under way), "moving",
+    /// "done" or "turned_back"
     #[arg(long)]
     json: bool,
 }
