@@ -96,6 +96,13 @@ pub const GROUPS_PAGE: usize = 32;
 /// Rows of a group that move at a time, about.
 pub const COPY_ROWS: usize = 512;
 
+/// Blocks of final answers that move at a time: each is about 100 kB.
+pub const COPY_BLOCKS: usize = 8;
+
+/// How often the blocks of slots are looked through before the slots are sealed, at most: while they are copied there may be
+/// new ones.
+pub const COPY_AHEAD_TIMES: usize = 8;
+
 /// How long a shard keeps what was copied of a group that has not arrived.
 pub const ASIDE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -26,9 +26,9 @@ use ringfence_coordinator::{
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
         CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
-        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op, Piece, Reply,
-        Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates, Step, Stepped,
-        StillHeld, Wakes, conformance::Fixture,
+        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op, Piece, PutAside,
+        Reply, Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates, Step,
+        Stepped, StillHeld, Wakes, conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, Slot, SlotCount};
@@ -252,7 +252,7 @@ impl Link for PanickingLink {
         self.link.copy_out(copy).await
     }
 
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError> {
         self.link.copy_in(copy).await
     }
 

@@ -183,7 +183,7 @@ impl Departure {
         Ok(imported)
     }
 
-    /// Some slots at a time: between the seal and the import nobody grants them, and nobody serves their counters until
+    /// Some slots at a time, whose blocks are copied before: between the seal and the import nobody grants them, and nobody serves their counters until
     /// these are carried. If they cannot be, no more slots are sealed; and no slot is opened, as there is no list.
     pub(super) async fn hand_over_to<'a>(
         &self,
@@ -196,6 +196,10 @@ impl Departure {
         let mut import = change(&motion.to, Mode::Import, Token::new(self.epoch, 0));
         let mut open = BTreeSet::new();
         for slots in slots.chunks(STEP_SLOTS) {
+            if let Err(trouble) = self.copy_ahead(record, motion, slots).await {
+                self.report(trouble).await;
+                return Ok(None);
+            }
             seal.slots = slots.to_vec();
             // Refused are slots that another mover has shut already; `look` finds out.
             let sealed = self.shards.step(record, &self.from.0, &seal).await?;

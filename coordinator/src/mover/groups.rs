@@ -4,7 +4,9 @@ use ringfence_ring::{ShardId, Slot};
 
 use super::shards::{Shards, Trouble};
 use crate::{
-    shard::{Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Groups, Piece},
+    shard::{
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Groups, Piece, PutAside,
+    },
     topology::Topology,
 };
 
@@ -36,7 +38,7 @@ impl Shards {
         record: &Topology,
         id: &ShardId,
         copy: &CopyIn,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<PutAside, Trouble> {
         let mut link = self.link(record, id).await?;
         let answer = self.ask(link.copy_in(copy)).await;
         self.back(link, answer)

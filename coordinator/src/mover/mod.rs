@@ -33,6 +33,7 @@
 //! [`Topology::abort`](crate::topology::Topology::abort), whatever becomes of them.
 
 mod carry;
+mod copy;
 mod departure;
 mod finish;
 mod groups;

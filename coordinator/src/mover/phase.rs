@@ -9,6 +9,8 @@ use crate::failpoint;
 pub enum Phase {
     /// The moves are in the record.
     Planned,
+    /// The next shard has the blocks of slots that are to be sealed.
+    CopiedAhead,
     /// The former shard grants no more.
     Sealed,
     /// The next shard grants what is proven to be free.
@@ -37,8 +39,9 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Planned,
+        Self::CopiedAhead,
         Self::Sealed,
         Self::Imported,
         Self::Copied,
@@ -57,6 +60,7 @@ impl Phase {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Planned => "planned",
+            Self::CopiedAhead => "copied_ahead",
             Self::Sealed => "sealed",
             Self::Imported => "imported",
             Self::Copied => "copied",

@@ -10,6 +10,11 @@
 //! and the life it was copied from, until all of it is there: a life changes nothing of what it has frozen, but the
 //! next may have less.
 //!
+//! **Most is copied before the seal.** Old final answers lie in blocks, each named by its content. A mover copies them while
+//! the group is served, as often as there are new ones; B keeps them apart, under their names. After the seal it copies
+//! the blocks that B lacks and all that is no block. A block that is gone at A by then does not arrive at B. A slot that B
+//! seals in its turn drops what was put aside for it: so a move that is turned back leaves nothing.
+//!
 //! **Which of two is the one?** Every group has the epoch at which it came to its shard, or was made there. Each move's
 //! is above all that were before, so the one group that counts has the greatest of all, whatever a shard that restarted from
 //! an old copy, a move that was turned back, or a mover that died has left elsewhere. B takes a group only for one that is
@@ -27,23 +32,36 @@ use crate::{
     name::LockKey,
 };
 
-/// Asks for some of the groups that slots have which are [`Sealed`](super::Mode::Sealed) or
-/// [`Shut`](super::Mode::Shut) at `epoch`.
+/// Asks for some of the groups that slots have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskGroups {
     /// Of the move.
     pub epoch: Epoch,
     /// Of which slots.
     pub slots: Vec<Slot>,
+    /// Of which of these.
+    pub when: When,
 }
 
-/// Some groups. None, and no slot refused: the slots have none, nor will they.
+/// Which slots are asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Those that are [`Sealed`](super::Mode::Sealed) or [`Shut`](super::Mode::Shut) at the epoch.
+    Sealed,
+    /// Those that no step of the move has reached, and of their groups those that have blocks. From where the answer before
+    /// ended; `None`: from the start.
+    Before(Option<Cursor>),
+}
+
+/// Some groups. None of sealed slots, and no slot refused: the slots have none, nor will they.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
     /// About [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them, whichever come first.
     pub groups: Vec<Group>,
-    /// Slots that do not leave by that move. Of these nothing is said.
+    /// Slots that are in another state. Of these nothing is said.
     pub refused: Vec<Slot>,
+    /// Where the next page begins. `None`: this was the last.
+    pub next: Option<Cursor>,
 }
 
 /// A group that leaves.
@@ -53,17 +71,33 @@ pub struct Group {
     pub key: LockKey,
     /// When it came to the shard, or was made there: the greater is the later.
     pub since: Epoch,
+    /// Its blocks.
+    pub blocks: Vec<Block>,
 }
 
-/// Asks for a piece of a group, whose slot is sealed, or shut, at `epoch`.
+/// The name of a block of final answers: the digest of its content.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Block(pub Vec<u8>);
+
+/// Asks for a piece of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyOut {
     /// Of the move.
     pub epoch: Epoch,
     /// Whose group.
     pub key: LockKey,
-    /// Where the piece before ended; `None`: from the start.
-    pub after: Option<Cursor>,
+    /// Which piece.
+    pub what: Excerpt,
+}
+
+/// A piece of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Excerpt {
+    /// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows that are no blocks, of a group whose slot is sealed, or shut, at
+    /// the epoch. From where the piece before ended; `None`: from the start.
+    Rows(Option<Cursor>),
+    /// These blocks, or those of them that there are. The slot may also be one that no step of the move has reached.
+    Blocks(Vec<Block>),
 }
 
 /// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows of a group. Piece by piece every row comes, some of them twice.
@@ -101,18 +135,30 @@ pub enum Row {
     },
 }
 
-/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`. Pieces come in
-/// their order, perhaps more than once; of one that comes too early some may be left out. What is put aside is forgotten after [`ASIDE_FOR`](crate::limits::ASIDE_FOR).
+/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`, or where no step of
+/// the move has reached it. Pieces come in their order, perhaps more than once; of one that comes too early some may be left out. What is put aside is
+/// forgotten after [`ASIDE_FOR`](crate::limits::ASIDE_FOR), and when its slot is sealed here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyIn {
     /// Of the move.
     pub epoch: Epoch,
     /// The life that it was copied from: pieces of two do not fit each other.
     pub source: Life,
-    /// Whose group.
-    pub key: LockKey,
+    /// The group as it is there; of its blocks those that are asked for.
+    pub group: Group,
     /// The piece.
     pub rows: Vec<Row>,
+}
+
+/// What came of a [`CopyIn`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutAside {
+    /// It is put aside; of the blocks asked for these are not.
+    Lacks(Vec<Block>),
+    /// The group, or a later one, has arrived. Nothing was done.
+    Arrived,
+    /// The slot does not come here by that move. Nothing was done.
+    Refused,
 }
 
 /// Makes a group of what was put aside, if all of it was, in the place of one that is older.

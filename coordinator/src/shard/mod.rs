@@ -27,7 +27,8 @@ use ringfence_ring::Slot;
 
 pub use burial::{ForceOpen, ForcedOpen};
 pub use carry::{
-    Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Group, Groups, Piece, Row,
+    Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, DropGroups, Excerpt, Group, Groups,
+    Piece, PutAside, Row, When,
 };
 pub use control::{Arm, ArmAnswer, Armed, Grace, Settle};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
@@ -201,14 +202,14 @@ pub trait Link: fmt::Debug + Send {
     /// What of `still` is held.
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError>;
 
-    /// Some of the groups that are left in slots that leave. No grace matters.
+    /// Some of the groups that are left in slots that leave, or are to leave. No grace matters.
     async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError>;
 
     /// A piece of a group that leaves; `None` if it is not there any more, or its slot does not leave by that move.
     async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError>;
 
     /// Puts a piece of a group aside. Answers whether its slot comes here by that move: else nothing was done.
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError>;
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError>;
 
     /// Makes a group of what was put aside.
     async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError>;

@@ -19,7 +19,7 @@ use ringfence_coordinator::{
     random::Random,
     shard::{CounterOp, CounterReply, CounterRequest, Lane, Link},
 };
-use ringfence_ring::ShardId;
+use ringfence_ring::{ShardId, SlotCount};
 use ringfence_segment_lock::{
     Amount, Caller, Change, Durability, RequestId, Terms,
     segment::{Create, Inspect, Look, Op, Prepare, Refusal, Reply, State},
@@ -143,11 +143,8 @@ impl Bank {
     /// Whether each account is at `shard`.
     pub(crate) async fn at(&self, shard: &ShardId) -> Vec<bool> {
         let table = self.ring.store.load().await.unwrap().table.clone();
-        let is_there = |account: usize| {
-            let name = format!("account/{account}");
-            let key = LockKey::new(&Namespace::default(), name.as_bytes(), table.slots());
-            table.owner(key.unwrap().slot()) == shard
-        };
+        let is_there =
+            |account: usize| table.owner(account_key(account, table.slots()).slot()) == shard;
         (0..ACCOUNTS).map(is_there).collect()
     }
 
@@ -182,19 +179,25 @@ impl Bank {
     }
 }
 
+/// The key of an account.
+pub(crate) fn account_key(account: usize, slots: SlotCount) -> LockKey {
+    let name = format!("account/{account}");
+    LockKey::new(&Namespace::default(), name.as_bytes(), slots).unwrap()
+}
+
 /// Where one asks.
-struct Desk {
+pub(crate) struct Desk {
     ring: Ring,
     number: usize,
     /// By the life too: who is taken in later may have the id of one that left.
     links: BTreeMap<(ShardId, Life), Box<dyn Link>>,
     random: Random,
     sequence: u64,
-    longest_wait: Duration,
+    pub(crate) longest_wait: Duration,
 }
 
 impl Desk {
-    fn new(ring: &Ring, number: usize) -> Self {
+    pub(crate) fn new(ring: &Ring, number: usize) -> Self {
         Self {
             ring: ring.clone(),
             number,
@@ -209,7 +212,7 @@ impl Desk {
         self.ring.clock.unix().as_millis() as u64
     }
 
-    async fn open(&mut self, account: usize, durability: Durability) {
+    pub(crate) async fn open(&mut self, account: usize, durability: Durability) {
         let terms = Terms {
             durability,
             ..Terms::default()
@@ -258,7 +261,7 @@ impl Desk {
     }
 
     /// Makes a change; `None` if the account is gone.
-    async fn change(&mut self, account: usize, op: Op) -> Option<Reply> {
+    pub(crate) async fn change(&mut self, account: usize, op: Op) -> Option<Reply> {
         let op = CounterOp::Segment(op.into());
         match self.ask(&format!("account/{account}"), op).await {
             CounterReply::Segment(Ok(reply)) => Some(reply),
@@ -269,8 +272,7 @@ impl Desk {
 
     /// A change that nobody made before.
     fn think_of_one(&mut self) -> Op {
-        self.sequence += 1;
-        let (time_ms, number) = (self.now_ms(), self.number);
+        let time_ms = self.now_ms();
         let amount = Amount::new(i128::from(1 + self.random.below(100))).unwrap();
         let change = match self.random.below(5) {
             0 | 1 => Change::Deposit { amount },
@@ -280,6 +282,18 @@ impl Desk {
                 deadline_ms: time_ms + 3_600_000 * 20,
             },
         };
+        self.makes(change)
+    }
+
+    /// A deposit of 1 that nobody made before.
+    pub(crate) fn deposits_one(&mut self) -> Op {
+        let amount = Amount::new(1).unwrap();
+        self.makes(Change::Deposit { amount })
+    }
+
+    fn makes(&mut self, change: Change) -> Op {
+        self.sequence += 1;
+        let (time_ms, number) = (self.now_ms(), self.number);
         Op {
             id: RequestId::new(time_ms, &format!("{number}/{}", self.sequence)).unwrap(),
             change,

@@ -7,6 +7,7 @@
 )]
 
 mod bank;
+mod big;
 mod burials;
 mod crashes;
 mod interrupted;

@@ -152,6 +152,7 @@ async fn what_was_sealed_before_a_grace_is_listed_after_it() {
     stage.add(1, 1).await;
     let early = [
         Phase::Planned,
+        Phase::CopiedAhead,
         Phase::Sealed,
         Phase::Imported,
         Phase::Admitted,

@@ -31,6 +31,9 @@ use crate::{
 /// Long enough for a busy machine to renew in time, short enough to wait for.
 const LEASE_MS: u64 = 5_000;
 
+/// Of a mover, where nothing is measured.
+pub(crate) const PAUSE: Duration = Duration::from_millis(4);
+
 /// Nothing takes so long.
 const SOON: Duration = Duration::from_secs(120);
 
@@ -111,7 +114,12 @@ impl Stage {
 
     /// As [`resize`](Self::resize), and `observer` is told.
     pub(crate) async fn resize_with(&self, observer: Observer) -> Resized {
-        let mover = mover_with(&ring(&self.store), observer);
+        self.resize_at(PAUSE, observer).await
+    }
+
+    /// As [`resize_with`](Self::resize_with), with pauses of that length at most.
+    pub(crate) async fn resize_at(&self, pause: Duration, observer: Observer) -> Resized {
+        let mover = mover_with(&ring(&self.store), pause, observer);
         let resized = timeout(SOON, mover.run()).await;
         let stuck = || format!("stuck: {:?}", mover.progress().borrow());
         resized.unwrap_or_else(|_| panic!("{}", stuck())).unwrap()
@@ -129,10 +137,10 @@ pub(crate) fn ring(store: &Arc<RedisTopology>) -> Ring {
 }
 
 pub(crate) fn mover(ring: &Ring) -> Mover {
-    mover_with(ring, Observer::default())
+    mover_with(ring, PAUSE, Observer::default())
 }
 
-fn mover_with(ring: &Ring, observer: Observer) -> Mover {
+fn mover_with(ring: &Ring, pause: Duration, observer: Observer) -> Mover {
     Mover::new(Parts {
         store: ring.store.clone(),
         dial: ring.dial.clone(),
@@ -140,7 +148,7 @@ fn mover_with(ring: &Ring, observer: Observer) -> Mover {
         random: Arc::new(Random::from_os()),
         pace: Pace {
             slots_in_flight: 48,
-            pause: Duration::from_millis(4),
+            pause,
         },
         servers_are_new: true,
         observer,

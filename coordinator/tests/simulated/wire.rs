@@ -16,8 +16,8 @@ use ringfence_coordinator::{
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
         CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups,
-        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, Request, Scan,
-        ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
+        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, PutAside, Request,
+        Scan, ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
         memory::MemoryShard,
     },
 };
@@ -210,7 +210,7 @@ impl Link for Over<Box<dyn Link>> {
         self.end.copy_out(copy).await
     }
 
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError> {
         self.wire.through().await;
         self.end.copy_in(copy).await
     }

@@ -12,15 +12,15 @@
 //! | `out`, `inn` | hashes | segment → `seq:amount` of the last loan to it; → `seq` of the last that landed |
 //! | `ids` | hash | the newest final answers, of requests and credits: key → content and state |
 //! | `order` | list | the same as records, in the order in which they became final; those of one batch are one element |
-//! | `blocks` | hash | older final answers: block number → records |
-//! | `times` | sorted set | block numbers, by the greatest key in the block |
+//! | `blocks` | hash | older final answers: SHA-1 of the records → records |
+//! | `times` | sorted set | names of blocks, by the greatest key in the block |
 //! | `open` | hash | answers that are not final: key → content and state |
 //! | `due` | sorted set | keys of held reservations, by deadline |
 //! | `sent`, `pinned` | sorted sets | ids of unfinished transfers, in their order |
 //!
 //! A key has 18 bytes: the time of the id, and 96 bits of the digest of its name. A record is a key, the content's digest
-//! and a letter: 27 bytes. A block has about 512 records, no other block has keys between its least and its greatest,
-//! and its content never changes: a changed block gets a new number.
+//! and a letter: 27 bytes. A block has thousands of records, and no other block has keys between its least and its greatest.
+//! It is named by its content, so that it may be copied while the segment changes.
 //!
 //! Amounts are decimal text there, exact to the last of their 64 bits. Times, sequences, generations and versions
 //! stay below 2^53.

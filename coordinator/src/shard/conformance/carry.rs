@@ -11,9 +11,10 @@ use super::{
 use crate::{
     ids::{Epoch, Life, MapVersion},
     limits::GROUPS_PAGE,
+    name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterOp, CounterReply, DropGroups,
-        Grace, Group, Lane, Mode, ShardError,
+        Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, CounterOp, CounterReply,
+        DropGroups, Excerpt, Grace, Group, Lane, Mode, PutAside, ShardError, When,
     },
 };
 
@@ -105,7 +106,9 @@ pub async fn groups_come_by_their_own_move_alone(fixture: &dyn Fixture) {
     let key = desk.key("key");
     let (copied, _) = desk.leaves(&key).await;
     for epoch in [EARLIER, MOVE, Epoch(LATER.0 + 1)] {
-        assert!(!desk.puts(epoch, &copied, &copied.pieces).await);
+        // That a slot is to come is no news: it may be put aside.
+        let taken = desk.puts(epoch, &copied, &copied.pieces).await;
+        assert_eq!(taken, epoch > LATER);
         assert_eq!(desk.arrives(epoch, &copied).await, Arrival::Refused);
         assert_eq!(desk.admits(epoch, &key).await, [key.slot()]);
     }
@@ -121,6 +124,55 @@ pub async fn groups_come_by_their_own_move_alone(fixture: &dyn Fixture) {
     }
     let (groups, _) = desk.groups_left(back, &[key.slot()]).await;
     assert_eq!(groups, [], "what was put aside is nobody's");
+}
+
+/// What may be copied before a slot is sealed is asked for until a step of the move has reached it.
+pub async fn of_slots_that_a_move_has_reached_nothing_is_copied_ahead(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    desk.creates(&key).await;
+    let refused = async |desk: &mut Desk, epoch, key: &LockKey| {
+        let (slots, when) = (vec![key.slot()], When::Before(None));
+        let ask = AskGroups { epoch, slots, when };
+        let found = desk.link.groups(&ask).await.expect("an answer");
+        assert_eq!(
+            (found.groups, found.next),
+            (Vec::new(), None),
+            "it has no blocks"
+        );
+        !found.refused.is_empty()
+    };
+    assert!(refused(&mut desk, Epoch(FIRST), &key).await);
+    assert!(!refused(&mut desk, MOVE, &key).await);
+    for mode in [Mode::Sealed, Mode::Shut] {
+        desk.becomes(&key, MOVE, mode).await;
+        assert!(refused(&mut desk, MOVE, &key).await, "{mode:?}");
+        assert!(!refused(&mut desk, LATER, &key).await, "{mode:?}");
+    }
+}
+
+/// A mover that finds that another one was faster copies nothing.
+pub async fn of_a_group_that_has_arrived_nothing_is_lacked(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let key = desk.key("key");
+    let (copied, look) = desk.leaves(&key).await;
+    let ask = CopyIn {
+        epoch: LATER,
+        source: copied.source.clone(),
+        group: Group {
+            blocks: vec![Block(b"block".to_vec())],
+            ..copied.group.clone()
+        },
+        rows: Vec::new(),
+    };
+    let asked = desk.link.copy_in(&ask).await.expect("an answer");
+    assert_eq!(asked, PutAside::Lacks(ask.group.blocks.clone()));
+    assert!(desk.puts(LATER, &copied, &copied.pieces).await);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    let asked = desk.link.copy_in(&ask).await.expect("an answer");
+    assert_eq!(asked, PutAside::Arrived);
+    desk.admits(LATER, &key).await;
+    assert_eq!(desk.looks(&key).await, look);
 }
 
 /// Half a counter is none.
@@ -273,6 +325,7 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
     let group = Group {
         key: key.clone(),
         since: EARLIER,
+        blocks: Vec::new(),
     };
     let unarmed = |answer: Option<ShardError>| {
         assert!(matches!(answer, Some(ShardError::Unarmed)), "{answer:?}");
@@ -281,13 +334,14 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
     let ask = AskGroups {
         epoch,
         slots: slots.clone(),
+        when: When::Sealed,
     };
     unarmed(link.groups(&ask).await.err());
     let mut link = connect(fixture, Lane::Control).await;
     let copy = CopyOut {
         epoch,
         key: key.clone(),
-        after: None,
+        what: Excerpt::Rows(None),
     };
     unarmed(link.copy_out(&copy).await.err());
     let mut link = connect(fixture, Lane::Control).await;
@@ -295,7 +349,7 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
     let put = CopyIn {
         epoch,
         source: source.clone(),
-        key: key.clone(),
+        group: group.clone(),
         rows: Vec::new(),
     };
     unarmed(link.copy_in(&put).await.err());

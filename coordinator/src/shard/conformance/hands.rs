@@ -19,7 +19,7 @@ use crate::{
     name::LockKey,
     shard::{
         Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterOp, CounterReply,
-        CounterRequest, DropGroups, Group, Mode, Piece, Row,
+        CounterRequest, DropGroups, Excerpt, Group, Mode, Piece, PutAside, Row, When,
     },
 };
 
@@ -150,7 +150,8 @@ impl Desk {
         slots: &[Slot],
     ) -> (Vec<Group>, Vec<Slot>) {
         let slots = slots.to_vec();
-        let ask = AskGroups { epoch, slots };
+        let when = When::Sealed;
+        let ask = AskGroups { epoch, slots, when };
         let found = self.link.groups(&ask).await.expect("an answer");
         (found.groups, found.refused)
     }
@@ -159,7 +160,7 @@ impl Desk {
         let copy = CopyOut {
             epoch,
             key: key.clone(),
-            after: None,
+            what: Excerpt::Rows(None),
         };
         self.link.copy_out(&copy).await.expect("an answer")
     }
@@ -178,7 +179,7 @@ impl Desk {
         let mut copy = CopyOut {
             epoch,
             key: key.clone(),
-            after: None,
+            what: Excerpt::Rows(None),
         };
         loop {
             let piece = self.link.copy_out(&copy).await.expect("an answer");
@@ -186,10 +187,10 @@ impl Desk {
             assert!(rows.len() <= 2 * COPY_ROWS, "{} rows", rows.len());
             copied.sizes = sizes;
             copied.pieces.push(rows);
-            copy.after = next;
-            if copy.after.is_none() {
+            if next.is_none() {
                 return copied;
             }
+            copy.what = Excerpt::Rows(next);
         }
     }
 
@@ -205,10 +206,10 @@ impl Desk {
             let put = CopyIn {
                 epoch,
                 source: copied.source.clone(),
-                key: copied.group.key.clone(),
+                group: copied.group.clone(),
                 rows: rows.clone(),
             };
-            taken &= self.link.copy_in(&put).await.expect("an answer");
+            taken &= self.link.copy_in(&put).await.expect("an answer") != PutAside::Refused;
         }
         taken
     }

@@ -302,6 +302,8 @@ macro_rules! shard_conformance {
             groups_leave_by_their_own_move_alone,
             groups_come_by_their_own_move_alone,
             a_group_arrives_once_all_of_it_is_there,
+            of_slots_that_a_move_has_reached_nothing_is_copied_ahead,
+            of_a_group_that_has_arrived_nothing_is_lacked,
             pieces_of_another_life_or_another_move_do_not_fit,
             a_later_group_is_never_replaced,
             an_older_group_is_replaced,

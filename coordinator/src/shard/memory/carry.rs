@@ -8,24 +8,33 @@ use crate::{
     limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, Cursor, DropGroups, Group, Groups,
-        Mode, Piece, ShardError, SlotState,
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, Cursor, DropGroups, Excerpt, Group,
+        Groups, Mode, Piece, PutAside, ShardError, SlotState, When,
     },
 };
 
 impl Memory {
-    /// Some of the groups that are left.
+    /// Some of the groups that are left. There are no blocks.
     pub(super) fn groups(&self, ask: &AskGroups) -> Result<Groups, ShardError> {
+        if let When::Before(_) = ask.when {
+            let (_, refused) = self.split(&ask.slots, |state| state.epoch < ask.epoch)?;
+            return Ok(Groups {
+                refused,
+                ..Groups::default()
+            });
+        }
         let (leaving, refused) = self.split(&ask.slots, |state| leaves(state, ask.epoch))?;
         let groups = self.counters.groups.iter();
         let groups = groups.filter(|(key, _)| leaving.contains(&key.slot()));
         let groups = groups.take(GROUPS_PAGE).map(|(key, kept)| Group {
             key: key.clone(),
             since: kept.since,
+            blocks: Vec::new(),
         });
         Ok(Groups {
             groups: groups.collect(),
             refused,
+            next: None,
         })
     }
 
@@ -35,7 +44,11 @@ impl Memory {
         let Some(kept) = self.counters.groups.get(&copy.key).filter(|_| leaves) else {
             return Ok(None);
         };
-        let from = copy.after.as_ref().map_or(Ok(0), place_of)?;
+        let after = match &copy.what {
+            Excerpt::Rows(after) => after.as_ref(),
+            Excerpt::Blocks(_) => return Ok(None),
+        };
+        let from = after.map_or(Ok(0), place_of)?;
         let sizes = kept.sizes();
         let next = from + COPY_ROWS;
         let more = sizes.iter().sum::<u64>() > next as u64;
@@ -47,22 +60,33 @@ impl Memory {
     }
 
     /// Puts a piece of a group aside.
-    pub(super) fn copy_in(&mut self, copy: &CopyIn, now_ms: u64) -> Result<bool, ShardError> {
-        let comes = comes(self.slot(&copy.key)?, copy.epoch);
-        if comes && self.full {
+    pub(super) fn copy_in(&mut self, copy: &CopyIn, now_ms: u64) -> Result<PutAside, ShardError> {
+        let Group { key, since, blocks } = &copy.group;
+        let state = self.slot(key)?;
+        if !comes(state, copy.epoch) && state.epoch >= copy.epoch {
+            return Ok(PutAside::Refused);
+        }
+        if self.full {
             return Err(ShardError::Unusable {
                 reason: "no memory for counters that come here".into(),
             });
         }
+        if self.counters.has(key, *since) {
+            return Ok(PutAside::Arrived);
+        }
         let asides = &mut self.counters.aside;
         asides.retain(|_, aside| now_ms < aside.until_ms);
-        if comes {
-            let name = aside_name(&copy.key, copy.epoch, &copy.source);
-            let aside: &mut Aside = asides.entry(name).or_default();
-            aside.until_ms = now_ms.saturating_add(millis(ASIDE_FOR));
-            copy.rows.iter().cloned().for_each(|row| aside.add(row));
-        }
-        Ok(comes)
+        let name = aside_name(key, copy.epoch, &copy.source);
+        let aside: &mut Aside = asides.entry(name).or_default();
+        aside.until_ms = now_ms.saturating_add(millis(ASIDE_FOR));
+        copy.rows.iter().cloned().for_each(|row| aside.add(row));
+        Ok(PutAside::Lacks(blocks.clone()))
+    }
+
+    /// Drops what was put aside by moves before `epoch` of `slots`, which leave.
+    pub(super) fn drop_asides(&mut self, slots: &[Slot], epoch: Epoch) {
+        let asides = &mut self.counters.aside;
+        asides.retain(|(key, by, _), _| *by >= epoch || !slots.contains(&key.slot()));
     }
 
     /// Makes a group of what was put aside.
@@ -70,15 +94,14 @@ impl Memory {
         let Arrive {
             epoch,
             source,
-            group: Group { key, since },
+            group: Group { key, since, .. },
             sizes,
         } = arrive;
         if !comes(self.slot(key)?, *epoch) {
             return Ok(Arrival::Refused);
         }
         let counters = &mut self.counters;
-        let present = counters.groups.get(key);
-        if present.is_some_and(|kept| kept.since >= *since) {
+        if counters.has(key, *since) {
             return Ok(Arrival::Here);
         }
         let name = aside_name(key, *epoch, source);

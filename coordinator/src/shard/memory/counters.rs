@@ -71,6 +71,12 @@ fn elsewhere(armed: &Armed, key: &LockKey, now_ms: u64) -> Option<CounterReply> 
 }
 
 impl Counters {
+    /// Whether the group of `key` that is there since then, or a later one, is here.
+    pub(super) fn has(&self, key: &LockKey, since: Epoch) -> bool {
+        let present = self.groups.get(key);
+        present.is_some_and(|kept| kept.since >= since)
+    }
+
     /// Does what is asked; what it makes is there since `since`.
     fn apply(&mut self, request: &CounterRequest, since: Epoch, unix_ms: u64) -> CounterReply {
         let made = || Kept {

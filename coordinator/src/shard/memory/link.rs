@@ -12,8 +12,8 @@ use crate::{
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
         CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups,
-        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Piece, Request, Scan, ScanPage,
-        Settle, ShardError, Step, Stepped, StillHeld,
+        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Piece, PutAside, Request, Scan,
+        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -181,7 +181,7 @@ impl Link for MemoryLink {
         self.exchange(move |memory, _| memory.copy_out(&copy)).await
     }
 
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError> {
         let copy = copy.clone();
         self.exchange(move |memory, now| memory.copy_in(&copy, now))
             .await

@@ -37,6 +37,9 @@ impl Memory {
             refused,
         };
         self.saw(epoch.max(step.above.epoch()));
+        if mode == Mode::Sealed {
+            self.drop_asides(&step.slots, epoch);
+        }
         Ok(stepped)
     }
 

@@ -26,8 +26,8 @@ use crate::{
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
         CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
-        HeldStill, Inspection, Link, List, Listing, LockPage, Piece, Request, Scan, ScanPage,
-        Settle, ShardError, Step, Stepped, StillHeld,
+        HeldStill, Inspection, Link, List, Listing, LockPage, Piece, PutAside, Request, Scan,
+        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -299,7 +299,7 @@ impl Link for RedisLink {
     }
 
     async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
-        let command = carry::groups(&self.connection, ask);
+        let command = carry::groups(&self.connection, ask)?;
         carry::found(&self.control("groups", &command).await?)
     }
 
@@ -309,11 +309,9 @@ impl Link for RedisLink {
         carry::copied_out(&self.control("copy_out", &command).await?)
     }
 
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<bool, ShardError> {
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError> {
         let command = carry::copy_in(&self.connection, copy)?;
-        let parts = self.control("copy_in", &command).await?;
-        let [_, taken] = integers("copy_in", &parts)?;
-        Ok(taken == 1)
+        carry::put_aside(&self.control("copy_in", &command).await?)
     }
 
     async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {

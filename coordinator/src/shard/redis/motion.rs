@@ -90,7 +90,8 @@ pub(super) fn step(connection: &Connection, step: &Step) -> Cmd {
         .arg(packed(&step.slots))
         .arg(step.above.epoch().0)
         .arg(step.above.counter())
-        .arg(step.map.0);
+        .arg(step.map.0)
+        .arg(format!("{}:aside:", connection.keys.prefix));
     command
 }
 

@@ -76,6 +76,7 @@ pub(crate) mod shared {
     pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
     pub(crate) const GROUP: &str = include_str!("lua/group.lua");
+    pub(crate) const ASIDES: &str = include_str!("lua/asides.lua");
     /// The rules of segments, a file each, in an order in which each knows what it needs.
     pub(crate) const SEGMENT: &str = concat!(
         include_str!("lua/segment/money.lua"),
@@ -136,14 +137,14 @@ scripts! {
     ARMED = "armed" with [LIFE];
     SETTLE = "settle" with [LIFE, FENCE, COPY];
     RAISE = "raise" with [LIFE, FENCE];
-    STEP = "step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY];
+    STEP = "step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, GROUP, ASIDES];
     FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, TIMERS];
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
     GROUPS = "groups" with [LIFE, SLOT, GROUP];
     COPY_OUT = "copy_out" with [LIFE, SLOT, GROUP, SEGMENT];
-    COPY_IN = "copy_in" with [LIFE, SLOT, GROUP];
-    ARRIVE = "arrive" with [LIFE, SLOT, GROUP];
+    COPY_IN = "copy_in" with [LIFE, SLOT, GROUP, ASIDES];
+    ARRIVE = "arrive" with [LIFE, SLOT, GROUP, ASIDES];
     DROP_GROUPS = "drop_groups" with [LIFE, SLOT, GROUP];
     ADMIT = "admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
     COUNTERS = "counters" with [LIFE, SLOT, STATE, SEGMENT];

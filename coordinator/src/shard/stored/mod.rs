@@ -65,9 +65,9 @@ pub const IDS: Part = hash("ids");
 /// The same as records of 27 bytes, key and value, in the order in which they became final. Those of a batch are one
 /// element, behind their least and their greatest time, of six bytes each.
 pub const ORDER: Part = list("order");
-/// Older final answers: a number, and about 512 records.
+/// Older final answers: blocks of thousands of records, each under the SHA-1 of its records, in hexadecimal.
 pub const BLOCKS: Part = hash("blocks");
-/// The numbers of blocks, by the ranks up to which they have keys: 2,048 times a time, and 11 bits of the digest. Blocks
+/// The names of blocks, by the ranks up to which they have keys: 2,048 times a time, and 11 bits of the digest. Blocks
 /// share no ranks.
 pub const TIMES: Part = sorted("times");
 /// What is not final: the key, and the digest of the content with `H` and amount and deadline, `S` and amount and account;

@@ -80,7 +80,6 @@ impl Stored {
             ("open", (remembered - newest) as u64),
             ("oldest", segment.order.front().map_or(0, Final::time_ms)),
             ("packed", 0),
-            ("blocks", 0),
             ("losses", segment.losses),
             ("doubtful", u64::from(segment.doubtful)),
             ("closed", u64::from(segment.closed)),

@@ -1,6 +1,7 @@
 //! Groups that change hands with their slots: what a mover asks, and what the scripts answer.
 
 use redis::{Cmd, Value};
+use ringfence_ring::Slot;
 
 use super::{
     super::{
@@ -17,8 +18,8 @@ use crate::{
     limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, Cursor, DropGroups, Group, Groups,
-        Piece, Row, ShardError,
+        Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, Cursor, DropGroups, Excerpt,
+        Group, Groups, Piece, PutAside, Row, ShardError, When,
     },
 };
 
@@ -29,43 +30,76 @@ const SORTED: u8 = 9;
 /// Rows in one command.
 const ROWS_MAX: usize = 1_000;
 
-/// Where a group starts: its first part, and the start of that.
+/// Where a group starts: its first part, and the start of that. Where slots start: the first one's index, and its start.
 const START: (u64, &[u8]) = (1, b"0");
 
-/// Asks for some of the groups that are left.
-pub(in super::super) fn groups(connection: &Connection, ask: &AskGroups) -> Cmd {
+/// Asks for some of the groups that are left, or are to leave.
+pub(in super::super) fn groups(
+    connection: &Connection,
+    ask: &AskGroups,
+) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
+    let (ahead, after) = match &ask.when {
+        When::Sealed => (0, None),
+        When::Before(after) => (1, after.as_ref()),
+    };
+    let (from, cursor) = after.map_or(Ok(START), place_of)?;
     let mut command = fcall(&scripts::GROUPS, 2 + ask.slots.len());
     command.arg(&keys.state).arg(&keys.slots);
     for slot in &ask.slots {
-        command.arg(format!("{}:#{{{}}}", keys.prefix, slot.index()));
+        command.arg(index(keys, *slot));
     }
     command
         .arg(&server.replid)
         .arg(ask.epoch.0)
         .arg(packed(&ask.slots))
-        .arg(GROUPS_PAGE);
-    command
+        .arg(GROUPS_PAGE)
+        .arg(ahead)
+        .arg(from)
+        .arg(cursor);
+    Ok(command)
+}
+
+/// The name of the index of a slot's groups.
+fn index(keys: &Keys, slot: Slot) -> String {
+    format!("{}:#{{{}}}", keys.prefix, slot.index())
 }
 
 /// Reads the answer to [`groups`].
 pub(in super::super) fn found(parts: &[Value]) -> Result<Groups, ShardError> {
-    let [_, Value::Array(refused), Value::Array(groups)] = parts else {
-        return Err(unexpected("groups", &Value::Array(parts.to_vec())));
+    let wrong = || unexpected("groups", &Value::Array(parts.to_vec()));
+    let [
+        _,
+        Value::Array(refused),
+        Value::Array(groups),
+        Value::Int(from),
+        Value::BulkString(cursor),
+    ] = parts
+    else {
+        return Err(wrong());
     };
-    let group = |pair: &[Value]| match pair {
-        [Value::BulkString(key), since] => Some(Group {
+    let group = |group: &[Value]| match group {
+        [Value::BulkString(key), since, Value::Array(names)] => Some(Group {
             key: LockKey::parse(key)?,
             since: Epoch(text(since).parse().ok()?),
+            blocks: blocks(names)?,
         }),
         _ => None,
     };
-    let read = |pair| group(pair).ok_or_else(|| unexpected("groups", &Value::Array(pair.to_vec())));
-    let groups: Result<Vec<_>, _> = groups.chunks(2).map(read).collect();
+    let groups: Option<Vec<_>> = groups.chunks(3).map(group).collect();
     Ok(Groups {
-        groups: groups?,
+        groups: groups.ok_or_else(wrong)?,
         refused: slots("groups", refused)?,
+        next: place(*from, cursor),
     })
+}
+
+fn blocks(names: &[Value]) -> Option<Vec<Block>> {
+    let block = |name: &Value| match name {
+        Value::BulkString(name) => Some(Block(name.clone())),
+        _ => None,
+    };
+    names.iter().map(block).collect()
 }
 
 /// Asks for a piece of a group, by a server that syncs every write or not.
@@ -75,7 +109,11 @@ pub(in super::super) fn copy_out(
     copy: &CopyOut,
 ) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
-    let (part, cursor) = copy.after.as_ref().map_or(Ok(START), place_of)?;
+    let (after, blocks) = match &copy.what {
+        Excerpt::Rows(after) => (after.as_ref(), &[][..]),
+        Excerpt::Blocks(blocks) => (None, &blocks[..]),
+    };
+    let (part, cursor) = after.map_or(Ok(START), place_of)?;
     let mut command = fcall(&scripts::COPY_OUT, 3);
     command
         .arg(&keys.state)
@@ -88,6 +126,9 @@ pub(in super::super) fn copy_out(
         .arg(part)
         .arg(cursor)
         .arg(COPY_ROWS);
+    for Block(name) in blocks {
+        command.arg(name);
+    }
     Ok(command)
 }
 
@@ -128,45 +169,67 @@ pub(in super::super) fn copied_out(parts: &[Value]) -> Result<Option<Piece>, Sha
     }
     let sizes: Result<Vec<_>, _> = sizes.iter().map(size).collect();
     let (part, cursor) = cursor;
-    let next = [part.to_string().as_bytes(), b" ", cursor].concat();
     Ok(Some(Piece {
         sizes: sizes?,
         rows,
-        next: (part != 0).then_some(Cursor(next)),
+        next: place(part, cursor),
     }))
 }
 
-/// A part, and where in it to go on.
+/// Where to go on: in a part, or a slot, if there is another.
+fn place(part: i64, cursor: &[u8]) -> Option<Cursor> {
+    let place = || Cursor([part.to_string().as_bytes(), b" ", cursor].concat());
+    (part != 0).then(place)
+}
+
+/// A part, or a slot, and where in it to go on.
 fn place_of(Cursor(place): &Cursor) -> Result<(u64, &[u8]), ShardError> {
     let at = place.iter().position(|byte| *byte == b' ');
     let (part, cursor) = at.map_or((&place[..], START.1), |at| (&place[..at], &place[at + 1..]));
     let part = std::str::from_utf8(part).ok();
     let part = part.and_then(|part| part.parse().ok());
     let part = part.ok_or_else(|| ShardError::Refused {
-        what: "copy_out",
-        reason: "the cursor is another shard's".into(),
+        what: "a cursor",
+        reason: "it is another shard's".into(),
     })?;
     Ok((part, cursor))
 }
 
-/// The name under which a group of `key` is put aside.
-fn aside(keys: &Keys, key: &LockKey, epoch: Epoch, source: &Life) -> Vec<u8> {
-    let aside = format!("{}:aside:{}:{source}:", keys.prefix, epoch.0);
-    [aside.as_bytes(), key.text()].concat()
+/// The names under which a group of `key` is put aside, that of its blocks last.
+fn asides(keys: &Keys, key: &LockKey, epoch: Epoch, source: &Life) -> [Vec<u8>; 2] {
+    let of_move = format!("{}:aside:{}:{source}:", keys.prefix, epoch.0);
+    let of_any = format!("{}:aside:", keys.prefix);
+    [of_move, of_any].map(|aside| [aside.as_bytes(), key.text()].concat())
+}
+
+/// The name of the set of all such names of a slot.
+fn asides_of(keys: &Keys, slot: Slot) -> String {
+    format!("{}:aside:{{{}}}", keys.prefix, slot.index())
 }
 
 /// Puts a piece of a group aside.
 pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Result<Cmd, ShardError> {
     let Connection { keys, server, .. } = connection;
-    let mut command = fcall(&scripts::COPY_IN, 3);
+    let Group { key, since, blocks } = &copy.group;
+    let [aside, ahead] = asides(keys, key, copy.epoch, &copy.source);
+    let mut command = fcall(&scripts::COPY_IN, 6);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
-        .arg(aside(keys, &copy.key, copy.epoch, &copy.source))
+        .arg(aside)
+        .arg(ahead)
+        .arg(asides_of(keys, key.slot()))
+        .arg(index(keys, key.slot()));
+    command
         .arg(&server.replid)
         .arg(copy.epoch.0)
-        .arg(copy.key.slot().index())
-        .arg(ASIDE_FOR.as_millis() as u64);
+        .arg(key.text())
+        .arg(since.0)
+        .arg(ASIDE_FOR.as_millis() as u64)
+        .arg(blocks.len());
+    for Block(name) in blocks {
+        command.arg(name);
+    }
     let rows: Result<Vec<_>, _> = copy.rows.iter().map(stored).collect();
     for of_part in rows?.chunk_by(|one, next| one.0 == next.0) {
         for some in of_part.chunks(ROWS_MAX) {
@@ -180,6 +243,20 @@ pub(in super::super) fn copy_in(connection: &Connection, copy: &CopyIn) -> Resul
         }
     }
     Ok(command)
+}
+
+/// Reads the answer to [`copy_in`].
+pub(in super::super) fn put_aside(parts: &[Value]) -> Result<PutAside, ShardError> {
+    let put_aside = match parts {
+        [_, word, names @ ..] => match &text(word)[..] {
+            "aside" => blocks(names).map(PutAside::Lacks),
+            "here" => Some(PutAside::Arrived),
+            "refused" => Some(PutAside::Refused),
+            _ => None,
+        },
+        _ => None,
+    };
+    put_aside.ok_or_else(|| unexpected("copy_in", &Value::Array(parts.to_vec())))
 }
 
 /// What a server has of a row.
@@ -199,13 +276,16 @@ fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
 pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive: &Arrive) -> Cmd {
     let Connection { keys, server, .. } = connection;
     let key = &arrive.group.key;
-    let mut command = fcall(&scripts::ARRIVE, 5);
+    let [aside, ahead] = asides(keys, key, arrive.epoch, &arrive.source);
+    let mut command = fcall(&scripts::ARRIVE, 7);
     command
         .arg(&keys.state)
         .arg(&keys.slots)
         .arg(name(keys, key))
-        .arg(aside(keys, key, arrive.epoch, &arrive.source))
-        .arg(format!("{}:#{{{}}}", keys.prefix, key.slot().index()));
+        .arg(aside)
+        .arg(index(keys, key.slot()))
+        .arg(ahead)
+        .arg(asides_of(keys, key.slot()));
     command
         .arg(&server.replid)
         .arg(arrive.epoch.0)

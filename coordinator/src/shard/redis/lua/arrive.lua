@@ -7,6 +7,8 @@ KEYS[2]  slots   5 bytes a slot
 KEYS[3]  group   "prefix:#{slot}:namespace:key"
 KEYS[4]  aside   as in `copy_in`
 KEYS[5]  index   of the slot
+KEYS[6]  ahead   as in `copy_in`
+KEYS[7]  asides  as in `copy_in`
 ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move, and of the group from now on
 ARGV[3]  text    "{slot}:namespace:key"
@@ -20,7 +22,7 @@ Returns {-1} unarmed; or {1, word, replicas}: "here", and how many must have it;
 Nothing fails after the first write: there are no names but of what is known to be there.
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
-local group, aside, index, text = KEYS[3], KEYS[4], KEYS[5], ARGV[3]
+local group, aside, index, ahead, text = KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARGV[3]
 if not comes(string.match(text, '^{(%d+)}'), KEYS[2], ARGV[2]) then return {1, 'refused', 0} end
 
 local function durability_of(name)
@@ -30,24 +32,41 @@ end
 
 local present = redis.call('HGET', index, text)
 if present and tonumber(present) >= tonumber(ARGV[4]) then
+  drop_aside(KEYS[7], aside)
+  drop_aside(KEYS[7], ahead)
   -- Something is written, so that replicas are waited for that have all that was before.
   redis.call('HSET', index, text, present)
   return {1, 'here', tonumber(durability_of(group)) or 0}
 end
-local sizes = {}
-for i = 1, #PARTS do
-  sizes[i] = size_of(aside, i)
-  if sizes[i] ~= tonumber(ARGV[5 + i]) then
-    unlink_parts(aside)
-    return {1, 'incomplete', 0}
+
+-- Of what was copied ahead some may be gone where it was copied from, by now.
+local function drop_other_blocks()
+  local blocks = ahead .. ':' .. PARTS[BLOCKS]
+  for _, name in ipairs(redis.call('HKEYS', blocks)) do
+    if not redis.call('ZSCORE', aside .. ':times', name) then redis.call('HDEL', blocks, name) end
   end
+end
+
+local function is_missing(i)
+  return size_of(i == BLOCKS and ahead or aside, i) ~= tonumber(ARGV[5 + i])
+end
+
+local missing = false
+for i = 1, #PARTS do missing = missing or (i ~= BLOCKS and is_missing(i)) end
+if not missing then
+  drop_other_blocks()
+  missing = is_missing(BLOCKS)
+end
+if missing then
+  drop_aside(KEYS[7], aside)
+  return {1, 'incomplete', 0}
 end
 local durability = durability_of(aside)
 if durability == 'disk' and string.sub(ARGV[5], 1, 1) == '0' then return {1, 'not_on_disk', 0} end
 unlink_parts(group)
 for i, part in ipairs(PARTS) do
-  if sizes[i] > 0 then
-    redis.call('RENAME', aside .. ':' .. part, group .. ':' .. part)
+  if ARGV[5 + i] ~= '0' then
+    redis.call('RENAME', (i == BLOCKS and ahead or aside) .. ':' .. part, group .. ':' .. part)
     redis.call('PERSIST', group .. ':' .. part)
   end
 end
@@ -56,4 +75,5 @@ for _, part in ipairs({':seg', ':head'}) do
   if written then redis.call('HSET', group .. part, 'origin', ARGV[5]) end
 end
 redis.call('HSET', index, text, ARGV[2])
+redis.call('SREM', KEYS[7], aside, ahead)
 return {1, 'here', tonumber(durability) or 0}

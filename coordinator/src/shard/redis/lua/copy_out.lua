@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-copy_out: a piece of a group that leaves.
+copy_out: a piece of a group that leaves; or some of its blocks, which may be copied before.
 
 KEYS[1]  state   hash: arm
 KEYS[2]  slots   5 bytes a slot
@@ -12,17 +12,30 @@ ARGV[4]  origin  as in `counters`
 ARGV[5]  part    to go on with, from 1
 ARGV[6]  cursor  in that part, "0" at its start
 ARGV[7]  most    rows, about
+ARGV[8]..        names of blocks: these are asked for, and nothing else
 
 Returns {-1} unarmed; {0} where there is nothing, or where it does not leave by that move; or {1, part, cursor, sizes,
   pieces...}: where to go on, part 0 behind the last piece; the number of rows of each part; and of each piece its part
-  and rows, of a field and its value each
+  and rows, of a field and its value each. Blocks come only where they are asked for; of these all that there are
 
 Whether the group may lack its last changes is seen to before the first piece, as at any request: where it goes nobody
 could tell.
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 local name = KEYS[3]
-if not leaves(slot_in(name), KEYS[2], ARGV[2]) then return {0} end
+local slot = slot_in(name)
+
+local function some_blocks()
+  local found, rows = redis.call('HMGET', name .. ':blocks', unpack(ARGV, 8)), {}
+  for i, records in ipairs(found) do
+    if records then rows[#rows + 1], rows[#rows + 2] = ARGV[7 + i], records end
+  end
+  return {1, 0, '0', {}, {BLOCKS, rows}}
+end
+
+if #ARGV > 7 and is_before(slot, KEYS[2], ARGV[2]) then return some_blocks() end
+if not leaves(slot, KEYS[2], ARGV[2]) then return {0} end
+if #ARGV > 7 then return some_blocks() end
 local sizes, i, cursor, room = {}, tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 if i == 1 and cursor == '0' then
   now, prefix, origin = time_ms(), ARGV[3], ARGV[4]
@@ -42,12 +55,8 @@ local function list_page(list, from, size, most)
   return {behind < size and string.format('%d', behind) or '0', rows}
 end
 
--- A row of blocks has thousands of records, about 100 kB: it counts as so many rows, so that no piece stalls the server.
-local BLOCK_ROWS = 64
-
 local function page_of(i, from, most)
   local part = name .. ':' .. PARTS[i]
-  if PARTS[i] == 'blocks' then most = math.max(1, math.floor(most / BLOCK_ROWS)) end
   if is_list(i) then return list_page(part, tonumber(from), sizes[i], most) end
   return redis.call(i <= HASHES and 'HSCAN' or 'ZSCAN', part, from, 'COUNT', most)
 end
@@ -60,10 +69,9 @@ end
 if rows == 0 then return {0} end
 local answer = {1, 0, '0', sizes}
 while i <= #PARTS and room > 0 do
-  if sizes[i] > 0 then
+  if sizes[i] > 0 and i ~= BLOCKS then
     local page = page_of(i, cursor, room)
-    local copied = #page[2] / 2
-    cursor, room = page[1], room - (PARTS[i] == 'blocks' and copied * BLOCK_ROWS or copied)
+    cursor, room = page[1], room - #page[2] / 2
     answer[#answer + 1] = {i, page[2]}
   end
   if cursor == '0' then i = i + 1 end

@@ -1,6 +1,7 @@
 -- The parts of a group, each under the group's name and its own: hashes first, then lists, then sorted sets.
 local PARTS, HASHES, LISTS = {'head', 'seg', 'ids', 'open', 'blocks', 'out', 'inn',
   'order', 'times', 'due', 'sent', 'pinned'}, 7, 8
+local BLOCKS = 5
 
 local function is_list(i)
   return i > HASHES and i <= LISTS
@@ -27,6 +28,12 @@ end
 local function comes(slot, slots, epoch)
   local mode, its_epoch = stored(slot, slots)
   return (mode == 'B' or mode == 'A' or mode == 'I' or mode == 'O') and its_epoch == tonumber(epoch)
+end
+
+-- Whether no step of that move, or of a later one, has reached it.
+local function is_before(slot, slots, epoch)
+  local _, its_epoch = stored(slot, slots)
+  return its_epoch < tonumber(epoch)
 end
 
 local function is_armed(state)

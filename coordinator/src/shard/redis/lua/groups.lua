@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 --[[
-groups: some of the groups that are left in slots that leave.
+groups: some of the groups that are left in slots that leave; or of those that stay so far, some that have blocks.
 
 KEYS[1]  state   hash: arm
 KEYS[2]  slots   5 bytes a slot
@@ -9,22 +9,43 @@ ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
 ARGV[3]  slots   which, 2 bytes each
 ARGV[4]  most    groups to tell of, about
+ARGV[5]  ahead   1: of slots that no step of the move has reached, only groups that have blocks
+ARGV[6]  from    the place to go on from, among the slots, from 1
+ARGV[7]  cursor  in the index of that slot, "0" at its start
 
-Returns {-1} unarmed; or {1, slots, groups}: the slots that do not leave by that move; a text and an epoch a group
+Returns {-1} unarmed; or {1, slots, groups, from, cursor}: the slots of which nothing is said, since they do not leave by
+  that move, or are not before it; a text, an epoch and the names of its blocks per group; where to go on, 0 behind the
+  last slot
 ]]
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
-local refused, found, most = {}, {}, 2 * tonumber(ARGV[4])
+local refused, indexes, ahead = {}, {}, ARGV[5] == '1'
 local some = #KEYS > 2 and redis.call('EXISTS', unpack(KEYS, 3)) > 0
 for i = 1, #ARGV[3] / 2 do
-  local slot, cursor = struct.unpack('>I2', ARGV[3], 2 * i - 1), some and '0'
-  if not leaves(slot, KEYS[2], ARGV[2]) then
+  local slot = struct.unpack('>I2', ARGV[3], 2 * i - 1)
+  local is_asked = ahead and is_before or leaves
+  if not is_asked(slot, KEYS[2], ARGV[2]) then
     refused[#refused + 1] = slot
-    cursor = nil
-  end
-  while cursor and #found < most do
-    local page = redis.call('HSCAN', KEYS[2 + i], cursor, 'COUNT', ARGV[4])
-    for _, word in ipairs(page[2]) do found[#found + 1] = word end
-    cursor = page[1] ~= '0' and page[1]
+  elseif some then
+    indexes[i] = KEYS[2 + i]
   end
 end
-return {1, refused, found}
+
+local found, looked_at, most = {}, 0, tonumber(ARGV[4])
+local function add(index, words)
+  for at = 1, #words, 2 do
+    local name = string.match(index, '^[^{]*') .. words[at]
+    local blocks, n = redis.call('ZRANGE', name .. ':times', 0, -1), #found
+    if blocks[1] or not ahead then found[n + 1], found[n + 2], found[n + 3] = words[at], words[at + 1], blocks end
+  end
+  looked_at = looked_at + #words / 2
+end
+
+local i, cursor = tonumber(ARGV[6]), ARGV[7]
+while i <= #ARGV[3] / 2 and looked_at < most do
+  local page = {'0', {}}
+  if indexes[i] then page = redis.call('HSCAN', indexes[i], cursor, 'COUNT', most) end
+  add(indexes[i], page[2])
+  cursor = page[1]
+  if cursor == '0' then i = i + 1 end
+end
+return {1, refused, found, i <= #ARGV[3] / 2 and i or 0, cursor}

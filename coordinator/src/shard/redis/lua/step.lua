@@ -21,6 +21,7 @@ ARGV[8]  slots   which, 2 bytes each
 ARGV[9]  te      the next tokens are above this one, its epoch
 ARGV[10] ctr     and its counter
 ARGV[11] map     the version of this shard's slots in the record, which has these in motion
+ARGV[12] asides  as in `copy_in`, up to the slot
 
 Returns {-1} unarmed · {-2, fence} stale · {1, te, ctr, grace_left_ms, slots...}: the last token, and the slots
 left as they were, whose guard is higher, or as high in another mode
@@ -66,6 +67,8 @@ for at = 1, #ARGV[8], 2 do
   local its_mode = (from == 'B' or from == 'A') and 'I' or from
   if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then
     forget_import(KEYS[3], slot, from)
+    -- What was put aside for a move that is turned back.
+    if mode == 'S' then drop_asides(ARGV[12] .. '{' .. slot .. '}') end
     put_slot(KEYS[3], KEYS[4], slot, from, to, epoch)
   elseif its_epoch ~= epoch or its_mode ~= mode then
     answer[#answer + 1] = slot

@@ -1,6 +1,6 @@
 -- A segment is read once a batch, and what changed of it is written at the end.
 local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'at_least', 'skew',
-  'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'blocks', 'losses', 'durability', 'origin',
+  'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'losses', 'durability', 'origin',
   'doubtful', 'closed', 'frozen'}
 
 -- The segment under a group's name, if there is one. One that was written in another life may lack its last changes.
@@ -9,10 +9,10 @@ local function load(group)
   if not found[1] then return nil end
   local segment = {
     name = group.name, parts = {}, changed = {}, blocks_read = {},
-    value = amount_of(found[1]), held = amount_of(found[2]), durability = found[20], origin = found[21],
-    doubtful = found[22] == '1', closed = found[23] == '1', frozen = found[24],
+    value = amount_of(found[1]), held = amount_of(found[2]), durability = found[19], origin = found[20],
+    doubtful = found[21] == '1', closed = found[22] == '1', frozen = found[23],
   }
-  for i = 3, 19 do segment[FIELDS[i]] = tonumber(found[i]) end
+  for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i]) end
   if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
     if not nothing_lost(segment.origin, origin) then came_back(segment) end
@@ -53,7 +53,7 @@ local function create(group, generation, base, from, closed, least, head, window
   local fields = {
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
     newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
-    packed_count = 0, open = 0, oldest = false, packed = 0, blocks = 0, losses = 0, durability = durability,
+    packed_count = 0, open = 0, oldest = false, packed = 0, losses = 0, durability = durability,
     origin = origin, doubtful = false, closed = closed, frozen = '', head = head,
   }
   for field, value in pairs(fields) do set(segment, field, value) end

@@ -3,9 +3,9 @@
 -- An id goes by its key: six bytes of its time, the most significant first, and twelve of its name's digest. An answer
 -- that is not final is in `open`. A final one is a record, of 27 bytes: the key, eight of the content's digest, the
 -- state's letter. The newest records are in the hash `ids`, and in the list `order`, in which the records of one batch
--- are one element, a chunk. Once there are many, the oldest go into blocks: block number -> records. Blocks share no
--- range of keys: a key is in the first whose greatest is not less than it, as `times` has them by score. A block's
--- content never changes: if it would, it gets another number.
+-- are one element, a chunk. Once there are many, the oldest go into blocks: the SHA-1 of the records -> records. Blocks
+-- share no range of keys: a key is in the first whose greatest is not less than it, as `times` has them by score. So a
+-- block that is elsewhere under the same name has the same content.
 local KEY, RECORD, CHUNK_HEAD = 18, 27, 12
 -- So many records stay in the hash, which is quicker to look up and to write than blocks are.
 local NEWEST_MAX = 8192
@@ -39,14 +39,14 @@ local function blocks_of(segment)
   return segment.name .. ':blocks', segment.name .. ':times'
 end
 
--- The number of the block that has keys of that rank, and its records.
+-- The name of the block that has keys of that rank, and its records.
 local function block_at(segment, rank)
   local blocks, times = blocks_of(segment)
-  local number = read('ZRANGEBYSCORE', times, string.format('%d', rank), '+inf', 'LIMIT', 0, 1)[1]
-  if number and not segment.blocks_read[number] then
-    segment.blocks_read[number] = read('HGET', blocks, number)
+  local block = read('ZRANGEBYSCORE', times, string.format('%d', rank), '+inf', 'LIMIT', 0, 1)[1]
+  if block and not segment.blocks_read[block] then
+    segment.blocks_read[block] = read('HGET', blocks, block)
   end
-  return number, segment.blocks_read[number]
+  return block, segment.blocks_read[block]
 end
 
 local function packed_entry(segment, key)
@@ -135,17 +135,16 @@ end
 -- Writes `records`, of ranks up to `last`, as a block of their own.
 local function write_block(segment, last, records)
   local blocks, times = blocks_of(segment)
-  local number = string.format('%d', segment.blocks + 1)
-  set(segment, 'blocks', segment.blocks + 1)
-  redis.call('HSET', blocks, number, records)
-  redis.call('ZADD', times, string.format('%d', last), number)
+  local block = redis.sha1hex(records)
+  redis.call('HSET', blocks, block, records)
+  redis.call('ZADD', times, string.format('%d', last), block)
 end
 
-local function drop_block(segment, number)
+local function drop_block(segment, block)
   local blocks, times = blocks_of(segment)
-  redis.call('HDEL', blocks, number)
-  redis.call('ZREM', times, number)
-  segment.blocks_read[number] = nil
+  redis.call('HDEL', blocks, block)
+  redis.call('ZREM', times, block)
+  segment.blocks_read[block] = nil
 end
 
 -- Two blocks of one, where its ranks differ.
@@ -168,11 +167,11 @@ local function write_split(segment, last, records)
 end
 
 -- Adds records to the block that has, or is to have, all up to rank `last`.
-local function add_to_block(segment, number, last, records)
+local function add_to_block(segment, block, last, records)
   local _, times = blocks_of(segment)
-  local all = segment.blocks_read[number] .. records
-  last = math.max(last, tonumber(redis.call('ZSCORE', times, number)))
-  drop_block(segment, number)
+  local all = segment.blocks_read[block] .. records
+  last = math.max(last, tonumber(redis.call('ZSCORE', times, block)))
+  drop_block(segment, block)
   if #all >= 2 * BLOCK * RECORD then
     write_split(segment, last, all)
   else
@@ -187,25 +186,25 @@ local function sort_records(segment, chunk, cut, behind, later, keys)
   for at = CHUNK_HEAD + 1, #chunk, RECORD do
     local rank, record = rank_at(chunk, at), string.sub(chunk, at, at + RECORD - 1)
     local some = rank >= cut_rank and later or behind
-    local number = rank <= segment.packed and block_at(segment, rank)
-    if number then
-      some = of_block[number] or {last = rank}
-      of_block[number] = some
+    local block = rank <= segment.packed and block_at(segment, rank)
+    if block then
+      some = of_block[block] or {last = rank}
+      of_block[block] = some
       if rank > some.last then some.last = rank end
     end
     some[#some + 1] = record
     if some ~= later then keys[#keys + 1] = string.sub(record, 1, KEY) end
   end
-  for number, some in pairs(of_block) do add_to_block(segment, number, some.last, table.concat(some)) end
+  for block, some in pairs(of_block) do add_to_block(segment, block, some.last, table.concat(some)) end
 end
 
 -- Adds records that come behind all that is packed, of ranks up to `last`: to the last block, if that has room.
 local function pack_behind(segment, last, records)
   local blocks, times = blocks_of(segment)
-  local number = redis.call('ZRANGE', times, -1, -1)[1]
-  if number and redis.call('HSTRLEN', blocks, number) + #records <= BLOCK * RECORD then
-    block_at(segment, tonumber(redis.call('ZSCORE', times, number)))
-    add_to_block(segment, number, last, records)
+  local block = redis.call('ZRANGE', times, -1, -1)[1]
+  if block and redis.call('HSTRLEN', blocks, block) + #records <= BLOCK * RECORD then
+    block_at(segment, tonumber(redis.call('ZSCORE', times, block)))
+    add_to_block(segment, block, last, records)
   else
     write_block(segment, last, records)
   end
@@ -272,9 +271,9 @@ end
 -- Drops the first block.
 local function forget_block(segment)
   local blocks, times = blocks_of(segment)
-  local number = read('ZRANGE', times, 0, 0)[1]
-  local count = read('HSTRLEN', blocks, number) / RECORD
-  drop_block(segment, number)
+  local block = read('ZRANGE', times, 0, 0)[1]
+  local count = read('HSTRLEN', blocks, block) / RECORD
+  drop_block(segment, block)
   set(segment, 'packed_count', segment.packed_count - count)
   return count
 end

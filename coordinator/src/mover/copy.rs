@@ -1,0 +1,185 @@
+//! A group of counters from the former shard to the next, piece by piece: its blocks before its slot is sealed, what is
+//! left after that.
+
+use ringfence_ring::Slot;
+
+use super::{Phase, departure::Departure, shards::Trouble};
+use crate::{
+    ids::Life,
+    limits::{COPY_AHEAD_TIMES, COPY_BLOCKS},
+    shard::{
+        Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, Cursor, Excerpt, Group, PutAside, When,
+    },
+    topology::{Motion, Topology},
+};
+
+/// A piece that was copied: how many rows of each kind the group has, and where the next piece begins.
+type Copied = (Vec<u64>, Option<Cursor>);
+
+impl Departure {
+    /// Has the next shard put aside the blocks of `slots` that are not sealed yet; and once more those that were made
+    /// meanwhile, until these are one piece at most.
+    pub(super) async fn copy_ahead(
+        &self,
+        record: &Topology,
+        motion: &Motion,
+        slots: &[Slot],
+    ) -> Result<(), Trouble> {
+        for _ in 0..COPY_AHEAD_TIMES {
+            if self.copy_new_blocks(record, motion, slots).await? <= 1 {
+                break;
+            }
+        }
+        self.around.observer.tell(Phase::CopiedAhead);
+        Ok(())
+    }
+
+    /// Has the next shard put aside the blocks that it lacks; answers in how many pieces.
+    async fn copy_new_blocks(
+        &self,
+        record: &Topology,
+        motion: &Motion,
+        slots: &[Slot],
+    ) -> Result<usize, Trouble> {
+        let mut copied = 0;
+        let mut ask = AskGroups {
+            epoch: self.epoch,
+            slots: slots.to_vec(),
+            when: When::Before(None),
+        };
+        loop {
+            let page = self.shards.groups(record, &self.from.0, &ask).await?;
+            for group in &page.groups {
+                let lacked = self.lacked(record, motion, group).await?;
+                for blocks in lacked.unwrap_or_default().chunks(COPY_BLOCKS) {
+                    let blocks = Excerpt::Blocks(blocks.to_vec());
+                    self.copy_piece(record, motion, group, blocks).await?;
+                    copied += 1;
+                    self.shards.pause().await;
+                }
+            }
+            let Some(next) = page.next else {
+                return Ok(copied);
+            };
+            ask.when = When::Before(Some(next));
+            self.shards.pause().await;
+        }
+    }
+
+    /// Has the next shard take `group`, which the former one may drop after that.
+    pub(super) async fn copy(
+        &self,
+        record: &Topology,
+        motion: &Motion,
+        group: &Group,
+    ) -> Result<(), Trouble> {
+        let mut sizes = Vec::new();
+        if let Some(lacked) = self.lacked(record, motion, group).await? {
+            let blocks = lacked.chunks(COPY_BLOCKS);
+            let mut left: Vec<_> = blocks.map(|some| Excerpt::Blocks(some.to_vec())).collect();
+            left.push(Excerpt::Rows(None));
+            left.reverse();
+            while let Some(excerpt) = left.pop() {
+                let copied = self.copy_piece(record, motion, group, excerpt).await?;
+                let Some((its_sizes, next)) = copied else {
+                    // Another mover was faster; or the slot is on another way, and nothing is dropped.
+                    return Ok(());
+                };
+                self.around.observer.tell(Phase::Copied);
+                self.shards.pause_briefly().await;
+                sizes = its_sizes;
+                left.extend(next.map(|next| Excerpt::Rows(Some(next))));
+            }
+        }
+        let arrive = Arrive {
+            epoch: self.epoch,
+            source: self.source(record)?,
+            group: group.clone(),
+            sizes,
+        };
+        let arrival = self.shards.arrive(record, &motion.to.0, &arrive).await?;
+        self.arrived(motion, group, arrival)
+    }
+
+    /// The blocks of `group` that the next shard lacks; none if the group has arrived there.
+    async fn lacked(
+        &self,
+        record: &Topology,
+        motion: &Motion,
+        group: &Group,
+    ) -> Result<Option<Vec<Block>>, Trouble> {
+        if group.blocks.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let ask = CopyIn {
+            epoch: self.epoch,
+            source: self.source(record)?,
+            group: group.clone(),
+            rows: Vec::new(),
+        };
+        match self.shards.copy_in(record, &motion.to.0, &ask).await? {
+            PutAside::Lacks(blocks) => Ok(Some(blocks)),
+            PutAside::Arrived => Ok(None),
+            PutAside::Refused => Err(Trouble::Outdated),
+        }
+    }
+
+    /// Has the next shard put a piece of `group` aside; nothing if the former one does not give it.
+    async fn copy_piece(
+        &self,
+        record: &Topology,
+        motion: &Motion,
+        group: &Group,
+        what: Excerpt,
+    ) -> Result<Option<Copied>, Trouble> {
+        let copy = CopyOut {
+            epoch: self.epoch,
+            key: group.key.clone(),
+            what,
+        };
+        let piece = self.shards.copy_out(record, &self.from.0, &copy).await?;
+        let Some(piece) = piece else {
+            return Ok(None);
+        };
+        let put = CopyIn {
+            epoch: self.epoch,
+            source: self.source(record)?,
+            group: Group {
+                blocks: Vec::new(),
+                ..group.clone()
+            },
+            rows: piece.rows,
+        };
+        match self.shards.copy_in(record, &motion.to.0, &put).await? {
+            PutAside::Lacks(_) | PutAside::Arrived => Ok(Some((piece.sizes, piece.next))),
+            PutAside::Refused => Err(Trouble::Outdated),
+        }
+    }
+
+    /// What is to be done once the next shard has answered.
+    fn arrived(&self, motion: &Motion, group: &Group, arrival: Arrival) -> Result<(), Trouble> {
+        let key = &group.key;
+        let reason = match arrival {
+            Arrival::Here => {
+                self.around.observer.tell(Phase::Arrived);
+                return Ok(());
+            }
+            Arrival::Refused => return Err(Trouble::Outdated),
+            Arrival::Incomplete => format!("the copy of counter {key} is not complete"),
+            Arrival::NotOnDisk => format!(
+                "counter {key} wants every change on the disk: set appendonly yes, appendfsync always and \
+                 no-appendfsync-on-rewrite no"
+            ),
+            Arrival::TooFewReplicas { replicas, wanted } => {
+                format!("counter {key} wants {wanted} replicas, and {replicas} have it")
+            }
+        };
+        Err(self.shards.wait(&motion.to.0, reason))
+    }
+
+    /// The life that the slots are copied from: answers of others are none.
+    fn source(&self, record: &Topology) -> Result<Life, Trouble> {
+        let entry = record.shard(&self.from.0).ok_or(Trouble::Outdated)?;
+        Ok(entry.life.clone())
+    }
+}

@@ -1,0 +1,328 @@
+//! Segments that remember much: what they remember is at the next shard before their slots are sealed.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use ringfence_coordinator::{
+    clock::{BootClock, Clock},
+    limits::MOVER_PAUSE,
+    mover::{Observer, Phase},
+    spawn::RedisServer,
+    topology::{TopologyStore, shard_id},
+};
+use ringfence_segment_lock::{
+    Durability,
+    segment::{Reply, State},
+};
+use tokio::sync::watch;
+
+use crate::{
+    bank::{Desk, account_key},
+    lockers::engine,
+    servers::{PAUSE, Stage, mover, ring},
+};
+
+/// Answers in one block.
+const BLOCK: usize = 2_048;
+
+/// Writes a block of that many answers, of a time of its own, as the scripts of a segment do.
+const FILL: &str = "
+local group, time, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+local low, records = time % 65536, {}
+for i = 1, count do
+  records[i] = struct.pack('>I4I2I4I8c8c1', (time - low) / 65536, low, i * 40503 % 2^32, i, string.rep('c', 8), 'D')
+end
+local block = table.concat(records)
+local name = redis.sha1hex(block)
+redis.call('HSET', group .. ':blocks', name, block)
+redis.call('ZADD', group .. ':times', string.format('%d', time * 2048 + 2047), name)
+redis.call('HINCRBY', group .. ':seg', 'packed_count', count)
+redis.call('HSET', group .. ':seg', 'packed', string.format('%d', time * 2048 + 2047))
+if redis.call('ZCARD', group .. ':times') == 1 then redis.call('HSET', group .. ':seg', 'oldest', ARGV[1]) end
+";
+
+/// Adds answers to the newest ones, as batches of one request each do.
+const ADD: &str = "
+local group, count, low = KEYS[1], tonumber(ARGV[2]), ARGV[1] % 65536
+local time, value = struct.pack('>I4I2', (ARGV[1] - low) / 65536, low), string.rep('c', 8) .. 'D'
+for i = 1, count do
+  local key = time .. struct.pack('>I4I8', i * 40503 % 2^32, i)
+  redis.call('HSET', group .. ':ids', key, value)
+  redis.call('RPUSH', group .. ':order', time .. time .. key .. value)
+end
+redis.call('HINCRBY', group .. ':seg', 'newest_count', count)
+";
+
+/// Takes away the first block, as a request does that comes when the block is old.
+const FORGET: &str = "
+local name = redis.call('ZPOPMIN', KEYS[1] .. ':times')[1]
+redis.call('HDEL', KEYS[1] .. ':blocks', name)
+redis.call('HINCRBY', KEYS[1] .. ':seg', 'packed_count', -tonumber(ARGV[1]))
+";
+
+/// Blocks by their names.
+type Blocks = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A ring of four servers, and an account at the fourth.
+struct Big {
+    stage: Stage,
+    account: usize,
+    group: Vec<u8>,
+}
+
+impl Big {
+    /// An account that remembers `packed` answers in blocks and `newest` others.
+    async fn new(packed: usize, newest: usize) -> Self {
+        let stage = Stage::new().await;
+        // It arms the shards.
+        let _engine = engine(&ring(&stage.store), 1).await;
+        stage.begin(true).await;
+        stage.resize().await;
+        let table = stage.store.load().await.unwrap().table.clone();
+        let here = |account: &usize| {
+            let slot = account_key(*account, table.slots()).slot();
+            *table.owner(slot) == shard_id(3)
+        };
+        let account = (0..).find(here).unwrap();
+        let mut desk = Desk::new(&ring(&stage.store), 0);
+        desk.open(account, Durability::Memory).await;
+        let key = account_key(account, table.slots());
+        let group = [b"ringfence:#", key.text()].concat();
+        let big = Self {
+            stage,
+            account,
+            group,
+        };
+        let an_hour_ago = BootClock.unix().as_millis() as usize - 3_600_000;
+        for nth in 0..packed.div_ceil(BLOCK) {
+            let count = BLOCK.min(packed - nth * BLOCK);
+            big.run(FILL, &[an_hour_ago + nth, count]);
+        }
+        big.run(ADD, &[an_hour_ago + packed / BLOCK, newest]);
+        big
+    }
+
+    /// Runs a script about the group at the fourth server.
+    fn run(&self, script: &str, arguments: &[usize]) {
+        run(&self.urls()[3], script, &self.group, arguments);
+    }
+
+    fn urls(&self) -> Vec<String> {
+        self.stage.servers.iter().map(RedisServer::url).collect()
+    }
+
+    /// The blocks at the one server that has any.
+    fn blocks(&self) -> Blocks {
+        let urls = self.urls().into_iter();
+        let mut found: Vec<_> = urls.map(|url| blocks_at(&url, &self.group)).collect();
+        found.retain(|blocks| !blocks.is_empty());
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
+    /// Moves it away while it is asked all the time. Answers how many pieces were copied while its slot was sealed, and
+    /// the longest wait for an answer.
+    async fn moves(&self, pause: Duration) -> (usize, Duration) {
+        self.stage.begin(false).await;
+        let (stop, stopped) = watch::channel(false);
+        let asking = async {
+            let mut desk = Desk::new(&ring(&self.stage.store), 1);
+            while !*stopped.borrow() {
+                let op = desk.deposits_one();
+                let reply = desk.change(self.account, op).await;
+                assert_eq!(reply, Some(Reply::Recorded(State::Done)));
+            }
+            desk.longest_wait
+        };
+        let sealed = Sealed::default();
+        let counted = sealed.clone();
+        let moving = async {
+            let observer = Observer::new(move |phase| counted.count(phase));
+            self.stage.resize_at(pause, observer).await;
+            stop.send_replace(true);
+        };
+        let (longest_wait, ()) = tokio::join!(asking, moving);
+        (*sealed.pieces.lock(), longest_wait)
+    }
+
+    /// Goes on with the move. Answers how many pieces were copied while its slot was sealed.
+    async fn goes_on(&self) -> usize {
+        let sealed = Sealed::default();
+        let counted = sealed.clone();
+        let observer = Observer::new(move |phase| counted.count(phase));
+        self.stage.resize_with(observer).await;
+        *sealed.pieces.lock()
+    }
+
+    /// Does `deed` when the next shard has put its blocks aside, before its slot is sealed.
+    fn when_ahead(&self, deed: impl FnOnce() + Send + 'static) -> Observer {
+        let (urls, deed) = (self.urls(), Mutex::new(Some(deed)));
+        Observer::new(move |phase| {
+            if phase == Phase::CopiedAhead
+                && urls.iter().any(|url| !asides(url).is_empty())
+                && let Some(deed) = deed.lock().take()
+            {
+                deed();
+            }
+        })
+    }
+
+    /// Begins to move it away; the mover is gone when the next shard has put its blocks aside. Answers which server that is.
+    async fn begins(&self) -> usize {
+        self.stage.begin(false).await;
+        let (reach, mut reached) = watch::channel(());
+        let observer = self.when_ahead(move || reach.send_replace(()));
+        tokio::select! {
+            _ = self.stage.resize_with(observer) => panic!("it was not told"),
+            told = reached.changed() => told.unwrap(),
+        }
+        let mut urls = self.urls().into_iter();
+        urls.position(|url| !asides(&url).is_empty()).unwrap()
+    }
+
+    fn nothing_is_put_aside(&self) {
+        for url in self.urls() {
+            assert_eq!(asides(&url), [""; 0]);
+        }
+    }
+}
+
+fn raw(url: &str) -> redis::Connection {
+    let client = redis::Client::open(url).unwrap();
+    client.get_connection().unwrap()
+}
+
+/// Runs a script about a group at a server.
+fn run(url: &str, script: &str, group: &[u8], arguments: &[usize]) {
+    let mut command = redis::cmd("EVAL");
+    command.arg(script).arg(1).arg(group).arg(arguments);
+    command.exec(&mut raw(url)).unwrap();
+}
+
+fn blocks_at(url: &str, group: &[u8]) -> Blocks {
+    let mut all = redis::cmd("HGETALL");
+    all.arg([group, b":blocks"].concat());
+    all.query(&mut raw(url)).unwrap()
+}
+
+/// Names of all that is put aside at a server.
+fn asides(url: &str) -> Vec<String> {
+    let mut keys = redis::cmd("KEYS");
+    keys.arg("ringfence:aside:*").query(&mut raw(url)).unwrap()
+}
+
+/// Counts the pieces that are copied while slots are sealed and not admitted yet.
+#[derive(Clone, Default)]
+struct Sealed {
+    is_sealed: Arc<Mutex<bool>>,
+    pieces: Arc<Mutex<usize>>,
+}
+
+impl Sealed {
+    fn count(&self, phase: Phase) {
+        match phase {
+            Phase::Sealed => *self.is_sealed.lock() = true,
+            Phase::Admitted => *self.is_sealed.lock() = false,
+            Phase::Copied if *self.is_sealed.lock() => *self.pieces.lock() += 1,
+            _ => {}
+        }
+    }
+}
+
+/// How long a call waits while a segment of many answers moves.
+#[tokio::test]
+#[ignore = "it measures"]
+async fn a_million_answers() {
+    for (packed, newest) in [
+        (0, 0),
+        (0, 10_000),
+        (1_000_000, 10_000),
+        (4_000_000, 10_000),
+    ] {
+        let big = Big::new(packed, newest).await;
+        let (pieces, longest_wait) = big.moves(MOVER_PAUSE).await;
+        println!(
+            "{packed} + {newest} answers: {pieces} pieces while sealed; a call waited {longest_wait:?} at most"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_copied_while_a_slot_is_sealed_does_not_grow_with_what_a_segment_remembers() {
+    let mut pieces = Vec::new();
+    for blocks in [1, 64] {
+        let big = Big::new(blocks * BLOCK, 1).await;
+        let before = big.blocks();
+        pieces.push(big.moves(PAUSE).await.0);
+        assert!(big.blocks() == before);
+        big.nothing_is_put_aside();
+    }
+    assert!(pieces[1] <= pieces[0] + 1, "{pieces:?}");
+}
+
+/// What is forgotten at the former shard meanwhile is forgotten; what came is there.
+#[tokio::test]
+async fn blocks_that_change_after_they_were_copied_ahead_arrive_as_they_are() {
+    let big = Big::new(24 * BLOCK, 1).await;
+    let (server, group) = (big.stage.servers[3].url(), big.group.clone());
+    let before = big.blocks();
+    let after = Arc::new(Mutex::new(Blocks::new()));
+    let (found, now_ms) = (after.clone(), BootClock.unix().as_millis() as usize);
+    let observer = big.when_ahead(move || {
+        run(&server, FORGET, &group, &[BLOCK]);
+        run(&server, FILL, &group, &[now_ms, BLOCK]);
+        *found.lock() = blocks_at(&server, &group);
+    });
+    big.stage.begin(false).await;
+    big.stage.resize_with(observer).await;
+    let after = after.lock();
+    assert!(after.len() == before.len() && *after != before);
+    assert!(big.blocks() == *after);
+}
+
+#[tokio::test]
+async fn another_mover_does_not_copy_again_what_was_copied_ahead() {
+    let big = Big::new(64 * BLOCK, 1).await;
+    let before = big.blocks();
+    big.begins().await;
+    assert!(big.goes_on().await <= 2);
+    assert!(big.blocks() == before);
+    big.nothing_is_put_aside();
+}
+
+#[tokio::test]
+async fn a_move_that_is_turned_back_drops_what_was_copied_ahead() {
+    let big = Big::new(24 * BLOCK, 1).await;
+    let before = big.blocks();
+    big.begins().await;
+    mover(&ring(&big.stage.store)).abort().await.unwrap();
+    big.goes_on().await;
+    assert!(blocks_at(&big.urls()[3], &big.group) == before);
+    big.nothing_is_put_aside();
+}
+
+#[tokio::test]
+async fn the_next_shard_may_lose_what_was_copied_ahead() {
+    let mut big = Big::new(24 * BLOCK, 1).await;
+    let before = big.blocks();
+    let next = big.begins().await;
+    big.stage.servers[next].kill();
+    big.stage.servers[next].restart().await.unwrap();
+    assert_eq!(asides(&big.urls()[next]), [""; 0]);
+    big.goes_on().await;
+    assert!(big.blocks() == before);
+}
+
+#[tokio::test]
+async fn the_former_shard_may_lose_what_was_copied_ahead() {
+    let mut big = Big::new(24 * BLOCK, 1).await;
+    let before = big.blocks();
+    redis::cmd("SAVE").exec(&mut raw(&big.urls()[3])).unwrap();
+    big.run(FILL, &[BootClock.unix().as_millis() as usize, BLOCK]);
+    assert!(big.blocks() != before);
+    big.begins().await;
+    big.stage.servers[3].kill();
+    big.stage.servers[3].restart().await.unwrap();
+    big.goes_on().await;
+    assert!(big.blocks() == before);
+}
