@@ -16,6 +16,10 @@ const MANY: usize = 600;
 
 /// `count` new shards with their topology at the first one.
 async fn founded(count: usize) -> Servers {
+    founded_with(count, &[]).await
+}
+
+async fn founded_with(count: usize, more: &[&str]) -> Servers {
     let servers = Servers::spawn(count).await;
     let urls = servers.urls();
     let mut args = vec![
@@ -27,6 +31,7 @@ async fn founded(count: usize) -> Servers {
     ];
     let named = urls.join(",");
     args.extend(["--redis", &named]);
+    args.extend(more);
     let founded = ringfence(&args);
     assert_eq!(founded.code, 0, "{founded:?}");
     servers
@@ -235,7 +240,16 @@ async fn a_list_tells_how_many_wait() {
 
 #[tokio::test]
 async fn a_shard_that_is_gone_is_said_and_the_others_are_listed() {
-    let mut servers = founded(2).await;
+    without_a_shard(founded(2).await).await;
+}
+
+#[tokio::test]
+async fn a_shard_that_is_gone_is_said_where_removal_is_leased() {
+    let leased = ["--removal", "leased", "--view-lease", "400ms"];
+    without_a_shard(founded_with(2, &leased).await).await;
+}
+
+async fn without_a_shard(mut servers: Servers) {
     let client = called(&servers, "holder").await;
     let mut held = [Vec::new(), Vec::new()];
     let mut guards = Vec::new();

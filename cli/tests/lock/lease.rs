@@ -88,6 +88,30 @@ async fn a_command_runs_to_its_end_where_removal_is_leased() {
     }
 }
 
+/// A member that is killed, and one that is silent: the view of the topology is confirmed without it, and new processes
+/// are not refused.
+#[tokio::test]
+async fn a_member_that_is_lost_ends_no_command_on_others_where_removal_is_leased() {
+    // A view is believed for 0.5 s.
+    let mut stage = Stage::leased(3, 3 * SECOND).await;
+    let (key, other) = (stage.key_on(0).await, stage.key_on(1).await);
+    let script = "echo > begun; until [ -e over ]; do sleep 0.1; done; exit 4";
+    let running = stage.start(&key, &[], &["sh", "-c", script]);
+    stage.line_of("begun").await;
+    for is_killed in [false, true] {
+        match is_killed {
+            false => stage.servers.servers[2].stop(),
+            true => stage.servers.servers[2].kill(),
+        }
+        sleep(2 * SECOND).await;
+        let ran = stage.run(&other, &["--wait", "5s"], &["true"]);
+        assert_eq!(ran.code, 0, "killed: {is_killed}: {ran:?}");
+    }
+    std::fs::write(stage.path("over"), "").unwrap();
+    let ran = running.output().await;
+    assert_eq!((ran.code, &*ran.stderr), (4, ""), "{ran:?}");
+}
+
 #[tokio::test]
 async fn a_command_is_told_in_time_to_end_by_itself() {
     let stage = Stage::set(1, LEASE).await;

@@ -45,10 +45,15 @@ async fn queued(client: &Client, waiters: usize) -> Inspection {
 
 impl Line {
     async fn form() -> Self {
-        let stage = Stage::set(1, LEASE).await;
+        Self::form_on(Stage::set(1, LEASE).await, "0.2").await
+    }
+
+    /// On a stage of one shard. The command of the head takes so many seconds.
+    async fn form_on(stage: Stage, seconds: &str) -> Self {
         let (holder, client) = (stage.servers.client().await, stage.servers.client().await);
         let guard = holder.lock(KEY).acquire().await.unwrap();
-        let head = stage.start(KEY, &[], &["sh", "-c", "sleep 0.2; echo ran > ran"]);
+        let script = format!("sleep {seconds}; echo ran > ran");
+        let head = stage.start(KEY, &[], &["sh", "-c", &script]);
         let nonce = queued(&client, 1).await.waiters[0].nonce;
         let mut behind = JoinSet::new();
         let waits = client.clone();
@@ -74,11 +79,22 @@ async fn turn_within(length: Duration, behind: &mut JoinSet<Guard>) -> Guard {
 /// A turn is for far less than a lease: no reason to end the command, for it is renewed at once.
 #[tokio::test]
 async fn a_command_whose_lock_came_by_a_turn_runs_to_its_end() {
-    let line = Line::form().await;
+    runs_after_its_turn(Line::form().await).await;
+}
+
+/// The command takes four times as long as a view of the topology is believed.
+#[tokio::test]
+async fn a_command_whose_lock_came_by_a_turn_runs_to_its_end_where_removal_is_leased() {
+    let stage = Stage::leased(1, Duration::from_secs(3)).await;
+    runs_after_its_turn(Line::form_on(stage, "2").await).await;
+}
+
+async fn runs_after_its_turn(mut line: Line) {
     line.guard.release().await;
     let ran = line.head.output().await;
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(line.stage.written("ran"), "ran\n");
+    drop(turn_within(RECHECK_MAX + SLACK, &mut line.behind).await);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use ringfence_client::{Client, Guard, Namespace};
 use ringfence_test_support::{Servers, eventually};
 use serde_json::{Value, json};
 
-use crate::{each, founded, founded_with, ring, told};
+use crate::{LEASED, each, founded, founded_with, ring, told};
 
 /// The shard that goes, and its server.
 const C: (&str, usize) = ("c", 2);
@@ -119,8 +119,7 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
 /// With leased removal, its heirs wait for engines that may still believe in it.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
-    let leased = ["--removal", "leased", "--view-lease", "400ms"];
-    let mut servers = founded_with(3, 0, &leased).await;
+    let mut servers = founded_with(3, 0, &LEASED).await;
     let (holds, other) = (client(&servers).await, client(&servers).await);
     let guards = held_there(&holds).await;
     assert!(guards.len() > 5);

@@ -17,6 +17,9 @@ async fn founded(members: usize, spare: usize) -> Servers {
     founded_with(members, spare, &[]).await
 }
 
+/// Removal is leased, for as short a time as needs few waits.
+const LEASED: [&str; 4] = ["--removal", "leased", "--view-lease", "400ms"];
+
 async fn founded_with(members: usize, spare: usize, more: &[&str]) -> Servers {
     let servers = Servers::spawn(members + spare).await;
     let urls = servers.urls();

@@ -14,8 +14,9 @@ use ringfence_test_support::Servers;
 use serde_json::{Value, json};
 
 use crate::{
+    LEASED,
     binary::{Output, command},
-    each, everything, founded, ring, told,
+    each, everything, founded, founded_with, ring, told,
 };
 
 /// The last of the lines of JSON that a mover wrote.
@@ -166,6 +167,22 @@ async fn shards_come_weigh_and_go_and_no_lock_is_lost() {
     assert_eq!(removed.code, 0, "{removed:?}");
     assert_eq!(slots(&servers), shares(&[("a", 8_192), ("c", 8_192)]));
 
+    for guard in guards {
+        assert!(guard.is_held());
+        guard.release().await;
+    }
+    client.close().await;
+}
+
+/// The view of the topology is confirmed all the while, though its record changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_comes_and_no_lock_is_lost_where_removal_is_leased() {
+    let servers = founded_with(2, 1, &LEASED).await;
+    let client = Client::builder().redis([servers.urls()[0].clone()]);
+    let client = client.build().await.unwrap();
+    let guards = hold(&client, 20).await;
+    let added = ring(&servers, &["add", &servers.urls()[2], "--servers-are-new"]);
+    assert_eq!(added.code, 0, "{added:?}");
     for guard in guards {
         assert!(guard.is_held());
         guard.release().await;
