@@ -4,23 +4,26 @@
 mod binary;
 
 use binary::{Output, ringfence};
+use ringfence_coordinator::spawn::RedisServerBuilder;
 use ringfence_test_support::Servers;
 use serde_json::Value;
 
 /// Two new shards with their topology at the first one.
 async fn founded() -> Servers {
-    let servers = Servers::spawn(2).await;
-    let urls = servers.urls();
-    let named = urls.join(",");
+    founded_on(Servers::spawn(2).await)
+}
+
+fn founded_on(servers: Servers) -> Servers {
+    let named = servers.urls().join(",");
     let founded = ringfence(&["ring", "init", "--servers-are-new", "--redis", &named]);
     assert_eq!(founded.code, 0, "{founded:?}");
     servers
 }
 
-/// `ringfence counter`; the first server is enough to find the other.
+/// `ringfence counter`: a server that lost everything does not know of the other.
 fn counter(servers: &Servers, args: &[&str]) -> Output {
-    let url = &servers.urls()[0];
-    ringfence(&[&["counter"], args, &["--redis", url]].concat())
+    let urls = servers.urls().join(",");
+    ringfence(&[&["counter"], args, &["--redis", &urls]].concat())
 }
 
 /// As [`counter`], which succeeds.
@@ -202,4 +205,174 @@ async fn a_repeat_of_what_was_done_is_never_told_that_it_was_not() {
     // The reservation may have been asked for by another process.
     let unknown = failed(&["confirm", "coins", "--id", "1:never"]).expect("it is not known");
     assert_eq!(unknown.code, 75, "{unknown:?}");
+}
+
+/// The server that has the head of `coins`, or the other one.
+async fn server_of_head(servers: &Servers, has_it: bool) -> usize {
+    let heads: Vec<String> = servers.ask(0, &["KEYS", "*coins:head"]).await;
+    usize::from(heads.is_empty() == has_it)
+}
+
+/// An account of 4 segments on two servers, with 8 in each, all swept.
+async fn swept(
+    durability: &str,
+    server: impl Fn(RedisServerBuilder) -> RedisServerBuilder,
+) -> Servers {
+    let servers = founded_on(Servers::spawn_with(2, server).await);
+    let create = [
+        "create",
+        "coins",
+        "--segments",
+        "4",
+        "--durability",
+        durability,
+    ];
+    done(&servers, &create);
+    done(&servers, &["deposit", "coins", "100"]);
+    for _ in 0..64 {
+        done(&servers, &["deduct", "coins", "1"]);
+    }
+    done(&servers, &["sweep", "coins"]);
+    servers
+}
+
+fn lost(shown: &Value) -> Vec<u64> {
+    let lost = shown["lost"].as_array().expect("a list");
+    lost.iter()
+        .map(|lost| lost["index"].as_u64().expect("a number"))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_with_nothing_costs_its_money_and_not_the_account() {
+    let mut servers = swept("memory", |server| server).await;
+    let before = done(&servers, &["show", "coins"]);
+    let gone = server_of_head(&servers, false).await;
+    servers.servers[gone].kill();
+    servers.servers[gone].restart().await.unwrap();
+
+    let shown = done(&servers, &["show", "coins"]);
+    let lost = lost(&shown);
+    assert_eq!(lost.len(), 2, "{shown}");
+    let owned = |shown: &Value, index: &u64| {
+        let at = |segment: &&Value| segment["index"] == *index;
+        let segment = shown["segments"].as_array().unwrap().iter().find(at);
+        segment.map(|segment| segment["value"].as_str().unwrap().parse::<i64>().unwrap())
+    };
+    let mut was_lost = 0;
+    for (index, told) in lost.iter().zip(shown["lost"].as_array().unwrap()) {
+        let was = owned(&before, index).unwrap();
+        assert_eq!(told["last_seen"]["owned"], was.to_string(), "{shown}");
+        was_lost += was;
+    }
+    let left = (36 - was_lost).to_string();
+    let balanced = done(&servers, &["balance", "coins", "--exact"]);
+    assert_eq!(
+        (&balanced["available"], &balanced["lost"]),
+        (&left.as_str().into(), &2.into())
+    );
+    let told = counter(&servers, &["show", "coins"]);
+    assert!(
+        told.stdout.contains("ringfence counter accept coins"),
+        "{told:?}"
+    );
+    for args in [
+        &["create", "coins", "--segments", "4"][..],
+        &["resegment", "coins", "5"],
+        &["sweep", "coins"],
+    ] {
+        let said = counter(&servers, args);
+        assert_eq!(said.code, 69, "{args:?}: {said:?}");
+        let words = format!("lost segments {} (", lost[0]);
+        assert!(said.stderr.contains(&words), "{args:?}: {said:?}");
+    }
+    let short = counter(&servers, &["deduct", "coins", "100"]);
+    assert_eq!(short.code, 69, "{short:?}");
+    assert!(short.stderr.contains("lost segment"), "{short:?}");
+    // Some requests are at home at a segment that is there.
+    let served = (0..64).map(|_| counter(&servers, &["deposit", "coins", "1"]));
+    let served: Vec<_> = served.collect();
+    let count = served.iter().filter(|output| output.code == 0).count();
+    assert!(count > 0 && count < 64, "{count}: {served:?}");
+    assert!(served.iter().all(|output| [0, 69].contains(&output.code)));
+
+    let accepted = counter(&servers, &["accept", "coins"]);
+    assert_eq!(accepted.code, 0, "{accepted:?}");
+    assert!(
+        accepted.stdout.contains("coins lost segments"),
+        "{accepted:?}"
+    );
+    let all = 36 - was_lost + count as i64;
+    let balanced = done(&servers, &["balance", "coins", "--exact"]);
+    assert_eq!(balanced["available"], all.to_string());
+    assert_eq!(
+        (&balanced["losses"], &balanced["lost"]),
+        (&2.into(), &0.into())
+    );
+    for _ in 0..16 {
+        done(&servers, &["deposit", "coins", "1"]);
+    }
+    done(&servers, &["resegment", "coins", "5"]);
+    done(&servers, &["sweep", "coins"]);
+    done(&servers, &["create", "coins", "--segments", "5"]);
+    done(&servers, &["deduct", "coins", &(all + 16).to_string()]);
+    assert_eq!(balance(&servers, "coins").0, "0");
+}
+
+#[tokio::test]
+async fn an_account_whose_head_is_gone_with_its_server_says_so_when_it_is_created_again() {
+    let mut servers = swept("memory", |server| server).await;
+    let gone = server_of_head(&servers, true).await;
+    servers.servers[gone].kill();
+    servers.servers[gone].restart().await.unwrap();
+    let absent = counter(&servers, &["show", "coins"]);
+    assert!(absent.stderr.contains("does not exist"), "{absent:?}");
+    let create = ["create", "coins", "--segments", "4"];
+    let said = counter(&servers, &create);
+    assert_eq!(said.code, 69, "{said:?}");
+    assert!(said.stderr.contains("coins lost segments"), "{said:?}");
+    done(&servers, &create);
+    let balanced = done(&servers, &["balance", "coins", "--exact"]);
+    assert_eq!(
+        (&balanced["losses"], &balanced["lost"]),
+        (&2.into(), &0.into())
+    );
+}
+
+#[tokio::test]
+async fn an_account_on_disks_of_which_one_is_gone_waits_for_a_person() {
+    let synced =
+        |server: RedisServerBuilder| server.set("appendonly", "yes").set("appendfsync", "always");
+    let mut servers = swept("disk", synced).await;
+    let gone = server_of_head(&servers, false).await;
+    let server = &mut servers.servers[gone];
+    server.kill();
+    std::fs::remove_dir_all(server.dir().join("appendonlydir")).unwrap();
+    server.restart().await.unwrap();
+    for args in [
+        &["balance", "coins"][..],
+        &["deduct", "coins", "100"],
+        &["create", "coins"],
+    ] {
+        let args = [
+            args,
+            if args[0] == "create" {
+                &["--durability", "disk"]
+            } else {
+                &[]
+            },
+        ]
+        .concat();
+        let said = counter(&servers, &args);
+        assert_eq!(said.code, 69, "{args:?}: {said:?}");
+        assert!(said.stderr.contains("lost segment"), "{args:?}: {said:?}");
+    }
+    done(&servers, &["accept", "coins"]);
+    let all = balance(&servers, "coins").0;
+    done(&servers, &["deduct", "coins", &all]);
+    let balanced = done(&servers, &["balance", "coins", "--exact"]);
+    assert_eq!(
+        (&balanced["losses"], &balanced["lost"]),
+        (&2.into(), &0.into())
+    );
 }

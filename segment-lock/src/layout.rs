@@ -44,6 +44,9 @@ pub struct Head {
     /// Every plan from now on makes ids of this time and before too old where they are not recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     mark_ms: u64,
+    /// Of every segment: what was in it when it was last seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    seen: Vec<Option<Seen>>,
 }
 
 #[expect(
@@ -130,6 +133,7 @@ impl Head {
             closed: false,
             restored: false,
             mark_ms: 0,
+            seen: Vec::new(),
         }
     }
 
@@ -369,5 +373,8 @@ impl Head {
     }
 }
 
+mod seen;
 #[cfg(test)]
 mod tests;
+
+pub use seen::Seen;

@@ -60,9 +60,12 @@ mod terms;
 
 pub use amount::{Amount, AmountError};
 pub use change::Change;
-pub use counter::{Balance, Counter, CounterError, Ended, Reserved, Storage, Swept};
+pub use counter::{
+    Balance, Counter, CounterError, Ended, Inspection, LostSegment, LostSegments, Reserved,
+    Storage, Swept,
+};
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};
-pub use layout::{Head, HeadError, Layout};
+pub use layout::{Head, HeadError, Layout, Seen};
 pub use spread::spread;
 pub use storage::{At, Effect, Heads, Segments, StorageError, VersionedHead};
 pub use terms::{Durability, Terms, TermsError};

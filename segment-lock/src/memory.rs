@@ -46,16 +46,13 @@ impl Memory {
     fn apply(&self, at: &At, request: &Request) -> Answer {
         let mut segments = self.segments.lock();
         let now_ms = (self.now)();
-        match (segments.get_mut(at), request) {
-            (Some(segment), _) => segment.apply(request, now_ms),
-            (None, Request::Create(create)) => {
-                let mut segment = Segment::new(create);
-                let answer = segment.apply(request, now_ms);
-                segments.insert(at.clone(), segment);
-                answer
-            }
-            (None, _) => Err(Refusal::Missing),
+        if let Some(segment) = segments.get_mut(at) {
+            return segment.apply(request, now_ms);
         }
+        let mut segment = Segment::made_by(request, now_ms).ok_or(Refusal::Missing)?;
+        let answer = segment.apply(request, now_ms);
+        segments.insert(at.clone(), segment);
+        answer
     }
 }
 

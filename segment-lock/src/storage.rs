@@ -59,7 +59,7 @@ pub struct At {
 ///   [`Segment::apply`](crate::segment::Segment::apply), and answered once that is as durable as the
 ///   account asks for. A request to a segment that does not exist is
 ///   [`Refusal::Missing`](crate::segment::Refusal::Missing); only
-///   [`Request::Create`] makes one.
+///   requests that [make one](crate::segment::Segment::made_by) are applied there.
 /// * A request that was answered is not applied again; one without an answer may have been, or may
 ///   be later.
 /// * A segment that came back, and may lack what was acknowledged, [is told so](crate::segment::Segment::came_back)

@@ -31,6 +31,8 @@ struct Shown {
     in_flight: String,
     held: String,
     losses: u64,
+    /// How many segments are lost: what was in them does not count.
+    lost: usize,
     counts_twice: bool,
 }
 
@@ -46,6 +48,7 @@ impl Balance {
             in_flight,
             held,
             losses,
+            lost,
             counts_twice,
         } = balance;
         let shown = Shown {
@@ -55,6 +58,7 @@ impl Balance {
             in_flight: in_flight.to_string(),
             held: held.to_string(),
             losses,
+            lost,
             counts_twice,
         };
         opened.tell(shown).await
@@ -72,6 +76,13 @@ impl fmt::Display for Shown {
             writeln!(
                 out,
                 "some of it moved while it was counted, and counts twice: try --exact"
+            )?;
+        }
+        if self.lost > 0 {
+            let (lost, account) = (self.lost, &self.account);
+            writeln!(
+                out,
+                "{lost} of its segments are lost, and what was in them does not count: ringfence counter show {account}"
             )?;
         }
         if self.losses > 0 {

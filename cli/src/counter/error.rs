@@ -97,9 +97,9 @@ fn code(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
         _ if error.effect_of_call() == Effect::Unknown => UNKNOWN,
-        CounterError::Storage(_) | CounterError::Refused(Refusal::Missing | Refusal::Doubtful) => {
-            UNAVAILABLE
-        }
+        CounterError::Storage(_)
+        | CounterError::Lost { .. }
+        | CounterError::Refused(Refusal::Missing | Refusal::Doubtful) => UNAVAILABLE,
         _ if error.is_retryable() => UNAVAILABLE,
         _ => FAILED,
     }

@@ -1,8 +1,8 @@
 //! `ringfence counter show`: an account's segments.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use ringfence_client::counter::segment::Look;
+use ringfence_client::counter::{Inspection, LostSegment, segment::Look};
 use serde::Serialize;
 
 use super::{CliError, READ_EXIT_CODES, account::One};
@@ -12,7 +12,8 @@ use crate::table::Table;
 ///
 /// Prints one line per segment. "to spend": its money. "set aside": held reservations and transfers under way. "losses":
 /// how often it may have lost its last changes in a restart, and went on. "state": sure, or "in doubt": it may have
-/// lost its last changes, and moves no money until ringfence counter accept. Each segment is read on its own: the
+/// lost its last changes, and moves no money until ringfence counter accept; lost: its server came back empty, and
+/// ringfence counter accept goes on without its money. Each segment is read on its own: the
 /// lines are not of one instant, and money on its way between two segments is in none of them. For the sum:
 /// ringfence counter balance
 #[derive(Debug, clap::Args)]
@@ -26,11 +27,13 @@ pub(crate) struct Show {
 struct Shown {
     account: String,
     segments: Vec<Segment>,
+    lost: Vec<Lost>,
 }
 
 /// A segment. Amounts are texts: many programs round numbers that great.
 #[derive(Debug, Serialize)]
 struct Segment {
+    index: u32,
     value: String,
     held: String,
     /// It moves no money until a person has accepted its state.
@@ -39,21 +42,37 @@ struct Segment {
     losses: u64,
 }
 
+/// A segment that is lost, and what a sweep last found in it.
+#[derive(Debug, Serialize)]
+struct Lost {
+    index: u32,
+    last_seen: Option<LastSeen>,
+}
+
+#[derive(Debug, Serialize)]
+struct LastSeen {
+    /// To spend and set aside.
+    owned: String,
+    at_ms: u64,
+}
+
 impl Show {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
-        let looks = counter.inspect().await?;
+        let Inspection { looks, lost } = counter.inspect().await?;
         let shown = Shown {
             account: self.one.account.clone(),
-            segments: looks.iter().map(Segment::from).collect(),
+            segments: looks.iter().map(Segment::of).collect(),
+            lost: lost.0.iter().map(Lost::of).collect(),
         };
         opened.tell(shown).await
     }
 }
 
-impl From<&Look> for Segment {
-    fn from(look: &Look) -> Self {
+impl Segment {
+    fn of((&index, look): (&u32, &Look)) -> Self {
         Self {
+            index,
             value: look.value.to_string(),
             held: look.held.to_string(),
             doubtful: look.doubtful,
@@ -62,19 +81,62 @@ impl From<&Look> for Segment {
     }
 }
 
+impl Lost {
+    fn of(lost: &LostSegment) -> Self {
+        let last_seen = lost.last_seen.map(|seen| LastSeen {
+            owned: seen.owned.to_string(),
+            at_ms: seen.at_ms,
+        });
+        Self {
+            index: lost.index,
+            last_seen,
+        }
+    }
+
+    fn state(&self) -> String {
+        match &self.last_seen {
+            Some(LastSeen { owned, at_ms }) => {
+                format!("lost: {owned} in it at {at_ms} ms since 1970")
+            }
+            None => "lost: never seen by a sweep".into(),
+        }
+    }
+}
+
 impl fmt::Display for Shown {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new(&["segment", "to spend", "set aside", "losses", "state"]);
-        for (index, segment) in self.segments.iter().enumerate() {
+        let there = self.segments.iter().map(|segment| {
             let state = if segment.doubtful { "in doubt" } else { "sure" };
-            table.row([
-                index.to_string(),
+            let row = [
+                segment.index.to_string(),
                 segment.value.clone(),
                 segment.held.clone(),
                 segment.losses.to_string(),
                 state.into(),
-            ]);
+            ];
+            (segment.index, row)
+        });
+        let lost = self.lost.iter().map(|lost| {
+            let unknown = || String::from("?");
+            let index = lost.index.to_string();
+            (
+                lost.index,
+                [index, unknown(), unknown(), unknown(), lost.state()],
+            )
+        });
+        let rows: BTreeMap<_, _> = there.chain(lost).collect();
+        let mut table = Table::new(&["segment", "to spend", "set aside", "losses", "state"]);
+        for row in rows.into_values() {
+            table.row(row);
         }
-        write!(out, "{table}")
+        write!(out, "{table}")?;
+        match self.lost.is_empty() {
+            true => Ok(()),
+            false => writeln!(
+                out,
+                "to go on without that money: ringfence counter accept {}",
+                self.account
+            ),
+        }
     }
 }

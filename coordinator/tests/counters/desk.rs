@@ -108,7 +108,6 @@ pub(crate) fn create(terms: Terms) -> Create {
             head: "head".into(),
         },
         terms,
-        lost: false,
     }
 }
 

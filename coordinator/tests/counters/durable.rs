@@ -12,7 +12,7 @@ use ringfence_coordinator::{
 };
 use ringfence_segment_lock::{
     Durability, Terms,
-    segment::{Accept, Refusal, Reply, State},
+    segment::{Accept, Create, Refusal, Reply, State},
 };
 
 use crate::desk::{Desk, create, deduct, deposit, eventually, id, key};
@@ -239,10 +239,15 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     });
     let refused = CounterReply::Segment(Err(Refusal::Doubtful));
     assert_eq!(third.batch(&both).await, [refused.clone(), refused]);
-    third.ask(&hot, Accept).await.unwrap();
-    third.ask(&hot, deduct(&id("a"), 1)).await.unwrap();
+    let Create { prepare, .. } = create(terms(Durability::Disk));
+    let accept = Accept { in_force: prepare };
+    third.ask(&hot, accept).await.unwrap();
+    // It may have been decided by what the copy lacks.
+    let old = third.ask(&hot, deduct(&id("a"), 1)).await;
+    assert!(matches!(old, Err(Refusal::TooOld { .. })), "{old:?}");
+    assert_eq!(third.one(&hot, kept()).await, done());
     let look = third.look(&hot).await;
-    assert_eq!((look.value, look.losses, look.doubtful), (99, 1, false));
+    assert_eq!((look.value, look.losses, look.doubtful), (100, 1, false));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod alike;
 mod desk;
 mod durable;
 mod heads;
+mod layouts;
 mod limits;
 mod names;
 #[path = "../redis_fixture/mod.rs"]

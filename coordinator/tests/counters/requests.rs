@@ -1,24 +1,25 @@
 //! Random requests of all kinds, to a few segments of a few names, so that they meet.
 
+use std::collections::BTreeMap;
+
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use ringfence_segment_lock::{
-    Change, Durability, Terms,
+    Change,
     segment::{
-        Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit,
-        Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse, Request,
+        Accept, Cancel, Close, Collect, Confirm, Expire, Find, Forget, Freeze, GiveCredit, Inspect,
+        Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Purge, ReadCopy, Refuse, Replace, Request,
         Sent, Settle, Thaw,
     },
 };
 
 use crate::{
     desk::caller,
+    layouts::{create, prepare},
     names::{account, at, credit_of, id_of, money},
 };
 
 /// How many segments there are.
 pub(crate) const SEGMENTS: usize = 3;
-/// How far ahead a request may come.
-const SKEW_MS: u64 = 10_000;
 
 /// A time, from the server's clock at the beginning: an hour is past the window, and past the skew.
 #[derive(Clone, Copy, Debug)]
@@ -44,10 +45,12 @@ pub(crate) enum Step {
     Pinned(Option<(Id, u8)>),
     Purge,
     Create(u64, u8),
+    /// With the numbers of loans from and to the first segment, and with the second one lost, too.
+    Replace(u64, u8, u64),
     Prepare(u64, u64, Since, bool),
     Close,
     Inspect,
-    Accept,
+    Accept(u64),
     /// No request: before its batch is sent, the segment is marked: in doubt, or as one that lost changes.
     Lose(bool),
     ReadCopy,
@@ -122,10 +125,10 @@ fn life() -> impl Strategy<Value = Vec<(usize, Step)>> {
 
 /// A segment that may have lost its last changes, and in the end is accepted.
 fn loss() -> impl Strategy<Value = Vec<(usize, Step)>> {
-    let steps = (0..SEGMENTS, any::<bool>(), vec(step(), 1..6));
-    steps.prop_map(|(segment, doubtful, steps)| {
+    let steps = (0..SEGMENTS, any::<bool>(), vec(step(), 1..6), 0..8_u64);
+    steps.prop_map(|(segment, doubtful, steps, generation)| {
         let all = [Step::Lose(doubtful)].into_iter().chain(steps);
-        let all = all.chain([Step::Accept]);
+        let all = all.chain([Step::Accept(generation)]);
         all.map(|step| (segment, step)).collect()
     })
 }
@@ -227,7 +230,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(g, b, f, c)| Step::Prepare(g, b, f, c)),
         1 => prop::bool::weighted(0.15).prop_map(|close| if close { Step::Close } else { Step::Expire }),
         1 => Just(Step::Inspect),
-        1 => Just(Step::Accept),
+        1 => (0..8_u64).prop_map(Step::Accept),
+        1 => (0..3_u64, 0..3_u8, 0..9_u64).prop_map(|(g, t, n)| Step::Replace(g, t, n)),
         1 => Just(Step::ReadCopy),
     ]
 }
@@ -337,24 +341,19 @@ impl Step {
     /// Those that take little.
     fn plain(&self, began_ms: u64) -> Request {
         match self {
-            &Self::Create(generation, terms) => Request::Create(Create {
-                prepare: Prepare {
-                    generation,
-                    base: 0,
-                    from_ms: at(began_ms, Since(-90_000)),
-                    closed: false,
-                    mark_ms: 0,
-                    head: format!("head {generation}").into(),
-                },
-                terms: Terms {
-                    idempotency_for_ms: [100_000, 100_000, 30_000][usize::from(terms)],
-                    idempotency_at_least_ms: [20_000, 60_000, 30_000][usize::from(terms)],
-                    skew_ms: SKEW_MS,
-                    ids_max: [3, 1_000, 1_000][usize::from(terms)],
-                    durability: Durability::Memory,
-                },
-                lost: generation == 2,
-            }),
+            &Self::Create(generation, terms) => create(began_ms, generation, terms).into(),
+            &Self::Replace(generation, terms, number) => {
+                let numbers = Numbers {
+                    lent: number,
+                    landed: number / 2,
+                };
+                Request::Replace(Replace {
+                    create: create(began_ms, generation, terms),
+                    numbers: BTreeMap::from([(0, numbers)]),
+                    lost: vec![1],
+                    losses: number,
+                })
+            }
             Self::Find(of, generation) => Request::Find(Find {
                 id: id_of(began_ms, *of),
                 generation: *generation,
@@ -366,21 +365,14 @@ impl Step {
                 after: after.map(|(after, from)| credit_of(began_ms, after, from)),
             }),
             &Self::Prepare(generation, base, from, closed) => {
-                // Greater ones are kept as this one.
-                let from_ms = at(began_ms, from).min((1 << 53) - 1);
-                Request::Prepare(Prepare {
-                    generation,
-                    base,
-                    from_ms,
-                    closed,
-                    mark_ms: if generation % 2 == 0 { 0 } else { from_ms - 1 },
-                    head: format!("head {generation}").into(),
-                })
+                prepare(began_ms, generation, base, from, closed).into()
             }
+            &Self::Accept(generation) => Request::Accept(Accept {
+                in_force: prepare(began_ms, generation, generation, Since(0), false),
+            }),
             Self::Expire => Request::Expire(Expire),
             Self::Purge => Request::Purge(Purge),
             Self::Close => Request::Close(Close),
-            Self::Accept => Request::Accept(Accept),
             Self::ReadCopy => Request::ReadCopy(ReadCopy),
             _ => Request::Inspect(Inspect),
         }

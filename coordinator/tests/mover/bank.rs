@@ -225,14 +225,7 @@ impl Desk {
             mark_ms: 0,
             head: "head".into(),
         };
-        let create = CounterOp::Segment(
-            Create {
-                prepare,
-                terms,
-                lost: false,
-            }
-            .into(),
-        );
+        let create = CounterOp::Segment(Create { prepare, terms }.into());
         let reply = self.ask(&format!("account/{account}"), create).await;
         assert_eq!(reply, CounterReply::Segment(Ok(Reply::Prepared)));
     }

@@ -19,6 +19,9 @@ pub struct Balance {
     pub held: i128,
     /// How often some of it may have been lost with a shard's last changes, and the account went on.
     pub losses: u64,
+    /// How many segments are lost. What was in them does not count; [`Counter::inspect`] says which they are. Always 0
+    /// where the account asked for durability: then there is no balance until the loss is accepted.
+    pub lost: usize,
     /// Whether some money moved in between two looks so that it certainly counts twice. Never so in
     /// an exact balance.
     pub counts_twice: bool,
@@ -31,6 +34,7 @@ impl Balance {
             in_flight: looks.in_flight(),
             held: looks.held(),
             losses: looks.losses(),
+            lost: looks.lost.len(),
             counts_twice: looks.counts_twice(),
         }
     }

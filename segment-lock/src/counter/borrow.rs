@@ -29,7 +29,7 @@ impl Borrow {
     pub(super) fn of(looks: &Looks, home: u32, amount: i64) -> Self {
         let bring = looks.loans_to(home);
         let arrived: i128 = bring.iter().map(|loan| i128::from(loan.amount.get())).sum();
-        let there = looks.0.get(&home).map_or(0, |look| i128::from(look.value));
+        let there = looks.at.get(&home).map_or(0, |look| i128::from(look.value));
         let missing = i128::from(amount) - there - arrived;
         if missing <= 0 {
             return Self::Bring(bring);
@@ -38,7 +38,7 @@ impl Borrow {
         if !lends.is_empty() {
             return Self::Lend(bring, lends);
         }
-        let elsewhere = looks.0.keys().filter(|&&to| to != home);
+        let elsewhere = looks.at.keys().filter(|&&to| to != home);
         let elsewhere =
             elsewhere.flat_map(|&to| looks.loans_to(to).into_iter().map(move |l| (to, l)));
         let elsewhere: Vec<_> = elsewhere.collect();
@@ -54,13 +54,13 @@ impl Borrow {
 /// landed is not asked: the next would overwrite it. A segment that lost loans which have landed is
 /// asked for the number after those.
 fn lends(looks: &Looks, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
-    let inn = looks.0.get(&home).map(|look| &look.inn);
+    let inn = looks.at.get(&home).map(|look| &look.inn);
     let landed = |from: u32| {
         inn.and_then(|inn| inn.get(&from))
             .copied()
             .unwrap_or_default()
     };
-    let others = looks.0.iter().filter(|&(&from, _)| from != home);
+    let others = looks.at.iter().filter(|&(&from, _)| from != home);
     let mut lenders: Vec<_> = others
         .filter(|&(&from, look)| {
             let last = look.out.get(&home).map_or(0, |last| last.seq);
@@ -130,8 +130,9 @@ impl Counter {
                     let amount = Amount::new(lent.amount);
                     loans.extend(amount.map(|amount| Loan { from, seq, amount }));
                 }
-                // Another was there first, or is looking: the next round sees what is left.
-                Ok(Reply::Nothing | Reply::Stale) | Err(Refusal::Busy { .. }) => {}
+                // Another was there first, or is looking, or it is lost: the next round sees what is left.
+                Ok(Reply::Nothing | Reply::Stale)
+                | Err(Refusal::Busy { .. } | Refusal::Missing) => {}
                 Ok(reply) => return Err(CounterError::unexpected("lend", &reply)),
                 Err(refusal) => return Err(refusal.into()),
             }

@@ -136,7 +136,7 @@ impl Counter {
             None => {
                 let others = (0..head.segments()).filter(|index| index != home);
                 let mut looks = self.look_at(others, head).await?;
-                looks.0.insert(*home, short);
+                looks.at.insert(*home, short);
                 looks
             }
         };

@@ -1,48 +1,57 @@
-//! Segments that may have lost their last changes, and the person who decides about them.
+//! Segments that may have lost their last changes, or are lost; and the person who decides about them.
 
-use super::{Counter, CounterError};
-use crate::segment::{Accept, Inspect, Look, Refusal, Reply, Request};
+use std::time::Duration;
+
+use super::{
+    Counter, CounterError, Inspection,
+    lost::{in_force, looked},
+    resegment::PLAN_MARGIN_MS,
+};
+use crate::segment::{Accept, Request};
 
 impl Counter {
-    /// What every segment has, in order, doubtful or not. Not at one instant.
+    /// What every segment has, doubtful or not, and which segments are lost. Not at one instant.
     ///
     /// # Errors
     ///
     /// A storage that gave no answer.
-    pub async fn inspect(&self) -> Result<Vec<Look>, CounterError> {
-        self.look_of_each(Inspect.into()).await
+    pub async fn inspect(&self) -> Result<Inspection, CounterError> {
+        let head = self.certain_head().await?.head;
+        self.inspect_by(&head).await
     }
 
-    /// Takes every doubtful segment for what it is: a person has compared it with books of their own, or can live
-    /// with the difference. The account is marked, and goes on.
+    /// Takes every doubtful segment for what it is, and replaces every lost one by one that has nothing: a person has
+    /// compared the account with books of their own, or can live with the difference. The account is marked, and goes
+    /// on. Answers what was there before.
+    ///
+    /// In those segments requests of before are too old where they are not recorded: they may have been decided in what
+    /// is lost. Requests may come from the future, so this call takes `skew_ms` of the terms, and a second: requests that
+    /// are created once it returns are not too old.
     ///
     /// # Errors
     ///
     /// A storage that gave no answer: some segments may be accepted, and others not. Repeat it.
-    pub async fn accept(&self) -> Result<(), CounterError> {
-        self.look_of_each(Accept.into()).await.map(drop)
-    }
-
-    /// What every segment has, as it answers `request`.
-    async fn look_of_each(&self, request: Request) -> Result<Vec<Look>, CounterError> {
+    pub async fn accept(&self) -> Result<Inspection, CounterError> {
         let head = self.certain_head().await?.head;
-        let requests = (0..head.placed()).map(|index| (self.at(&head, index), request.clone()));
-        let answers = self.storage.segments.call_all(requests.collect()).await;
-        let mut looks = Vec::new();
-        for (index, answer) in (0..).zip(answers) {
-            match answer? {
-                // Planned, and not made yet.
-                Err(Refusal::Missing) if index >= head.segments() => {}
-                answer => looks.push(looked(answer?)?),
-            }
+        let before = self.replace_lost(&head, 0).await?;
+        let in_force = in_force(&head);
+        let made = before.looks.keys().copied();
+        let made: Vec<u32> = made
+            .chain(before.lost.0.iter().map(|lost| lost.index))
+            .collect();
+        let accept = |&index: &u32| {
+            let in_force = in_force.clone();
+            (index, Request::from(Accept { in_force }))
+        };
+        let replies = self.ask_all(&head, made.iter().map(accept)).await?;
+        let looks = made.into_iter().zip(replies);
+        let looks = looks.map(|(index, reply)| Ok((index, looked(reply)?)));
+        let looks = looks.collect::<Result<_, CounterError>>()?;
+        self.record_seen(&looks).await?;
+        if !before.is_sound() {
+            let until_new_ms = head.terms().skew_ms + PLAN_MARGIN_MS;
+            tokio::time::sleep(Duration::from_millis(until_new_ms)).await;
         }
-        Ok(looks)
-    }
-}
-
-fn looked(reply: Reply) -> Result<Look, CounterError> {
-    match reply {
-        Reply::Looked(look) => Ok(look),
-        reply => Err(CounterError::unexpected("inspect or accept", &reply)),
+        Ok(before)
     }
 }

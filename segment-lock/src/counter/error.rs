@@ -1,5 +1,6 @@
 //! Why a call on a counter failed.
 
+use super::LostSegments;
 use crate::{Account, Effect, HeadError, NameError, StorageError, segment::Refusal};
 
 /// Why a call on a counter failed.
@@ -47,6 +48,17 @@ pub enum CounterError {
         /// The account.
         account: Account,
     },
+    /// The account's storage lost segments, and the request needs one of them. Until a person [accepts](super::Counter::accept)
+    /// that, nothing is decided there.
+    #[error(
+        "account {account} lost {segments}; to go on without that money: Counter::accept, ringfence counter accept"
+    )]
+    Lost {
+        /// The account.
+        account: Account,
+        /// Which segments.
+        segments: LostSegments,
+    },
     /// Others changed the account again and again while it was looked at, or kept it frozen.
     #[error("others changed the account {rounds} times while it was looked at, or kept it frozen")]
     Contended {
@@ -88,6 +100,7 @@ impl CounterError {
             | Self::NoDestination { .. }
             | Self::NoAccount { .. }
             | Self::AccountExists { .. }
+            | Self::Lost { .. }
             | Self::Name(_)
             | Self::Unexpected { .. } => false,
             Self::Refused(refusal) => refusal.is_retryable(),
@@ -106,6 +119,7 @@ impl CounterError {
             Self::Storage(_)
             | Self::Head(_)
             | Self::NoAccount { .. }
+            | Self::Lost { .. }
             | Self::Contended { .. }
             | Self::TransferUnfinished { .. }
             | Self::Unexpected { .. }
@@ -141,6 +155,7 @@ impl CounterError {
             Self::Storage(error) => error.effect,
             Self::Head(_)
             | Self::NoAccount { .. }
+            | Self::Lost { .. }
             | Self::Refused(Refusal::Missing | Refusal::Doubtful | Refusal::Layout { .. }) => {
                 Effect::None
             }

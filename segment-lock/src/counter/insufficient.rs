@@ -17,13 +17,16 @@ impl Counter {
         first: &Looks,
     ) -> Result<Round, CounterError> {
         let Attempt { head, home, .. } = attempt;
+        if !first.lost.is_empty() {
+            return Err(self.lost(head, &first.lost));
+        }
         let others = (0..head.segments()).filter(|index| index != home);
         let second = self.look_at(others, head).await?;
         if !first.unchanged(&second) {
             return Ok(Round::Again(Vec::new()));
         }
         let version = first
-            .0
+            .at
             .get(home)
             .map(|look| look.version)
             .unwrap_or_default();

@@ -2,36 +2,40 @@
 
 use std::collections::BTreeMap;
 
-use super::{Counter, CounterError};
+use super::{Counter, CounterError, lost::looked};
 use crate::{
-    Amount, Caller, Head,
+    Amount, Caller, Head, StorageError,
     limits::FREEZE_MS_MAX,
-    segment::{Collect, Freeze, Loan, Look, Reply, Request, lands},
+    segment::{Answer, Collect, Freeze, Loan, Look, Refusal, Request, lands},
 };
 
 /// A look at each of some segments, not all at one instant.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Looks(pub(super) BTreeMap<u32, Look>);
+pub(super) struct Looks {
+    pub(super) at: BTreeMap<u32, Look>,
+    /// Those that are lost, of an account that goes on without them.
+    pub(super) lost: Vec<u32>,
+}
 
 impl Looks {
     /// What can be spent: in the segments, and in flight between them.
     pub(super) fn available(&self) -> i128 {
-        let values = self.0.values().map(|look| i128::from(look.value));
+        let values = self.at.values().map(|look| i128::from(look.value));
         values.sum::<i128>() + self.in_flight()
     }
 
     pub(super) fn held(&self) -> i128 {
-        self.0.values().map(|look| i128::from(look.held)).sum()
+        self.at.values().map(|look| i128::from(look.held)).sum()
     }
 
     pub(super) fn in_flight(&self) -> i128 {
-        let to = self.0.keys().flat_map(|&to| self.loans_to(to));
+        let to = self.at.keys().flat_map(|&to| self.loans_to(to));
         to.map(|loan| i128::from(loan.amount.get())).sum()
     }
 
     /// The loans that segment `to` can land: lent, and the next to land by the receiver's count.
     pub(super) fn loans_to(&self, to: u32) -> Vec<Loan> {
-        let receiver = self.0.get(&to);
+        let receiver = self.at.get(&to);
         let loan = |(&from, look): (&u32, &Look)| {
             let last = look.out.get(&to)?;
             let receiver = receiver?;
@@ -43,22 +47,22 @@ impl Looks {
                 amount,
             })
         };
-        self.0.iter().filter_map(loan).collect()
+        self.at.iter().filter_map(loan).collect()
     }
 
     pub(super) fn losses(&self) -> u64 {
-        self.0.values().map(|look| look.losses).sum()
+        self.at.values().map(|look| look.losses).sum()
     }
 
     /// Whether some loan landed that its lender, looked at before, had not yet made: its money
     /// counts twice. A lender that lost changes may have forgotten it.
     pub(super) fn counts_twice(&self) -> bool {
         let landed = self
-            .0
+            .at
             .iter()
             .flat_map(|(to, look)| look.inn.iter().map(move |inn| (to, inn)));
         let mut early = landed.map(|(to, (from, &seq))| {
-            let lender = self.0.get(from).filter(|look| look.losses == 0);
+            let lender = self.at.get(from).filter(|look| look.losses == 0);
             lender.is_some_and(|look| seq > look.out.get(to).map_or(0, |last| last.seq))
         });
         early.any(|early| early)
@@ -67,22 +71,36 @@ impl Looks {
     /// Whether nothing had changed by the `second` looks, at any segment that they are at. Then these
     /// were all true at one instant: when the last first look was answered, and no second was sent.
     pub(super) fn unchanged(&self, second: &Self) -> bool {
-        let version = |index| self.0.get(index).map(|look| look.version);
-        let mut seconds = second.0.iter();
-        seconds.all(|(index, look)| version(index) == Some(look.version))
+        let version = |index| self.at.get(index).map(|look| look.version);
+        let mut seconds = second.at.iter();
+        let same = seconds.all(|(index, look)| version(index) == Some(look.version));
+        same && self.lost == second.lost
+    }
+
+    /// Adds what segment `index` answered.
+    fn add(
+        &mut self,
+        index: u32,
+        answer: Result<Answer, StorageError>,
+    ) -> Result<(), CounterError> {
+        match answer? {
+            Err(Refusal::Missing) => self.lost.push(index),
+            answer => _ = self.at.insert(index, looked(answer?)?),
+        }
+        Ok(())
     }
 
     /// Whether these and the `second` looks, at the same segments, saw the same money: nothing had changed, and nothing
     /// that is held was spent, which changes no version. What is held grows only with a new version, so that equal sums
     /// were equal all the time between the two looks.
     fn same_money(&self, second: &Self) -> bool {
-        let held = |looks: &Self| looks.0.values().map(|look| look.held).collect::<Vec<_>>();
+        let held = |looks: &Self| looks.at.values().map(|look| look.held).collect::<Vec<_>>();
         self.unchanged(second) && held(self) == held(second)
     }
 
     /// The latest of the segments' clocks, in ms since 1970.
     pub(super) fn now_ms(&self) -> u64 {
-        self.0
+        self.at
             .values()
             .map(|look| look.now_ms)
             .max()
@@ -98,16 +116,15 @@ impl Counter {
         head: &Head,
     ) -> Result<Looks, CounterError> {
         let indices: Vec<u32> = indices.collect();
-        let requests = indices.iter().map(|&index| (index, collect(head, None)));
-        let replies = self
-            .ask_all(head, requests)
-            .await
-            .map_err(CounterError::aside)?;
-        let looks = indices.iter().copied().zip(replies);
-        looks
-            .map(|(index, reply)| Ok((index, looked(reply)?)))
-            .collect::<Result<_, _>>()
-            .map(Looks)
+        let request = |&index: &u32| (self.at(head, index), collect(head, None));
+        let requests = indices.iter().map(request).collect();
+        let answers = self.storage.segments.call_all(requests).await;
+        let mut looks = Looks::default();
+        for (index, answer) in indices.into_iter().zip(answers) {
+            looks.add(index, answer).map_err(CounterError::aside)?;
+        }
+        self.do_without(head, &looks.lost)?;
+        Ok(looks)
     }
 
     /// Looks at every segment that agree with the looks right after them, if among `looks` there are such.
@@ -136,11 +153,12 @@ impl Counter {
     ) -> Result<Looks, CounterError> {
         let mut looks = Looks::default();
         for index in 0..head.segments() {
-            let reply = self.ask(head, index, collect(head, Some(caller))).await;
-            looks
-                .0
-                .insert(index, looked(reply.map_err(CounterError::aside)?)?);
+            let at = self.at(head, index);
+            let answer = self.storage.segments.call(&at, collect(head, Some(caller)));
+            let added = looks.add(index, answer.await);
+            added.map_err(CounterError::aside)?;
         }
+        self.do_without(head, &looks.lost)?;
         Ok(looks)
     }
 }
@@ -153,11 +171,4 @@ fn collect(head: &Head, caller: Option<Caller>) -> Request {
             for_ms: FREEZE_MS_MAX,
         }),
     })
-}
-
-fn looked(reply: Reply) -> Result<Look, CounterError> {
-    match reply {
-        Reply::Looked(look) => Ok(look),
-        reply => Err(CounterError::unexpected("collect", &reply)),
-    }
 }

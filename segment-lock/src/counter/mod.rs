@@ -14,6 +14,7 @@ mod error;
 mod freeze;
 mod insufficient;
 mod looks;
+mod lost;
 mod patience;
 mod recover;
 mod resegment;
@@ -34,6 +35,7 @@ use parking_lot::Mutex;
 
 pub use balance::Balance;
 pub use error::CounterError;
+pub use lost::{Inspection, LostSegment, LostSegments};
 pub use reserve::{Ended, Reserved};
 pub use sweep::Swept;
 
@@ -41,7 +43,7 @@ use patience::Patience;
 
 use crate::{
     Account, Caller, Head, Heads, RequestId, Segments,
-    segment::{Reply, Request},
+    segment::{Refusal, Reply, Request},
     storage::At,
 };
 
@@ -117,22 +119,34 @@ impl Counter {
 
     async fn ask(&self, head: &Head, index: u32, request: Request) -> Result<Reply, CounterError> {
         let at = self.at(head, index);
-        Ok(self.storage.segments.call(&at, request).await??)
+        match self.storage.segments.call(&at, request).await? {
+            Err(Refusal::Missing) => Err(self.lost(head, &[index])),
+            answer => Ok(answer?),
+        }
     }
 
-    /// One request to each of some segments: the first error, or all replies in order.
+    /// One request to each of some segments: the first error, which are lost, or all replies in order.
     async fn ask_all(
         &self,
         head: &Head,
         requests: impl IntoIterator<Item = (u32, Request)>,
     ) -> Result<Vec<Reply>, CounterError> {
-        let requests = requests.into_iter();
-        let requests = requests
-            .map(|(index, request)| (self.at(head, index), request))
-            .collect();
+        let (indices, requests): (Vec<u32>, Vec<_>) = requests
+            .into_iter()
+            .map(|(index, request)| (index, (self.at(head, index), request)))
+            .unzip();
         let answers = self.storage.segments.call_all(requests).await;
-        let replies = answers.into_iter().map(|answer| Ok(answer??));
-        replies.collect()
+        let (mut replies, mut lost) = (Vec::new(), Vec::new());
+        for (index, answer) in indices.into_iter().zip(answers) {
+            match answer? {
+                Err(Refusal::Missing) => lost.push(index),
+                answer => replies.push(answer?),
+            }
+        }
+        match lost.is_empty() {
+            true => Ok(replies),
+            false => Err(self.lost(head, &lost)),
+        }
     }
 
     /// The head, as far as it is known: who uses too old a one is told so.

@@ -2,22 +2,28 @@
 
 use std::sync::Arc;
 
-use super::{Counter, CounterError, Storage, patience::Patience};
+use super::{
+    Counter, CounterError, LostSegments, Storage, looks::Looks, lost::prepare, patience::Patience,
+};
 use crate::{
     Account, Head, HeadError, Layout, Terms, VersionedHead,
-    segment::{Create, Prepare, Reply, Request},
+    segment::{Create, Reply, Request},
 };
 
 /// A plan begins this long after the time at which no request can have come from its future, in ms:
 /// the clocks of segments differ a little.
-const PLAN_MARGIN_MS: u64 = 1000;
+pub(super) const PLAN_MARGIN_MS: u64 = 1000;
+
+/// So many segments are asked for a copy of a head that is not there.
+const LOOKED_FOR: u32 = 8;
 
 impl Counter {
     /// Creates the account, with nothing in it. It may exist already, if its terms are the same.
     ///
     /// # Errors
     ///
-    /// A number out of range; or an account of that name with other terms.
+    /// A number out of range; an account of that name with other terms; or [`CounterError::Lost`] if there is such an
+    /// account, and it lost segments. If its head was lost as well, that is restored from the segments that are left.
     pub async fn create(
         storage: Storage,
         account: Account,
@@ -25,26 +31,38 @@ impl Counter {
         segments: u32,
     ) -> Result<Self, CounterError> {
         let counter = Self::open(storage, account);
+        let mut lost = LostSegments::default();
         let mut patience = Patience::default();
         loop {
             patience.round()?;
             let (version, head) = counter.stored_head(terms).await?;
             if head.exists() {
+                // A segment that gives no answer is not lost.
+                let found = counter.inspect_by(&head).await.unwrap_or_default();
+                lost = found.lost;
                 break;
             }
             let created = head.create(terms, segments, counter.place())?;
-            // Its head may be lost, and not its segments.
-            let copy = counter.newest_copy(&created, 0).await?;
-            let next = copy.map_or(created, |copy| copy.refuse(head.mark_ms()));
+            let found = counter.found_again(&head, terms, segments).await?;
+            if let Some(found) = &found {
+                lost = counter.inspect_by(found).await?.lost;
+            }
+            let next = found.unwrap_or(created);
             let heads = &counter.storage.heads;
             if heads.swap(&counter.account, version, next).await? {
                 break;
             }
         }
         let account = counter.account.clone();
-        match counter.newest_head().await?.terms() == terms {
+        if counter.newest_head().await?.terms() != terms {
+            return Err(CounterError::AccountExists { account });
+        }
+        match lost.0.is_empty() {
             true => Ok(counter),
-            false => Err(CounterError::AccountExists { account }),
+            false => Err(CounterError::Lost {
+                account,
+                segments: lost,
+            }),
         }
     }
 
@@ -53,7 +71,8 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// A number out of range, or an account that was resegmented too often.
+    /// A number out of range, or an account that was resegmented too often; or [`CounterError::Lost`] if the account lost
+    /// segments, none of which could be prepared.
     pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
         let mut patience = Patience::default();
         loop {
@@ -67,6 +86,9 @@ impl Counter {
                 return Ok(());
             }
             let now_ms = match self.look_at(0..head.segments(), &head).await {
+                Ok(Looks { lost, .. }) if !lost.is_empty() => {
+                    return Err(self.lost(&head, &lost));
+                }
                 Ok(looks) => looks.now_ms(),
                 Err(error) => {
                     self.pass(error, &mut patience).await?;
@@ -91,8 +113,22 @@ impl Counter {
         ))
     }
 
+    /// The head of an account that has none: it may be lost, and not the segments with their copies. They are looked for
+    /// where they would be placed now: `segments` of them, and a few more.
+    async fn found_again(
+        &self,
+        head: &Head,
+        terms: Terms,
+        segments: u32,
+    ) -> Result<Option<Head>, CounterError> {
+        let among = head.create(terms, segments.max(LOOKED_FOR), self.place())?;
+        let copy = self.newest_copy(&among, 0).await?;
+        Ok(copy.map(|copy| copy.refuse(head.mark_ms())))
+    }
+
     /// Whether there is no account, and none that is created later will take a transfer of `time_ms`:
-    /// that is recorded in its head, if there still is none.
+    /// that is recorded in its head, if there still is none. An account that lost its head is found again: its segments
+    /// may have the money.
     pub(super) async fn refuses(&self, time_ms: u64, terms: Terms) -> Result<bool, CounterError> {
         let (version, head) = self.stored_head(terms).await?;
         if head.exists() {
@@ -101,9 +137,11 @@ impl Counter {
         if version > 0 && head.mark_ms() >= time_ms {
             return Ok(true);
         }
-        let refused = head.refuse(time_ms);
+        let found = self.found_again(&head, terms, LOOKED_FOR).await?;
+        let refuses = found.is_none();
+        let next = found.unwrap_or_else(|| head.refuse(time_ms));
         let heads = &self.storage.heads;
-        Ok(heads.swap(&self.account, version, refused).await?)
+        Ok(heads.swap(&self.account, version, next).await? && refuses)
     }
 
     /// Where the storage wants more segments.
@@ -137,7 +175,7 @@ impl Counter {
     }
 
     /// Goes by `head` from now on, if it is the newest.
-    fn remember(&self, head: Head) -> Arc<Head> {
+    pub(super) fn remember(&self, head: Head) -> Arc<Head> {
         let mut known = self.head.lock();
         match &*known {
             // Two read at once, and this one was overtaken.
@@ -179,27 +217,16 @@ impl Counter {
     /// a request that the plan would home elsewhere. If others were faster, does nothing.
     async fn finish(&self, found: &VersionedHead, plan: Layout) -> Result<(), CounterError> {
         let VersionedHead { version, head, .. } = found;
-        let prepare = Prepare {
-            generation: plan.generation,
-            base: head.generation(),
-            from_ms: plan.from_ms,
-            closed: head.is_closed(),
-            mark_ms: head.mark_ms(),
-            head: head.encode().into(),
-        };
+        if head.is_restored() {
+            self.replace_lost(head, head.segments()).await?;
+        }
+        let prepare = prepare(head, plan, head.generation());
         let terms = head.terms();
         let request = |index| {
             let prepare = prepare.clone();
             match index < head.segments() {
                 true => (index, Request::Prepare(prepare)),
-                false => (
-                    index,
-                    Request::Create(Create {
-                        prepare,
-                        terms,
-                        lost: head.is_restored(),
-                    }),
-                ),
+                false => (index, Request::Create(Create { prepare, terms })),
             }
         };
         let indices = 0..plan.segments.max(head.segments());

@@ -1,11 +1,13 @@
 //! What must be done now and then, by anyone: nothing comes back, is finished or is forgotten in a
 //! segment that nobody asks.
 
-use super::{Counter, CounterError};
+use std::collections::BTreeMap;
+
+use super::{Counter, CounterError, patience::Patience};
 use crate::{
-    Head,
+    Head, VersionedHead,
     limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
-    segment::{Expire, Purge, Reply, Request},
+    segment::{Expire, Look, Purge, Reply, Request},
 };
 
 /// What a sweep did.
@@ -35,12 +37,54 @@ impl Counter {
     pub async fn sweep(&self) -> Result<Swept, CounterError> {
         let head = self.newest_head().await?;
         let mut swept = Swept::default();
-        for index in 0..head.segments() {
+        let there = self.see(&head, &mut swept).await;
+        for index in there {
             if let Err(error) = self.sweep_segment(&head, index, &mut swept).await {
                 swept.errors.push(error);
             }
         }
         Ok(swept)
+    }
+
+    /// Records in the head what is in every segment, for the day on which one is lost. Answers which there are.
+    async fn see(&self, head: &Head, swept: &mut Swept) -> Vec<u32> {
+        let found = match self.inspect_by(head).await {
+            Ok(found) => found,
+            Err(error) => {
+                swept.errors.push(error);
+                return (0..head.segments()).collect();
+            }
+        };
+        if !found.lost.0.is_empty() {
+            swept.errors.push(CounterError::Lost {
+                account: self.account.clone(),
+                segments: found.lost,
+            });
+        }
+        if let Err(error) = self.record_seen(&found.looks).await {
+            swept.errors.push(error);
+        }
+        found.looks.into_keys().collect()
+    }
+
+    /// Records in the head what `looks` saw, if that is new.
+    pub(super) async fn record_seen(
+        &self,
+        looks: &BTreeMap<u32, Look>,
+    ) -> Result<(), CounterError> {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
+            let VersionedHead { version, head, .. } = self.certain_head().await?;
+            let Some(seen) = head.see(looks) else {
+                return Ok(());
+            };
+            let heads = &self.storage.heads;
+            if heads.swap(&self.account, version, seen.clone()).await? {
+                self.remember(seen);
+                return Ok(());
+            }
+        }
     }
 
     async fn sweep_segment(

@@ -10,6 +10,9 @@ impl Segment {
     /// so old that its answer may be forgotten: then it can only be one that came before and is
     /// settled, or one that never came. Whatever is refused stays refused: the source takes its
     /// money back.
+    ///
+    /// In the place of a lost segment, one that is so old may have been credited and spent there: it
+    /// counts as credited, and lost with that segment.
     pub fn credit(&mut self, credit: &GiveCredit, now_ms: u64) -> Answer {
         if let Some(known) = self.credits.get(&credit.id) {
             return known.answer(credit.content);
@@ -17,6 +20,9 @@ impl Segment {
         self.certain()?;
         self.known(credit.generation, &credit.id.id)?;
         match self.takes(credit, now_ms) {
+            Err(Refusal::TooOld { .. }) if credit.id.id.time_ms() <= self.lost_ms => {
+                return Ok(Reply::Credited(Outcome::Credited));
+            }
             // Not recorded: the mark never falls, so it is refused for ever.
             Err(Refusal::TooOld { .. }) => return Ok(Reply::Credited(Outcome::Refused)),
             taken => taken?,

@@ -1,6 +1,6 @@
 //! A storage that came back may have lost the last changes.
 
-use super::{Answer, Reply, Segment};
+use super::{Accept, Answer, Reply, Segment};
 use crate::Durability;
 
 /// What a version rises by where some may have been lost: no version of before is ever seen again.
@@ -20,12 +20,27 @@ impl Segment {
     }
 
     /// A person takes the segment for what it is: it is marked, and goes on. Answers what it has.
-    pub fn accept(&mut self, now_ms: u64) -> Answer {
+    ///
+    /// It may have decided ids that it lost: those are too old from now on. A segment older than the layout in force
+    /// came back from before that, and is prepared for it.
+    pub fn accept(&mut self, accept: &Accept, now_ms: u64) -> Answer {
+        let is_older = self.generation < accept.in_force.generation;
+        if self.doubtful || is_older {
+            self.mark_ms = self.mark_ms.max(self.latest_ms(now_ms));
+        }
         if self.doubtful {
             self.doubtful = false;
             self.losses += 1;
         }
+        if is_older {
+            self.go_by(&accept.in_force);
+        }
         Ok(Reply::Looked(self.look(now_ms)))
+    }
+
+    /// No id decided before now has a greater time.
+    pub(super) fn latest_ms(&self, now_ms: u64) -> u64 {
+        now_ms + self.terms.skew_ms
     }
 
     /// What it has, doubtful or not: for people.

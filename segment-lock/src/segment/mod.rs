@@ -43,6 +43,7 @@ mod op;
 mod prepare;
 mod purge;
 mod refuse;
+mod replace;
 mod request;
 mod settle;
 mod unfinished;
@@ -58,8 +59,8 @@ pub use answer::{Answer, Look, Refusal, Reply};
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit,
-    Inspect, Land, Lend, Loan, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse, Request,
-    Sent, Settle, Thaw,
+    Inspect, Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse,
+    Replace, Request, Sent, Settle, Thaw,
 };
 
 use crate::{Caller, RequestId, Terms};
@@ -105,6 +106,9 @@ pub struct Segment {
     pub cut_ms: u64,
     /// Ids of this time and before may have been forgotten, in ms. Never falls.
     pub mark_ms: u64,
+    /// Ids of this time and before may have been decided in a segment that was lost, in ms: this one is in its place.
+    /// 0: there was none.
+    pub lost_ms: u64,
     /// The greatest time of an id decided here, in ms.
     pub newest_ms: u64,
     /// Requests at home here that were decided.
@@ -135,12 +139,8 @@ impl Segment {
     /// A segment that has nothing, created for a plan. It knows no id before the plan's beginning:
     /// those have their homes elsewhere.
     pub fn new(create: &Create) -> Self {
-        let Create {
-            prepare,
-            terms,
-            lost,
-        } = create;
-        let mut segment = Self {
+        let Create { prepare, terms } = create;
+        Self {
             terms: *terms,
             value: 0,
             held: 0,
@@ -151,6 +151,7 @@ impl Segment {
             base: prepare.base,
             cut_ms: prepare.from_ms,
             mark_ms: prepare.from_ms.saturating_sub(1).max(prepare.mark_ms),
+            lost_ms: 0,
             newest_ms: 0,
             ids: BTreeMap::new(),
             credits: BTreeMap::new(),
@@ -163,16 +164,21 @@ impl Segment {
             losses: 0,
             closed: prepare.closed,
             head: Arc::clone(&prepare.head),
-        };
-        if *lost {
-            segment.came_back();
         }
-        segment
+    }
+
+    /// The segment that `request` makes where there is none, if it makes one.
+    pub fn made_by(request: &Request, now_ms: u64) -> Option<Self> {
+        match request {
+            Request::Create(create) => Some(Self::new(create)),
+            Request::Replace(replace) => Some(Self::replacement(replace, now_ms)),
+            _ => None,
+        }
     }
 
     /// Does what `request` asks for. `now_ms`: ms since 1970 on this segment's clock.
     ///
-    /// [`Request::Create`] finds the segment existing, and prepares it.
+    /// [`Request::Create`] finds the segment existing, and prepares it; [`Request::Replace`] leaves it as it is.
     pub fn apply(&mut self, request: &Request, now_ms: u64) -> Answer {
         match request {
             Request::Op(op) => self.op(op, now_ms),
@@ -192,10 +198,11 @@ impl Segment {
             Request::Pinned(after) => self.pinned_after(after),
             Request::Purge(Purge) => self.purge(now_ms),
             Request::Create(create) => self.prepare(&create.prepare, now_ms),
+            Request::Replace(_) => self.inspect(now_ms),
             Request::Prepare(prepare) => self.prepare(prepare, now_ms),
             Request::Close(Close) => self.close(),
             Request::Inspect(Inspect) => self.inspect(now_ms),
-            Request::Accept(Accept) => self.accept(now_ms),
+            Request::Accept(accept) => self.accept(accept, now_ms),
             Request::ReadCopy(ReadCopy) => self.read_copy(),
         }
     }

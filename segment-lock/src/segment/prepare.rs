@@ -22,13 +22,18 @@ impl Segment {
         if after_ms >= prepare.from_ms {
             return Ok(Reply::Later { after_ms, now_ms });
         }
+        self.go_by(prepare);
+        Ok(Reply::Prepared)
+    }
+
+    /// Goes by that layout from now on.
+    pub(super) fn go_by(&mut self, prepare: &Prepare) {
         self.generation = prepare.generation;
         self.base = prepare.base;
         self.cut_ms = prepare.from_ms;
         self.closed |= prepare.closed;
         self.mark_ms = self.mark_ms.max(prepare.mark_ms);
         self.head = Arc::clone(&prepare.head);
-        Ok(Reply::Prepared)
     }
 
     /// The copy of the account's head: even a doubtful segment helps to find a head that was lost.

@@ -1,6 +1,6 @@
 //! What a segment can be asked.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{CreditId, State};
 use crate::{Account, Amount, Caller, Change, RequestId, Terms};
@@ -216,8 +216,28 @@ pub struct Create {
     pub prepare: Prepare,
     /// The account's terms.
     pub terms: Terms,
-    /// The account's head was lost: a segment made now may have been there before, with all that is missing now.
-    pub lost: bool,
+}
+
+/// The last numbers of the loans between a lost segment and another one, as the other one knows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// Of the last loan to the lost segment.
+    pub lent: u64,
+    /// Of the last loan from the lost segment that landed.
+    pub landed: u64,
+}
+
+/// Creates a segment in the place of one that is lost, with nothing in it. Leaves a segment that exists as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replace {
+    /// The layout that the lost segment was a home by.
+    pub create: Create,
+    /// The loans between it and each other segment, read after it was lost.
+    pub numbers: BTreeMap<u32, Numbers>,
+    /// Other segments that are lost and not replaced yet: the numbers of those loans are not known.
+    pub lost: Vec<u32>,
+    /// How often the lost segment may have lost changes before, as far as that is known.
+    pub losses: u64,
 }
 
 /// Lets no new money in, for good.
@@ -229,8 +249,11 @@ pub struct Close;
 pub struct Inspect;
 
 /// A person takes a doubtful segment for what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Accept;
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accept {
+    /// The layout in force: a segment that came back from before it is prepared for it.
+    pub in_force: Prepare,
+}
 
 /// Reads the copy of the account's head, doubtful or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,6 +283,7 @@ pub enum Request {
     Pinned(Pinned),
     Purge(Purge),
     Create(Create),
+    Replace(Replace),
     Prepare(Prepare),
     Close(Close),
     Inspect(Inspect),
@@ -295,6 +319,7 @@ from! {
     Pinned: Pinned,
     Purge: Purge,
     Create: Create,
+    Replace: Replace,
     Prepare: Prepare,
     Close: Close,
     Inspect: Inspect,

@@ -37,6 +37,12 @@ pub(crate) enum Shortcut {
     AnyLayout,
     /// A held reservation is confirmed past its deadline, since it came back.
     ConfirmLate,
+    /// A lost segment is replaced without regard to the loans it had.
+    ForgetNumbers,
+    /// Where a segment was lost, what it may have decided is decided again.
+    ReplaceWithoutMark,
+    /// Where a segment was lost, a transfer that it may have been credited is refused.
+    RefuseLost,
 }
 
 #[derive(Debug)]
@@ -103,6 +109,12 @@ impl Bank {
             .with_segments(|segments| self.audit.lock().finished(segments));
     }
 
+    /// The storage of a segment comes back with nothing.
+    pub(crate) fn lose(&self, at: &At) {
+        self.memory
+            .with_segments(|segments| self.audit.lock().lose(segments, at));
+    }
+
     /// Purges every segment, whatever is unfinished.
     pub(crate) async fn purge(&self) {
         let all: Vec<At> = self
@@ -130,6 +142,13 @@ impl Bank {
         let index = harm.rng.random_range(0..count);
         let (at, request) = harm.sent[index].clone();
         drop(harm);
+        let is_there = self
+            .memory
+            .with_segments(|segments| segments.contains_key(&at));
+        // Nothing tells a late request to create a segment from the first one, once that segment is lost.
+        if !is_there && matches!(request, Request::Create(_)) {
+            return;
+        }
         self.audit.lock().reach("late");
         let _ = self.deliver(&at, request);
     }
@@ -138,12 +157,19 @@ impl Bank {
         let before = self
             .memory
             .with_segments(|segments| segments.get(at).cloned());
-        if let (Some(shortcut), Some(before)) = (self.shortcut, &before) {
-            shortcut.spoil_request(before, &mut request);
+        match (self.shortcut, &before) {
+            (Some(shortcut), Some(before)) => shortcut.spoil_request(before, &mut request),
+            (Some(Shortcut::ForgetNumbers), None) => forget_numbers(&mut request),
+            _ => {}
         }
         let answer = self.memory.call(at, request.clone()).now_or_never();
         let mut answer = answer.expect("memory answers at once").unwrap();
         self.memory.with_segments(|segments| {
+            if let (Some(shortcut), None, Some(after)) =
+                (self.shortcut, &before, segments.get_mut(at))
+            {
+                shortcut.spoil_new(after);
+            }
             if let (Some(shortcut), Some(before)) = (self.shortcut, &before) {
                 let after = segments.get_mut(at).expect("segments do not vanish");
                 shortcut.spoil(before, after, &request, &mut answer);
@@ -232,6 +258,15 @@ impl Shortcut {
         }
     }
 
+    /// What a new segment is instead.
+    fn spoil_new(self, new: &mut Segment) {
+        match self {
+            Self::ReplaceWithoutMark => new.mark_ms = 0,
+            Self::RefuseLost => new.lost_ms = 0,
+            _ => {}
+        }
+    }
+
     /// What the segment does beside, or instead.
     fn spoil(self, before: &Segment, after: &mut Segment, request: &Request, answer: &mut Answer) {
         match (self, request) {
@@ -293,5 +328,12 @@ impl Shortcut {
             }
             _ => {}
         }
+    }
+}
+
+fn forget_numbers(request: &mut Request) {
+    if let Request::Replace(replace) = request {
+        replace.numbers.clear();
+        replace.lost.clear();
     }
 }

@@ -61,6 +61,8 @@ fn histories_reach_what_they_are_for() {
         "late",
         "frozen",
         "planned later",
+        "segment lost",
+        "accepted",
     ] {
         assert!(seen.reached.contains_key(what), "never reached: {what}");
     }

@@ -33,6 +33,9 @@ pub(crate) enum Step {
     Resegment(usize, u32),
     Sweep(usize),
     Close(usize),
+    /// The storage of a segment comes back with nothing.
+    Lose(usize, u32),
+    Accept(usize),
     /// ms.
     Wait(u64),
 }
@@ -89,7 +92,29 @@ fn crash(step: &Step) -> impl Strategy<Value = Option<usize>> + use<> {
 }
 
 pub(crate) fn any() -> impl Strategy<Value = Plan> {
-    prop_oneof![4 => mixture(), 2 => crowd(), 1 => halted()]
+    prop_oneof![4 => mixture(), 2 => crowd(), 1 => halted(), 2 => losing()]
+}
+
+/// Segments are lost in between, and that is accepted, perhaps by several at once.
+fn losing() -> impl Strategy<Value = Plan> {
+    let loss = (0..4_usize, 0..14_usize, 0..2_usize, 0..3_u32, any_bool());
+    (mixture(), vec(loss, 1..4)).prop_map(|(mut plan, losses)| {
+        for (client, at, account, index, again) in losses {
+            let clients = plan.clients.len();
+            let steps = &mut plan.clients[client % clients];
+            let at = at.min(steps.len());
+            let lose = [
+                (Step::Lose(account, index), None),
+                (Step::Accept(account), None),
+            ];
+            steps.splice(at..at, lose);
+            if again {
+                let other = &mut plan.clients[(client + 1) % clients];
+                other.insert(at.min(other.len()), (Step::Accept(account), Some(at)));
+            }
+        }
+        plan
+    })
 }
 
 /// Who plans a layout crashes, and the others go by the one before until long after it was to begin.

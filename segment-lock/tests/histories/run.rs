@@ -11,7 +11,7 @@ use std::{
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use ringfence_segment_lock::{
-    Account, Amount, Counter, CounterError, Durability, Effect, RequestId, Storage, Terms,
+    Account, Amount, At, Counter, CounterError, Durability, Effect, RequestId, Storage, Terms,
     memory::Memory,
     segment::{Outcome, Refusal},
 };
@@ -178,6 +178,16 @@ impl<'a> World<'a> {
             }
             Step::Sweep(account) => drop(counters[account].sweep().await),
             Step::Close(account) => drop(counters[account].close().await),
+            Step::Lose(account, index) => self.bank.lose(&At {
+                account: self.accounts[account].clone(),
+                index,
+                place: 0,
+            }),
+            Step::Accept(account) => {
+                if counters[account].accept().await.is_ok() {
+                    self.bank.audit.lock().reach("accepted");
+                }
+            }
             Step::Wait(ms) => sleep(Duration::from_millis(ms)).await,
         }
     }
@@ -256,6 +266,7 @@ impl<'a> World<'a> {
                 | CounterError::TransferUnfinished { .. }
                 | CounterError::Storage(_)
                 | CounterError::Contended { .. }
+                | CounterError::Lost { .. }
                 | CounterError::Head(_)
                 | CounterError::Refused(
                     Refusal::TooOld { .. } | Refusal::Closed | Refusal::Conflict
@@ -273,6 +284,9 @@ impl<'a> World<'a> {
             return;
         }
         let counters = self.counters();
+        for counter in &counters {
+            drop(counter.accept().await.unwrap());
+        }
         if self.plan.ages {
             sleep(OLD).await;
             self.bank.purge().await;

@@ -1,7 +1,7 @@
 //! Layouts: who knows too old a one is told so, wherever it would matter.
 
 use ringfence_segment_lock::segment::{
-    Cancel, Collect, Confirm, Op, ReadCopy, Refusal, Refuse, Reply, State,
+    Cancel, Collect, Confirm, Op, Refusal, Refuse, Reply, State,
 };
 
 use crate::*;
@@ -117,38 +117,12 @@ fn a_created_segment_knows_no_id_before_its_layout() {
     let create = Create {
         prepare: plan(2, 1, CUT),
         terms: TERMS,
-        lost: false,
     };
     let mut segment = Segment::new(&create);
     once(&mut segment, create, Ok(Reply::Prepared));
     let too_old = Err(Refusal::TooOld { mark_ms: CUT - 1 });
     nothing(&mut segment, at(CUT - 1, 2, deposit(1)), too_old);
     once(&mut segment, at(CUT, 2, deposit(1)), recorded(State::Done));
-}
-
-#[test]
-fn a_segment_made_for_a_restored_head_is_not_taken_for_one_that_lost_nothing() {
-    let create = |durability| Create {
-        prepare: plan(2, 1, CUT),
-        terms: Terms {
-            durability,
-            ..TERMS
-        },
-        lost: true,
-    };
-    let marked = Segment::new(&create(Durability::Memory));
-    assert_eq!((marked.losses, marked.doubtful), (1, false));
-    let mut doubtful = Segment::new(&create(Durability::Disk));
-    nothing(
-        &mut doubtful,
-        at(CUT, 2, deposit(1)),
-        Err(Refusal::Doubtful),
-    );
-    let copied = Reply::Copied {
-        head: "head".into(),
-        closed: false,
-    };
-    nothing(&mut doubtful, ReadCopy, Ok(copied));
 }
 
 #[test]

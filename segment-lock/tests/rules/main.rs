@@ -5,6 +5,7 @@ mod crashed;
 mod layout;
 mod loans;
 mod losses;
+mod lost;
 mod memory;
 mod order;
 mod reservations;
@@ -50,7 +51,6 @@ fn segment(value: i64) -> Segment {
     let mut segment = Segment::new(&Create {
         prepare,
         terms: TERMS,
-        lost: false,
     });
     segment.value = value;
     segment

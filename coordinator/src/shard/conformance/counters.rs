@@ -36,14 +36,7 @@ fn create() -> CounterOp {
         head: "head".into(),
     };
     let terms = Terms::default();
-    CounterOp::Segment(
-        Create {
-            prepare,
-            terms,
-            lost: false,
-        }
-        .into(),
-    )
+    CounterOp::Segment(Create { prepare, terms }.into())
 }
 
 fn deduct(name: &str, units: i64) -> CounterOp {

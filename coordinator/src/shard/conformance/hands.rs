@@ -96,14 +96,7 @@ impl Desk {
             head: "head".into(),
         };
         let terms = Terms::default();
-        let create = CounterOp::Segment(
-            Create {
-                prepare,
-                terms,
-                lost: false,
-            }
-            .into(),
-        );
+        let create = CounterOp::Segment(Create { prepare, terms }.into());
         let created = self.count(key, create).await;
         assert_eq!(created, CounterReply::Segment(Ok(Told::Prepared)));
     }

@@ -85,12 +85,14 @@ impl Counters {
         };
         let key = &request.key;
         match &request.op {
-            CounterOp::Segment(SegmentRequest::Create(create)) => {
-                let group = self.groups.entry(key.clone()).or_insert_with(made);
-                let segment = group.segment.get_or_insert_with(|| Segment::new(create));
-                CounterReply::Segment(segment.prepare(&create.prepare, unix_ms))
-            }
             CounterOp::Segment(request) => {
+                let there = self.groups.get(key);
+                if there.is_none_or(|group| group.segment.is_none())
+                    && let Some(segment) = Segment::made_by(request, unix_ms)
+                {
+                    let group = self.groups.entry(key.clone()).or_insert_with(made);
+                    group.segment = Some(segment);
+                }
                 CounterReply::Segment(self.segment(key, request, unix_ms))
             }
             CounterOp::ReadHead => {

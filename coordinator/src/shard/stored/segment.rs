@@ -70,6 +70,7 @@ impl Stored {
             ("base", segment.base),
             ("cut", segment.cut_ms),
             ("mark", segment.mark_ms),
+            ("lost", segment.lost_ms),
             ("newest", segment.newest_ms),
             ("window", terms.idempotency_for_ms),
             ("at_least", terms.idempotency_at_least_ms),

@@ -4,7 +4,7 @@ use ringfence_segment_lock::{
     Caller, Change, RequestId,
     segment::{
         Cancel, Collect, Create, CreditId, Forget, GiveCredit, Lend, Loan, Op, Prepare, Refuse,
-        Request, Settle, State,
+        Replace, Request, Settle, State,
     },
 };
 
@@ -93,11 +93,14 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
             );
         }
         Request::Purge(_) => _ = verb(pack, group, "purge", 0),
-        Request::Create(create) => push_create(verb(pack, group, "create", 12), create),
+        Request::Create(create) => _ = push_create(verb(pack, group, "create", 11), create),
+        Request::Replace(replace) => push_replace(verb(pack, group, "replace", 14), replace),
         Request::Prepare(prepare) => _ = push_prepare(verb(pack, group, "prepare", 6), prepare),
         Request::Close(_) => _ = verb(pack, group, "close", 0),
         Request::Inspect(_) => _ = verb(pack, group, "inspect", 0),
-        Request::Accept(_) => _ = verb(pack, group, "accept", 0),
+        Request::Accept(accept) => {
+            _ = push_prepare(verb(pack, group, "accept", 6), &accept.in_force);
+        }
         Request::ReadCopy(_) => _ = verb(pack, group, "read_copy", 0),
     }
 }
@@ -219,7 +222,7 @@ fn push_settle(pack: &mut Pack, settle: &Settle) {
     push_caller(pack, settle.caller).text(&sent_text(&settle.id));
 }
 
-fn push_create(pack: &mut Pack, create: &Create) {
+fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {
     let terms = create.terms;
     push_prepare(pack, &create.prepare)
         .number(terms.idempotency_for_ms)
@@ -227,7 +230,21 @@ fn push_create(pack: &mut Pack, create: &Create) {
         .number(terms.skew_ms)
         .number(terms.ids_max as u64)
         .text(durability_text(terms.durability).as_bytes())
-        .truth(create.lost);
+}
+
+fn push_replace(pack: &mut Pack, replace: &Replace) {
+    push_create(pack, &replace.create).array(replace.numbers.len());
+    for (&other, numbers) in &replace.numbers {
+        pack.array(3)
+            .number(u64::from(other))
+            .number(numbers.lent)
+            .number(numbers.landed);
+    }
+    pack.array(replace.lost.len());
+    for &other in &replace.lost {
+        pack.number(u64::from(other));
+    }
+    pack.number(replace.losses);
 }
 
 fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {

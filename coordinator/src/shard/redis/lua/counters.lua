@@ -60,7 +60,7 @@ local function segment_at(group, verb, ...)
   local segment = load(group)
   if segment then
     look_up(segment, group.ids)
-  elseif verb == 'create' then
+  elseif verb == 'create' or verb == 'replace' then
     segment = create(group, ...)
   else
     refuse('missing')

@@ -161,11 +161,11 @@ impl Nemesis<'_> {
             sleep(LOOK_EVERY).await;
             for account in &self.desk.accounts {
                 // Who cannot look now, looks later.
-                let looks = account.inspect().await.unwrap_or_default();
+                let looks = account.inspect().await.unwrap_or_default().looks;
                 let wrong = |look: &&Look| {
                     look.value < 0 || look.held < 0 || look.doubtful || look.losses > 0
                 };
-                let wrong = looks.iter().filter(wrong).map(|look| Violation {
+                let wrong = looks.values().filter(wrong).map(|look| Violation {
                     rule: Rule::Sound,
                     told: format!("{}: {look:?}", account.account()),
                 });

@@ -10,8 +10,12 @@ function rules.credit(segment, id, time, generation, content, amount, caller, me
   if entry then return credit_answer(entry, content) end
   certain(segment)
   known(segment, generation, time)
-  -- Not recorded: the mark never falls, so it is refused for ever.
-  if time <= segment.mark then return {'credited', 0} end
+  if time <= segment.mark then
+    -- In the place of a lost segment, it may have been credited there, and be lost with that. Else it is not recorded,
+    -- and the mark never falls: it is refused for ever.
+    local lost = segment.lost or tonumber(read('HGET', segment.name .. ':seg', 'lost') or 0)
+    return {'credited', time <= lost and 1 or 0}
+  end
   timely(segment, time)
   not_frozen(segment, caller)
   make_room(segment, 1)

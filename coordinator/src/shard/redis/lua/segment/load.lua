@@ -44,20 +44,47 @@ local function register(group)
   redis.call('HSET', index, text, epoch)
 end
 
--- A segment that has nothing, created for a plan. It knows no id before the plan's beginning.
-local function create(group, generation, base, from, closed, least, head, window, at_least, skew, ids_max, durability, lost)
+-- No number that a segment of before has used is as great as one of now: it would have used 1024 per ms.
+local NUMBERS_PER_MS = 1024
+
+-- Has the loans from and to another segment go on after these numbers.
+local function count_from(segment, other, inn, out)
+  put(part(segment, 'inn'), other, inn)
+  put(part(segment, 'out'), other, string.format('%d:0', out))
+end
+
+-- Makes of a new segment one in the place of a lost one. `numbers`: {segment, last lent to it, last landed from it}.
+local function take_place(segment, numbers, lost, losses)
+  local unused = now * NUMBERS_PER_MS
+  set(segment, 'version', unused)
+  set(segment, 'losses', losses)
+  for _, other in ipairs(numbers) do count_from(segment, unpack(other)) end
+  for _, other in ipairs(lost) do count_from(segment, other, unused, unused) end
+  set(segment, 'lost', now + segment.skew)
+  set(segment, 'mark', math.max(segment.mark, segment.lost))
+  came_back(segment)
+end
+
+-- A segment that has nothing, created for a plan. It knows no id before the plan's beginning. With `numbers`, in the
+-- place of one that is lost.
+local function create(group, generation, base, from, closed, least, head, window, at_least, skew, ids_max, durability,
+  numbers, lost, losses)
   must_be_safe(durability)
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
-  register(group)
   local segment = {name = group.name, parts = {}, changed = {}, blocks_read = {}}
+  if numbers then
+    meet(part(segment, 'inn'))
+    meet(part(segment, 'out'))
+  end
+  register(group)
   local fields = {
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
-    newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
+    lost = 0, newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
     packed_count = 0, open = 0, oldest = false, packed = 0, losses = 0, durability = durability,
     origin = origin, doubtful = false, closed = closed, frozen = '', head = head,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
-  if lost then came_back(segment) end
+  if numbers then take_place(segment, numbers, lost, losses) end
   return segment
 end
 

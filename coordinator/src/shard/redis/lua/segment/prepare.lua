@@ -1,16 +1,22 @@
 -- A segment makes ready for a layout that is planned.
-function rules.prepare(segment, generation, base, from, closed, mark, head)
-  certain(segment)
-  if generation == segment.generation then return {'prepared'} end
-  if generation < segment.generation then return {'stale'} end
-  local after = math.max(segment.newest, segment.mark)
-  if after >= from then return {'later', after, now} end
+
+-- Goes by that layout from now on.
+local function go_by(segment, generation, base, from, closed, mark, head)
   set(segment, 'generation', generation)
   set(segment, 'base', base)
   set(segment, 'cut', from)
   if closed then set(segment, 'closed', true) end
   if mark > segment.mark then set(segment, 'mark', mark) end
   set(segment, 'head', head)
+end
+
+function rules.prepare(segment, generation, base, from, closed, mark, head)
+  certain(segment)
+  if generation == segment.generation then return {'prepared'} end
+  if generation < segment.generation then return {'stale'} end
+  local after = math.max(segment.newest, segment.mark)
+  if after >= from then return {'later', after, now} end
+  go_by(segment, generation, base, from, closed, mark, head)
   return {'prepared'}
 end
 

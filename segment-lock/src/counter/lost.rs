@@ -1,0 +1,187 @@
+//! Segments that are lost with their storage: said, done without, replaced.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::{Counter, CounterError};
+use crate::{
+    Durability, Head, Layout, Seen,
+    segment::{Create, Inspect, Look, Numbers, Prepare, Refusal, Replace, Reply, Request},
+};
+
+/// A segment that is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// Its number, from 0.
+    pub index: u32,
+    /// What a sweep last found in it, if one ever did.
+    pub last_seen: Option<Seen>,
+}
+
+/// Some segments that are lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LostSegments(pub Vec<LostSegment>);
+
+impl fmt::Display for LostSegments {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.0.len() == 1 { "" } else { "s" };
+        write!(out, "segment{plural} ")?;
+        for (nth, LostSegment { index, last_seen }) in self.0.iter().enumerate() {
+            let comma = if nth == 0 { "" } else { ", " };
+            match last_seen {
+                Some(Seen { owned, at_ms, .. }) => {
+                    write!(
+                        out,
+                        "{comma}{index} ({owned} in it at {at_ms} ms since 1970)"
+                    )?;
+                }
+                None => write!(out, "{comma}{index}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What every segment has; not at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Of each segment that there is.
+    pub looks: BTreeMap<u32, Look>,
+    /// Segments that are lost.
+    pub lost: LostSegments,
+}
+
+impl Inspection {
+    /// Whether no segment is in doubt, and none is lost.
+    pub fn is_sound(&self) -> bool {
+        self.lost.0.is_empty() && !self.looks.values().any(|look| look.doubtful)
+    }
+}
+
+impl Counter {
+    /// That these segments are lost. What was in them is as old as `head`: nobody is asked, however many requests fail.
+    pub(super) fn lost(&self, head: &Head, indices: &[u32]) -> CounterError {
+        let lost = |&index: &u32| LostSegment {
+            index,
+            last_seen: head.last_seen(index),
+        };
+        CounterError::Lost {
+            account: self.account.clone(),
+            segments: LostSegments(indices.iter().map(lost).collect()),
+        }
+    }
+
+    /// Whether the account goes on without `lost`: one that asked for durability waits for a person.
+    pub(super) fn do_without(&self, head: &Head, lost: &[u32]) -> Result<(), CounterError> {
+        match head.terms().durability {
+            _ if lost.is_empty() => Ok(()),
+            Durability::Memory => Ok(()),
+            Durability::Disk | Durability::Replicas(_) => Err(self.lost(head, lost)),
+        }
+    }
+
+    /// What every segment has, doubtful or not, by `head`.
+    pub(super) async fn inspect_by(&self, head: &Head) -> Result<Inspection, CounterError> {
+        let request = |index| (self.at(head, index), Request::from(Inspect));
+        let requests = (0..head.placed()).map(request).collect();
+        let answers = self.storage.segments.call_all(requests).await;
+        let mut found = Inspection::default();
+        for (index, answer) in (0..).zip(answers) {
+            match answer? {
+                Err(Refusal::Missing) if is_made(head, index) => {
+                    let last_seen = head.last_seen(index);
+                    found.lost.0.push(LostSegment { index, last_seen });
+                }
+                // Planned, and not made yet.
+                Err(Refusal::Missing) => {}
+                answer => _ = found.looks.insert(index, looked(answer?)?),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Replaces the segments that are lost, from number `first` on, one after the other: of each, the numbers of its
+    /// loans are read at those before it, too. Answers what was there.
+    pub(super) async fn replace_lost(
+        &self,
+        head: &Head,
+        first: u32,
+    ) -> Result<Inspection, CounterError> {
+        let found = self.inspect_by(head).await?;
+        let mut lost: Vec<_> = found
+            .lost
+            .0
+            .iter()
+            .filter(|lost| lost.index >= first)
+            .collect();
+        let mut looks = found.looks.clone();
+        lost.reverse();
+        while let Some(LostSegment { index, last_seen }) = lost.pop() {
+            let replace = Replace {
+                create: Create {
+                    prepare: made_for(head, *index),
+                    terms: head.terms(),
+                },
+                numbers: numbers_of(&looks, *index),
+                lost: lost.iter().rev().map(|later| later.index).collect(),
+                losses: last_seen.map_or(0, |seen| seen.losses),
+            };
+            let reply = self.ask(head, *index, replace.into()).await?;
+            looks.insert(*index, looked(reply)?);
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a segment was made: it is a home, or may have been one by the plan of a head that was restored.
+fn is_made(head: &Head, index: u32) -> bool {
+    index < head.segments() || head.is_restored()
+}
+
+/// What a segment is prepared for that takes the place of one: the layout in force, or the plan of a restored head.
+fn made_for(head: &Head, index: u32) -> Prepare {
+    match head.planned() {
+        Some(plan) if index >= head.segments() => prepare(head, plan, head.generation()),
+        _ => in_force(head),
+    }
+}
+
+/// What a segment is prepared for by the layout in force.
+pub(super) fn in_force(head: &Head) -> Prepare {
+    let layout = head.layouts().last().copied().unwrap_or(Layout {
+        generation: 0,
+        from_ms: 0,
+        segments: 0,
+    });
+    prepare(head, layout, layout.generation)
+}
+
+/// The request to prepare a segment for `layout`, which was planned when generation `base` was in force.
+pub(super) fn prepare(head: &Head, layout: Layout, base: u64) -> Prepare {
+    Prepare {
+        generation: layout.generation,
+        base,
+        from_ms: layout.from_ms,
+        closed: head.is_closed(),
+        mark_ms: head.mark_ms(),
+        head: head.encode_copy().into(),
+    }
+}
+
+/// The numbers of the loans between segment `index` and each other one.
+fn numbers_of(looks: &BTreeMap<u32, Look>, index: u32) -> BTreeMap<u32, Numbers> {
+    let numbers = |(&other, look): (&u32, &Look)| {
+        let numbers = Numbers {
+            lent: look.out.get(&index).map_or(0, |last| last.seq),
+            landed: look.inn.get(&index).copied().unwrap_or_default(),
+        };
+        (numbers != Numbers::default()).then_some((other, numbers))
+    };
+    looks.iter().filter_map(numbers).collect()
+}
+
+pub(super) fn looked(reply: Reply) -> Result<Look, CounterError> {
+    match reply {
+        Reply::Looked(look) => Ok(look),
+        reply => Err(CounterError::unexpected("a look", &reply)),
+    }
+}

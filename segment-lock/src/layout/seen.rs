@@ -1,0 +1,81 @@
+//! What was in each segment when it was last seen: should the segment be lost, people are told so.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Head;
+use crate::segment::Look;
+
+/// What was in a segment when it was last seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(i64, u64, u64)", into = "(i64, u64, u64)")]
+pub struct Seen {
+    /// Its money, held money included.
+    pub owned: i64,
+    /// How often it may have lost its last changes.
+    pub losses: u64,
+    /// When, in ms since 1970 on the segment's clock.
+    pub at_ms: u64,
+}
+
+impl From<Seen> for (i64, u64, u64) {
+    fn from(seen: Seen) -> Self {
+        (seen.owned, seen.losses, seen.at_ms)
+    }
+}
+
+impl From<(i64, u64, u64)> for Seen {
+    fn from((owned, losses, at_ms): (i64, u64, u64)) -> Self {
+        Self {
+            owned,
+            losses,
+            at_ms,
+        }
+    }
+}
+
+impl From<&Look> for Seen {
+    fn from(look: &Look) -> Self {
+        Self {
+            owned: look.value + look.held,
+            losses: look.losses,
+            at_ms: look.now_ms,
+        }
+    }
+}
+
+impl Head {
+    /// With what was seen of some segments; none if that is what was seen before.
+    pub fn see(&self, looks: &BTreeMap<u32, Look>) -> Option<Self> {
+        let mut head = self.clone();
+        head.seen.resize(self.places.len(), None);
+        let mut is_changed = false;
+        for (&index, look) in looks {
+            let Some(seen) = head.seen.get_mut(index as usize) else {
+                continue;
+            };
+            let now = Seen::from(look);
+            let same = seen.map(|seen| (seen.owned, seen.losses)) == Some((now.owned, now.losses));
+            if !same {
+                *seen = Some(now);
+                is_changed = true;
+            }
+        }
+        is_changed.then_some(head)
+    }
+
+    /// What was in segment `index` when it was last seen, if it ever was.
+    pub fn last_seen(&self, index: u32) -> Option<Seen> {
+        self.seen.get(index as usize).copied().flatten()
+    }
+
+    /// The head as text, for the segments' copies: without what was seen of each, which a copy is not asked for.
+    pub fn encode_copy(&self) -> String {
+        let copy = Self {
+            seen: Vec::new(),
+            ..self.clone()
+        };
+        copy.encode()
+    }
+}
