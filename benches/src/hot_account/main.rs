@@ -17,7 +17,7 @@
 //! *Not* measured: more than one process, networks, replicas, TLS, accounts that are short. The process and all
 //! servers share the machine.
 //!
-//! Run: `scripts/bench hot-account [--quick]`.
+//! Run: `scripts/bench hot-account [--quick]`; with `--soak 10m`, one counter with the default terms for ten minutes instead.
 
 mod contenders;
 mod curve;
@@ -26,8 +26,9 @@ mod measure;
 mod report;
 mod servers;
 mod setup;
+mod soak;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Parser;
 use measure::Plan;
@@ -56,6 +57,10 @@ struct Options {
     /// Where the report goes.
     #[arg(long, default_value = "target/bench/hot-account.json")]
     json: PathBuf,
+    /// Instead: one counter of four segments on one server with the default terms, by as many tasks as the greatest number says, for so long,
+    /// such as 10m. A line per minute: the rate, the server's memory, the ids that are remembered and forgotten, and refusals.
+    #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
+    soak: Option<Duration>,
     /// Draw deductions a second against segments into FILE, as an SVG image.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -104,6 +109,11 @@ fn main() -> Result<(), Failure> {
 }
 
 async fn run(options: &Options, machine: Machine) -> Result<(), Failure> {
+    if let Some(length) = options.soak {
+        let tasks = options.tasks.iter().copied().max().unwrap_or(1);
+        let json = options.json.with_extension("soak.json");
+        return soak::run(length, tasks, options.place, machine, &json).await;
+    }
     let plan = options.plan();
     let servers = Servers::start(&plan.setups, plan.place).await?;
     let contenders = contenders::all(&plan.setups, &plan.tasks, &servers).await?;

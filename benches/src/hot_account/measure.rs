@@ -82,7 +82,7 @@ pub(crate) async fn run(
 }
 
 impl Row {
-    fn new(setup: Setup, tasks: usize) -> Self {
+    pub(crate) fn new(setup: Setup, tasks: usize) -> Self {
         Self {
             setup,
             tasks,
@@ -93,7 +93,7 @@ impl Row {
     }
 
     /// Runs `contender` for the warm-up and the measured part.
-    async fn slice(
+    pub(crate) async fn slice(
         &mut self,
         contender: &Contender,
         timing: Timing,

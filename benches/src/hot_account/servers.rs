@@ -65,6 +65,11 @@ impl Servers {
         servers.map(RedisServer::url).collect()
     }
 
+    /// The first server of `setup`.
+    pub(crate) fn redis(&self, setup: &Setup) -> &RedisServer {
+        &self.redis[&(setup.log, setup.share)][0]
+    }
+
     pub(crate) fn postgresql(&self) -> Result<&PostgreSql, Failure> {
         self.postgresql
             .as_ref()

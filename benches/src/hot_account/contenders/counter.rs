@@ -62,7 +62,11 @@ impl Coins {
 }
 
 /// Puts as much into each segment.
-async fn fill(counters: &Counters, counter: &Counter, segments: u32) -> Result<(), Failure> {
+pub(crate) async fn fill(
+    counters: &Counters,
+    counter: &Counter,
+    segments: u32,
+) -> Result<(), Failure> {
     let each = Amount::new(PUT_IN / i64::from(segments))?;
     let head = counter.read_head().await?;
     for segment in 0..segments {

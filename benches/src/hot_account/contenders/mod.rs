@@ -4,6 +4,8 @@ mod counter;
 mod database;
 mod locked;
 
+pub(crate) use counter::fill;
+
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering::Relaxed},
@@ -18,7 +20,7 @@ use crate::{
 };
 
 /// What everybody has to begin with.
-const PUT_IN: i64 = 1_000_000_000_000;
+pub(crate) const PUT_IN: i64 = 1_000_000_000_000;
 
 /// One of so many tasks.
 #[derive(Clone, Copy, Debug)]
