@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) zipf: Zipf,
     pub(super) locks: Locks,
-    /// Whether workers lock the accounts. Otherwise each locks a key of its own: the same work, and nobody is excluded.
+    /// Whether workers lock the accounts. Otherwise each locks a key of its own: the same work, without exclusion.
     pub(super) exclusive: bool,
     /// Says stop: a worker that holds a lock finishes first.
     pub(super) stop: CancellationToken,

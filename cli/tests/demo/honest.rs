@@ -46,7 +46,7 @@ fn without_locks_deductions_are_lost_and_named() {
 
 #[test]
 fn without_locks_on_accounts_the_work_and_its_pace_are_the_same() {
-    // One worker waits for nobody, in either run.
+    // One worker never waits for a lock, in either run.
     let args = ["--seed", "7", "--for", "1m", "--workers", "1", "--json"];
     let report = passed(&demo(&args));
     let unlocked = passed(&demo(&[&args[..], &["--unsafe-no-lock"]].concat()));

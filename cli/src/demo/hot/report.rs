@@ -165,7 +165,7 @@ impl fmt::Display for HotReport {
         let place = place_line(&self.place, self.time, self.seed);
         writeln!(out, "{place}\n\n{}", self.table())?;
         let lock = "The lock: one worker at a time reads the balance, writes it, and gives the lock back. The counters: a \
-                    shard decides many deductions in one call, and nobody waits for a lock.";
+                    shard decides many deductions in one call, without a lock.";
         writeln!(
             out,
             "{}\n{}\n",
