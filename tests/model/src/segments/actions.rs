@@ -45,8 +45,19 @@ pub enum Action {
     },
     /// It comes into force.
     Commit,
-    /// A segment restarts without its last change.
-    Lose(u8),
+    /// A segment restarts without its last changes.
+    Lose {
+        /// Which.
+        segment: u8,
+        /// How many.
+        changes: u8,
+    },
+    /// A server restarts without its segment.
+    Vanish(u8),
+    /// A person accepts what is left of a segment.
+    Accept(u8),
+    /// The account that does not exist is created.
+    Create(u8),
     /// The head goes back to one of those before.
     LoseHead(u8),
     /// It is restored.
@@ -71,6 +82,9 @@ impl SegmentsModel {
             });
         }
         self.enabled_segments(world, actions);
+        let absent = self.config.absent;
+        let absent = absent.filter(|index| !world.segment(*index).exists);
+        actions.extend(absent.map(Action::Create));
         self.enabled_layouts(world, actions);
     }
 
@@ -120,8 +134,18 @@ impl SegmentsModel {
             if world.left.purges > 0 && segment.exists {
                 actions.push(Action::Purge(index));
             }
-            if world.left.losses > 0 && world.earlier[usize::from(index)].is_some() {
-                actions.push(Action::Lose(index));
+            if world.left.losses > 0 {
+                let earlier = 1..=world.earlier[usize::from(index)].len() as u8;
+                actions.extend(earlier.map(|changes| Action::Lose {
+                    segment: index,
+                    changes,
+                }));
+            }
+            if world.left.vanishings > 0 && segment.exists {
+                actions.push(Action::Vanish(index));
+            }
+            if segment.doubtful || segment.gone {
+                actions.push(Action::Accept(index));
             }
         }
     }
@@ -170,7 +194,10 @@ impl SegmentsModel {
             Action::Plan(from) => self.plan(world, from),
             Action::Prepare { plan, segment } => self.prepare(world, plan, segment),
             Action::Commit => self.commit(world),
-            Action::Lose(segment) => self.lose(world, segment),
+            Action::Lose { segment, changes } => self.lose(world, segment, changes),
+            Action::Vanish(segment) => self.vanish(world, segment),
+            Action::Accept(segment) => self.accept(world, segment),
+            Action::Create(segment) => self.create(world, segment),
             Action::LoseHead(earlier) => {
                 world.left.head_losses -= 1;
                 world.head = self.earlier_heads(world).swap_remove(usize::from(earlier));
@@ -189,6 +216,9 @@ impl SegmentsModel {
 
     /// The scripts, each one atomic step of one segment.
     fn run(&self, world: &mut World, request: &Request) -> Answer {
+        if world.segment(request.segment).gone {
+            return Answer::Missing;
+        }
         match &request.ask {
             Ask::Operate(lands) => self.operate_at(world, request, lands),
             Ask::Look { .. } => self.look_at(world, request),
@@ -196,6 +226,7 @@ impl SegmentsModel {
             Ask::Land(land) => self.land_alone(world, request, *land),
             Ask::Refuse { version } => self.refuse_at(world, request, *version),
             Ask::Credit => self.credit_at(world, request),
+            Ask::RefuseThere => self.refuse_there(world, request),
             Ask::Settle { credited } => self.settle_at(world, request, *credited),
             Ask::Forget => self.forget_at(world, request),
             Ask::Confirm => self.confirm_at(world, request),

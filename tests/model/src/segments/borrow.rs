@@ -21,7 +21,7 @@ impl SegmentsModel {
         let Some((_, at_home)) = shown.iter().find(|(segment, _)| *segment == home).copied() else {
             return self.begin_anew(world, task, Vec::new());
         };
-        let to_home = in_flight(&shown).filter(|(to, _)| *to == home);
+        let to_home = self.flights(&shown).filter(|(to, _)| *to == home);
         let lands: Vec<_> = to_home.map(|(_, land)| land).collect();
         let landing: i8 = lands.iter().map(|land| land.lent.amount).sum();
         let content = self.config.caller(task).content;
@@ -31,7 +31,7 @@ impl SegmentsModel {
         let nothing_home = asks.is_empty() && lands.is_empty();
         if nothing_home
             && self.holds(Rule::StrandedIsLanded)
-            && let Some((to, land)) = in_flight(&shown).next()
+            && let Some((to, land)) = self.flights(&shown).next()
         {
             return self.send(world, task, Phase::Landing, [(to, Ask::Land(land))]);
         }
@@ -42,7 +42,8 @@ impl SegmentsModel {
         self.send(world, task, Phase::Borrowing, asks);
     }
 
-    /// Who is asked to lend, and how much, for home to have what is missing. Nobody, whose last has not landed.
+    /// Who is asked to lend, and how much, for home to have what is missing. Nobody, whose last has not landed. One that
+    /// forgot loans that have landed is asked for the number after those.
     fn lenders(
         &self,
         shown: &Shown,
@@ -56,7 +57,8 @@ impl SegmentsModel {
             let overwrites = self.breaks(Rule::LendFollowsTheLanded);
             let last = if overwrites { lent } else { landed };
             let want = missing.min(money.value);
-            if want > 0 && lent == last {
+            let believes = self.holds(Rule::LenderBelievesTheLanded);
+            if want > 0 && (lent == last || (lent < last && believes)) {
                 missing -= want;
                 let (to, number) = (home, last + 1);
                 asks.push((*segment, Ask::Lend { to, number, want }));
@@ -80,7 +82,9 @@ impl SegmentsModel {
         if repeats && self.holds(Rule::LendRepeatsItsAnswer) {
             return Answer::Lent(last);
         }
-        if !repeats && last.number + 1 != number {
+        let is_behind = last.number < number && segment.money.losses > 0;
+        let believes = is_behind && self.holds(Rule::LenderBelievesTheLanded);
+        if !repeats && last.number + 1 != number && !believes {
             return Answer::NotLent;
         }
         if segment.is_frozen_to(request.task) {
@@ -94,8 +98,18 @@ impl SegmentsModel {
         let version = segment.money.version;
         segment.money.add(-amount);
         segment.money.lent[usize::from(to)] = lent;
+        if self.config.loses() {
+            segment.lent_in_all += amount;
+        }
         if self.breaks(Rule::LendRaisesTheVersion) {
             segment.money.version = version;
+        }
+        let borrower = world.segment(to);
+        // A request of before the loss: it landed, and the lender has forgotten that it lent it.
+        let forgets = self.config.losses > 0 || self.config.vanishings > 1;
+        let late = forgets && borrower.money.landed[usize::from(request.segment)] >= number;
+        if borrower.gone || late {
+            world.ledger.lost += amount;
         }
         Answer::Lent(lent)
     }
@@ -128,31 +142,74 @@ impl SegmentsModel {
 
     /// Lands it, if it is the next of its channel.
     pub(super) fn land_at(&self, world: &mut World, segment: u8, Land { from, lent }: Land) {
-        let money = &mut world.segment_mut(segment).money;
-        let landed = &mut money.landed[usize::from(from)];
-        if *landed + 1 == lent.number || self.breaks(Rule::LandOnce) {
-            *landed = lent.number;
-            let version = money.version;
-            money.add(lent.amount);
-            if self.breaks(Rule::LandRaisesTheVersion) {
-                money.version = version;
-            }
+        if !self.lands(&world.segment(segment).money, from, lent.number)
+            && self.holds(Rule::LandOnce)
+        {
+            return;
+        }
+        let lender = world.segment(from).money;
+        let in_flight = |world: &World| {
+            self.in_flight((from, &lender), (segment, &world.segment(segment).money))
+        };
+        let before = in_flight(world);
+        let loses = self.config.loses();
+        let here = world.segment_mut(segment);
+        let version = here.money.version;
+        here.money.landed[usize::from(from)] = lent.number;
+        here.money.add(lent.amount);
+        if self.breaks(Rule::LandRaisesTheVersion) {
+            here.money.version = version;
+        }
+        if loses {
+            here.landed_in_all += lent.amount;
+            // One that the lender forgot lands in the place of one that it made since.
+            world.ledger.lost += (before - in_flight(world) - lent.amount).max(0);
         }
     }
-}
 
-/// What is on its way, and where to.
-fn in_flight(shown: &Shown) -> impl Iterator<Item = (u8, Land)> {
-    let pairs = shown
-        .iter()
-        .flat_map(move |from| shown.iter().map(move |to| (from, to)));
-    pairs.filter_map(|((from, lender), (to, borrower))| {
-        let amount = lender.in_flight(*from, *to, borrower);
-        let number = borrower.landed[usize::from(*from)] + 1;
-        let land = Land {
-            from: *from,
-            lent: Lent { number, amount },
+    /// Whether a loan of that number lands: the next one; where changes were lost, any greater one, since those in between
+    /// may be what was lost.
+    fn lands(&self, borrower: &Money, from: u8, number: u8) -> bool {
+        let landed = borrower.landed[usize::from(from)];
+        let skips = borrower.losses > 0 && self.holds(Rule::BorrowerSkipsTheLost);
+        number == landed + 1 || (number > landed && skips)
+    }
+
+    /// What is on its way from one segment to another.
+    fn in_flight(&self, (from, lender): (u8, &Money), (to, borrower): (u8, &Money)) -> i8 {
+        let lent = lender.lent[usize::from(to)];
+        if self.lands(borrower, from, lent.number) {
+            lent.amount
+        } else {
+            0
+        }
+    }
+
+    /// What is on its way, and where to.
+    fn flights(&self, shown: &Shown) -> impl Iterator<Item = (u8, Land)> {
+        let pairs = shown
+            .iter()
+            .flat_map(move |from| shown.iter().map(move |to| (from, to)));
+        pairs.filter_map(|((from, lender), (to, borrower))| {
+            let lent = lender.lent[usize::from(*to)];
+            let amount = self.in_flight((*from, lender), (*to, borrower));
+            (amount > 0).then_some((*to, Land { from: *from, lent }))
+        })
+    }
+
+    /// What is at segments, and what is in flight between them.
+    pub(super) fn sum<'a>(
+        &self,
+        of: impl Iterator<Item = (u8, &'a Money)> + Clone,
+        in_flight: bool,
+    ) -> i8 {
+        let pairs = |here| of.clone().map(move |there| (here, there));
+        let flying = |here: (u8, &'a Money)| -> i8 {
+            let flights = pairs(here).filter(|_| in_flight);
+            flights
+                .map(|(here, there)| self.in_flight(here, there))
+                .sum()
         };
-        (amount > 0).then_some((*to, land))
-    })
+        of.clone().map(|here| here.1.value + flying(here)).sum()
+    }
 }

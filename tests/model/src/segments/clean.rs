@@ -3,8 +3,8 @@
 use super::{
     Configuration,
     Event::{
-        AllOk, Confirmed, Conflict, Doubtful, Expired, InFlight, Insufficient, NewHome, Refused,
-        TooOld,
+        Accepted, AllOk, Confirmed, Conflict, Doubtful, Expired, InFlight, Insufficient, NewHome,
+        Refused, TooOld,
     },
     operations::{
         Operation, calls, cancels, confirms, deduct, deposit, differs, read, reserve, transfer,
@@ -21,6 +21,7 @@ pub fn clean() -> Vec<Configuration> {
         transfers(),
         reservations(),
         losses(),
+        vanished(),
         head_losses(),
     ]
     .concat()
@@ -201,6 +202,15 @@ fn transfers() -> Vec<Configuration> {
                 .purging(1)
         }
         .reaching(&[Refused]),
+        Configuration {
+            absent: Some(1),
+            ..new("transfer-to-nobody", &[1, 0])
+                .of(&[0, 1])
+                .asking(&goes, &twice)
+                .crashing(2)
+                .purging(1)
+        }
+        .reaching(&[Refused, AllOk]),
         new("transfer-both-ways", &[1, 1])
             .of(&[0, 1])
             .asking(&crosses, &[calls(0), calls(0), calls(1), calls(1)])
@@ -257,18 +267,96 @@ fn reservations() -> Vec<Configuration> {
 /// A segment restarts without its last change.
 fn losses() -> Vec<Configuration> {
     let goes = [transfer(1, 0, 1)];
+    let twice = [deduct(1, 0), deduct(1, 0)];
+    let reads = [read(), deduct(2, 0), deposit(1, 1)];
     vec![
         new("loss", &[0, 2])
             .asking(&both(), &[calls(0), calls(0), calls(1)])
-            .losing()
+            .losing(1, 1)
             .rounds(1)
             .crashing(0)
-            .reaching(&[Doubtful]),
+            .reaching(&[Doubtful, Accepted]),
         new("loss-transfer", &[1, 0])
             .of(&[0, 1])
             .asking(&goes, &[calls(0), calls(0)])
-            .losing()
-            .reaching(&[Doubtful]),
+            .losing(1, 1)
+            .reaching(&[Doubtful, Accepted]),
+        new("loss-tail", &[0, 3])
+            .asking(&twice, &[calls(0), calls(1)])
+            .losing(1, 3)
+            .crashing(0)
+            .reaching(&[Doubtful, Accepted, AllOk]),
+        new("loss-tails", &[0, 2])
+            .asking(&twice, &[calls(0), calls(1)])
+            .losing(2, 2)
+            .rounds(1)
+            .crashing(0)
+            .reaching(&[Accepted, AllOk]),
+        new("loss-and-read", &[1, 1])
+            .asking(&reads, &[calls(0), calls(1), calls(2)])
+            .losing(1, 2)
+            .rounds(1)
+            .crashing(0)
+            .reaching(&[Accepted, AllOk]),
+        new("loss-late", &[0, 3])
+            .asking(&[deduct(2, 0), deduct(1, 0)], &[calls(0), calls(1)])
+            .losing(1, 1)
+            .reaching(&[Accepted, AllOk]),
+    ]
+}
+
+/// A server restarts without its segment.
+fn vanished() -> Vec<Configuration> {
+    let both = [deduct(2, 0), deduct(2, 1)];
+    let each = [calls(0), calls(1)];
+    let later = [deduct(1, 0), deposit(1, 1).at(2, 1), deduct(1, 0).at(2, 0)];
+    let three = [deduct(2, 0), deduct(1, 1).at(2, 1)];
+    let reserved = [reserve(1, 0), deduct(1, 0).at(2, 0)];
+    vec![
+        new("gone", &[1, 1])
+            .asking(&both, &each)
+            .vanishing(1)
+            .reaching(&[Accepted, Insufficient]),
+        new("gone-and-later", &[0, 1])
+            .asking(&later, &[calls(0), calls(1), calls(2)])
+            .vanishing(1)
+            .rounds(1)
+            .crashing(0)
+            .reaching(&[Accepted, TooOld, AllOk]),
+        new("gone-three", &[1, 1, 1])
+            .asking(&three, &each)
+            .vanishing(1)
+            .rounds(1)
+            .crashing(0)
+            .reaching(&[Accepted, AllOk]),
+        new("gone-both", &[1, 1])
+            .asking(&both, &each)
+            .vanishing(2)
+            .reaching(&[Accepted, Insufficient]),
+        new("gone-both-and-later", &[0, 1])
+            .asking(&later, &[calls(0), calls(0), calls(1), calls(2)])
+            .vanishing(2)
+            .rounds(1)
+            .crashing(0)
+            .reaching(&[Accepted]),
+        new("gone-and-loss", &[1, 1])
+            .asking(&both, &each)
+            .vanishing(1)
+            .losing(1, 2)
+            .reaching(&[Accepted]),
+        new("gone-transfer", &[1, 0])
+            .of(&[0, 1])
+            .asking(&[transfer(1, 0, 1)], &[calls(0), calls(0)])
+            .vanishing(1)
+            .purging(1)
+            .reaching(&[Accepted, TooOld, AllOk]),
+        new("gone-reserve", &[1, 1])
+            .asking(&reserved, &[calls(0), confirms(0), cancels(0), calls(1)])
+            .vanishing(1)
+            .expiring()
+            .rounds(1)
+            .crashing(0)
+            .reaching(&[Accepted, Confirmed]),
     ]
 }
 

@@ -25,14 +25,20 @@ pub struct Configuration {
     pub crashes: u8,
     /// How often a segment's mark is raised.
     pub purges: u8,
-    /// How often a segment loses its last change.
+    /// How often a segment loses its last changes.
     pub losses: u8,
+    /// … and how many, at most.
+    pub tail: u8,
+    /// How often a server comes back without its segment.
+    pub vanishings: u8,
     /// How often the head goes back in time.
     pub head_losses: u8,
     /// The time from which each new layout is to be in force.
     pub plans: &'static [u8],
     /// The segment whose account is closed.
     pub closed: Option<u8>,
+    /// The segment whose account does not exist, and may be created.
+    pub absent: Option<u8>,
     /// Whether reservations expire.
     pub expires: bool,
     /// What must happen somewhere in it.
@@ -54,9 +60,12 @@ impl Configuration {
             crashes: 1,
             purges: 0,
             losses: 0,
+            tail: 1,
+            vanishings: 0,
             head_losses: 0,
             plans: &[],
             closed: None,
+            absent: None,
             expires: false,
             reaches: &[],
         }
@@ -101,8 +110,22 @@ impl Configuration {
         Self { purges, ..self }
     }
 
-    pub(super) fn losing(self) -> Self {
-        Self { losses: 1, ..self }
+    /// So often, up to so many changes.
+    pub(super) fn losing(self, losses: u8, tail: u8) -> Self {
+        Self {
+            losses,
+            tail,
+            ..self
+        }
+    }
+
+    pub(super) fn vanishing(self, vanishings: u8) -> Self {
+        Self { vanishings, ..self }
+    }
+
+    /// Whether a segment may lose anything.
+    pub(super) fn loses(&self) -> bool {
+        self.losses + self.vanishings > 0
     }
 
     pub(super) fn losing_the_head(self) -> Self {

@@ -36,7 +36,13 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::OnlyReservationsEnd
         | Rule::OnlyHeldIsConfirmed
         | Rule::OnlyHeldIsCancelled
-        | Rule::OnlyHeldExpires => CONSERVED,
+        | Rule::OnlyHeldExpires
+        | Rule::AnewHasHadEveryLoan
+        | Rule::AnewHasLentWhatLanded
+        | Rule::AnewNumbersFollowTheClock
+        | Rule::AnewMayHaveCredited
+        | Rule::RefusedInTheHead
+        | Rule::CreatedAboveTheRefused => CONSERVED,
         Rule::LendRaisesTheVersion
         | Rule::LandRaisesTheVersion
         | Rule::InsufficientTakesTwoLooks
@@ -48,10 +54,15 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::ExactTakesTwoLooks
         | Rule::LookByTheLayout
         | Rule::ShortByTheLayout
-        | Rule::ExpiryRaisesTheVersion => TRUE_ONCE,
-        Rule::StrandedIsLanded | Rule::PurgedSourceIsSettled | Rule::LostHeadIsRestored => {
-            CAN_FINISH
-        }
+        | Rule::ExpiryRaisesTheVersion
+        | Rule::LossRaisesTheVersion => TRUE_ONCE,
+        Rule::StrandedIsLanded
+        | Rule::PurgedSourceIsSettled
+        | Rule::LostHeadIsRestored
+        | Rule::LenderBelievesTheLanded
+        | Rule::BorrowerSkipsTheLost
+        | Rule::AnewHasLost
+        | Rule::NoAccountRefuses => CAN_FINISH,
         Rule::PrepareComparesTheMark => TOO_OLD_IS_FINAL,
         Rule::IdsAreRemembered
         | Rule::PurgeRaisesTheMark
@@ -65,7 +76,8 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::RestoredPlanMarks
         | Rule::CreditOnce
         | Rule::CreditAboveTheMark
-        | Rule::LostTailIsDoubtful => ONE_EFFECT,
+        | Rule::LostTailIsDoubtful
+        | Rule::AnewBeginsAtNow => ONE_EFFECT,
     }
 }
 
@@ -80,8 +92,7 @@ fn config(rule: Rule) -> Configuration {
         Rule::LandOnce => lending(&[deduct(1, 0), deduct(1, 0)]),
         Rule::LendRaisesTheVersion => lending(&[deduct(2, 0), read(), deposit(1, 0)]),
         Rule::LandRaisesTheVersion => {
-            let callers = [calls(0), calls(0), calls(1)];
-            new(&[1, 1]).asking(&[deduct(2, 0), deduct(1, 1)], &callers)
+            new(&[1, 1]).asking(&[deduct(2, 0), deduct(1, 1)], FIRST_TWICE)
         }
         Rule::StrandedIsLanded => one_each(&[deduct(2, 0), deduct(2, 1)]),
 
@@ -92,8 +103,7 @@ fn config(rule: Rule) -> Configuration {
         Rule::HomesVersionIsCompared => one_each(&[deduct(2, 0), deduct(1, 1), deposit(1, 0)]),
         Rule::InFlightIsSummed => new(&[0, 2]).asking(&[deduct(2, 0)], TWICE),
         Rule::InsufficientIsRecorded => {
-            let callers = [calls(0), calls(0), calls(1)];
-            new(&[1, 0]).asking(&[deduct(2, 0), deposit(1, 1)], &callers)
+            new(&[1, 0]).asking(&[deduct(2, 0), deposit(1, 1)], FIRST_TWICE)
         }
         Rule::RecordedStays => two_contents(&[0, 0]),
         Rule::ExactTakesTwoLooks => one_each(&[deduct(1, 0), deposit(1, 1), read()]),
@@ -119,6 +129,10 @@ fn config(rule: Rule) -> Configuration {
         }
         Rule::PurgedSourceIsSettled => transferring().purging(2),
 
+        Rule::NoAccountRefuses | Rule::RefusedInTheHead | Rule::CreatedAboveTheRefused => {
+            to_nobody()
+        }
+
         Rule::OnlyReservationsEnd => {
             let callers = [calls(0), confirms(0), cancels(0)];
             let goes = [transfer(1, 0, 1)];
@@ -133,12 +147,23 @@ fn config(rule: Rule) -> Configuration {
             new(&[0, 1, 1]).asking(&operations, EACH).expiring()
         }
 
-        Rule::LostTailIsDoubtful => lending(&[deduct(2, 0), deduct(1, 1)]).losing(),
+        Rule::LostTailIsDoubtful => lending(&[deduct(2, 0), deduct(1, 1)]).losing(1, 1),
+        Rule::LossRaisesTheVersion => deposited_otherwise().losing(1, 1),
+        Rule::LenderBelievesTheLanded => lending(&[deduct(1, 0); 2]).losing(1, 1),
+        Rule::BorrowerSkipsTheLost => new(&[0, 3]).asking(&[deduct(1, 0); 2], EACH).losing(1, 2),
+
+        Rule::AnewHasHadEveryLoan => one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(1),
+        Rule::AnewNumbersFollowTheClock => one_each(&[deduct(2, 0), deduct(2, 1)]).vanishing(2),
+        Rule::AnewMayHaveCredited => transferring().vanishing(1),
+        Rule::AnewBeginsAtNow => new(&[1, 1]).asking(&[deposit(1, 0)], TWICE).vanishing(1),
+        Rule::AnewHasLentWhatLanded | Rule::AnewHasLost => fed_later().vanishing(1),
     }
 }
 
 /// One id, sent twice.
 const TWICE: &[Caller] = &[calls(0), calls(0)];
+/// The first of two ids, sent twice.
+const FIRST_TWICE: &[Caller] = &[calls(0), calls(0), calls(1)];
 /// Each of as many ids as there are.
 const EACH: &[Caller] = &[calls(0), calls(1), calls(2)];
 
@@ -184,6 +209,27 @@ fn fed_anew() -> Operation {
 
 fn transferring() -> Configuration {
     new(&[1, 0]).of(&[0, 1]).asking(&[transfer(1, 0, 1)], TWICE)
+}
+
+/// The destination's account is created at some time, or not at all.
+fn to_nobody() -> Configuration {
+    Configuration {
+        absent: Some(1),
+        ..transferring()
+    }
+}
+
+/// An id that a segment forgot comes again with other content.
+fn deposited_otherwise() -> Configuration {
+    let operations = [deposit(1, 0).or(2), deposit(1, 1), read()];
+    let callers = [calls(0), differs(0), calls(1), calls(2)];
+    new(&[1, 1]).asking(&operations, &callers)
+}
+
+/// Ids of later times come, when a segment may have been made anew.
+fn fed_later() -> Configuration {
+    let operations = [deduct(1, 0), deposit(1, 1).at(2, 1), deduct(1, 0).at(2, 0)];
+    new(&[0, 1]).asking(&operations, EACH)
 }
 
 fn reserving(callers: &[Caller]) -> Configuration {

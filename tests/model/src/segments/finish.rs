@@ -10,12 +10,13 @@ const TURNS: usize = 100;
 
 impl SegmentsModel {
     /// Whether one diligent engine, alone and without any more faults, gets an answer to every operation,
-    /// and leaves no transfer half done. Where a segment is in doubt, a person comes first.
+    /// and leaves no transfer half done. A person has accepted every segment first.
     pub(super) fn can_finish(&self, world: &World) -> bool {
-        if world.segments.iter().any(|segment| segment.doubtful) {
-            return true;
+        let mut accepted = world.clone();
+        for index in 0..world.segments.len() as u8 {
+            self.accept(&mut accepted, index);
         }
-        let mut world = self.alone(world);
+        let mut world = self.alone(&accepted);
         for (index, caller) in (0..).zip(&self.config.callers) {
             if caller.verb != Verb::Operate {
                 continue;
@@ -42,6 +43,7 @@ impl SegmentsModel {
                 crashes: 0,
                 purges: 0,
                 losses: 0,
+                vanishings: 0,
                 head_losses: 0,
             },
             ..world.clone()

@@ -3,22 +3,22 @@
 
 use super::{
     Ask, Request, SegmentsModel, World,
-    state::{Credit, Entry, Outcome},
+    state::{Credit, Entry, Outcome, Segment},
 };
 
 impl SegmentsModel {
     /// Called after every action.
     pub(super) fn forget(&self, world: &mut World) {
         if world.left.losses == 0 {
-            world.earlier.fill(None);
+            world.earlier.fill(Vec::new());
         }
         let mut network = std::mem::take(&mut world.network);
         network.retain(|request| self.awaits(world, request) || !self.is_spent(world, request));
         world.network = network;
     }
 
-    /// Whether it changes nothing, now or later. Without a rule, or with a tail lost, what is done may
-    /// be done again.
+    /// Whether it changes nothing, now or later. Without a rule, or with the head lost, what is done may be done again.
+    /// With a tail lost, too: it must have been done in every state that the segment may go back to.
     fn is_spent(&self, world: &World, request: &Request) -> bool {
         if let Ask::Look { .. } = request.ask {
             return self
@@ -26,10 +26,15 @@ impl SegmentsModel {
                 .freezes_from
                 .is_none_or(|from| request.round < from);
         }
-        if self.broken.is_some() || self.config.losses + self.config.head_losses > 0 {
+        if self.broken.is_some() || self.config.head_losses + world.left.vanishings > 0 {
             return false;
         }
-        let segment = world.segment(request.segment);
+        let earlier = &world.earlier[usize::from(request.segment)];
+        let mut states = earlier.iter().chain([world.segment(request.segment)]);
+        states.all(|segment| !segment.gone && self.is_spent_at(segment, request))
+    }
+
+    fn is_spent_at(&self, segment: &Segment, request: &Request) -> bool {
         let operation = self.config.caller(request.task).operation;
         let entry = segment.entry(operation);
         let credit = segment.credits[usize::from(operation)];
@@ -43,6 +48,7 @@ impl SegmentsModel {
                 entry.is_some() || too_old || segment.money.version != *version
             }
             Ask::Credit => credit.is_some() || too_old,
+            Ask::RefuseThere => segment.exists,
             Ask::Settle { .. } => entry.is_none_or(is_final),
             Ask::Forget => credit != Some(Credit::Pinned),
             Ask::Confirm | Ask::Cancel => entry.map_or(too_old, is_final),

@@ -5,8 +5,10 @@ use super::{Kind, SegmentsModel, World, state::Phase};
 /// What nobody in the model knows, and the properties ask for.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Ledger {
-    /// What was put in, less what was taken out.
+    /// What was put in, less what was taken out, as far as it is remembered.
     pub(super) inside: i8,
+    /// What may be missing of it: it was on its way as something was lost.
+    pub(super) lost: i8,
     /// By operation.
     pub(super) fates: Vec<Fate>,
     /// By task.
@@ -26,6 +28,8 @@ pub(super) struct Fate {
     pub(super) ends: u8,
     /// What its callers were told.
     pub(super) told: BTreeSet<Told>,
+    /// One of a transfer's ends may have forgotten it, and the other not.
+    pub(super) in_doubt: bool,
 }
 
 /// What was so at some instant since a task began.
@@ -77,6 +81,8 @@ pub enum Event {
     Confirmed,
     /// A segment may have lost its tail.
     Doubtful,
+    /// One went on after that.
+    Accepted,
 }
 
 impl Ledger {

@@ -7,7 +7,7 @@ use super::{
     Ask, Kind, Rule, SegmentsModel, World,
     ledger::Told,
     network::{Answer, Request},
-    state::{Money, Phase, sum},
+    state::{Money, Phase},
 };
 
 impl SegmentsModel {
@@ -128,13 +128,14 @@ impl SegmentsModel {
         let looks = &world.tasks[usize::from(task)].looks;
         let each = (0..).zip(looks);
         let shown = each.filter_map(|(segment, look)| Some((segment, look.as_ref()?)));
-        sum(shown, self.holds(Rule::InFlightIsSummed))
+        self.sum(shown, self.holds(Rule::InFlightIsSummed))
     }
 
     /// What an account has in truth.
     pub(super) fn whole(&self, world: &World, account: u8) -> i8 {
         let segments = self.config.segments(account, u8::MAX);
-        let each = segments.map(|segment| (segment, &world.segment(segment).money));
-        sum(each, true)
+        let there = segments.filter(|segment| !world.segment(*segment).gone);
+        let each = there.map(|segment| (segment, &world.segment(segment).money));
+        self.sum(each, true)
     }
 }

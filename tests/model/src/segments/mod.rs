@@ -8,6 +8,8 @@
 //! once sent, arrives any number of times, at any later time, or never; each arrival is one atomic step at one
 //! segment, and its answer is heard at once or never. Tasks end at any point, freezes too.
 //!
+//! A segment may come back without its last changes, or not at all, and goes on once a person has accepted that.
+//!
 //! There is no time but that of ids: a mark rises, a reservation expires and a plan is made whenever
 //! it may.
 

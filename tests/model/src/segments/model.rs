@@ -21,24 +21,28 @@ impl Model for SegmentsModel {
     fn init_states(&self) -> Vec<World> {
         let config = &self.config;
         let segment = |(index, value): (u8, &i8)| {
-            let exists = config.accounts[usize::from(index)] > 0 || index < config.at_first;
+            let in_use = config.accounts[usize::from(index)] > 0 || index < config.at_first;
+            let exists = in_use && config.absent != Some(index);
             Segment::new(exists, *value)
         };
         vec![World {
             segments: (0..).zip(&config.values).map(segment).collect(),
-            earlier: vec![None; config.values.len()],
+            earlier: vec![Vec::new(); config.values.len()],
             tasks: vec![Task::default(); config.callers.len()],
             network: BTreeSet::new(),
             head: Head::default(),
+            refused: 0,
             left: Left {
                 rounds: config.rounds,
                 crashes: config.crashes,
                 purges: config.purges,
                 losses: config.losses,
+                vanishings: config.vanishings,
                 head_losses: config.head_losses,
             },
             ledger: Ledger {
                 inside: config.values.iter().sum(),
+                lost: 0,
                 fates: vec![Fate::default(); config.operations.len()],
                 seen: vec![Seen::default(); config.callers.len()],
                 untrue: false,

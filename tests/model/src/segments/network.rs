@@ -45,6 +45,8 @@ pub enum Ask {
     },
     /// At a transfer's destination: give the money.
     Credit,
+    /// In the destination's head: refuse it, if there is no such account.
+    RefuseThere,
     /// At its source: the money was given, or refused.
     Settle {
         /// Which.
@@ -80,12 +82,18 @@ pub(super) enum Answer {
     Changed,
     Credited,
     CreditRefused,
+    /// There is no such account.
+    NoAccount,
+    /// … or there is by now.
+    Exists,
     /// Frozen by another: ask again.
     Busy,
     /// Go by a newer layout.
     Layout,
     /// The tail may be lost.
     Doubtful,
+    /// There is no segment.
+    Missing,
     /// Nobody waits for it.
     Nothing,
 }

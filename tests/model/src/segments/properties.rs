@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use stateright::Property;
 
 use super::{
-    Event, Kind, SegmentsModel, World,
+    Ask, Event, Kind, Land, Request, SegmentsModel, World,
     ledger::{Fate, Told},
-    state::{Outcome, sum},
+    state::{Money, Outcome, Segment},
 };
 
-pub(super) const CONSERVED: &str =
-    "what is there, in flight and held is what was put in, less what was taken out";
+pub(super) const CONSERVED: &str = "what is there, in flight and held is what was put in, less what was taken out and what was lost";
 pub(super) const NEVER_NEGATIVE: &str = "nothing is negative";
 pub(super) const ONE_EFFECT: &str = "an id has one effect";
 pub(super) const ANSWERS_AGREE: &str = "the answers of an id agree";
@@ -19,6 +18,8 @@ pub(super) const ANSWERS_ARE_SO: &str = "an answer is what happened";
 pub(super) const TRUE_ONCE: &str =
     "insufficient, and an exact balance, was so at some instant of its call";
 pub(super) const TOO_OLD_IS_FINAL: &str = "an id that is too old has no effect any more";
+pub(super) const NONE_BEYOND: &str =
+    "a segment that lost nothing is asked for no loan beyond the next";
 pub(super) const CAN_FINISH: &str = "everything can always still be finished";
 
 pub(super) fn all() -> Vec<Property<SegmentsModel>> {
@@ -30,30 +31,69 @@ pub(super) fn all() -> Vec<Property<SegmentsModel>> {
         }),
         Property::always(ONE_EFFECT, |_, world: &World| {
             let mut fates = world.ledger.fates.iter();
-            fates.all(|fate| fate.effects.iter().sum::<u8>() <= 1 && fate.ends <= 1)
+            fates.all(|fate| {
+                let effects = fate.effects.iter().sum::<u8>();
+                fate.in_doubt || (effects <= 1 && fate.ends <= 1)
+            })
         }),
         Property::always(ANSWERS_AGREE, |_, world: &World| {
-            world.ledger.fates.iter().all(|fate| agree(&fate.told))
+            let mut fates = world.ledger.fates.iter();
+            fates.all(|fate| fate.in_doubt || agree(&fate.told))
         }),
         Property::always(ANSWERS_ARE_SO, |model: &SegmentsModel, world: &World| {
             let mut each = model.config.operations.iter().zip(&world.ledger.fates);
-            each.all(|(operation, fate)| are_so(operation.kind, fate))
+            each.all(|(operation, fate)| fate.in_doubt || are_so(operation.kind, fate))
         }),
         Property::always(TRUE_ONCE, |_, world: &World| !world.ledger.untrue),
         Property::always(TOO_OLD_IS_FINAL, |_, world: &World| !world.ledger.late),
+        Property::always(NONE_BEYOND, none_is_beyond),
         Property::always(CAN_FINISH, |model: &SegmentsModel, world| {
             model.can_finish(world)
         }),
     ]
 }
 
-/// Not asked of money in doubt.
+/// Nothing is minted, and what is missing was lost.
 fn is_conserved(model: &SegmentsModel, world: &World) -> bool {
-    if world.segments.iter().any(|segment| segment.doubtful) {
-        return true;
+    let total = model.total(world, true);
+    let most = world.ledger.inside;
+    (most - world.ledger.lost..=most).contains(&total)
+}
+
+/// So that to lend or land more than the next number is of use only where something was lost.
+fn none_is_beyond(model: &SegmentsModel, world: &World) -> bool {
+    let next = |request: &Request| {
+        let segment = world.segment(request.segment);
+        let money = &segment.money;
+        let lost = segment.gone || segment.doubtful || money.losses > 0;
+        let lands = |land: &Land| {
+            land.lent.number <= money.landed[usize::from(land.from)].saturating_add(1)
+        };
+        let is_next = match &request.ask {
+            Ask::Operate(all) => all.iter().all(lands),
+            Ask::Land(land) => lands(land),
+            Ask::Lend { to, number, .. } => *number <= money.lent[usize::from(*to)].number + 1,
+            _ => true,
+        };
+        lost || is_next
+    };
+    !model.config.loses() || world.network.iter().all(next)
+}
+
+impl SegmentsModel {
+    /// All there is, with what is in flight or without, as if every segment in doubt were accepted.
+    pub(super) fn total(&self, world: &World, in_flight: bool) -> i8 {
+        let there = world.each().filter(|(_, segment)| !segment.gone);
+        let accepted = |segment: &Segment| Money {
+            losses: segment.money.losses + u8::from(segment.doubtful),
+            ..segment.money
+        };
+        let each: Vec<_> = there
+            .map(|(index, segment)| (index, accepted(segment)))
+            .collect();
+        let each = each.iter().map(|(index, money)| (*index, money));
+        self.sum(each, in_flight) + held(self, world)
     }
-    let each = world.each().map(|(index, segment)| (index, &segment.money));
-    sum(each, true) + held(model, world) == world.ledger.inside
 }
 
 /// What is taken from a source, and not credited yet, or reserved.
@@ -147,6 +187,12 @@ pub(super) fn reached(event: Event) -> Property<SegmentsModel> {
         }),
         Event::Confirmed => Property::sometimes("a reservation confirmed", |_, world: &World| {
             is_told(world, |told| *told == Told::Confirmed)
+        }),
+        Event::Accepted => Property::sometimes("a segment that went on", |_, world: &World| {
+            world
+                .segments
+                .iter()
+                .any(|segment| segment.money.losses > 0)
         }),
         Event::Doubtful => Property::sometimes("a segment in doubt", |_, world: &World| {
             world.segments.iter().any(|segment| segment.doubtful)

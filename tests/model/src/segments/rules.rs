@@ -87,6 +87,13 @@ pub enum Rule {
     /// stays for ever.
     PurgedSourceIsSettled,
 
+    /// A credit to an account that does not exist is refused — it waits for the account.
+    NoAccountRefuses,
+    /// … in the account's head — only by the caller that finds none.
+    RefusedInTheHead,
+    /// … so that an account that is created later begins with its mark there — at nothing.
+    CreatedAboveTheRefused,
+
     /// Only a reservation is confirmed or cancelled — a transfer that is held, too.
     OnlyReservationsEnd,
     /// Only what is held is confirmed — what expired, too.
@@ -100,6 +107,24 @@ pub enum Rule {
     /// Cancelling what is not known is recorded — only answered.
     CancelIsRecorded,
 
-    /// A segment that may have lost its tail moves no money — it goes on.
+    /// A segment that may have lost its tail moves no money until a person has accepted it — it goes on.
     LostTailIsDoubtful,
+    /// Its version is one that it never had — the one that it had then.
+    LossRaisesTheVersion,
+    /// A lender behind its borrower is asked for the number after what landed, and believes it — only one that is even.
+    LenderBelievesTheLanded,
+    /// A borrower that is two or more behind lands its lender's last loan — only the next one.
+    BorrowerSkipsTheLost,
+    /// A segment that was gone begins with the numbers of its lenders' last loans — with none.
+    AnewHasHadEveryLoan,
+    /// … and with those that last landed from it — with none.
+    AnewHasLentWhatLanded,
+    /// … and where the other is gone, too, with numbers above all that ever were — with none.
+    AnewNumbersFollowTheClock,
+    /// … with a mark that every id of before is below — with none.
+    AnewBeginsAtNow,
+    /// … and as one that lost changes — as any new one.
+    AnewHasLost,
+    /// A credit that it may have given before is answered as given — refused.
+    AnewMayHaveCredited,
 }

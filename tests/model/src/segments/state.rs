@@ -13,13 +13,15 @@ pub(super) const OPERATIONS_MAX: usize = 3;
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub struct World {
     pub(super) segments: Vec<Segment>,
-    /// Each before its last change: what a restart may bring back.
-    pub(super) earlier: Vec<Option<Segment>>,
+    /// The states of each before its last changes, the newest first: a restart may bring back any of them.
+    pub(super) earlier: Vec<Vec<Segment>>,
     pub(super) tasks: Vec<Task>,
     /// What was sent. It may arrive, or arrive again, at any later time.
     pub(super) network: BTreeSet<Request>,
     /// Of the first account.
     pub(super) head: Head,
+    /// Of the account that does not exist: transfers up to this time are refused.
+    pub(super) refused: u8,
     pub(super) left: Left,
     pub(super) ledger: Ledger,
 }
@@ -31,6 +33,7 @@ pub(super) struct Left {
     pub(super) crashes: u8,
     pub(super) purges: u8,
     pub(super) losses: u8,
+    pub(super) vanishings: u8,
     pub(super) head_losses: u8,
 }
 
@@ -57,6 +60,14 @@ pub(super) struct Segment {
     pub(super) credits: [Option<Credit>; OPERATIONS_MAX],
     /// Whether its tail may be lost.
     pub(super) doubtful: bool,
+    /// Whether its server came back without it, and nobody has accepted that.
+    pub(super) gone: bool,
+    /// The mark that it began with, as it was made anew.
+    pub(super) anew: u8,
+    /// All that ever landed here, for the ledger. Counted only where it may be lost.
+    pub(super) landed_in_all: i8,
+    /// … and all that was ever lent.
+    pub(super) lent_in_all: i8,
 }
 
 /// A segment's money, as it answers a look.
@@ -69,6 +80,8 @@ pub(super) struct Money {
     pub(super) lent: [Lent; SEGMENTS_MAX],
     /// The number of what last landed from each.
     pub(super) landed: [u8; SEGMENTS_MAX],
+    /// How often it may have lost changes, and went on.
+    pub(super) losses: u8,
 }
 
 /// What was lent, under its number.
@@ -142,6 +155,8 @@ pub(super) enum Phase {
     Landing,
     Refusing,
     Crediting,
+    /// Has the credit refused by the head of an account that does not exist.
+    RefusingThere,
     Settling,
     /// A confirmation, or a cancellation.
     Ending,
@@ -187,6 +202,10 @@ impl Segment {
             entries: [None; OPERATIONS_MAX],
             credits: [None; OPERATIONS_MAX],
             doubtful: false,
+            gone: false,
+            anew: 0,
+            landed_in_all: 0,
+            lent_in_all: 0,
         }
     }
 
@@ -218,25 +237,4 @@ impl Money {
         self.value += amount;
         self.version += 1;
     }
-
-    /// What is on its way from here to `other`, these being their numbers.
-    pub(super) fn in_flight(&self, here: u8, there: u8, other: &Self) -> i8 {
-        let lent = self.lent[usize::from(there)];
-        if lent.number == other.landed[usize::from(here)] + 1 {
-            lent.amount
-        } else {
-            0
-        }
-    }
-}
-
-/// What is at segments, and what is in flight between them.
-pub(super) fn sum<'a>(of: impl Iterator<Item = (u8, &'a Money)> + Clone, in_flight: bool) -> i8 {
-    let others = of.clone();
-    let with_flights = |(here, money): (u8, &Money)| {
-        let flights = others.clone().filter(|_| in_flight);
-        let flying = flights.map(|(there, other)| money.in_flight(here, there, other));
-        money.value + flying.sum::<i8>()
-    };
-    of.map(with_flights).sum()
 }

@@ -75,6 +75,7 @@ impl SegmentsModel {
             Ask::Land(_) => Phase::Landing,
             Ask::Refuse { .. } => Phase::Refusing,
             Ask::Credit => Phase::Crediting,
+            Ask::RefuseThere => Phase::RefusingThere,
             Ask::Settle { .. } => Phase::Settling,
             Ask::Confirm | Ask::Cancel => Phase::Ending,
             Ask::Forget => return false,
@@ -90,7 +91,7 @@ impl SegmentsModel {
         match answer {
             Answer::Busy | Answer::Nothing => {}
             Answer::Layout => self.waits_for_layout(world, task),
-            Answer::Doubtful => self.stop(world, task),
+            Answer::Doubtful | Answer::Missing => self.stop(world, task),
             Answer::Conflict => {
                 let content = self.config.caller(task).content;
                 self.answer(world, task, Told::Conflict(content));
@@ -115,6 +116,8 @@ impl SegmentsModel {
             Answer::Landed | Answer::Changed => self.begin_anew(world, task, Vec::new()),
             Answer::Credited => self.credited(world, task, true),
             Answer::CreditRefused => self.credited(world, task, false),
+            Answer::NoAccount => self.no_account(world, request),
+            Answer::Exists => self.credit(world, task),
         }
     }
 

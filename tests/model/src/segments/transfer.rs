@@ -3,7 +3,7 @@
 use super::{
     Ask, Kind, Rule, SegmentsModel, World,
     network::{Answer, Request},
-    state::{Credit, Outcome, Phase},
+    state::{Credit, Outcome, Phase, Segment},
 };
 
 impl SegmentsModel {
@@ -12,7 +12,42 @@ impl SegmentsModel {
         self.send(world, task, Phase::Crediting, [(to, Ask::Credit)]);
     }
 
+    /// A caller that finds no account has its head refuse the credit, for good.
+    pub(super) fn no_account(&self, world: &mut World, request: &Request) {
+        if self.breaks(Rule::NoAccountRefuses) {
+            return;
+        }
+        if self.breaks(Rule::RefusedInTheHead) {
+            return self.credited(world, request.task, false);
+        }
+        let asks = [(request.segment, Ask::RefuseThere)];
+        self.send(world, request.task, Phase::RefusingThere, asks);
+    }
+
+    /// One swap of the head: iff there is no account still.
+    pub(super) fn refuse_there(&self, world: &mut World, request: &Request) -> Answer {
+        if world.segment(request.segment).exists {
+            return Answer::Exists;
+        }
+        let time = self.config.operation(request.task).time;
+        world.refused = world.refused.max(time);
+        Answer::CreditRefused
+    }
+
+    /// The account is created.
+    pub(super) fn create(&self, world: &mut World, index: u8) {
+        let above = self.holds(Rule::CreatedAboveTheRefused);
+        let mark = if above { world.refused } else { 0 };
+        *world.segment_mut(index) = Segment {
+            mark,
+            ..Segment::new(true, 0)
+        };
+    }
+
     pub(super) fn credit_at(&self, world: &mut World, request: &Request) -> Answer {
+        if self.config.absent == Some(request.segment) && !world.segment(request.segment).exists {
+            return Answer::NoAccount;
+        }
         let number = self.config.caller(request.task).operation;
         let operation = self.config.operation(request.task);
         match world.segment(request.segment).credits[usize::from(number)] {
@@ -24,6 +59,10 @@ impl SegmentsModel {
             return answer;
         }
         let segment = world.segment_mut(request.segment);
+        if operation.time <= segment.anew && self.holds(Rule::AnewMayHaveCredited) {
+            world.ledger.fate(number).in_doubt = true;
+            return Answer::Credited;
+        }
         if operation.time <= segment.mark && self.holds(Rule::CreditAboveTheMark) {
             return Answer::CreditRefused;
         }
@@ -82,6 +121,10 @@ impl SegmentsModel {
             Outcome::Cancelled
         };
         segment.turn(operation, outcome);
+        let fate = world.ledger.fate(operation);
+        if credited && fate.in_doubt && fate.ends == 0 {
+            world.ledger.lost += self.amount_of(operation, entry);
+        }
         Answer::Recorded(outcome)
     }
 
