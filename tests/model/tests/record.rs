@@ -30,6 +30,13 @@ hold! {
     a_home_that_restarts_twice_without_a_clock: "clockless-home-twice",
     three_shards_without_a_clock: "clockless-three-shards",
     a_shard_that_restarts_without_a_clock: "clockless-shard",
+    an_address_that_leads_there_and_back: "there-and-back",
+    an_address_that_leads_there_and_back_and_there: "there-and-back-and-there",
+    an_address_that_leads_there_and_back_while_the_home_restarts: "there-and-back-home",
+    a_flushed_shard: "flushed",
+    a_flushed_shard_while_the_home_restarts: "flushed-home",
+    a_shard_armed_anew: "armed-anew",
+    a_shard_armed_anew_while_the_home_restarts: "armed-anew-home",
 }
 
 break_without! {
@@ -38,7 +45,6 @@ break_without! {
     a_silent_member_skipped: NobodyIsSkipped,
     members_read_before_the_fence: AnsweredWithTheFence,
     an_incarnation_shared_by_two_engines: IncarnationIsItsOwn,
-    an_incarnation_of_an_older_life_of_the_home: FencedInTheNotedLife,
     unarmed_members_not_fenced: UnarmedAreFenced,
     the_first_copy_instead_of_the_newest: NewestIsRestored,
     a_record_written_blindly: RestoredIfStillFenced,
@@ -48,6 +54,12 @@ break_without! {
     steps_that_leave_no_copy: StepsLeaveACopy,
     arms_that_leave_no_copy: ArmsLeaveACopy,
     neither_a_copy_ahead_nor_a_clock: CopiedAhead,
+    a_life_that_comes_back_and_goes_on: ReplacedIsArmedAnew,
+    a_life_armed_anew_without_grace: AnewHasItsGrace,
+    a_request_to_a_life_that_was_replaced: RequestsGoToTheNamedLife,
+    a_step_at_a_shard_that_is_to_be_armed_anew: StepsGoToTheArmed,
+    a_recovery_that_takes_any_armed_life: RecoveredIfArmedAsNamed,
+    a_flushed_shard_armed_with_its_old_epoch: EpochIsUsedOnce,
 }
 
 fn must_hold(name: &str) {

@@ -27,6 +27,13 @@ pub enum Action {
         /// Whose.
         shard: u8,
     },
+    /// … gets a fresh epoch for a shard that is armed.
+    Distrust {
+        /// The home.
+        home: u8,
+        /// Whose.
+        shard: u8,
+    },
     /// … gets a new owner.
     Finish {
         /// The home.
@@ -86,6 +93,15 @@ pub enum Action {
     Return(u8),
     /// All members come back empty.
     LoseAll,
+    /// The address of a member comes to lead to its replica, or back.
+    Retarget {
+        /// Which.
+        shard: u8,
+        /// Whether the replica has the lock.
+        lock: bool,
+    },
+    /// A member is flushed.
+    Flush(u8),
 }
 
 impl TopologyModel {
@@ -117,6 +133,7 @@ impl TopologyModel {
             Action::Adopt(guard) => self.adopt(world, guard),
             Action::Plan { home, to } => self.plan(world, home, to),
             Action::RecordLife { home, shard } => self.record_life(world, home, shard),
+            Action::Distrust { home, shard } => self.distrust(world, home, shard),
             Action::Finish { home } => self.finish(world, home),
             Action::Step { mover, step } => self.step(world, mover, step),
             Action::Arm { record, shard } => self.arm(world, record, shard),
@@ -130,6 +147,8 @@ impl TopologyModel {
             Action::Die(shard) => self.die(world, shard),
             Action::Return(shard) => self.come_back(world, shard),
             Action::LoseAll => self.lose_all(world),
+            Action::Retarget { shard, lock } => self.retarget(world, shard, lock),
+            Action::Flush(shard) => self.flush(world, shard),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What else is done in a record's name: arming its members, and copying it to them.
 
 use super::{
-    Action, Rule, TopologyModel, World,
-    record::{Motion, Record},
+    Action, Event, Rule, TopologyModel, World,
+    record::{Member, Motion, Record},
     state::{Mode, Slot},
 };
 
@@ -34,8 +34,9 @@ impl TopologyModel {
                 shard,
             });
         }
-        let its_life = record.member(shard).life == state.life;
-        if its_life && state.slot.is_none() {
+        let Member { life, epoch } = record.member(shard);
+        let reuses = state.slot.is_none() && self.breaks(Rule::EpochIsUsedOnce);
+        if life == state.life && (epoch.number > state.used || reuses) {
             actions.push(Action::Arm {
                 record: index,
                 shard,
@@ -43,11 +44,12 @@ impl TopologyModel {
         }
     }
 
-    /// A life without state gets its slot, tokens and grace.
+    /// A life without state, or armed with a lower epoch, gets its slot, tokens and grace.
     pub(super) fn arm(&self, world: &mut World, record: usize, index: u8) {
         let record = world.read[record];
         let heeds = self.holds(Rule::ArmsHeedTheFence);
         let copies = self.holds(Rule::ArmsLeaveACopy);
+        let anew_waits = self.holds(Rule::AnewHasItsGrace);
         if !self.is_ahead(world, &record) {
             return;
         }
@@ -55,14 +57,33 @@ impl TopologyModel {
         if record.incarnation < shard.fence && heeds {
             return;
         }
+        let later = shard.slot.is_some()
+            && shard
+                .copy
+                .is_some_and(|copy| copy.version() > record.version());
+        if later {
+            return;
+        }
         shard.fence = shard.fence.max(record.incarnation);
         if copies {
             shard.keep_copy(&record);
         }
+        let new = armed(&record, index);
+        let is_anew = shard.slot.is_some();
+        let waits = !is_anew || anew_waits;
+        let last = shard.slot.map_or(new.token, |slot| slot.token);
         shard.slot = Some(Slot {
-            grace: self.config.lease,
-            ..armed(&record, index)
+            grace: if waits { self.config.lease } else { 0 },
+            token: new.token.max(last),
+            ..new
         });
+        shard.used = shard.used.max(new.armed);
+        let is_afresh = !is_anew && shard.life == 1;
+        if is_anew {
+            world.ledger.happened = Some(Event::ArmedAnew);
+        } else if is_afresh {
+            world.ledger.happened = Some(Event::ArmedAfresh);
+        }
         world.ledger.takes_effect(record.member(index).epoch);
     }
 
@@ -86,5 +107,5 @@ fn armed(record: &Record, shard: u8) -> Slot {
         _ if record.owner == shard => (Mode::Open, (last, 3)),
         _ => (Mode::Shut, (last, 3)),
     };
-    Slot::new(mode, guard, last)
+    Slot::new(mode, guard, (record.member(shard).epoch.number, last))
 }

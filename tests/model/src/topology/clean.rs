@@ -3,9 +3,10 @@
 use super::{
     Configuration,
     Event::{
-        self, FinishedAfter, GrantAfter, KeptThrough, Outrun, Restored, RestoredElsewhere,
-        RestoredInMove,
+        self, ArmedAfresh, ArmedAnew, FinishedAfter, GrantAfter, KeptThrough, Outrun, Restored,
+        RestoredElsewhere, RestoredInMove,
     },
+    Survival,
 };
 
 const RECOVERED: &[Event] = &[
@@ -20,7 +21,7 @@ const RACED: &[Event] = &[Restored, RestoredInMove, Outrun, GrantAfter];
 
 /// Every clean configuration, by theme.
 pub fn clean() -> Vec<Configuration> {
-    [by_the_clock(), clockless()].concat()
+    [by_the_clock(), clockless(), armed_anew()].concat()
 }
 
 fn new(name: &'static str) -> Configuration {
@@ -83,5 +84,58 @@ fn clockless() -> Vec<Configuration> {
             ..(new("clockless-shard").clockless().three()).restarting()
         }
         .reaching(&[Restored]),
+    ]
+}
+
+/// A life goes on, and the shard is armed anew: its address leads elsewhere and back, it was flushed, or its clock stepped.
+fn armed_anew() -> Vec<Configuration> {
+    let beside = |name| Configuration {
+        owner: 1,
+        home_restarts: 0,
+        ..new(name)
+    };
+    vec![
+        Configuration {
+            retargets: 2,
+            ..beside("there-and-back")
+        }
+        .reaching(&[ArmedAnew]),
+        Configuration {
+            retargets: 3,
+            grants: 3,
+            moves: 0,
+            lease: 2,
+            ..beside("there-and-back-and-there")
+        }
+        .reaching(&[ArmedAnew]),
+        Configuration {
+            home_restarts: 1,
+            retargets: 2,
+            survives: &[Survival::All],
+            ..beside("there-and-back-home")
+        }
+        .reaching(&[ArmedAnew, Restored, GrantAfter]),
+        Configuration {
+            flushes: 2,
+            ..beside("flushed")
+        }
+        .reaching(&[ArmedAfresh]),
+        Configuration {
+            home_restarts: 1,
+            flushes: 1,
+            ..beside("flushed-home")
+        }
+        .reaching(&[ArmedAfresh, Restored, GrantAfter]),
+        Configuration {
+            rearms: 2,
+            ..beside("armed-anew")
+        }
+        .reaching(&[ArmedAnew]),
+        Configuration {
+            home_restarts: 1,
+            rearms: 1,
+            ..beside("armed-anew-home")
+        }
+        .reaching(&[ArmedAnew, Restored, GrantAfter]),
     ]
 }

@@ -27,6 +27,12 @@ pub struct Configuration {
     pub losses: u8,
     /// How often a member dies and comes back, empty, at any later time. It is attested dead.
     pub deaths: u8,
+    /// How often the address of a shard that is not home comes to lead to its replica, which takes its place, or back.
+    pub retargets: u8,
+    /// How often such a shard loses all that it keeps, and lives on.
+    pub flushes: u8,
+    /// How often a shard is armed anew because its clock stepped.
+    pub rearms: u8,
     /// How many recoveries are begun; two may be under way at once.
     pub recoveries: u8,
     /// Whether epochs follow a clock, so that none is allotted twice.
@@ -53,6 +59,9 @@ impl Configuration {
             restarts: 0,
             losses: 0,
             deaths: 0,
+            retargets: 0,
+            flushes: 0,
+            rearms: 0,
             recoveries: 1,
             clock: true,
             copies: 0,

@@ -2,7 +2,7 @@
 
 use super::{
     Configuration, Rule, Survival,
-    properties::{COMES_TO_REST, EPOCHS_MEAN_ONE_THING, ONE_HOLDER},
+    properties::{COMES_TO_REST, EPOCHS_MEAN_ONE_THING, ONE_HOLDER, TOKENS_RISE},
 };
 use crate::ruled;
 
@@ -20,7 +20,6 @@ pub fn control(rule: Rule) -> Control {
         | Rule::StepsHeedTheFence
         | Rule::StepsLeaveACopy => (ONE_HOLDER, twice()),
         Rule::ArmsHeedTheFence | Rule::ArmsLeaveACopy => (ONE_HOLDER, emptied(new().restarting())),
-        Rule::FencedInTheNotedLife => (COMES_TO_REST, idle(emptied(twice().restarting()))),
         Rule::IncarnationIsItsOwn => (
             ONE_HOLDER,
             Configuration {
@@ -29,10 +28,37 @@ pub fn control(rule: Rule) -> Control {
             },
         ),
         Rule::RestoredIfStillFenced => (COMES_TO_REST, idle(set_back().restarting())),
-        Rule::UnarmedAreFenced | Rule::MovesArePlannedAgain => {
-            (COMES_TO_REST, idle(emptied(twice())))
-        }
+        Rule::UnarmedAreFenced => (COMES_TO_REST, twice().clockless()),
+        Rule::MovesArePlannedAgain => (COMES_TO_REST, idle(emptied(twice()))),
         Rule::CopiedAhead => (EPOCHS_MEAN_ONE_THING, twice().clockless()),
+        Rule::ReplacedIsArmedAnew | Rule::AnewHasItsGrace | Rule::RequestsGoToTheNamedLife => {
+            (ONE_HOLDER, retargeted())
+        }
+        Rule::RecoveredIfArmedAsNamed => (
+            COMES_TO_REST,
+            Configuration {
+                home_restarts: 1,
+                survives: &[Survival::All],
+                ..retargeted()
+            },
+        ),
+        Rule::StepsGoToTheArmed => (
+            COMES_TO_REST,
+            Configuration {
+                moves: 1,
+                retargets: 0,
+                rearms: 1,
+                ..retargeted()
+            },
+        ),
+        Rule::EpochIsUsedOnce => (
+            TOKENS_RISE,
+            Configuration {
+                retargets: 0,
+                flushes: 1,
+                ..retargeted()
+            },
+        ),
     };
     Control {
         rule,
@@ -62,6 +88,17 @@ fn set_back() -> Configuration {
     Configuration {
         survives: &[Survival::AllButTheLast],
         ..new().three().racing()
+    }
+}
+
+/// The owner's address leads to its replica, and back.
+fn retargeted() -> Configuration {
+    Configuration {
+        owner: 1,
+        moves: 0,
+        home_restarts: 0,
+        retargets: 2,
+        ..new()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     Rule, TopologyModel, World,
-    record::{Mover, Record},
+    record::{Member, Mover, Record},
 };
 
 impl TopologyModel {
@@ -36,8 +36,13 @@ impl TopologyModel {
             || self.in_force(world).next().is_none();
         let keeps_newest = may_recover || self.config.copies > 0;
         let arms = |record: &Record| {
-            let mut unarmed = world.each().filter(|(_, shard)| shard.slot.is_none());
-            unarmed.any(|(index, shard)| record.member(index).life == shard.life)
+            let reuses = self.breaks(Rule::EpochIsUsedOnce);
+            world.each().any(|(index, shard)| {
+                let Member { life, epoch } = record.member(index);
+                let former = shard.former.as_ref().filter(|_| world.left.retargets > 0);
+                let lives = life == shard.life || former.is_some_and(|former| life == former.life);
+                lives && (epoch.number > shard.used || reuses)
+            })
         };
         read.retain(|record| arms(record) || (keeps_newest && Some(record.version()) == newest));
         world.read = read;

@@ -35,6 +35,10 @@ pub enum Event {
     FinishedAfter,
     /// A lock went through a restart, and a recovery.
     KeptThrough,
+    /// A shard that was armed was armed anew.
+    ArmedAnew,
+    /// A shard was armed again in the life in which it lost its state.
+    ArmedAfresh,
 }
 
 impl Ledger {

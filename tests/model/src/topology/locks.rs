@@ -1,8 +1,8 @@
 //! Locks: what the rest is for. Every request is answered at once.
 
 use super::{
-    Action, Event, TopologyModel, World,
-    record::Incarnation,
+    Action, Event, Rule, TopologyModel, World,
+    record::{Incarnation, Member, Record},
     state::{Guard, Lock, Mode, Shard, Slot},
 };
 
@@ -24,10 +24,13 @@ impl TopologyModel {
         };
         let free = match slot.mode {
             Mode::Open => true,
-            Mode::Import(from) => slot.guard.1 > 0 && proves(world.shard(from), &slot),
+            Mode::Import(from) => {
+                let proven = proves(world.shard(from), &slot) && self.is_relied_on(world, from);
+                slot.guard.1 > 0 && proven
+            }
             Mode::Shut | Mode::Sealed(_) => false,
         };
-        if !free || shard.lock.is_some() {
+        if !free || shard.lock.is_some() || !self.is_relied_on(world, index) {
             return;
         }
         slot.token = slot.token.next();
@@ -51,6 +54,9 @@ impl TopologyModel {
     /// A holder renews; in grace its record is put back.
     pub(super) fn renew(&self, world: &mut World, index: usize) {
         let Guard { shard, token, .. } = world.guards[index];
+        if !self.is_relied_on(world, shard) {
+            return;
+        }
         let left = self.config.lease;
         let shard = world.shard_mut(shard);
         let armed = shard
@@ -74,6 +80,28 @@ impl TopologyModel {
         }
     }
 
+    /// Whether requests go there.
+    fn is_relied_on(&self, world: &World, index: u8) -> bool {
+        self.is_as_named(world, index) || self.breaks(Rule::RequestsGoToTheNamedLife)
+    }
+
+    /// Whether a shard is in the life, and armed with the epoch, that the topology names. Every process knows the newest
+    /// record. Only asked where a life may go on that is to be armed anew: elsewhere a shard that is not has no state.
+    pub(super) fn is_as_named(&self, world: &World, index: u8) -> bool {
+        let asked = self.config.retargets + self.config.rearms > 0;
+        if !asked || self.breaks(Rule::ReplacedIsArmedAnew) {
+            return true;
+        }
+        let shard = world.shard(index);
+        let newest = world.read.iter().copied().max_by_key(Record::version);
+        let (Some(slot), Some(record)) = (shard.slot, self.in_force(world).next().or(newest))
+        else {
+            return true;
+        };
+        let Member { life, epoch } = record.member(index);
+        life == shard.life && slot.armed >= epoch.number
+    }
+
     /// A holder goes along with its slot.
     pub(super) fn adopt(&self, world: &mut World, index: usize) {
         let Guard { shard, token, .. } = world.guards[index];
@@ -84,10 +112,15 @@ impl TopologyModel {
             mode: Mode::Sealed(to),
             guard: (epoch, _),
             ..
-        }) = former.slot.filter(|_| own)
+        }) = former
+            .slot
+            .filter(|_| own && self.is_relied_on(world, shard))
         else {
             return;
         };
+        if !self.is_relied_on(world, to) {
+            return;
+        }
         let next = world.shard_mut(to);
         let imports = |slot: Slot| slot.mode == Mode::Import(shard) && slot.guard.0 == epoch;
         let lower = next.lock.is_none_or(|lock| lock.token < token);

@@ -51,7 +51,8 @@ impl TopologyModel {
         let mut mover = world.movers[index];
         let Motion { from, to, .. } = mover.motion;
         let at = if step.is_at_the_former() { from } else { to };
-        if !world.shard(at).up || !self.is_ahead(world, &mover.record) {
+        let as_named = self.is_as_named(world, at) || self.breaks(Rule::StepsGoToTheArmed);
+        if !world.shard(at).up || !as_named || !self.is_ahead(world, &mover.record) {
             return;
         }
         if step == Step::Empty {

@@ -44,6 +44,8 @@ pub(super) fn reached(event: Event) -> Property<TopologyModel> {
         Event::Outrun => sometimes!(Outrun, "a recovery that gives way"),
         Event::GrantAfter => sometimes!(GrantAfter, "a grant after a recovery"),
         Event::FinishedAfter => sometimes!(FinishedAfter, "a move finished after a recovery"),
+        Event::ArmedAnew => sometimes!(ArmedAnew, "a shard armed anew"),
+        Event::ArmedAfresh => sometimes!(ArmedAfresh, "a shard armed after a flush"),
         Event::KeptThrough => sometimes!(KeptThrough, "a lock kept through a recovery"),
     }
 }

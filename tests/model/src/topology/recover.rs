@@ -101,7 +101,7 @@ impl TopologyModel {
             fenced: 0,
             base: view.filter(|_| self.holds(Rule::NewestIsRestored)),
             epoch: 0,
-            armed: 0,
+            armed: [0; MEMBERS_MAX],
         };
         if self.breaks(Rule::AnsweredWithTheFence) {
             for (shard, state) in world.up() {
@@ -138,7 +138,7 @@ impl TopologyModel {
         let other_life = index == recovery.home && shard.life != noted;
         let shared = shard.fence == n && self.breaks(Rule::IncarnationIsItsOwn);
         let outrun = shard.fence >= n && !shared;
-        if outrun || (other_life && self.holds(Rule::FencedInTheNotedLife)) {
+        if outrun || other_life {
             world.ledger.happened = Some(Event::Outrun);
             return;
         }
@@ -160,7 +160,7 @@ impl TopologyModel {
             recovery.base = newest(recovery.base, shard.newest());
         }
         if let Some(slot) = shard.slot {
-            recovery.armed |= 1 << index;
+            recovery.armed[usize::from(index)] = slot.armed;
             recovery.epoch = recovery.epoch.max(slot.token.epoch);
         }
     }
@@ -214,8 +214,15 @@ impl TopologyModel {
         record.home_life = world.shard(recovery.home).life;
         for shard in (0..self.config.shards).filter(|shard| recovery.has_fenced(*shard)) {
             let member = &mut record.members[usize::from(shard)];
-            member.life = recovery.lives[usize::from(shard)];
-            if recovery.armed >> shard & 1 == 0 {
+            let life = recovery.lives[usize::from(shard)];
+            let armed = recovery.armed[usize::from(shard)];
+            let relied = if self.holds(Rule::RecoveredIfArmedAsNamed) {
+                life == member.life && armed == member.epoch.number
+            } else {
+                armed > 0
+            };
+            member.life = life;
+            if !relied {
                 member.epoch = epoch;
             }
         }

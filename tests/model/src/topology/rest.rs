@@ -57,7 +57,8 @@ impl TopologyModel {
             let rises = slot.token.next() > world.ledger.newest;
             slot.mode == Mode::Open && slot.grace == 0 && rises
         });
-        let armed = world.shards.iter().all(|shard| shard.slot.is_some());
+        let armed = (world.each())
+            .all(|(index, shard)| shard.slot.is_some() && self.is_as_named(world, index));
         record.motion.is_none() && world.recoveries[0].is_none() && armed && grants
     }
 

@@ -41,6 +41,14 @@ impl TopologyModel {
             if !is_home && state.up && left.restarts > 0 {
                 actions.push(Action::Restart(shard));
             }
+            if !is_home && state.up && left.retargets > 0 {
+                let may_have = state.former.is_none() && state.lock.is_some();
+                let locks = [false, true].into_iter().take(1 + usize::from(may_have));
+                actions.extend(locks.map(|lock| Action::Retarget { shard, lock }));
+            }
+            if !is_home && state.up && left.flushes > 0 {
+                actions.push(Action::Flush(shard));
+            }
             if !state.up {
                 actions.push(Action::Return(shard));
             } else if left.deaths > 0 {
@@ -85,6 +93,39 @@ impl TopologyModel {
         world.begin_life(shard, record).up = true;
     }
 
+    /// The replica has what is not named by the life, maybe but for the last. The server of before lives on, and may be
+    /// led to again, as it is then.
+    pub(super) fn retarget(&self, world: &mut World, index: u8, lock: bool) {
+        world.left.retargets -= 1;
+        let mut left = world.shard(index).clone();
+        let shard = if let Some(back) = left.former.take() {
+            let Shard {
+                last_life, used, ..
+            } = left;
+            *world.shard_mut(index) = Shard {
+                last_life,
+                used,
+                ..*back
+            };
+            world.shard_mut(index)
+        } else {
+            world.begin_life(index, None)
+        };
+        if lock {
+            shard.lock = left.lock;
+        }
+        shard.former = Some(Box::new(left));
+    }
+
+    /// Somebody deletes all keys: nothing is found, under the name of no life.
+    pub(super) fn flush(&self, world: &mut World, index: u8) {
+        world.left.flushes -= 1;
+        let life = world.shard(index).life;
+        let last_life = world.shard(index).last_life;
+        let shard = world.begin_life(index, None);
+        (shard.life, shard.last_life) = (life, last_life);
+    }
+
     pub(super) fn lose_all(&self, world: &mut World) {
         world.left.losses -= 1;
         for shard in 0..self.config.shards {
@@ -97,7 +138,8 @@ impl World {
     /// What is named by a life is found by no other.
     fn begin_life(&mut self, shard: u8, record: Option<Record>) -> &mut Shard {
         let shard = self.shard_mut(shard);
-        shard.life += 1;
+        shard.last_life += 1;
+        shard.life = shard.last_life;
         shard.slot = None;
         shard.fence = Incarnation::default();
         shard.copy = None;

@@ -16,8 +16,6 @@ pub enum Rule {
     AnsweredWithTheFence,
     /// … with an incarnation that no other recovery has — two engines may choose the same.
     IncarnationIsItsOwn,
-    /// … chosen after the lives were noted in which it is a fence — the home may live another.
-    FencedInTheNotedLife,
     /// … and fences who is unarmed, too — only who is armed.
     UnarmedAreFenced,
     /// The newest record or copy is put back in force — the first there is.
@@ -38,4 +36,18 @@ pub enum Rule {
     /// Where epochs do not follow a clock, another member has a copy of the record before anything
     /// is done in its name — nobody has.
     CopiedAhead,
+
+    /// A life that another had taken the place of is named again, with a fresh epoch, and armed anew — it goes on as it was
+    /// armed.
+    ReplacedIsArmedAnew,
+    /// … with all of grace — with none.
+    AnewHasItsGrace,
+    /// … before any request goes there — with the epoch of before.
+    RequestsGoToTheNamedLife,
+    /// … and before a mover takes a step there — as soon as it is armed at all.
+    StepsGoToTheArmed,
+    /// … by a recovery, too — a member that is armed keeps its epoch.
+    RecoveredIfArmedAsNamed,
+    /// An epoch arms once: a life without state has a fresh one allotted — it is armed with the one that it had.
+    EpochIsUsedOnce,
 }

@@ -31,6 +31,9 @@ pub(super) struct Left {
     pub(super) restarts: u8,
     pub(super) losses: u8,
     pub(super) deaths: u8,
+    pub(super) retargets: u8,
+    pub(super) flushes: u8,
+    pub(super) rearms: u8,
     pub(super) recoveries: u8,
 }
 
@@ -51,6 +54,12 @@ pub(super) struct Shard {
     /// Those before it, which a restart may bring back, newest first.
     pub(super) earlier: Vec<Record>,
     pub(super) lock: Option<Lock>,
+    /// The server that its address led to before, as it goes on.
+    pub(super) former: Option<Box<Shard>>,
+    /// The greatest life that was behind the address.
+    pub(super) last_life: u8,
+    /// The greatest epoch that it was armed with behind this address.
+    pub(super) used: u8,
 }
 
 /// The slot at an armed shard, the shard's tokens and its grace.
@@ -63,6 +72,8 @@ pub(super) struct Slot {
     /// The last that was granted; the next is the one after.
     pub(super) token: Token,
     pub(super) grace: u8,
+    /// What it was armed with.
+    pub(super) armed: u8,
 }
 
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
@@ -104,8 +115,8 @@ pub(super) struct Recovery {
     pub(super) base: Option<Record>,
     /// The greatest epoch of their answers.
     pub(super) epoch: u8,
-    /// The members that are armed, as bits.
-    pub(super) armed: u8,
+    /// What each is armed with; 0 is unarmed.
+    pub(super) armed: [u8; MEMBERS_MAX],
 }
 
 impl World {
@@ -133,12 +144,15 @@ impl Shard {
         Self {
             up: true,
             life: 1,
-            slot: Some(Slot::new(mode, (1, 3), 1)),
+            slot: Some(Slot::new(mode, (1, 3), (1, 1))),
             fence: Incarnation::default(),
             copy: Some(copy),
             record: None,
             earlier: Vec::new(),
             lock: None,
+            former: None,
+            last_life: 1,
+            used: 1,
         }
     }
 
@@ -154,12 +168,14 @@ impl Shard {
 }
 
 impl Slot {
-    pub(super) fn new(mode: Mode, guard: (u8, u8), epoch: u8) -> Self {
+    /// Armed, and with tokens of the second epoch.
+    pub(super) fn new(mode: Mode, guard: (u8, u8), (armed, epoch): (u8, u8)) -> Self {
         Self {
             mode,
             guard,
             token: Token::none_of(epoch),
             grace: 0,
+            armed,
         }
     }
 }

@@ -26,6 +26,9 @@ impl TopologyModel {
                     actions.push(Action::Plan { home, to: shard });
                 }
                 actions.push(Action::RecordLife { home, shard });
+                if world.left.rearms > 0 {
+                    actions.push(Action::Distrust { home, shard });
+                }
             }
             if motion.is_some() {
                 actions.push(Action::Finish { home });
@@ -52,13 +55,37 @@ impl TopologyModel {
     /// A shard's new life is noted, with a fresh epoch.
     pub(super) fn record_life(&self, world: &mut World, home: u8, index: u8) {
         let shard = world.shard(index);
-        let (life, unarmed) = (shard.life, shard.up && shard.slot.is_none());
-        let Some(mut record) = self.usable(world, home) else {
+        let life = shard.life;
+        let Some(record) = self.usable(world, home) else {
             return;
         };
-        if !unarmed || record.member(index).life == life {
+        let named = record.member(index);
+        let is_armed = shard.slot.is_some();
+        let goes_on = is_armed && self.breaks(Rule::ReplacedIsArmedAnew);
+        let flushed =
+            !is_armed && named.epoch.number <= shard.used && self.holds(Rule::EpochIsUsedOnce);
+        if !shard.up || goes_on || (named.life == life && !flushed) {
             return;
         }
+        self.name(world, record, index, life);
+    }
+
+    /// A shard that is armed is to be armed anew: its clock stepped.
+    pub(super) fn distrust(&self, world: &mut World, home: u8, index: u8) {
+        let Some(record) = self.usable(world, home) else {
+            return;
+        };
+        let life = record.member(index).life;
+        let shard = world.shard(index);
+        if shard.slot.is_none() || shard.life != life {
+            return;
+        }
+        world.left.rearms -= 1;
+        self.name(world, record, index, life);
+    }
+
+    /// The record names that life, with a fresh epoch.
+    fn name(&self, world: &mut World, mut record: Record, index: u8, life: u8) {
         let number = self.fresh_epoch(world, record.last_epoch);
         let epoch = record.allot(number, Meaning::Life { shard: index, life });
         record.members[usize::from(index)] = Member { life, epoch };
