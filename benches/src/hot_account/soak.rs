@@ -54,6 +54,8 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct Minute {
     deductions_per_s: f64,
+    /// Processor time of the server per deduction, in microseconds: hardly depends on other work of the machine.
+    server_us: f64,
     /// Memory that the server uses.
     server_mb: f64,
     /// Ids that the segments remember at the end of the minute.
@@ -84,7 +86,7 @@ pub(crate) async fn run(
     };
     let clocks = Clocks::of(&servers.pids(), &[std::process::id()])?;
     println!("{machine}\n{SETUP}, default terms, {tasks} tasks\n");
-    println!("minute  deductions/s  server MB   ids kept  forgotten  refused");
+    println!("minute  deductions/s  server µs  server MB   ids kept  forgotten  refused");
     let mut row = Row::new(SETUP, tasks);
     let mut minutes: Vec<Minute> = Vec::new();
     for number in 1..=length.as_secs().div_ceil(MINUTE.as_secs()).max(1) {
@@ -92,12 +94,16 @@ pub(crate) async fn run(
             warm_up: Duration::ZERO,
             length: MINUTE,
         };
+        let (from, taken) = (clocks.read()?, contender.taken.load(Relaxed));
         row.slice(&contender, timing, &clocks).await?;
+        let busy = clocks.read()?.server - from.server;
+        let taken = contender.taken.load(Relaxed) - taken;
         // One for each deduction, and one for the deposit in each segment.
         let ids = contender.taken.load(Relaxed) + u64::from(SETUP.segments);
         let kept = ids_kept(server).await?;
         let minute = Minute {
             deductions_per_s: row.deductions_per_s.last().copied().unwrap_or_default(),
+            server_us: busy.as_secs_f64() * 1e6 / taken.max(1) as f64,
             server_mb: used_memory(server).await? as f64 / 1e6,
             ids_kept: kept,
             ids_forgotten: ids.saturating_sub(kept),
@@ -105,8 +111,9 @@ pub(crate) async fn run(
             others: row.others.last().copied().unwrap_or_default(),
         };
         println!(
-            "{number:6}  {:12.0}  {:9.0}  {:9}  {:9}  {:7}",
+            "{number:6}  {:12.0}  {:9.2}  {:9.0}  {:9}  {:9}  {:7}",
             minute.deductions_per_s,
+            minute.server_us,
             minute.server_mb,
             minute.ids_kept,
             minute.ids_forgotten,
