@@ -25,10 +25,10 @@ use ringfence_coordinator::{
     random::Random,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
-        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op, Piece, PutAside,
-        Reply, Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates, Step,
-        Stepped, StillHeld, Wakes, conformance::Fixture,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace,
+        Groups, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op, Piece,
+        PutAside, Reply, Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates,
+        Step, Stepped, StillHeld, Wakes, conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, Slot, SlotCount};
@@ -260,7 +260,7 @@ impl Link for PanickingLink {
         self.link.arrive(arrive).await
     }
 
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
         self.link.drop_groups(drop).await
     }
 

@@ -66,13 +66,19 @@ impl Departure {
             if left.groups.is_empty() {
                 break;
             }
-            for group in &left.groups {
-                self.copy(record, motion, group).await?;
+            let mut groups = Vec::new();
+            for group in left.groups {
+                let copy = self.copy(record, motion, &group).await?;
+                groups.push((group.key, copy));
             }
-            let keys: Vec<_> = left.groups.into_iter().map(|group| group.key).collect();
-            let count = keys.len();
-            let drop = DropGroups { epoch, keys };
-            all_done(&self.shards.drop_groups(record, from, &drop).await?)?;
+            let count = groups.len();
+            let drop = DropGroups { epoch, groups };
+            let dropped = self.shards.drop_groups(record, from, &drop).await?;
+            all_done(&dropped.refused)?;
+            if let Some(key) = dropped.differ.first() {
+                let reason = format!("counter {key} is kept: its copy has other content");
+                return Err(self.shards.wait(from, reason));
+            }
             self.around.observer.tell(Phase::Dropped);
             self.tell(Report::Carried(count)).await;
             self.shards.pause_briefly().await;

@@ -8,13 +8,11 @@ use crate::{
     ids::Life,
     limits::{COPY_AHEAD_TIMES, COPY_BLOCKS},
     shard::{
-        Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, Cursor, Excerpt, Group, PutAside, When,
+        Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Excerpt, Group, Piece,
+        PutAside, Stamp, When,
     },
     topology::{Motion, Topology},
 };
-
-/// A piece that was copied: how many rows of each kind the group has, and where the next piece begins.
-type Copied = (Vec<u64>, Option<Cursor>);
 
 impl Departure {
     /// Has the next shard put aside the blocks of `slots` that are not sealed yet; and once more those that were made
@@ -66,14 +64,15 @@ impl Departure {
         }
     }
 
-    /// Has the next shard take `group`, which the former one may drop after that.
+    /// Has the next shard take `group`. Answers what the group there is a copy of: the former one may drop just that.
     pub(super) async fn copy(
         &self,
         record: &Topology,
         motion: &Motion,
         group: &Group,
-    ) -> Result<(), Trouble> {
-        let mut sizes = Vec::new();
+    ) -> Result<Option<CopyOf>, Trouble> {
+        let source = self.source(record)?;
+        let (mut sizes, mut stamp) = (Vec::new(), Stamp::default());
         if let Some(lacked) = self.lacked(record, motion, group).await? {
             let blocks = lacked.chunks(COPY_BLOCKS);
             let mut left: Vec<_> = blocks.map(|some| Excerpt::Blocks(some.to_vec())).collect();
@@ -81,21 +80,22 @@ impl Departure {
             left.reverse();
             while let Some(excerpt) = left.pop() {
                 let copied = self.copy_piece(record, motion, group, excerpt).await?;
-                let Some((its_sizes, next)) = copied else {
-                    // Another mover was faster; or the slot is on another way, and nothing is dropped.
-                    return Ok(());
+                let Some(piece) = copied else {
+                    // Another mover was faster, and there is nothing left to drop; or the slot is on another way.
+                    return Ok(Some(CopyOf { source, stamp }));
                 };
                 self.around.observer.tell(Phase::Copied);
                 self.shards.pause_briefly().await;
-                sizes = its_sizes;
-                left.extend(next.map(|next| Excerpt::Rows(Some(next))));
+                (sizes, stamp) = (piece.sizes, piece.stamp);
+                left.extend(piece.next.map(|next| Excerpt::Rows(Some(next))));
             }
         }
         let arrive = Arrive {
             epoch: self.epoch,
-            source: self.source(record)?,
+            source,
             group: group.clone(),
             sizes,
+            stamp,
         };
         let arrival = self.shards.arrive(record, &motion.to.0, &arrive).await?;
         self.arrived(motion, group, arrival)
@@ -124,21 +124,22 @@ impl Departure {
         }
     }
 
-    /// Has the next shard put a piece of `group` aside; nothing if the former one does not give it.
+    /// Has the next shard put a piece of `group` aside, and answers the piece without its rows; none if the former shard does not
+    /// give it.
     async fn copy_piece(
         &self,
         record: &Topology,
         motion: &Motion,
         group: &Group,
         what: Excerpt,
-    ) -> Result<Option<Copied>, Trouble> {
+    ) -> Result<Option<Piece>, Trouble> {
         let copy = CopyOut {
             epoch: self.epoch,
             key: group.key.clone(),
             what,
         };
         let piece = self.shards.copy_out(record, &self.from.0, &copy).await?;
-        let Some(piece) = piece else {
+        let Some(mut piece) = piece else {
             return Ok(None);
         };
         let put = CopyIn {
@@ -148,24 +149,30 @@ impl Departure {
                 blocks: Vec::new(),
                 ..group.clone()
             },
-            rows: piece.rows,
+            rows: std::mem::take(&mut piece.rows),
         };
         match self.shards.copy_in(record, &motion.to.0, &put).await? {
-            PutAside::Lacks(_) | PutAside::Arrived => Ok(Some((piece.sizes, piece.next))),
+            PutAside::Lacks(_) | PutAside::Arrived => Ok(Some(piece)),
             PutAside::Refused => Err(Trouble::Outdated),
         }
     }
 
     /// What is to be done once the next shard has answered.
-    fn arrived(&self, motion: &Motion, group: &Group, arrival: Arrival) -> Result<(), Trouble> {
+    fn arrived(
+        &self,
+        motion: &Motion,
+        group: &Group,
+        arrival: Arrival,
+    ) -> Result<Option<CopyOf>, Trouble> {
         let key = &group.key;
         let reason = match arrival {
-            Arrival::Here => {
+            Arrival::Here(copy) => {
                 self.around.observer.tell(Phase::Arrived);
-                return Ok(());
+                return Ok(copy);
             }
             Arrival::Refused => return Err(Trouble::Outdated),
             Arrival::Incomplete => format!("the copy of counter {key} is not complete"),
+            Arrival::Differs => format!("the copy of counter {key} has other content"),
             Arrival::NotOnDisk => format!(
                 "counter {key} wants every change on the disk: set appendonly yes, appendfsync always and \
                  no-appendfsync-on-rewrite no"

@@ -5,7 +5,8 @@ use ringfence_ring::{ShardId, Slot};
 use super::shards::{Shards, Trouble};
 use crate::{
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Groups, Piece, PutAside,
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, DropGroups, Dropped, Groups, Piece,
+        PutAside,
     },
     topology::Topology,
 };
@@ -60,7 +61,7 @@ impl Shards {
         record: &Topology,
         id: &ShardId,
         drop: &DropGroups,
-    ) -> Result<Vec<Slot>, Trouble> {
+    ) -> Result<Dropped, Trouble> {
         let mut link = self.link(record, id).await?;
         let answer = self.ask(link.drop_groups(drop)).await;
         self.back(link, answer)

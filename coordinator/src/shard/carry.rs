@@ -109,6 +109,21 @@ pub struct Piece {
     pub rows: Vec<Row>,
     /// Where the next piece begins. `None`: this was the last.
     pub next: Option<Cursor>,
+    /// Of the whole group, with its last piece.
+    pub stamp: Stamp,
+}
+
+/// A digest of a group's content, the same for a group and its copy. Empty: there is nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamp(pub Vec<u8>);
+
+/// What a group is a copy of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyOf {
+    /// The life that it was copied from.
+    pub source: Life,
+    /// The stamp that it had when it arrived.
+    pub stamp: Stamp,
 }
 
 /// A row of a group.
@@ -172,16 +187,20 @@ pub struct Arrive {
     pub group: Group,
     /// How many rows of each kind it has.
     pub sizes: Vec<u64>,
+    /// Its stamp.
+    pub stamp: Stamp,
 }
 
 /// What came of an [`Arrive`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// The group is here, by this call or an earlier one, and as durable as its account asks for; or one that is
-    /// later. Nobody needs the other any more.
-    Here,
+    /// later. If it was copied: of what.
+    Here(Option<CopyOf>),
     /// Some of it is missing: copy it again.
     Incomplete,
+    /// It has other content than the stamp says. Nothing was done, and what was put aside is dropped: copy it again.
+    Differs,
     /// The slot does not come here by that move.
     Refused,
     /// Its account asks for every change to be on the disk, and the server does not sync each. Nothing was done.
@@ -195,13 +214,23 @@ pub enum Arrival {
     },
 }
 
-/// Drops groups that have arrived where their slots go, where these are sealed, or shut, at `epoch`.
+/// Drops groups that have arrived where their slots go, where these are sealed, or shut, at `epoch`: if they still have the content that
+/// arrived, or that was copied from another life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropGroups {
     /// Of the move.
     pub epoch: Epoch,
-    /// Whose, about [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them.
-    pub keys: Vec<LockKey>,
+    /// Whose, about [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them, and what the group is a copy of that is there now.
+    pub groups: Vec<(LockKey, Option<CopyOf>)>,
+}
+
+/// What came of a [`DropGroups`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Slots that do not leave by that move. Of these nothing was dropped.
+    pub refused: Vec<Slot>,
+    /// Groups that are not dropped: what arrived is no copy of them.
+    pub differ: Vec<LockKey>,
 }
 
 /// Says that slots which come by `epoch` have all their counters: what is asked of these is done from now on.

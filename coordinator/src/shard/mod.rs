@@ -27,8 +27,8 @@ use ringfence_ring::Slot;
 
 pub use burial::{ForceOpen, ForcedOpen};
 pub use carry::{
-    Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, DropGroups, Excerpt, Group, Groups,
-    Piece, PutAside, Row, When,
+    Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, DropGroups, Dropped,
+    Excerpt, Group, Groups, Piece, PutAside, Row, Stamp, When,
 };
 pub use control::{Arm, ArmAnswer, Armed, Grace, Settle};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
@@ -214,8 +214,8 @@ pub trait Link: fmt::Debug + Send {
     /// Makes a group of what was put aside.
     async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError>;
 
-    /// Drops groups that are where their slots go. Answers the slots that are refused: they do not leave by that move.
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError>;
+    /// Drops groups that are where their slots go.
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError>;
 
     /// Serves the counters of slots that still come. Answers the slots that are refused: they do not come here by that
     /// move.

@@ -15,9 +15,9 @@ use ringfence_coordinator::{
     name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups,
-        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, PutAside, Request,
-        Scan, ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen,
+        Groups, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, PutAside,
+        Request, Scan, ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
         memory::MemoryShard,
     },
 };
@@ -220,7 +220,7 @@ impl Link for Over<Box<dyn Link>> {
         self.end.arrive(arrive).await
     }
 
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
         self.wire.through().await;
         self.end.drop_groups(drop).await
     }

@@ -11,10 +11,9 @@ use super::{
 use crate::{
     ids::{Epoch, Life, MapVersion},
     limits::GROUPS_PAGE,
-    name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, CounterOp, CounterReply,
-        DropGroups, Excerpt, Grace, Group, Lane, Mode, PutAside, ShardError, When,
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterOp, CounterReply, DropGroups,
+        Excerpt, Grace, Group, Lane, Mode, ShardError, Stamp, When,
     },
 };
 
@@ -25,7 +24,7 @@ pub async fn a_counter_that_moved_is_what_it_was(fixture: &dyn Fixture) {
     let (copied, look) = desk.leaves(&key).await;
     for _ in 0..2 {
         assert!(desk.puts(LATER, &copied, &copied.pieces).await);
-        assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+        assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     }
     assert_eq!(desk.admits(LATER, &key).await, []);
     assert_eq!(desk.looks(&key).await, look);
@@ -126,55 +125,6 @@ pub async fn groups_come_by_their_own_move_alone(fixture: &dyn Fixture) {
     assert_eq!(groups, [], "what was put aside is nobody's");
 }
 
-/// What may be copied before a slot is sealed is asked for until a step of the move has reached it.
-pub async fn of_slots_that_a_move_has_reached_nothing_is_copied_ahead(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::None).await;
-    let key = desk.key("key");
-    desk.creates(&key).await;
-    let refused = async |desk: &mut Desk, epoch, key: &LockKey| {
-        let (slots, when) = (vec![key.slot()], When::Before(None));
-        let ask = AskGroups { epoch, slots, when };
-        let found = desk.link.groups(&ask).await.expect("an answer");
-        assert_eq!(
-            (found.groups, found.next),
-            (Vec::new(), None),
-            "it has no blocks"
-        );
-        !found.refused.is_empty()
-    };
-    assert!(refused(&mut desk, Epoch(FIRST), &key).await);
-    assert!(!refused(&mut desk, MOVE, &key).await);
-    for mode in [Mode::Sealed, Mode::Shut] {
-        desk.becomes(&key, MOVE, mode).await;
-        assert!(refused(&mut desk, MOVE, &key).await, "{mode:?}");
-        assert!(!refused(&mut desk, LATER, &key).await, "{mode:?}");
-    }
-}
-
-/// A mover that finds that another one was faster copies nothing.
-pub async fn of_a_group_that_has_arrived_nothing_is_lacked(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::None).await;
-    let key = desk.key("key");
-    let (copied, look) = desk.leaves(&key).await;
-    let ask = CopyIn {
-        epoch: LATER,
-        source: copied.source.clone(),
-        group: Group {
-            blocks: vec![Block(b"block".to_vec())],
-            ..copied.group.clone()
-        },
-        rows: Vec::new(),
-    };
-    let asked = desk.link.copy_in(&ask).await.expect("an answer");
-    assert_eq!(asked, PutAside::Lacks(ask.group.blocks.clone()));
-    assert!(desk.puts(LATER, &copied, &copied.pieces).await);
-    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
-    let asked = desk.link.copy_in(&ask).await.expect("an answer");
-    assert_eq!(asked, PutAside::Arrived);
-    desk.admits(LATER, &key).await;
-    assert_eq!(desk.looks(&key).await, look);
-}
-
 /// Half a counter is none.
 pub async fn a_group_arrives_once_all_of_it_is_there(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
@@ -195,7 +145,7 @@ pub async fn a_group_arrives_once_all_of_it_is_there(fixture: &dyn Fixture) {
     }
     pieces.extend(copied.pieces.iter().cloned());
     assert!(desk.puts(LATER, &copied, &pieces).await);
-    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     desk.admits(LATER, &key).await;
     assert_eq!(desk.looks(&key).await, look);
 }
@@ -220,7 +170,7 @@ pub async fn pieces_of_another_life_or_another_move_do_not_fit(fixture: &dyn Fix
     assert!(desk.puts(latest, &copied, &rest).await);
     assert_eq!(desk.arrives(latest, &copied).await, Arrival::Incomplete);
     assert!(desk.puts(latest, &copied, &copied.pieces).await);
-    assert_eq!(desk.arrives(latest, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(latest, &copied).await, Arrival::Here(None));
     desk.admits(latest, &key).await;
     assert_eq!(desk.looks(&key).await, look);
 }
@@ -231,18 +181,18 @@ pub async fn a_later_group_is_never_replaced(fixture: &dyn Fixture) {
     let key = desk.key("key");
     let (copied, look) = desk.leaves(&key).await;
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
-    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     desk.admits(LATER, &key).await;
     desk.deposits(&key, "since", 5).await;
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
-    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     assert_eq!(desk.owns(&key).await, look.value + look.held + 5);
 
     // The former shard came back as it was before, when the move was planned anew.
     let anew = Epoch(LATER.0 + 1);
     desk.becomes(&key, anew, Mode::Import).await;
     assert!(desk.puts(anew, &copied, &copied.pieces).await);
-    assert_eq!(desk.arrives(anew, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(anew, &copied).await, Arrival::Here(None));
     desk.admits(anew, &key).await;
     assert_eq!(desk.owns(&key).await, look.value + look.held + 5);
 }
@@ -260,7 +210,7 @@ pub async fn an_older_group_is_replaced(fixture: &dyn Fixture) {
     desk.deposits(&key, "in vain", 100).await;
     copied.group.since = MOVE;
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
-    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     assert_eq!(desk.looks(&key).await.value, 7);
     desk.deposits(&key, "in vain", 100).await;
     assert_eq!(desk.looks(&key).await.value, 107, "it was not remembered");
@@ -304,7 +254,7 @@ pub async fn what_was_carried_outlasts_a_life(fixture: &dyn Fixture) {
     desk.drops(EARLIER, &key).await;
     desk.becomes(&key, MOVE, Mode::Import).await;
     assert!(desk.puts(MOVE, &copied, &copied.pieces).await);
-    assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here(None));
     desk.admits(MOVE, &key).await;
     fixture.restart().await;
     armed_in(fixture, (FIRST, Grace::None), (&key, Mode::Import)).await;
@@ -312,7 +262,7 @@ pub async fn what_was_carried_outlasts_a_life(fixture: &dyn Fixture) {
     let coming = CounterReply::Coming { epoch: MOVE };
     assert_eq!(desk.count(&key, CounterOp::ReadHead).await, coming);
     desk.becomes(&key, MOVE, Mode::Import).await;
-    assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here);
+    assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here(None));
     assert_eq!(desk.admits(MOVE, &key).await, []);
     assert_eq!(desk.looks(&key).await.value, 7);
 }
@@ -359,11 +309,13 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
         source,
         group,
         sizes: Vec::new(),
+        stamp: Stamp::default(),
     };
     unarmed(link.arrive(&arrive).await.err());
     let mut link = connect(fixture, Lane::Control).await;
-    let keys = vec![key];
-    unarmed(link.drop_groups(&DropGroups { epoch, keys }).await.err());
+    let groups = vec![(key, None)];
+    let drop = DropGroups { epoch, groups };
+    unarmed(link.drop_groups(&drop).await.err());
     let mut link = connect(fixture, Lane::Control).await;
     unarmed(link.admit(&Admit { epoch, slots }).await.err());
 }

@@ -18,8 +18,9 @@ use crate::{
     limits::COPY_ROWS,
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterOp, CounterReply,
-        CounterRequest, DropGroups, Excerpt, Group, Mode, Piece, PutAside, Row, When,
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOf, CopyOut, CounterOp, CounterReply,
+        CounterRequest, DropGroups, Dropped, Excerpt, Group, Mode, Piece, PutAside, Row, Stamp,
+        When,
     },
 };
 
@@ -70,6 +71,7 @@ pub(super) fn reserve(name: &str, units: i64) -> CounterOp {
 pub(super) struct Copied {
     pub(super) group: Group,
     pub(super) sizes: Vec<u64>,
+    pub(super) stamp: Stamp,
     pub(super) pieces: Vec<Vec<Row>>,
     pub(super) source: Life,
 }
@@ -166,6 +168,7 @@ impl Desk {
         let mut copied = Copied {
             group: group.expect("it is left"),
             sizes: Vec::new(),
+            stamp: Stamp::default(),
             pieces: Vec::new(),
             source: self.link.life().clone(),
         };
@@ -176,9 +179,15 @@ impl Desk {
         };
         loop {
             let piece = self.link.copy_out(&copy).await.expect("an answer");
-            let Piece { sizes, rows, next } = piece.expect("it is left");
+            let piece = piece.expect("it is left");
+            let Piece {
+                sizes,
+                rows,
+                next,
+                stamp,
+            } = piece;
             assert!(rows.len() <= 2 * COPY_ROWS, "{} rows", rows.len());
-            copied.sizes = sizes;
+            (copied.sizes, copied.stamp) = (sizes, stamp);
             copied.pieces.push(rows);
             if next.is_none() {
                 return copied;
@@ -213,13 +222,29 @@ impl Desk {
             source: copied.source.clone(),
             group: copied.group.clone(),
             sizes: copied.sizes.clone(),
+            stamp: copied.stamp.clone(),
         };
-        self.link.arrive(&arrive).await.expect("an answer")
+        match self.link.arrive(&arrive).await.expect("an answer") {
+            // What it is a copy of is another question.
+            Arrival::Here(_) => Arrival::Here(None),
+            other => other,
+        }
     }
 
+    /// Drops the group of `key`, whatever it has.
     pub(super) async fn drops(&mut self, epoch: Epoch, key: &LockKey) -> Vec<Slot> {
-        let keys = vec![key.clone()];
-        let drop = DropGroups { epoch, keys };
+        self.drops_copied(epoch, key, None).await.refused
+    }
+
+    /// Drops it, if it is what was copied.
+    pub(super) async fn drops_copied(
+        &mut self,
+        epoch: Epoch,
+        key: &LockKey,
+        copy: Option<CopyOf>,
+    ) -> Dropped {
+        let groups = vec![(key.clone(), copy)];
+        let drop = DropGroups { epoch, groups };
         self.link.drop_groups(&drop).await.expect("an answer")
     }
 

@@ -11,6 +11,7 @@ mod batches;
 mod burial;
 mod cancel;
 mod carry;
+mod copies;
 mod counters;
 mod desk;
 mod fence;
@@ -43,6 +44,7 @@ pub use batches::*;
 pub use burial::*;
 pub use cancel::*;
 pub use carry::*;
+pub use copies::*;
 pub use counters::*;
 pub use fence::*;
 pub use grants::*;
@@ -304,6 +306,8 @@ macro_rules! shard_conformance {
             a_group_arrives_once_all_of_it_is_there,
             of_slots_that_a_move_has_reached_nothing_is_copied_ahead,
             of_a_group_that_has_arrived_nothing_is_lacked,
+            a_copy_of_other_content_does_not_arrive,
+            a_group_is_dropped_only_if_it_is_what_arrived,
             pieces_of_another_life_or_another_move_do_not_fit,
             a_later_group_is_never_replaced,
             an_older_group_is_replaced,

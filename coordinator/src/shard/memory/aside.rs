@@ -1,6 +1,9 @@
 //! Copies of groups: their rows, and the parts assembled from rows.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hasher},
+};
 
 use ringfence_segment_lock::{
     RequestId,
@@ -8,7 +11,10 @@ use ringfence_segment_lock::{
 };
 
 use super::counters::Kept;
-use crate::{ids::Epoch, shard::Row};
+use crate::{
+    ids::Epoch,
+    shard::{Row, Stamp},
+};
 
 /// Rows of a group that were put aside.
 #[derive(Debug, Default)]
@@ -74,11 +80,25 @@ impl Aside {
             since,
             head,
             segment,
+            copy: None,
         }
     }
 }
 
 impl Kept {
+    /// Its content, as a copy of it has that, too.
+    pub(super) fn stamp(&self) -> Stamp {
+        let mut segment = self.segment.clone();
+        if let Some(segment) = &mut segment {
+            // What changes when the shard comes back, or ends by itself.
+            (segment.version, segment.losses) = (0, 0);
+            (segment.doubtful, segment.frozen) = (false, None);
+        }
+        let mut hasher = DefaultHasher::new();
+        hasher.write(format!("{:?} {segment:?}", self.head).as_bytes());
+        Stamp(hasher.finish().to_be_bytes().to_vec())
+    }
+
     /// How many rows of each kind it has.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let segment = self.segment.as_ref();

@@ -2,14 +2,14 @@
 
 use ringfence_ring::Slot;
 
-use super::{aside::Aside, millis, state::Memory};
+use super::{aside::Aside, counters::Kept, millis, state::Memory};
 use crate::{
     ids::{Epoch, Life},
     limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, Cursor, DropGroups, Excerpt, Group,
-        Groups, Mode, Piece, PutAside, ShardError, SlotState, When,
+        Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOf, CopyOut, Cursor, DropGroups, Dropped,
+        Excerpt, Group, Groups, Mode, Piece, PutAside, ShardError, SlotState, Stamp, When,
     },
 };
 
@@ -56,6 +56,7 @@ impl Memory {
             sizes,
             rows: kept.rows().skip(from).take(COPY_ROWS).collect(),
             next: more.then(|| Cursor(next.to_string().into_bytes())),
+            stamp: if more { Stamp::default() } else { kept.stamp() },
         }))
     }
 
@@ -96,34 +97,48 @@ impl Memory {
             source,
             group: Group { key, since, .. },
             sizes,
+            stamp,
         } = arrive;
         if !comes(self.slot(key)?, *epoch) {
             return Ok(Arrival::Refused);
         }
         let counters = &mut self.counters;
         if counters.has(key, *since) {
-            return Ok(Arrival::Here);
+            return Ok(Arrival::Here(counters.groups[key].copy.clone()));
         }
         let name = aside_name(key, *epoch, source);
         match counters.aside.remove(&name) {
             Some(aside) if aside.sizes() == *sizes => {
-                let kept = aside.put_together(*epoch);
+                let mut kept = aside.put_together(*epoch);
+                if kept.stamp() != *stamp {
+                    return Ok(Arrival::Differs);
+                }
+                let (source, stamp) = (source.clone(), stamp.clone());
+                kept.copy = Some(CopyOf { source, stamp });
+                let copy = kept.copy.clone();
                 counters.groups.insert(key.clone(), kept);
-                Ok(Arrival::Here)
+                Ok(Arrival::Here(copy))
             }
             _ => Ok(Arrival::Incomplete),
         }
     }
 
     /// Drops groups that are where their slots go.
-    pub(super) fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
-        let slots: Vec<_> = drop.keys.iter().map(LockKey::slot).collect();
+    pub(super) fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
+        let slots: Vec<_> = drop.groups.iter().map(|(key, _)| key.slot()).collect();
         let (leaving, refused) = self.split(&slots, |state| leaves(state, drop.epoch))?;
-        let dropped = drop.keys.iter();
-        for key in dropped.filter(|key| leaving.contains(&key.slot())) {
-            self.counters.groups.remove(key);
+        let mut differ = Vec::new();
+        for (key, copy) in &drop.groups {
+            if !leaving.contains(&key.slot()) {
+                continue;
+            }
+            let stamp = || self.counters.groups.get(key).map(Kept::stamp);
+            match copy.as_ref().filter(|copy| copy.source == *self.life()) {
+                Some(copy) if stamp().unwrap_or_default() != copy.stamp => differ.push(key.clone()),
+                _ => std::mem::drop(self.counters.groups.remove(key)),
+            }
         }
-        Ok(refused)
+        Ok(Dropped { refused, differ })
     }
 
     /// Serves the counters of slots that still come.

@@ -8,7 +8,7 @@ use super::{armed::Armed, aside::Aside, batch::Batch, state::Memory};
 use crate::{
     ids::{Epoch, Life},
     name::LockKey,
-    shard::{CounterAnswers, CounterOp, CounterReply, CounterRequest, Mode, ShardError},
+    shard::{CopyOf, CounterAnswers, CounterOp, CounterReply, CounterRequest, Mode, ShardError},
 };
 
 /// What a shard keeps for counters. It is as durable as the process.
@@ -26,6 +26,8 @@ pub(super) struct Kept {
     pub(super) since: Epoch,
     pub(super) head: Option<(u64, String)>,
     pub(super) segment: Option<Segment>,
+    /// What it is a copy of, if it came.
+    pub(super) copy: Option<CopyOf>,
 }
 
 impl Memory {

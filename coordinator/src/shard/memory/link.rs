@@ -11,9 +11,9 @@ use crate::{
     name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Groups,
-        HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Piece, PutAside, Request, Scan,
-        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen,
+        Groups, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Piece, PutAside,
+        Request, Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -192,7 +192,7 @@ impl Link for MemoryLink {
         self.exchange(move |memory, _| memory.arrive(&arrive)).await
     }
 
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
         let drop = drop.clone();
         self.exchange(move |memory, _| memory.drop_groups(&drop))
             .await

@@ -25,9 +25,9 @@ use crate::{
     name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, ForceOpen, ForcedOpen, Grace, Groups,
-        HeldStill, Inspection, Link, List, Listing, LockPage, Piece, PutAside, Request, Scan,
-        ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace,
+        Groups, HeldStill, Inspection, Link, List, Listing, LockPage, Piece, PutAside, Request,
+        Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -321,15 +321,15 @@ impl Link for RedisLink {
         let replicas = counters::replicas(&mut self.connection, wanted, self.replicas_within);
         let replicas = replicas.await?;
         Ok(match arrival {
-            Arrival::Here if replicas < wanted => Arrival::TooFewReplicas { replicas, wanted },
+            Arrival::Here(_) if replicas < wanted => Arrival::TooFewReplicas { replicas, wanted },
             arrival => arrival,
         })
     }
 
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Vec<Slot>, ShardError> {
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
         let command = carry::drop_groups(&self.connection, drop);
         let parts = self.control("drop_groups", &command).await?;
-        motion::slots("drop_groups", &parts[1..])
+        carry::dropped(&parts)
     }
 
     async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {

@@ -77,6 +77,7 @@ pub(crate) mod shared {
     pub(crate) const COPY: &str = include_str!("lua/copy.lua");
     pub(crate) const GROUP: &str = include_str!("lua/group.lua");
     pub(crate) const ASIDES: &str = include_str!("lua/asides.lua");
+    pub(crate) const STAMP: &str = include_str!("lua/stamp.lua");
     /// The rules of segments, a file each, in an order in which each knows what it needs.
     pub(crate) const SEGMENT: &str = concat!(
         include_str!("lua/segment/money.lua"),
@@ -142,10 +143,10 @@ scripts! {
     SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
     TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
     GROUPS = "groups" with [LIFE, SLOT, GROUP];
-    COPY_OUT = "copy_out" with [LIFE, SLOT, GROUP, SEGMENT];
+    COPY_OUT = "copy_out" with [LIFE, SLOT, GROUP, STAMP, SEGMENT];
     COPY_IN = "copy_in" with [LIFE, SLOT, GROUP, ASIDES];
-    ARRIVE = "arrive" with [LIFE, SLOT, GROUP, ASIDES];
-    DROP_GROUPS = "drop_groups" with [LIFE, SLOT, GROUP];
+    ARRIVE = "arrive" with [LIFE, SLOT, GROUP, ASIDES, STAMP];
+    DROP_GROUPS = "drop_groups" with [LIFE, SLOT, GROUP, STAMP];
     ADMIT = "admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
     COUNTERS = "counters" with [LIFE, SLOT, STATE, SEGMENT];
     STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];

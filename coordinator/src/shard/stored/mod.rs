@@ -2,7 +2,8 @@
 //!
 //! A group's parts lie under `<prefix>:#<key>:<part>`, where `<key>` is the text of its [`LockKey`](crate::name::LockKey),
 //! `{slot}:namespace:key`. Every group of a slot is in the index `<prefix>:#{slot}`: a hash of the keys' texts, and of
-//! the epoch of the move that each came by, 0 for one that was created there.
+//! the epoch of the move that each came by, 0 for one that was created there; and, if it came, the life that it was copied from
+//! and the stamp that it arrived with, by spaces.
 //!
 //! The scripts in `redis/lua/segment` write these; this is what whoever moves, audits or tests a segment reads and writes.
 

@@ -18,8 +18,8 @@ use crate::{
     limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
-        Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOut, Cursor, DropGroups, Excerpt,
-        Group, Groups, Piece, PutAside, Row, ShardError, When,
+        Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Cursor, DropGroups,
+        Dropped, Excerpt, Group, Groups, Piece, PutAside, Row, ShardError, Stamp, When,
     },
 };
 
@@ -142,10 +142,12 @@ pub(in super::super) fn copied_out(parts: &[Value]) -> Result<Option<Piece>, Sha
             Value::Int(part),
             Value::BulkString(cursor),
             Value::Array(sizes),
+            Value::BulkString(stamp),
             pieces @ ..,
-        ] => ((*part, cursor), sizes, pieces),
+        ] => ((*part, cursor), (sizes, stamp), pieces),
         _ => return Err(wrong()),
     };
+    let (sizes, stamp) = sizes;
     let size = |size: &Value| match size {
         Value::Int(size) => Ok(size.unsigned_abs()),
         _ => Err(wrong()),
@@ -173,6 +175,7 @@ pub(in super::super) fn copied_out(parts: &[Value]) -> Result<Option<Piece>, Sha
         sizes: sizes?,
         rows,
         next: place(part, cursor),
+        stamp: Stamp(stamp.clone()),
     }))
 }
 
@@ -292,6 +295,8 @@ pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive:
         .arg(key.text())
         .arg(arrive.group.since.0)
         .arg(origin(connection, is_synced))
+        .arg(arrive.source.as_str())
+        .arg(&arrive.stamp.0)
         .arg(&arrive.sizes);
     command
 }
@@ -299,10 +304,18 @@ pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive:
 /// Reads the answer to [`arrive`]: what came of it, and how many replicas must have it.
 pub(in super::super) fn arrived(parts: &[Value]) -> Result<(Arrival, u64), ShardError> {
     let arrival = match parts {
-        [_, word, Value::Int(replicas)] => match &text(word)[..] {
-            "here" => Some((Arrival::Here, replicas.unsigned_abs())),
+        [_, _, Value::Int(replicas), source, Value::BulkString(stamp)] => {
+            let copy = CopyOf {
+                source: Life::new(text(source)),
+                stamp: Stamp(stamp.clone()),
+            };
+            let copy = Some(copy).filter(|copy| !copy.source.as_str().is_empty());
+            Some((Arrival::Here(copy), replicas.unsigned_abs()))
+        }
+        [_, word, _] => match &text(word)[..] {
             "refused" => Some((Arrival::Refused, 0)),
             "incomplete" => Some((Arrival::Incomplete, 0)),
+            "differs" => Some((Arrival::Differs, 0)),
             "not_on_disk" => Some((Arrival::NotOnDisk, 0)),
             _ => None,
         },
@@ -314,16 +327,39 @@ pub(in super::super) fn arrived(parts: &[Value]) -> Result<(Arrival, u64), Shard
 /// Drops groups that are where their slots go.
 pub(in super::super) fn drop_groups(connection: &Connection, drop: &DropGroups) -> Cmd {
     let Connection { keys, server, .. } = connection;
-    let mut command = fcall(&scripts::DROP_GROUPS, 2 + drop.keys.len());
+    let mut command = fcall(&scripts::DROP_GROUPS, 2 + drop.groups.len());
     command.arg(&keys.state).arg(&keys.slots);
-    for key in &drop.keys {
+    for (key, _) in &drop.groups {
         command.arg(name(keys, key));
     }
     command
         .arg(&server.replid)
         .arg(drop.epoch.0)
-        .arg(&keys.prefix);
+        .arg(&keys.prefix)
+        .arg(server.life.as_str());
+    for (_, copy) in &drop.groups {
+        let copy = copy.as_ref();
+        let copied = copy.map_or(("", &[][..]), |copy| (copy.source.as_str(), &copy.stamp.0));
+        command.arg(copied.0).arg(copied.1);
+    }
     command
+}
+
+/// Reads the answer to [`drop_groups`].
+pub(in super::super) fn dropped(parts: &[Value]) -> Result<Dropped, ShardError> {
+    let wrong = || unexpected("drop_groups", &Value::Array(parts.to_vec()));
+    let [_, Value::Array(refused), Value::Array(differ)] = parts else {
+        return Err(wrong());
+    };
+    let key = |value: &Value| match value {
+        Value::BulkString(key) => LockKey::parse(key),
+        _ => None,
+    };
+    let differ: Option<Vec<_>> = differ.iter().map(key).collect();
+    Ok(Dropped {
+        refused: slots("drop_groups", refused)?,
+        differ: differ.ok_or_else(wrong)?,
+    })
 }
 
 /// Says that all counters of slots are here.

@@ -14,10 +14,12 @@ ARGV[2]  epoch   of the move, and of the group from now on
 ARGV[3]  text    "{slot}:namespace:key"
 ARGV[4]  since   the epoch of the group as it is there
 ARGV[5]  origin  as in `counters`
-ARGV[6].. how many rows of each part it has
+ARGV[6]  source  the life that it was copied from
+ARGV[7]  stamp   of the group as it is there
+ARGV[8].. how many rows of each part it has
 
-Returns {-1} unarmed; or {1, word, replicas}: "here", and how many must have it; "refused", the slot does not come by
-  that move; "incomplete"; or "not_on_disk"
+Returns {-1} unarmed; or {1, word, replicas, source, stamp}: "here", how many must have it, and what it is a copy of, if it
+  came; "refused", the slot does not come by that move; "incomplete"; "differs", in content; or "not_on_disk"
 
 Nothing fails after the first write: there are no names but of what is known to be there.
 ]]
@@ -31,12 +33,13 @@ local function durability_of(name)
 end
 
 local present = redis.call('HGET', index, text)
-if present and tonumber(present) >= tonumber(ARGV[4]) then
+if present and tonumber(since_of(present)) >= tonumber(ARGV[4]) then
   drop_aside(KEYS[7], aside)
   drop_aside(KEYS[7], ahead)
   -- Something is written, so that replicas are waited for that have all that was before.
   redis.call('HSET', index, text, present)
-  return {1, 'here', tonumber(durability_of(group)) or 0}
+  local source, stamp = string.match(present, '^%d+ (%S+) (%S+)$')
+  return {1, 'here', tonumber(durability_of(group)) or 0, source or '', stamp or ''}
 end
 
 -- Of what was copied ahead some may be gone where it was copied from, by now.
@@ -48,7 +51,7 @@ local function drop_other_blocks()
 end
 
 local function is_missing(i)
-  return size_of(i == BLOCKS and ahead or aside, i) ~= tonumber(ARGV[5 + i])
+  return size_of(i == BLOCKS and ahead or aside, i) ~= tonumber(ARGV[7 + i])
 end
 
 local missing = false
@@ -61,11 +64,16 @@ if missing then
   drop_aside(KEYS[7], aside)
   return {1, 'incomplete', 0}
 end
+if stamp_of(aside, ahead) ~= ARGV[7] then
+  drop_aside(KEYS[7], aside)
+  drop_aside(KEYS[7], ahead)
+  return {1, 'differs', 0}
+end
 local durability = durability_of(aside)
 if durability == 'disk' and string.sub(ARGV[5], 1, 1) == '0' then return {1, 'not_on_disk', 0} end
 unlink_parts(group)
 for i, part in ipairs(PARTS) do
-  if ARGV[5 + i] ~= '0' then
+  if ARGV[7 + i] ~= '0' then
     redis.call('RENAME', (i == BLOCKS and ahead or aside) .. ':' .. part, group .. ':' .. part)
     redis.call('PERSIST', group .. ':' .. part)
   end
@@ -74,6 +82,6 @@ for _, part in ipairs({':seg', ':head'}) do
   local written = redis.call('HEXISTS', group .. part, 'origin') == 1
   if written then redis.call('HSET', group .. part, 'origin', ARGV[5]) end
 end
-redis.call('HSET', index, text, ARGV[2])
+redis.call('HSET', index, text, ARGV[2] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7])
 redis.call('SREM', KEYS[7], aside, ahead)
-return {1, 'here', tonumber(durability) or 0}
+return {1, 'here', tonumber(durability) or 0, ARGV[6], ARGV[7]}

@@ -27,7 +27,7 @@ if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 local slot = string.match(ARGV[3], '^{(%d+)}')
 if not (comes(slot, KEYS[2], ARGV[2]) or is_before(slot, KEYS[2], ARGV[2])) then return {1, 'refused'} end
 local present = redis.call('HGET', KEYS[6], ARGV[3])
-if present and tonumber(present) >= tonumber(ARGV[4]) then return {1, 'here'} end
+if present and tonumber(since_of(present)) >= tonumber(ARGV[4]) then return {1, 'here'} end
 
 -- Whatever a list has already stays; what would leave a gap is left out, and then something is missing.
 local function put_behind(list, at, rows)

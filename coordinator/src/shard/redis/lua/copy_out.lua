@@ -15,8 +15,8 @@ ARGV[7]  most    rows, about
 ARGV[8]..        names of blocks: these are asked for, and nothing else
 
 Returns {-1} unarmed; {0} where there is nothing, or where it does not leave by that move; or {1, part, cursor, sizes,
-  pieces...}: where to go on, part 0 behind the last piece; the number of rows of each part; and of each piece its part
-  and rows, of a field and its value each. Blocks come only where they are asked for; of these all that there are
+  stamp, pieces...}: where to go on, part 0 behind the last piece; the number of rows of each part; with the last piece
+  the stamp of the group; and of each piece its part and rows, of a field and its value each. Blocks come only where they are asked for; of these all that there are
 
 Whether the group may lack its last changes is seen to before the first piece, as at any request: where it goes nobody
 could tell.
@@ -30,7 +30,7 @@ local function some_blocks()
   for i, records in ipairs(found) do
     if records then rows[#rows + 1], rows[#rows + 2] = ARGV[7 + i], records end
   end
-  return {1, 0, '0', {}, {BLOCKS, rows}}
+  return {1, 0, '0', {}, '', {BLOCKS, rows}}
 end
 
 if #ARGV > 7 and is_before(slot, KEYS[2], ARGV[2]) then return some_blocks() end
@@ -67,7 +67,7 @@ for j = 1, #PARTS do
   rows = rows + sizes[j]
 end
 if rows == 0 then return {0} end
-local answer = {1, 0, '0', sizes}
+local answer = {1, 0, '0', sizes, ''}
 while i <= #PARTS and room > 0 do
   if sizes[i] > 0 and i ~= BLOCKS then
     local page = page_of(i, cursor, room)
@@ -76,5 +76,9 @@ while i <= #PARTS and room > 0 do
   end
   if cursor == '0' then i = i + 1 end
 end
-if i <= #PARTS then answer[2], answer[3] = i, cursor end
+if i <= #PARTS then
+  answer[2], answer[3] = i, cursor
+else
+  answer[5] = stamp_of(name, name)
+end
 return answer

@@ -18,6 +18,12 @@ local function unlink_parts(name)
   redis.call('UNLINK', unpack(names))
 end
 
+-- What an index says of a group: the epoch of the move that it came by, or was made after; and, if it came, the life that it
+-- was copied from and its stamp.
+local function since_of(indexed)
+  return string.match(indexed, '^%d+')
+end
+
 -- Whether a slot leaves, or has left, by that move.
 local function leaves(slot, slots, epoch)
   local mode, its_epoch = stored(slot, slots)

@@ -35,7 +35,7 @@ local function add(index, words)
   for at = 1, #words, 2 do
     local name = string.match(index, '^[^{]*') .. words[at]
     local blocks, n = redis.call('ZRANGE', name .. ':times', 0, -1), #found
-    if blocks[1] or not ahead then found[n + 1], found[n + 2], found[n + 3] = words[at], words[at + 1], blocks end
+    if blocks[1] or not ahead then found[n + 1], found[n + 2], found[n + 3] = words[at], since_of(words[at + 1]), blocks end
   end
   looked_at = looked_at + #words / 2
 end
