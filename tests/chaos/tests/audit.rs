@@ -1,6 +1,8 @@
 //! The audit of accounts passes what can be true, and finds each thing that cannot.
 
-use ringfence_chaos::counters::{Answer, Attempt, Balance, Call, Deed, End, Order, Rule, audit};
+use ringfence_chaos::counters::{
+    Answer, Attempt, Balance, Call, Deed, End, Order, Rule, audit, audit_losses,
+};
 
 fn order(name: &str, amount: i64, deed: Deed) -> Order {
     Order {
@@ -62,6 +64,23 @@ fn found(change: impl FnOnce(&mut Vec<Attempt>)) -> Vec<Rule> {
 #[test]
 fn what_can_be_true_passes() {
     assert_eq!(found(|_| ()), []);
+}
+
+#[test]
+fn an_account_that_lost_money_has_less_and_says_so() {
+    let found = |available, losses| {
+        let mut attempts = told();
+        let Some((_, Answer::Balance(balance))) = &mut attempts[9].answered else {
+            panic!("{attempts:?}");
+        };
+        (balance.available, balance.losses) = (available, losses);
+        let rules = audit_losses(&attempts, &[15, 0]).into_iter();
+        rules.map(|violation| violation.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(found(25, 1), []);
+    assert_eq!(found(20, 1), []);
+    assert_eq!(found(26, 1), [Rule::Conservation]);
+    assert_eq!(found(25, 0), [Rule::Sound]);
 }
 
 #[test]

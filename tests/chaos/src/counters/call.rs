@@ -67,6 +67,8 @@ pub enum Answer {
     Nothing(String),
     /// It may have been done or not.
     Unknown(String),
+    /// It may have been done in a segment that was lost since, and will not be done any more.
+    TooOld,
     /// It failed in a way that nothing here is a reason for.
     Failed(String),
 }

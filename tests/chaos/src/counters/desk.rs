@@ -1,11 +1,21 @@
 //! Where calls are made, and written down.
 
+use std::time::Duration;
+
+use futures_util::future::join_all;
 use ringfence_client::{
     Client, Counters,
-    counter::{Amount, Counter, CounterError, Effect, Ended, RequestId, Reserved, Swept, Terms},
+    counter::{
+        Amount, Counter, CounterError, Effect, Ended, RequestId, Reserved, StorageError, Swept,
+        Terms, segment::Refusal,
+    },
 };
+use tokio::time::sleep;
 
 use super::{Answer, Balance, Call, Deed, End, Log, Order};
+
+/// Before a loss that could not be accepted is accepted again.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Calls of one process to accounts, by their numbers.
 #[derive(Debug)]
@@ -61,7 +71,7 @@ impl Desk {
         let number = self.log.asked(call);
         let answer = match self.make(call).await {
             Ok(answer) => answer,
-            Err(error) => failed(&error),
+            Err(error) => self.failed(&error),
         };
         self.log.answered(number, &answer);
         answer
@@ -110,6 +120,48 @@ impl Desk {
         Ok(all)
     }
 
+    /// Has the loss of segments accepted, of every account; one whose head is lost as well is created again.
+    pub async fn accept(&self, terms: Terms, segments: u32) {
+        let accounts = self.accounts.iter().enumerate();
+        let accepted = accounts.map(async |(number, account)| {
+            while let Err(error) = account.accept().await {
+                if matches!(error, CounterError::NoAccount { .. }) {
+                    // It says what is lost, and the account is there again.
+                    let _ = self.counters.create(&name(number), terms, segments).await;
+                }
+                sleep(ACCEPT_AGAIN).await;
+            }
+        });
+        join_all(accepted).await;
+    }
+
+    fn failed(&self, error: &CounterError) -> Answer {
+        // What a repeat was told by the server, of an attempt that got no answer.
+        if let CounterError::Storage(StorageError { source, .. }) = error
+            && let Some(refusal) = source.downcast_ref::<Refusal>()
+        {
+            return match refusal {
+                Refusal::Missing => Answer::Unknown(error.to_string()),
+                refusal => self.failed(&refusal.clone().into()),
+            };
+        }
+        match error {
+            CounterError::Insufficient => Answer::Insufficient,
+            CounterError::TransferRefused { .. } => Answer::Returned,
+            CounterError::NoDestination { to } if to == self.nobody.account() => Answer::Returned,
+            CounterError::Refused(Refusal::TooOld { .. }) => Answer::TooOld,
+            // Until what is lost is accepted, or found again.
+            CounterError::Lost { .. }
+            | CounterError::NoAccount { .. }
+            | CounterError::NoDestination { .. } => Answer::Unknown(error.to_string()),
+            error if !error.is_retryable() => Answer::Failed(error.to_string()),
+            error => match error.effect() {
+                Effect::None => Answer::Nothing(error.to_string()),
+                Effect::Unknown => Answer::Unknown(error.to_string()),
+            },
+        }
+    }
+
     fn account(&self, order: &Order) -> &Counter {
         &self.accounts[order.account]
     }
@@ -138,18 +190,4 @@ fn balance(balance: ringfence_client::counter::Balance) -> Answer {
         held: small(balance.held),
         losses: balance.losses,
     })
-}
-
-fn failed(error: &CounterError) -> Answer {
-    match error {
-        CounterError::Insufficient => Answer::Insufficient,
-        CounterError::TransferRefused { .. } | CounterError::NoDestination { .. } => {
-            Answer::Returned
-        }
-        error if !error.is_retryable() => Answer::Failed(error.to_string()),
-        error => match error.effect() {
-            Effect::None => Answer::Nothing(error.to_string()),
-            Effect::Unknown => Answer::Unknown(error.to_string()),
-        },
-    }
 }

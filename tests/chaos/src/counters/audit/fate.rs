@@ -17,6 +17,8 @@ pub(super) struct Fate {
     pub(super) result: Option<(u64, Outcome)>,
     /// Before the last attempt that was told that nothing was done.
     denied_ns: Option<u64>,
+    /// Whether it is too old to be answered any more.
+    is_too_old: bool,
     /// How a reservation ended, and after that was said first.
     end: Option<(u64, End)>,
 }
@@ -39,6 +41,7 @@ impl Fate {
             cancelled_ns: None,
             result: None,
             denied_ns: None,
+            is_too_old: false,
             end: None,
         }
     }
@@ -77,6 +80,10 @@ impl Fate {
                 self.end = Some(self.agreed(self.end, *answered_ns, *end)?);
                 Outcome::Reserved
             }
+            Answer::TooOld => {
+                self.is_too_old = true;
+                return Ok(());
+            }
             Answer::Balance(_) | Answer::Nothing(_) | Answer::Unknown(_) | Answer::Failed(_) => {
                 return Ok(());
             }
@@ -111,6 +118,7 @@ impl Fate {
     /// Whether nothing more is to become of it.
     pub(super) fn is_over(&self) -> bool {
         match self.result {
+            _ if self.is_too_old => true,
             Some((_, Outcome::Reserved)) => self.end.is_some(),
             result => result.is_some(),
         }

@@ -3,7 +3,7 @@
 mod fate;
 mod timeline;
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
 use self::{
     fate::{Fate, Outcome},
@@ -51,7 +51,52 @@ impl fmt::Display for Violation {
 /// was an exact one.
 pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let fates = fates(attempts, &mut violations);
+    let (fates, timelines) = of_all(attempts, accounts, &mut violations);
+    for attempt in attempts {
+        if let Some((_, Answer::TooOld)) = &attempt.answered {
+            let told = format!("too old: {:?}", attempt.call);
+            violations.push(violation(Rule::Failure, told));
+        }
+    }
+    for fate in fates.values() {
+        violations.extend(short(fate, &timelines));
+    }
+    for attempt in attempts {
+        violations.extend(looked(attempt, &timelines));
+    }
+    for (account, timeline) in timelines.iter().enumerate() {
+        let (least, most) = (timeline.end().least, timeline.end().most);
+        violations.extend(conserved(account, least..=most, attempts));
+    }
+    violations.sort_by_key(|violation| violation.rule);
+    violations
+}
+
+/// Checks the same of accounts that lost segments, and so much money with them: no answer contradicts another, and in
+/// the end no account has more than what was put in, and not taken out, and not lost. Each says that it lost something.
+pub fn audit_losses(attempts: &[Attempt], lost: &[i64]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let (_, timelines) = of_all(attempts, lost.len(), &mut violations);
+    for (account, (timeline, lost)) in timelines.iter().zip(lost).enumerate() {
+        let most = timeline.end().most - lost;
+        violations.extend(conserved(account, 0..=most, attempts));
+        let said = last_look(account, attempts).map_or(0, |found| found.losses);
+        if *lost > 0 && said == 0 {
+            let told = format!("account {account} lost {lost}, and says that it lost nothing");
+            violations.push(violation(Rule::Sound, told));
+        }
+    }
+    violations.sort_by_key(|violation| violation.rule);
+    violations
+}
+
+/// What became of every order, and how much each account can have had.
+fn of_all<'a>(
+    attempts: &'a [Attempt],
+    accounts: usize,
+    violations: &mut Vec<Violation>,
+) -> (Fates<'a>, Vec<Timeline>) {
+    let fates = fates(attempts, violations);
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); accounts];
     for (account, change) in fates.values().flat_map(Fate::changes) {
         // Nobody has an account after the last: what arrives there is missing elsewhere.
@@ -68,27 +113,18 @@ pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
             let told = format!("a repeat was told that nothing was done: {fate:?}");
             violations.push(violation(Rule::Agreement, told));
         }
-        violations.extend(short(fate, &timelines));
     }
-    for attempt in attempts {
-        violations.extend(looked(attempt, &timelines));
-    }
-    for (account, timeline) in timelines.iter().enumerate() {
-        violations.extend(conserved(account, timeline, attempts));
-    }
-    violations.sort_by_key(|violation| violation.rule);
-    violations
+    (fates, timelines)
 }
+
+type Fates<'a> = HashMap<(usize, &'a str), Fate>;
 
 fn violation(rule: Rule, told: String) -> Violation {
     Violation { rule, told }
 }
 
 /// What became of every order, by its account and name.
-fn fates<'a>(
-    attempts: &'a [Attempt],
-    violations: &mut Vec<Violation>,
-) -> HashMap<(usize, &'a str), Fate> {
+fn fates<'a>(attempts: &'a [Attempt], violations: &mut Vec<Violation>) -> Fates<'a> {
     let mut fates = HashMap::new();
     for attempt in attempts {
         if let Some((_, Answer::Failed(why))) = &attempt.answered {
@@ -142,7 +178,25 @@ fn looked(attempt: &Attempt, timelines: &[Timeline]) -> Option<Violation> {
 }
 
 /// The last exact balance of an account is what its orders come to.
-fn conserved(account: usize, timeline: &Timeline, attempts: &[Attempt]) -> Option<Violation> {
+fn conserved(
+    account: usize,
+    should: RangeInclusive<i64>,
+    attempts: &[Attempt],
+) -> Option<Violation> {
+    let (least, most) = (should.start(), should.end());
+    let expected = format!("account {account} should have {least} to {most}");
+    let told = match last_look(account, attempts) {
+        None => format!("{expected}, and nobody looked"),
+        Some(found) if found.held != 0 || !should.contains(&found.available) => {
+            format!("{expected} and nothing set aside, and has {found:?}")
+        }
+        Some(_) => return None,
+    };
+    Some(violation(Rule::Conservation, told))
+}
+
+/// The last exact balance of an account.
+fn last_look(account: usize, attempts: &[Attempt]) -> Option<&Balance> {
     let looks = attempts
         .iter()
         .filter_map(|attempt| match &attempt.answered {
@@ -151,14 +205,6 @@ fn conserved(account: usize, timeline: &Timeline, attempts: &[Attempt]) -> Optio
             }
             _ => None,
         });
-    let (least, most) = (timeline.end().least, timeline.end().most);
-    let should = format!("account {account} should have {least} to {most}");
-    let told = match looks.max_by_key(|(at_ns, _)| **at_ns) {
-        None => format!("{should}, and nobody looked"),
-        Some((_, found)) if found.held != 0 || !(least..=most).contains(&found.available) => {
-            format!("{should} and nothing set aside, and has {found:?}")
-        }
-        Some(_) => return None,
-    };
-    Some(violation(Rule::Conservation, told))
+    let last = looks.max_by_key(|(at_ns, _)| **at_ns);
+    last.map(|(_, balance)| balance)
 }

@@ -25,7 +25,9 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 use self::{nemesis::Nemesis, resizes::Resizes, shard::Shard, tellers::Tellers};
-use super::{Answer, Call, Deed, Desk, Log, TellerArgs, audit, read, teller::connect};
+use super::{
+    Answer, Call, Deed, Desk, Log, TellerArgs, audit, audit_losses, read, teller::connect,
+};
 pub use report::Outcome;
 
 /// Servers, of which one is no shard at first.
@@ -55,6 +57,12 @@ const TERMS: Terms = Terms {
     durability: Durability::Disk,
 };
 
+/// Nothing is on a disk.
+const LOSING_TERMS: Terms = Terms {
+    durability: Durability::Memory,
+    ..TERMS
+};
+
 /// Slower than this no machine is, in calls a second.
 const CALLS_PER_SECOND_MIN: u64 = 50;
 
@@ -73,6 +81,10 @@ pub struct CountersArgs {
     /// Whether the ring is resized all the time.
     #[arg(long, action = ArgAction::Set, default_value_t = true)]
     pub resizes: bool,
+    /// Whether servers keep nothing on their disks, and restart empty: what is lost with that is accepted. The ring is
+    /// not resized then.
+    #[arg(long)]
+    pub losses: bool,
     /// Keeps the logs in this directory, which must not be there yet.
     #[arg(long)]
     pub keep: Option<PathBuf>,
@@ -96,11 +108,14 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
         None => temporary.path().to_owned(),
     };
     let begun = Instant::now();
-    let mut outcome = happen(seed, args, &dir).await?;
+    let (mut outcome, lost) = happen(seed, args, &dir).await?;
     outcome.took = begun.elapsed();
     let attempts = read(&dir)?;
     outcome.count(&attempts);
-    outcome.violations.extend(audit(&attempts, ACCOUNTS));
+    outcome.violations.extend(match &lost {
+        Some(lost) => audit_losses(&attempts, lost),
+        None => audit(&attempts, ACCOUNTS),
+    });
     outcome.kept = match (&args.keep, outcome.violations.is_empty()) {
         (Some(dir), _) => Some(dir.clone()),
         (None, false) => Some(temporary.keep()),
@@ -110,10 +125,14 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
 }
 
 /// Has everything happen, and be written down in `dir`.
-async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<Outcome> {
+async fn happen(
+    seed: u64,
+    args: &CountersArgs,
+    dir: &Path,
+) -> io::Result<(Outcome, Option<Vec<i64>>)> {
     let mut shards = Vec::new();
     for number in 0..SERVERS {
-        shards.push(Shard::start(seed ^ number).await);
+        shards.push(Shard::start(seed ^ number, args.losses).await);
     }
     let urls: Vec<String> = shards.iter().map(Shard::url).collect();
     let founder = Client::builder()
@@ -128,7 +147,8 @@ async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<Outcom
         .await;
     let client = connect(&urls).await;
     let desk = Desk::open(&client, ACCOUNTS, Log::create(dir, MASTER)?);
-    fund(&desk).await?;
+    let terms = if args.losses { LOSING_TERMS } else { TERMS };
+    fund(&desk, terms).await?;
     let mut resizes = Resizes::new(dir.to_owned(), seed, urls.clone());
     let like = TellerArgs {
         dir: dir.to_owned(),
@@ -143,6 +163,8 @@ async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<Outcom
     let nemesis = Nemesis {
         desk: &desk,
         seed,
+        loses: args.losses,
+        lost: Mutex::new(vec![0; ACCOUNTS]),
         done: Mutex::default(),
         violations: Mutex::default(),
     };
@@ -155,23 +177,31 @@ async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<Outcom
     for shard in &mut shards {
         shard.mend().await;
     }
-    resizes.finish(Instant::now() + FINISHED_WITHIN).await?;
+    if args.losses {
+        desk.accept(LOSING_TERMS, SEGMENTS).await;
+    } else {
+        resizes.finish(Instant::now() + FINISHED_WITHIN).await?;
+    }
     finish::finish(&desk, dir).await?;
     let Nemesis {
-        done, violations, ..
+        done,
+        violations,
+        lost,
+        ..
     } = nemesis;
     client.close().await;
-    Ok(Outcome::new(
+    let outcome = Outcome::new(
         seed,
-        args.calls,
+        (args.calls, args.losses),
         done.into_inner(),
         violations.into_inner(),
-    ))
+    );
+    Ok((outcome, args.losses.then(|| lost.into_inner())))
 }
 
 /// Creates the accounts, with some money in each.
-async fn fund(desk: &Desk) -> io::Result<()> {
-    desk.create(TERMS, SEGMENTS)
+async fn fund(desk: &Desk, terms: Terms) -> io::Result<()> {
+    desk.create(terms, SEGMENTS)
         .await
         .map_err(io::Error::other)?;
     for (account, funds) in FUNDS.into_iter().enumerate() {

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     super::{Desk, Rule, Violation},
+    LOSING_TERMS, SEGMENTS,
     resizes::Resizes,
     shard::{Shard, Trouble},
     tellers::Tellers,
@@ -17,6 +18,8 @@ use super::{
 /// How long a shard is left alone, and how long it then suffers.
 const ALONE: Range<Duration> = Duration::from_millis(2500)..Duration::from_millis(6000);
 const SUFFERS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(400);
+/// How long nothing happens to the shards of a run that loses.
+const LOSSES_APART: Range<Duration> = Duration::from_millis(100)..Duration::from_millis(700);
 /// How long tellers are left alone.
 const TELLERS_ALONE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(5);
 /// How long the ring rests.
@@ -39,6 +42,10 @@ const DONE_POLL: Duration = Duration::from_millis(50);
 pub(super) struct Nemesis<'a> {
     pub(super) desk: &'a Desk,
     pub(super) seed: u64,
+    /// Whether shards restart with nothing.
+    pub(super) loses: bool,
+    /// How much each account lost with that.
+    pub(super) lost: Mutex<Vec<i64>>,
     pub(super) done: Mutex<BTreeMap<&'static str, usize>>,
     pub(super) violations: Mutex<Vec<Violation>>,
 }
@@ -56,6 +63,13 @@ impl Nemesis<'_> {
         tellers: &mut Tellers,
         until: Instant,
     ) -> io::Result<()> {
+        if self.loses {
+            return tokio::select! {
+                done = self.to_tellers(tellers, until) => done,
+                () = self.lose(shards) => unreachable!("it goes on"),
+                () = self.sweep() => unreachable!("it goes on"),
+            };
+        }
         let to_shards = shards.iter_mut().zip(1..).map(|(shard, number)| {
             let random = self.random(number);
             self.to_shard(shard, random)
@@ -68,6 +82,32 @@ impl Nemesis<'_> {
             () = self.resegment() => unreachable!("it goes on"),
             () = self.sweep() => unreachable!("it goes on"),
             () = self.look() => unreachable!("it goes on"),
+        }
+    }
+
+    /// One shard after the other suffers; some restart with nothing, and that is accepted.
+    async fn lose(&self, shards: &mut [Shard]) {
+        let mut random = self.random(103);
+        loop {
+            for trouble in Trouble::ALL {
+                sleep(random.random_range(LOSSES_APART)).await;
+                let shard = random.random_range(0..shards.len());
+                let shard = &mut shards[shard];
+                if trouble != Trouble::Kill {
+                    shard.suffer(trouble, random.random_range(SUFFERS)).await;
+                    self.did(trouble.as_str());
+                    continue;
+                }
+                for (name, value) in shard.forget().await {
+                    let account = (0..self.desk.accounts.len())
+                        .find(|number| name.contains(&format!("account/{number}#")));
+                    if let Some(account) = account {
+                        self.lost.lock()[account] += value;
+                    }
+                }
+                self.desk.accept(LOSING_TERMS, SEGMENTS).await;
+                self.did("shards restarted with nothing, and the loss accepted");
+            }
         }
     }
 

@@ -14,6 +14,8 @@ pub struct Outcome {
     pub seed: u64,
     /// How many calls it was asked for.
     pub calls: usize,
+    /// Whether its shards lost everything, now and then.
+    pub loses: bool,
     /// How long it took.
     pub took: Duration,
     /// What happened, how often.
@@ -38,16 +40,28 @@ const MINIMA: [(&str, usize); 10] = [
     ("shards killed and started again", 20_000),
 ];
 
+/// The same of a run whose shards lose everything.
+const LOSING: [(&str, usize); 4] = [
+    (
+        "shards restarted with nothing, and the loss accepted",
+        25_000,
+    ),
+    ("calls that were too old", 25_000),
+    ("exact balances", 500),
+    ("transfers", 500),
+];
+
 impl Outcome {
     pub(super) fn new(
         seed: u64,
-        calls: usize,
+        (calls, loses): (usize, bool),
         counts: BTreeMap<&'static str, usize>,
         violations: Vec<Violation>,
     ) -> Self {
         Self {
             seed,
             calls,
+            loses,
             took: Duration::ZERO,
             counts,
             violations,
@@ -63,7 +77,8 @@ impl Outcome {
             *self.counts.entry(what).or_default() += 1;
         }
         self.counts.insert("calls", attempts.len());
-        for (what, calls_to_one) in MINIMA {
+        let minima = if self.loses { &LOSING[..] } else { &MINIMA[..] };
+        for &(what, calls_to_one) in minima {
             let (seen, least) = (self.counts.get(what).copied(), self.calls / calls_to_one);
             if seen.unwrap_or_default() < least {
                 self.violations.push(Violation {
@@ -80,6 +95,7 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         (_, None) => "calls of a teller that was killed before the answer",
         (_, Some(Answer::Unknown(_))) => "calls of unknown effect",
         (_, Some(Answer::Nothing(_))) => "calls without effect",
+        (_, Some(Answer::TooOld)) => "calls that were too old",
         (_, Some(Answer::Failed(_))) => "calls that failed",
         (_, Some(Answer::Insufficient)) => "calls that were insufficient",
         (_, Some(Answer::Returned)) => "transfers that came back, or took nothing",
@@ -112,10 +128,13 @@ impl fmt::Display for Outcome {
             writeln!(formatter, "logs: {}", kept.display())?;
         }
         if !self.violations.is_empty() {
-            let Self { seed, calls, .. } = self;
+            let Self {
+                seed, calls, loses, ..
+            } = self;
             writeln!(
                 formatter,
-                "again: cargo run -p ringfence-chaos -- counters --seed {seed} --calls {calls}"
+                "again: cargo run -p ringfence-chaos -- counters --seed {seed} --calls {calls}{}",
+                if *loses { " --losses" } else { "" }
             )?;
         }
         Ok(())

@@ -7,7 +7,7 @@
 use std::{ops::Range, time::Duration};
 
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Deed, Flow, Proxy, Trap, Whose};
+use ringfence_test_support::{Deed, Flow, Proxy, Trap, Whose, ask};
 use tokio::time::sleep;
 
 /// How much longer things take to and from a server that is slow.
@@ -60,9 +60,10 @@ pub(super) struct Shard {
 
 impl Shard {
     /// Starts both.
-    pub(super) async fn start(seed: u64) -> Self {
+    pub(super) async fn start(seed: u64, loses: bool) -> Self {
+        let kept = if loses { "no" } else { "yes" };
         let builder = RedisServer::builder()
-            .set("appendonly", "yes")
+            .set("appendonly", kept)
             .set("appendfsync", "always");
         let server = builder.spawn().await.unwrap();
         let proxy = Proxy::seeded(server.port(), seed).await;
@@ -72,6 +73,22 @@ impl Shard {
     /// Where clients find it.
     pub(super) fn url(&self) -> String {
         self.proxy.url()
+    }
+
+    /// Has it restart with nothing. Answers how much that could be spent was in its segments, each with its name.
+    pub(super) async fn forget(&mut self) -> Vec<(String, i64)> {
+        self.proxy.both(&Whose::All, Flow::Lose);
+        let names: Vec<String> = ask(&self.server, &["KEYS", "*#*:seg"]).await;
+        let mut lost = Vec::new();
+        for name in names {
+            let value = ask(&self.server, &["HGET", &name, "value"]).await;
+            lost.push((name, value));
+        }
+        self.server.kill();
+        self.proxy.cut(&Whose::All);
+        self.server.restart().await.unwrap();
+        self.proxy.heal();
+        lost
     }
 
     /// Has it suffer for so long.
