@@ -1,9 +1,20 @@
 //! A record is used only while its home lives the life it was written in, and nobody has seen a
 //! later incarnation.
 
-use ringfence_coordinator::topology::{Swap, Topology, TopologyError, TopologyStore};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
-use crate::servers::{LOST_VERSIONS, RECORD, Servers, join, recover_needed, successor};
+use futures_util::future::join_all;
+use ringfence_coordinator::topology::{
+    Swap, Topology, TopologyError, TopologyStore,
+    redis::{Founding, Observer, Step},
+};
+
+use crate::servers::{
+    LOST_VERSIONS, RECORD, Servers, founding, join, join_with, recover_needed, successor,
+};
 
 #[tokio::test]
 async fn a_record_of_an_earlier_life_is_not_used() {
@@ -26,6 +37,31 @@ async fn a_record_of_an_earlier_life_is_not_used() {
     let recovered = joined.store.load().await.unwrap();
     assert!(recovered.incarnation > joined.topology.incarnation);
     assert_eq!(recovered.home.life, servers.life(home).await);
+}
+
+/// Every task of an engine finds that the home has no record.
+#[tokio::test]
+async fn the_tasks_of_one_process_do_not_outrun_each_other_in_a_recovery() {
+    let (mut servers, _joined, home) = Servers::spawn(3).await.founded().await;
+    let fenced = Arc::new(AtomicUsize::new(0));
+    let count = fenced.clone();
+    let observer = Observer::new(move |step| {
+        count.fetch_add(usize::from(matches!(step, Step::Fenced { .. })), Relaxed);
+    });
+    let founding = Founding {
+        observer,
+        ..founding()
+    };
+    let store = join_with(servers.seeds(), founding).await.unwrap().store;
+    servers.0[home].restart().await.unwrap();
+    let loaded = join_all((0..16).map(|_| store.load())).await;
+    let records: Vec<_> = loaded.into_iter().map(Result::unwrap).collect();
+    assert!(records.iter().all(|record| *record == records[0]));
+    assert_eq!(
+        fenced.load(Relaxed),
+        3,
+        "one attempt: each member is fenced once"
+    );
 }
 
 #[tokio::test]

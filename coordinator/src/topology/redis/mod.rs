@@ -60,6 +60,8 @@ pub struct RedisTopology {
     known: Mutex<Known>,
     published: watch::Sender<Published>,
     news: News,
+    /// Held while the record is put in force again.
+    recovering: tokio::sync::Mutex<()>,
     /// Tells members in the background.
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -92,6 +94,7 @@ impl RedisTopology {
             known: Mutex::new(known),
             published: watch::Sender::default(),
             news: News::default(),
+            recovering: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
             _stop_if_dropped: stop.clone().drop_guard(),
             stop,

@@ -81,9 +81,11 @@ impl RedisTopology {
         obstacle: TopologyError,
         dead: &[String],
     ) -> Result<Arc<Topology>, TopologyError> {
+        // One task per process: recoveries that run side by side outrun each other.
+        let _alone = self.recovering.lock().await;
         let until = self.caller.clock.now() + WITHIN;
         let mut backoff = Backoff::new(PAUSE_FIRST, PAUSE_MAX);
-        let mut paused = false;
+        let mut fence_before = None;
         loop {
             let survey = self.survey_members().await?;
             if let Some(record) = self.in_force(&survey) {
@@ -93,14 +95,18 @@ impl RedisTopology {
                 return Err(obstacle);
             }
             self.check_complete(&survey, dead, &obstacle)?;
-            if paused && let Some(record) = self.attempt(&survey).await? {
+            // A fence that rose during the pause shows a recovery of another process: that one goes on.
+            let fence = Some(survey.fence());
+            if fence_before == fence
+                && let Some(record) = self.attempt(&survey).await?
+            {
                 return Ok(record);
             }
+            fence_before = fence;
             if self.caller.clock.now() >= until {
                 return Err(self.recover_needed("others keep beginning to recover it"));
             }
             sleep(backoff.next(&self.caller.random)).await;
-            paused = true;
         }
     }
 
