@@ -27,6 +27,8 @@ pub enum Rule {
     RememberIds = 128,
     /// Only the destination's answer ends a transfer that is under way.
     SettleByDestination = 256,
+    /// A life that is armed makes tokens of an epoch in which no token was made before.
+    FreshTokens = 512,
     /// A mover lists the held keys of slots only once the slots are sealed.
     ListAfterSeal = 1 << 16,
     /// A mover opens a slot at its next shard only once it is empty at the former shard.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::{Constants, Dead, Goal, Motion, Opening, slots::hex};
 use crate::{
+    failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
     shard::{Arm, Grace, Mode, Settle, SlotState, SlotStates},
 };
@@ -192,7 +193,10 @@ impl Topology {
             topology: self.id.clone(),
             incarnation: self.incarnation,
             epoch: entry.epoch,
-            token_epoch: self.last_epoch,
+            token_epoch: match is_off(Rule::FreshTokens) {
+                true => self.founded,
+                false => self.last_epoch,
+            },
             slots,
             grace: self.forced_grace(shard).unwrap_or(grace),
             copy: (self.version, self.encode()),

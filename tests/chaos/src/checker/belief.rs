@@ -1,4 +1,4 @@
-//! A writer certainly believes in its lock when it begins to write.
+//! A writer may believe in its lock when it begins to write.
 
 use super::{Grants, Rule, Violation, violation::seconds};
 use crate::history::{Event, History, Kind, Phase};
@@ -20,9 +20,9 @@ fn of_one(write: &Event, grants: &Grants<'_>) -> Option<Violation> {
         let what = format!("process {process} began to write at {at} without any grant");
         return Some(Violation::new(Rule::Belief, key, what, [write]));
     };
-    let certain = grant.certain();
-    (!certain.contains(&write.t_ns)).then(|| {
-        let (from, until) = (seconds(certain.start), seconds(certain.end));
+    let possible = grant.possible();
+    (!possible.contains(&write.t_ns)).then(|| {
+        let (from, until) = (seconds(possible.start), seconds(possible.end));
         let what = format!(
             "process {process} began to write at {at}; it held the lock from {from} until {until}"
         );

@@ -130,11 +130,31 @@ impl<'h> Grant<'h> {
         self.deadlines().last().map_or(0, |(_, deadline)| deadline)
     }
 
+    /// The time during which its holder may have believed in it. May be empty.
+    pub(super) fn possible(&self) -> Range<u64> {
+        self.told_ns()..self.ended_by(self.deadline_ns())
+    }
+
     /// The time during which its holder certainly believed in it. May be empty.
     pub fn certain(&self) -> Range<u64> {
+        self.told_ns()..self.ended_by(self.told_deadline_ns())
+    }
+
+    /// Its deadline in the end, as its engine told it: earlier with `removal = leased`, where belief ends with the view of
+    /// the topology, unless that is confirmed.
+    pub(super) fn told_deadline_ns(&self) -> u64 {
+        let told = self.deadlines().map(|(event, allowed)| {
+            let told = event.deed.deadline_ns.unwrap_or(allowed);
+            told.min(allowed)
+        });
+        told.max().unwrap_or(0)
+    }
+
+    /// When belief ended that could last until `deadline_ns`.
+    fn ended_by(&self, deadline_ns: u64) -> u64 {
         let released = self.release.map(|(begun, _)| begun.t_ns);
         let ends = [released, self.killed_ns].into_iter().flatten();
-        self.told_ns()..ends.fold(self.deadline_ns(), u64::min)
+        ends.fold(deadline_ns, u64::min)
     }
 
     /// The shard's answer to its release, if it came while the holder believed in it.

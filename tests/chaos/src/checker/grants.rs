@@ -66,7 +66,7 @@ impl<'h> Grants<'h> {
     /// Notes what `event` is to the grants there are.
     fn note(&mut self, event: &'h Event, ends: &HashMap<(u32, u64), &'h Event>) {
         let deed = &event.deed;
-        if deed.fault == Some(Fault::KillClient) && deed.phase == Phase::Ok {
+        if deed.fault.is_some_and(Fault::ends_a_process) && deed.phase == Phase::Ok {
             let of_killed = self.of_key.values_mut().flatten();
             let of_killed = of_killed.filter(|grant| Some(grant.acquired.process) == deed.victim);
             return of_killed.for_each(|grant| grant.killed_ns = Some(event.t_ns));

@@ -19,7 +19,7 @@ pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
 }
 
 fn of_one(grant: &Grant<'_>, ends: &[Window<'_>]) -> Vec<Violation> {
-    let deadline = grant.deadline_ns();
+    let deadline = grant.told_deadline_ns();
     let lost = grant
         .renewals
         .iter()

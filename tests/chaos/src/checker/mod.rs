@@ -3,7 +3,9 @@
 //! For a grant *g*, `D(g)` is its deadline as computed here: the send of the answered request, plus
 //! the lease × (1 − rho), minus the margin. A renewal answered before `D(g)` moves it. The holder
 //! *certainly believes* in the grant during `K(g)`: from the moment it was informed until `D(g)`,
-//! the begin of its release, or the end of its process, whichever comes first. Grants that a
+//! the begin of its release, or the end of its process, whichever comes first. With `removal = leased`
+//! belief also ends with the view of the topology: the deadline that the engine told stands in for
+//! `D(g)` where it is earlier. Grants that a
 //! process hands on share a nonce and its deadline, and each has its own token.
 //!
 //! A ticket certainly *stays* in its key's queue from the answer that says so, as long as its

@@ -10,7 +10,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use clap::Args;
 use rand::{SeedableRng, rngs::StdRng};
 use ringfence_client::{Client, Namespace};
-use tokio::time::sleep;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
 use tracing_subscriber::{Layer as _, filter::LevelFilter, layer::SubscriberExt as _};
 
 pub use holder::{Asked, Holder};
@@ -54,12 +57,20 @@ pub struct ClientArgs {
     pub linger_ms: Option<u64>,
 }
 
-/// Works until killed.
+/// Works until it is killed or gets SIGTERM. After SIGTERM it returns to `main` and closes nothing.
 ///
 /// # Errors
 ///
 /// The history or the resource cannot be reached.
 pub async fn run(args: ClientArgs) -> std::io::Result<()> {
+    let mut told_to_end = signal(SignalKind::terminate())?;
+    tokio::select! {
+        failed = work(args) => failed,
+        _ = told_to_end.recv() => Ok(()),
+    }
+}
+
+async fn work(args: ClientArgs) -> std::io::Result<()> {
     fail_with_any_task();
     let recorder = Arc::new(Recorder::create(
         &args.dir,

@@ -69,29 +69,56 @@ async fn section(
     resource: &mut Resource,
     random: &mut StdRng,
 ) -> io::Result<()> {
+    let held = Held {
+        holder,
+        asked: Some(asked),
+    };
     let short = random.random_bool(0.5);
     let length = part(SECTION_MAX / if short { 20 } else { 1 }, random);
     let until = Instant::now() + length;
     while holder
-        .write(&asked, resource, part(WRITE_TAKES, random))
+        .write(held.asked(), resource, part(WRITE_TAKES, random))
         .await?
     {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             if random.random_bool(0.8) {
-                holder.release(asked).await;
-            } else {
-                holder.drop_guard(asked);
+                holder.release(held.take()).await;
             }
             return Ok(());
         }
         tokio::select! {
-            () = asked.guard.lost() => {}
+            () = held.asked().guard.lost() => {}
             () = sleep(left.min(part(WRITE_EVERY, random))) => {}
         }
     }
+    let asked = held.take();
     holder.lost(&asked);
     Ok(())
+}
+
+/// A lock in use. Its drop is recorded, also at the end of the process.
+struct Held<'a> {
+    holder: &'a Holder,
+    asked: Option<Asked>,
+}
+
+impl Held<'_> {
+    fn asked(&self) -> &Asked {
+        self.asked.as_ref().expect("there until it is taken")
+    }
+
+    fn take(mut self) -> Asked {
+        self.asked.take().expect("there until it is taken")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(asked) = self.asked.take() {
+            self.holder.drop_guard(asked);
+        }
+    }
 }
 
 fn part(of: Duration, random: &mut StdRng) -> Duration {

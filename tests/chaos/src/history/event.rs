@@ -205,6 +205,8 @@ pub enum Answer {
 pub enum Fault {
     /// SIGKILL of a client; another takes its place.
     KillClient,
+    /// SIGTERM of a client, which ends without `close()`; another takes its place.
+    EndClient,
     /// SIGSTOP of a client, then SIGCONT.
     StopClient,
     /// SIGKILL of a server, which comes back with nothing.
@@ -229,6 +231,8 @@ pub enum Fault {
     Delay,
     /// Connections to a server stay open, and nothing comes through one way.
     BlackHole,
+    /// FLUSHALL: the server forgets everything, and its life goes on.
+    FlushAll,
     /// FUNCTION FLUSH.
     FunctionFlush,
     /// SIGKILL of a mover.
@@ -254,12 +258,13 @@ impl Fault {
                 | Self::Failover
                 | Self::Switchover
                 | Self::ThereAndBack
+                | Self::FlushAll
         )
     }
 
     /// Whether its victim is no more.
     pub fn ends_a_process(self) -> bool {
-        matches!(self, Self::KillClient | Self::KillMover)
+        matches!(self, Self::KillClient | Self::EndClient | Self::KillMover)
     }
 }
 

@@ -3,13 +3,16 @@
 use std::io;
 
 use nix::sys::signal::Signal;
-use tokio::time::sleep;
+use tokio::time::{Duration, Instant, sleep};
 
 use super::{plan::Step, process::Process};
 use crate::{
     client::ClientArgs,
     history::{Deed, Fault, Kind, Phase, Recorder},
 };
+
+/// How long a client may take to end after SIGTERM.
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Every client process there is.
 #[derive(Debug)]
@@ -53,8 +56,11 @@ impl Clients {
             phase: Phase::Ok,
             ..deed
         };
-        if step.fault == Fault::KillClient {
-            client.end().await?;
+        if step.fault.ends_a_process() {
+            match step.fault {
+                Fault::EndClient => client.ends_by_itself(Instant::now() + ENDS_WITHIN).await?,
+                _ => client.end().await?,
+            }
             recorder.record(ended);
             self.running.remove(index);
             sleep(step.lasts).await;

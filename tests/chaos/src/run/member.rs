@@ -76,6 +76,7 @@ impl Member {
             Fault::Failover => self.failover(step.lasts).await,
             Fault::Switchover => self.switchover(step.lasts).await,
             Fault::ThereAndBack => self.there_and_back(step.lasts).await,
+            Fault::FlushAll => self.ask::<()>(self.active, &["FLUSHALL"]).await,
             Fault::StopServer => {
                 self.nodes[self.active].stop();
                 sleep(step.lasts).await;
@@ -107,6 +108,7 @@ impl Member {
                 self.heal_after(step.lasts).await;
             }
             Fault::KillClient
+            | Fault::EndClient
             | Fault::StopClient
             | Fault::KillMover
             | Fault::StopMover

@@ -17,7 +17,7 @@ use std::{
 
 use clap::Args;
 use rand::{RngExt, rngs::StdRng};
-use ringfence_client::{Client, Namespace};
+use ringfence_client::{Client, Namespace, Removal};
 use ringfence_coordinator::topology::shard_id;
 use tempfile::TempDir;
 use tokio::{
@@ -45,6 +45,8 @@ const CLIENTS_PER_GROUP: usize = 3;
 const KEYS_PER_SHARD: usize = 4;
 /// Every lease, and the longest there may be.
 const LEASE: Duration = Duration::from_secs(2);
+/// How long a view of the topology is believed with `removal = leased`.
+const VIEW_LEASE: Duration = Duration::from_secs(1);
 /// How long every other process keeps what was given back in it.
 const LINGER: Duration = Duration::from_millis(300);
 
@@ -77,7 +79,11 @@ pub struct RunArgs {
 pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
     let fresh = || rand::make_rng::<StdRng>().random();
     let seed = args.seed.unwrap_or_else(fresh);
-    println!("chaos: seed {seed} for {:?}", args.length);
+    let removal = removal(seed);
+    println!(
+        "chaos: seed {seed} for {:?}, removal = {removal}",
+        args.length
+    );
     let temporary = TempDir::with_prefix("ringfence-chaos-")?;
     let dir = match &args.keep {
         Some(dir) => {
@@ -86,7 +92,7 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
         }
         None => temporary.path().to_owned(),
     };
-    happen(seed, args.length, &dir).await?;
+    happen(seed, removal, args.length, &dir).await?;
     let history = History::read(&dir)?;
     let violations = check(&history, &minima(args.length));
     let kept = match (&args.keep, violations.is_empty()) {
@@ -103,8 +109,16 @@ pub async fn run(args: &RunArgs) -> io::Result<Outcome> {
     })
 }
 
+/// How failed shards are removed. Views of the topology end in every third seed.
+fn removal(seed: u64) -> Removal {
+    match seed.is_multiple_of(3) {
+        true => Removal::Leased,
+        false => Removal::Supervised,
+    }
+}
+
 /// Has everything happen, and be recorded in `dir`.
-async fn happen(seed: u64, length: Duration, dir: &Path) -> io::Result<()> {
+async fn happen(seed: u64, removal: Removal, length: Duration, dir: &Path) -> io::Result<()> {
     let run = format!("chaos-{seed}");
     let recorder = |process| Recorder::create(dir, &run, seed, process);
     let mut servers = Vec::new();
@@ -112,7 +126,7 @@ async fn happen(seed: u64, length: Duration, dir: &Path) -> io::Result<()> {
         servers.push(Member::start(seed ^ number).await);
     }
     let urls: Vec<String> = servers.iter().map(Member::url).collect();
-    let keys = found(&urls[..SHARDS]).await?;
+    let keys = found(&urls[..SHARDS], removal).await?;
     let names = (0..).map(|place| shard_id(place).to_string());
     let members: Vec<_> = names.zip(servers.into_iter().map(Mutex::new)).collect();
 
@@ -187,9 +201,12 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
 }
 
 /// Founds a topology of the servers at `urls`. Answers as many keys of each.
-async fn found(urls: &[String]) -> io::Result<Vec<String>> {
-    let builder = Client::builder().redis(urls);
-    let builder = builder.max_lease(LEASE).servers_are_new(true);
+async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
+    let builder = Client::builder().redis(urls).removal(removal);
+    let mut builder = builder.max_lease(LEASE).servers_are_new(true);
+    if removal == Removal::Leased {
+        builder = builder.view_lease(VIEW_LEASE);
+    }
     let client = builder.build().await.map_err(io::Error::other)?;
     let namespace = Namespace::default();
     let mut keys = Vec::new();
@@ -211,9 +228,9 @@ fn minima(length: Duration) -> Minima {
     let to_shards = plan::TO_SHARDS
         .map(|fault| (fault, per_minute(1)))
         .into_iter();
-    let to_clients = [Fault::KillClient, Fault::StopClient];
-    let to_clients = to_clients.map(|fault| (fault, per_minute(10)));
-    let to_movers = [(Fault::KillMover, per_minute(1))];
+    let to_clients = plan::TO_CLIENTS.map(|fault| (fault, per_minute(6)));
+    // A mover that is stopped first may be at its resize for most of a short run.
+    let to_movers = [(Fault::KillMover, per_minute(1) / 3)];
     Minima {
         grants: per_minute(60),
         grants_in_faults: per_minute(30),

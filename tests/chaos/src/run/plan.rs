@@ -78,7 +78,7 @@ impl Side {
 }
 
 /// What can happen to a shard.
-pub(super) const TO_SHARDS: [Fault; 12] = [
+pub(super) const TO_SHARDS: [Fault; 13] = [
     Fault::RestartEmpty,
     Fault::RestartAof,
     Fault::RestartAofCut,
@@ -91,7 +91,11 @@ pub(super) const TO_SHARDS: [Fault; 12] = [
     Fault::Delay,
     Fault::BlackHole,
     Fault::FunctionFlush,
+    Fault::FlushAll,
 ];
+
+/// What can happen to a client.
+pub(super) const TO_CLIENTS: [Fault; 3] = [Fault::KillClient, Fault::StopClient, Fault::EndClient];
 
 impl Plan {
     /// What to do to `shards` shards and as many `groups` of clients for `length`, with leases of
@@ -115,9 +119,12 @@ impl Plan {
             steps(&mut random, length, lease * 2..lease * 4, lease, turn)
         };
         let shards = (0..shards).map(of_shard).collect();
-        let to_clients = [Fault::KillClient, Fault::StopClient];
+        let to_clients = TO_CLIENTS;
         let of_group = |group: usize| {
-            let turn = to_clients.into_iter().cycle().skip(group % 2);
+            let turn = to_clients
+                .into_iter()
+                .cycle()
+                .skip(group % TO_CLIENTS.len());
             steps(&mut random, length, lease / 4..lease, lease, turn)
         };
         let clients = (0..groups).map(of_group).collect();

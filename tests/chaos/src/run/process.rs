@@ -94,6 +94,23 @@ impl Process {
         self.kill().await
     }
 
+    /// Sends SIGTERM, and waits for the end of the process.
+    ///
+    /// # Errors
+    ///
+    /// It failed, or has not ended by `until`.
+    pub(crate) async fn ends_by_itself(&mut self, until: Instant) -> io::Result<()> {
+        self.signal(Signal::SIGTERM);
+        match self.fate(until).await? {
+            // Killed: the signal came before its handler.
+            Fate::Ended | Fate::Killed => Ok(()),
+            fate => Err(io::Error::other(format!(
+                "process {} got SIGTERM, and is {fate:?}",
+                self.number
+            ))),
+        }
+    }
+
     /// Kills it, if it is there still.
     ///
     /// # Errors

@@ -104,6 +104,12 @@ async fn without_grace_a_restart_makes_two_holders() {
 }
 
 #[tokio::test]
+async fn a_flushed_shard_that_makes_tokens_of_its_former_epoch_repeats_them() {
+    let rule = failpoint::Rule::FreshTokens;
+    is_needed(rule, Rule::Uniqueness, schedules::flushed).await;
+}
+
+#[tokio::test]
 async fn run_id_alone_as_the_life_makes_two_holders() {
     let rule = failpoint::Rule::ReplicationId;
     is_needed(rule, Rule::Exclusion, schedules::demoted_and_promoted).await;

@@ -29,6 +29,21 @@ pub(crate) async fn restarted_empty() -> History {
     stage.history()
 }
 
+/// The shard is flushed after the lock was granted many times, and grants it once more.
+pub(crate) async fn flushed() -> History {
+    let mut stage = Stage::of(1, Duration::from_secs(2)).await;
+    let holder = stage.holder().await;
+    // Refused requests take tokens, too: more before the flush than in the recovery period after it.
+    for _ in 0..100 {
+        let held = holder.acquire(KEY, None).await.unwrap();
+        holder.release(held).await;
+    }
+    stage.suffer(Fault::FlushAll).await;
+    let held = holder.acquire(KEY, Some(WAIT * 4)).await.unwrap();
+    holder.release(held).await;
+    stage.history()
+}
+
 /// The shard follows a replica that has not heard that one client holds the key, and is a primary
 /// again; another client asks for it, over a connection of before.
 pub(crate) async fn demoted_and_promoted() -> History {

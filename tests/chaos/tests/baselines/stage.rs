@@ -110,9 +110,14 @@ impl Stage {
 
     /// Kills the shard, and starts it with nothing.
     pub(crate) async fn restart_empty(&mut self) {
+        self.suffer(Fault::RestartEmpty).await;
+    }
+
+    /// Has `fault` happen to the shard.
+    pub(crate) async fn suffer(&mut self, fault: Fault) {
         let step = Step {
             after: Duration::ZERO,
-            fault: Fault::RestartEmpty,
+            fault,
             lasts: Duration::ZERO,
             dice: 0,
         };
