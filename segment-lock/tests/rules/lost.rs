@@ -1,5 +1,7 @@
 //! Segments that are lost with their storage: said, done without, and replaced; nothing in them comes back.
 
+mod transfers;
+
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -301,126 +303,6 @@ async fn segments_that_are_lost_together_lend_to_each_other_and_land_nothing_of_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_lost_segment_held_is_lost_and_a_repeat_says_so() {
-    let scene = Scene::new(Durability::Memory).await;
-    let a = &scene.counter;
-    let held = home(1, NOW, "held");
-    a.reserve(&held, amount(6), NOW + 900).await.unwrap();
-    scene.lose(1);
-    a.accept().await.unwrap();
-    for ended in [a.confirm(&held).await, a.cancel(&held).await] {
-        let too_old = matches!(ended, Err(CounterError::Refused(Refusal::TooOld { .. })));
-        assert!(too_old, "{ended:?}");
-    }
-    let balance = a.exact_balance().await.unwrap();
-    assert_eq!((balance.available, balance.held), (100, 0));
-}
-
-/// An account `b` with 50 in one segment, and a transfer of 20 from it to a home that is about to be lost.
-async fn sent_from_b(scene: &Scene) -> (Counter, RequestId) {
-    let terms = terms_of(&scene.counter).await;
-    let b = Counter::create(scene.storage.clone(), account("b"), terms, 1);
-    let b = b.await.unwrap();
-    b.deposit(&id(NOW, "in"), amount(50)).await.unwrap();
-    let over = home(1, NOW, "over");
-    let sent = Op {
-        id: over.clone(),
-        ..op("over", transfer(20, "a"))
-    };
-    let sent = scene.memory.call(&at("b", 0), sent.into()).await.unwrap();
-    assert!(matches!(sent, Ok(Reply::Recorded(State::Sent { .. }))));
-    (b, over)
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_transfer_that_the_lost_segment_may_have_spent_does_not_go_back_to_its_source() {
-    for credited in [true, false] {
-        let scene = Scene::new(Durability::Memory).await;
-        let (b, over) = sent_from_b(&scene).await;
-        if credited {
-            let credit = GiveCredit {
-                id: CreditId {
-                    id: over.clone(),
-                    from: account("b"),
-                },
-                content: transfer(20, "a").digest(),
-                amount: amount(20),
-                generation: 1,
-                caller: OTHER,
-            };
-            scene.tell(1, credit).await.unwrap();
-            let spends = home(1, NOW, "spends");
-            scene.counter.deduct(&spends, amount(30)).await.unwrap();
-        }
-        scene.lose(1);
-        let swept = b.sweep().await.unwrap();
-        assert!(
-            matches!(&swept.errors[..], [CounterError::TransferUnfinished { because }]
-                if matches!(**because, CounterError::Lost { .. })),
-            "{swept:?}"
-        );
-        scene.counter.accept().await.unwrap();
-        assert_eq!(b.sweep().await.unwrap().delivered, 1);
-        let balance = b.exact_balance().await.unwrap();
-        assert_eq!((balance.available, balance.held), (30, 0));
-        assert_eq!(scene.available().await, 100);
-        // Later ones arrive.
-        scene.skew_passes();
-        let next = home(1, scene.now(), "next");
-        b.transfer(&next, amount(5), &scene.counter).await.unwrap();
-        assert_eq!(scene.available().await, 105);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_transfer_that_was_sent_from_the_lost_segment_ends() {
-    let scene = Scene::new(Durability::Memory).await;
-    let a = &scene.counter;
-    let terms = terms_of(a).await;
-    let b = Counter::create(scene.storage.clone(), account("b"), terms, 1);
-    let b = b.await.unwrap();
-    let over = home(1, NOW, "over");
-    let sent = Op {
-        id: over.clone(),
-        ..op("over", transfer(8, "b"))
-    };
-    scene.tell(1, sent).await.unwrap();
-    let credit = GiveCredit {
-        id: CreditId {
-            id: over.clone(),
-            from: account("a"),
-        },
-        content: transfer(8, "b").digest(),
-        amount: amount(8),
-        generation: 1,
-        caller: OTHER,
-    };
-    let credited = scene.memory.call(&at("b", 0), credit.into()).await.unwrap();
-    assert_eq!(credited, Ok(Reply::Credited(Outcome::Credited)));
-    scene.lose(1);
-    assert_eq!(b.sweep().await.unwrap().errors.len(), 1);
-    a.accept().await.unwrap();
-    let swept = b.sweep().await.unwrap();
-    assert_eq!((swept.unpinned, swept.errors.len()), (1, 0), "{swept:?}");
-    assert_eq!(b.exact_balance().await.unwrap().available, 8);
-    assert_eq!(scene.available().await, 100);
-    let settle = Settle {
-        id: over.clone(),
-        outcome: Outcome::Refused,
-        generation: 1,
-        caller: OTHER,
-    };
-    let find = Find {
-        id: over,
-        generation: 1,
-    };
-    for request in [Request::from(settle), find.into()] {
-        let answer = scene.tell(1, request).await;
-        assert!(matches!(answer, Err(Refusal::TooOld { .. })), "{answer:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_account_whose_head_is_lost_with_a_segment_is_found_and_its_loss_is_said() {
     let scene = Scene::new(Durability::Memory).await;
     let terms = terms_of(&scene.counter).await;
@@ -439,37 +321,6 @@ impl Scene {
         let heads = Arc::new(Memory::new(Box::new(|| LATER)));
         Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, heads, 3)
     }
-
-    /// The same segments, beside all heads but one.
-    async fn without_head_of_a(&self) -> Storage {
-        let heads = Arc::new(Memory::new(Box::new(|| LATER)));
-        let b: Option<VersionedHead> = self.memory.read(&account("b")).await.unwrap();
-        heads.swap(&account("b"), 0, b.unwrap().head).await.unwrap();
-        Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, heads, 3)
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_transfer_to_an_account_that_lost_its_head_alone_does_not_go_back_to_its_source() {
-    let scene = Scene::new(Durability::Memory).await;
-    let (_, over) = sent_from_b(&scene).await;
-    let credit = GiveCredit {
-        id: CreditId {
-            id: over.clone(),
-            from: account("b"),
-        },
-        content: transfer(20, "a").digest(),
-        amount: amount(20),
-        generation: 1,
-        caller: OTHER,
-    };
-    scene.tell(1, credit).await.unwrap();
-    let spends = home(1, NOW, "spends");
-    scene.counter.deduct(&spends, amount(30)).await.unwrap();
-    let storage = scene.without_head_of_a().await;
-    let b = Counter::open(storage, account("b"));
-    assert_eq!(b.sweep().await.unwrap().delivered, 1);
-    assert_eq!(b.exact_balance().await.unwrap().available, 30);
 }
 
 fn prepare(generation: u64, from_ms: u64) -> Prepare {
