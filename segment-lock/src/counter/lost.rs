@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, fmt};
 use super::{Counter, CounterError};
 use crate::{
     Durability, Head, Layout, Seen,
-    segment::{Create, Inspect, Look, Numbers, Prepare, Refusal, Replace, Reply, Request},
+    segment::{
+        Create, Inspect, Look, NUMBERS_PER_MS, Numbers, Prepare, Refusal, Replace, Reply, Request,
+    },
 };
 
 /// A segment that is lost.
@@ -121,7 +123,7 @@ impl Counter {
                     prepare: made_for(head, *index),
                     terms: head.terms(),
                 },
-                numbers: numbers_of(&looks, *index),
+                numbers: numbers_of(&looks, *index, head.terms().skew_ms),
                 lost: lost.iter().rev().map(|later| later.index).collect(),
                 losses: last_seen.map_or(0, |seen| seen.losses),
             };
@@ -168,10 +170,17 @@ pub(super) fn prepare(head: &Head, layout: Layout, base: u64) -> Prepare {
 }
 
 /// The numbers of the loans between segment `index` and each other one.
-fn numbers_of(looks: &BTreeMap<u32, Look>, index: u32) -> BTreeMap<u32, Numbers> {
+///
+/// A segment that lost changes may have forgotten loans that are still to be sent: none of them lands once the numbers go
+/// on above all that it can have used.
+fn numbers_of(looks: &BTreeMap<u32, Look>, index: u32, skew_ms: u64) -> BTreeMap<u32, Numbers> {
     let numbers = |(&other, look): (&u32, &Look)| {
+        let lent = look.out.get(&index).map_or(0, |last| last.seq);
         let numbers = Numbers {
-            lent: look.out.get(&index).map_or(0, |last| last.seq),
+            lent: match look.doubtful || look.losses > 0 {
+                true => lent.max((look.now_ms + skew_ms) * NUMBERS_PER_MS),
+                false => lent,
+            },
             landed: look.inn.get(&index).copied().unwrap_or_default(),
         };
         (numbers != Numbers::default()).then_some((other, numbers))

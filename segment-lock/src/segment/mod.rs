@@ -54,6 +54,7 @@ use std::{
 };
 
 pub(crate) use land::lands;
+pub(crate) use replace::NUMBERS_PER_MS;
 
 pub use answer::{Answer, Look, Refusal, Reply};
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};

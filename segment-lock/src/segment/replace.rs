@@ -2,8 +2,9 @@
 
 use super::{Channel, Replace, Segment};
 
-/// No number that a segment of before has used is as great as one of now, in ms: it would have used 1024 per ms.
-const NUMBERS_PER_MS: u64 = 1024;
+/// No number that a segment has used before is as great as the time in ms, times this: it would have made as many loans per
+/// ms.
+pub(crate) const NUMBERS_PER_MS: u64 = 1024;
 
 impl Segment {
     /// A segment with nothing in it, in the place of one that is lost. Nothing that was there comes back:

@@ -1,5 +1,6 @@
 //! Segments that are lost with their storage: said, done without, and replaced; nothing in them comes back.
 
+mod loans;
 mod transfers;
 
 use std::sync::{
