@@ -1,14 +1,14 @@
 //! `ringfence ring`: the shards, and the owner of each slot.
 
 mod change;
-mod go;
-mod gone;
 mod init;
 mod picture;
 mod plan;
 mod progress;
 mod recover;
+mod remove_failed;
 mod resize;
+mod run;
 mod show;
 mod verbs;
 mod view;
@@ -24,7 +24,7 @@ use ringfence_coordinator::{
     random::Random,
     shard::redis::{AddressError, RedisOptions},
     topology::{
-        BurialError, ResizeError,
+        DecommissionError, ResizeError,
         redis::{Founding, Joined, connect},
     },
 };
@@ -110,7 +110,7 @@ pub(crate) enum RingError {
     Resize(#[from] ResizeError),
     /// It cannot be given up for dead.
     #[error(transparent)]
-    Burial(#[from] BurialError),
+    Decommission(#[from] DecommissionError),
     /// It is not gone.
     #[error("shard {id}, {address}, is not gone: {how}")]
     Answers {
@@ -196,7 +196,9 @@ impl RingError {
             Self::Seeds(_) => USAGE,
             Self::Resize(ResizeError::UnderWay { .. } | ResizeError::NoneUnderWay) => FAILED,
             Self::Resize(_) | Self::TooManyIds { .. } | Self::OtherAttested { .. } => USAGE,
-            Self::Burial(BurialError::Unknown { .. } | BurialError::Last { .. }) => USAGE,
+            Self::Decommission(
+                DecommissionError::Unknown { .. } | DecommissionError::Last { .. },
+            ) => USAGE,
             Self::Newcomer(TopologyError::Seeds(_)) => USAGE,
             Self::Interrupted { signal } => SIGNALLED + *signal as u8,
             _ => FAILED,

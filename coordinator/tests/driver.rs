@@ -18,7 +18,7 @@ use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},
     clock::TokioClock,
-    driver::{Driver, LockLane, Surroundings},
+    driver::{Context, Driver, LockLane},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey, Namespace},
@@ -44,7 +44,7 @@ struct Desk {
     driver: Arc<Driver>,
     fixture: Box<dyn Fixture>,
     life: Life,
-    around: Surroundings,
+    around: Context,
 }
 
 impl Drop for Desk {
@@ -54,7 +54,7 @@ impl Drop for Desk {
 }
 
 /// A driver that hears nothing of what its shard says by itself.
-fn started(shard: Arc<dyn Shard>, life: &Life, around: &Surroundings) -> Arc<Driver> {
+fn started(shard: Arc<dyn Shard>, life: &Life, around: &Context) -> Arc<Driver> {
     let present = (life.clone(), EPOCH);
     let (id, client) = (ShardId::new("a").unwrap(), ClientId(9));
     let driver = Driver::start(id, shard, present, client, Arc::new(|_| {}), around);
@@ -106,7 +106,7 @@ impl Desk {
         let mut link = link.unwrap();
         link.arm(&arm).await.unwrap();
         fixture.slow_down().await;
-        let around = Surroundings {
+        let around = Context {
             clock: Arc::new(TokioClock::starting_at(Duration::ZERO)),
             random: Arc::new(Random::seeded(1)),
             tasks: Default::default(),

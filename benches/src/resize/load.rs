@@ -72,7 +72,7 @@ async fn run(
     let keys = keys?;
     let mut turn = now();
     for (key, slot) in keys.iter().cycle() {
-        let on_its_way = client.topology().motion_of(*slot).is_some();
+        let on_its_way = client.topology().migration_of(*slot).is_some();
         let at = now();
         let guard = client.lock(key).acquire().await?;
         let latency = at.elapsed();

@@ -103,9 +103,9 @@ impl Ring {
 fn in_motion(topology: &Topology, shards: &[Sector]) -> Vec<Arc> {
     let mut slots = BTreeMap::new();
     let index = |id: &ShardId| shards.binary_search_by(|shard| shard.id.cmp(id)).ok();
-    for motion in &topology.motions {
-        if let (Some(owner), Some(to)) = (index(&motion.from.0), index(&motion.to.0)) {
-            *slots.entry((owner, to)).or_insert(0) += motion.slots.len() as u32;
+    for migration in &topology.migrations {
+        if let (Some(owner), Some(to)) = (index(&migration.from.0), index(&migration.to.0)) {
+            *slots.entry((owner, to)).or_insert(0) += migration.slots.len() as u32;
         }
     }
     let arc = |((owner, to), slots)| Arc {

@@ -189,11 +189,13 @@ impl Step {
     /// What the record alone says.
     pub(super) fn of(topology: &Topology) -> Result<Self, TopologyError> {
         let preview = topology.preview()?;
-        let motions = topology.motions.iter();
+        let migrations = topology.migrations.iter();
         Ok(Self {
             slots_moved: preview.slots_in_all.saturating_sub(preview.slots_to_move()),
             slots_to_move: preview.slots_in_all,
-            in_motion: motions.map(|motion| motion.slots.len() as u32).sum(),
+            in_motion: migrations
+                .map(|migration| migration.slots.len() as u32)
+                .sum(),
             ..Self::default()
         })
     }

@@ -18,14 +18,14 @@ pub(super) struct Resize {
     /// Slots that are not yet where they go, those in motion among them.
     slots_to_move: u32,
     slots_in_motion: u32,
-    motions: Vec<Motion>,
+    migrations: Vec<Migration>,
     #[serde(skip)]
     goal: Goal,
 }
 
 /// Slots on their way.
 #[derive(Debug, Serialize)]
-struct Motion {
+struct Migration {
     from: String,
     to: String,
     slots: u32,
@@ -39,19 +39,19 @@ impl Resize {
         let Some(goal) = topology.goal.clone() else {
             return Ok(None);
         };
-        let motions = topology.motions.iter().map(|motion| Motion {
-            from: motion.from.0.to_string(),
-            to: motion.to.0.to_string(),
-            slots: motion.slots.len() as u32,
-            listed: motion.listed,
+        let migrations = topology.migrations.iter().map(|migration| Migration {
+            from: migration.from.0.to_string(),
+            to: migration.to.0.to_string(),
+            slots: migration.slots.len() as u32,
+            listed: migration.listed,
         });
-        let motions: Vec<_> = motions.collect();
+        let migrations: Vec<_> = migrations.collect();
         Ok(Some(Self {
             before: named(&goal.before),
             after: named(&goal.after),
             slots_to_move: topology.preview()?.slots_to_move(),
-            slots_in_motion: motions.iter().map(|motion| motion.slots).sum(),
-            motions,
+            slots_in_motion: migrations.iter().map(|migration| migration.slots).sum(),
+            migrations,
             goal,
         }))
     }
@@ -73,16 +73,16 @@ impl fmt::Display for Resize {
             out,
             "{to_move} slots to move, {in_motion} of them in motion"
         )?;
-        if self.motions.is_empty() {
+        if self.migrations.is_empty() {
             return Ok(());
         }
         let mut table = Table::new(&["from", "to", "slots", "state"]);
-        for Motion {
+        for Migration {
             from,
             to,
             slots,
             listed,
-        } in &self.motions
+        } in &self.migrations
         {
             let state = if *listed { "listed" } else { "not listed yet" };
             table.row([

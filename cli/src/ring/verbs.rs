@@ -6,8 +6,8 @@ use ringfence_client::ShardId;
 use super::{
     RingError,
     change::{Newcomer, Wanted, Weighed},
-    go::{Begin, How, turn_back},
-    gone,
+    remove_failed,
+    run::{Begin, How, turn_back},
 };
 
 const AFTER: &str = "\
@@ -134,7 +134,7 @@ impl Remove {
                 let (gone, other) = (gone.clone(), other.clone());
                 return Err(RingError::OtherAttested { gone, other });
             }
-            return gone::remove(gone, attested.is_some(), self.how.how()).await;
+            return remove_failed::remove(gone, attested.is_some(), self.how.how()).await;
         }
         let wanted = Wanted {
             remove: self.shards.clone(),

@@ -16,11 +16,11 @@ use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use super::{
-    Answered, RECONNECT, Surroundings,
+    Answered, Context, RECONNECT,
     load::{Load, Sent},
+    membership::Membership,
     queue::{Batch, PANICKED, Queue, closed},
     server_clock::{ClockStep, Exchange, ServerClock},
-    standing::Standing,
 };
 use crate::{
     backoff::Backoff,
@@ -113,8 +113,8 @@ pub(super) fn start<L: Load>(
     id: ShardId,
     shard: Arc<dyn Shard>,
     queue: Arc<Queue<L>>,
-    (needs, standing, server_clock): (Arc<Needs>, Arc<Standing>, Arc<ServerClock>),
-    around: &Surroundings,
+    (needs, membership, server_clock): (Arc<Needs>, Arc<Membership>, Arc<ServerClock>),
+    around: &Context,
 ) {
     let running = Running {
         lane,
@@ -122,7 +122,7 @@ pub(super) fn start<L: Load>(
         shard,
         queue,
         needs,
-        standing,
+        membership,
         server_clock,
         around: around.clone(),
     };
@@ -135,9 +135,9 @@ struct Running<L: Load> {
     shard: Arc<dyn Shard>,
     queue: Arc<Queue<L>>,
     needs: Arc<Needs>,
-    standing: Arc<Standing>,
+    membership: Arc<Membership>,
     server_clock: Arc<ServerClock>,
-    around: Surroundings,
+    around: Context,
 }
 
 impl<L: Load> Running<L> {
@@ -227,7 +227,7 @@ impl<L: Load> Running<L> {
                 batch.fail(&unconfirmed());
                 continue;
             };
-            if !self.standing.serves(link.life()) {
+            if !self.membership.serves(link.life()) {
                 // The shard would answer the same, if it knew.
                 batch.fail(&ShardError::Unarmed);
                 return Some(ShardError::Unarmed);
@@ -270,7 +270,7 @@ impl<L: Load> Running<L> {
     /// A lease that was granted before the server's clock stepped may end earlier than its holder
     /// believes. So may the recovery period.
     fn look_at_clock(&self, life: &Life, exchange: Exchange) {
-        let epoch = self.standing.epoch();
+        let epoch = self.membership.epoch();
         if let Some(step) = self.server_clock.observe(life, epoch, exchange) {
             self.needs.clock_stepped(step);
         }
@@ -279,7 +279,7 @@ impl<L: Load> Running<L> {
     /// Whether an answer to a request sent under `view` still counts.
     fn counts(&self, view: Believed, life: &Life) -> bool {
         let now = self.around.clock.now();
-        self.standing.counts(life) && self.around.view.is_still(view, now)
+        self.membership.counts(life) && self.around.view.is_still(view, now)
     }
 
     fn note(&self, answers: &Sent<L::Reply>, map: MapVersion) {

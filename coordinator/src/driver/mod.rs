@@ -12,9 +12,9 @@
 
 mod lane;
 mod load;
+mod membership;
 mod queue;
 mod server_clock;
-mod standing;
 mod wake;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -36,9 +36,9 @@ use crate::{
 };
 pub use lane::Needs;
 use load::Load;
+use membership::Membership;
 use queue::Queue;
 use server_clock::{ClockStep, ServerClock};
-use standing::Standing;
 
 /// First and longest pause between attempts to connect, or to listen.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -105,12 +105,12 @@ pub struct Driver {
     counters: [Arc<Queue<CounterRequest>>; LANES_BY_SLOT],
     forgetting: Arc<Queue<CounterRequest>>,
     needs: Arc<Needs>,
-    standing: Arc<Standing>,
+    membership: Arc<Membership>,
 }
 
 /// The context that all drivers of an engine share.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct Context {
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Spreads reconnections.
@@ -133,14 +133,14 @@ impl Driver {
         (life, epoch): (Life, Epoch),
         client: ClientId,
         woken: Woken,
-        around: &Surroundings,
+        around: &Context,
     ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
-        let standing = Arc::new(Standing::new(life, epoch));
+        let membership = Arc::new(Membership::new(life, epoch));
         let lanes = Lanes {
             id: &id,
             shard: &shard,
-            shared: (&needs, &standing, &Arc::default()),
+            shared: (&needs, &membership, &Arc::default()),
             around,
         };
         let work = std::array::from_fn(|_| lanes.start(Lane::Work));
@@ -152,7 +152,7 @@ impl Driver {
             shard: shard.clone(),
             client,
             woken,
-            standing: standing.clone(),
+            membership: membership.clone(),
         };
         listener.start(around);
         Arc::new(Self {
@@ -163,32 +163,32 @@ impl Driver {
             counters,
             forgetting,
             needs,
-            standing,
+            membership,
         })
     }
 
     /// The shard is no longer a member: its answers from now on do not count, and its lanes end.
     pub fn dismiss(&self) {
-        self.standing.dismiss();
+        self.membership.dismiss();
     }
 
     /// The topology names the shard as `life` from now on, with `epoch`: connections to another
     /// life end, and answers of another life do not count.
     pub fn name(&self, life: &Life, epoch: Epoch) {
-        if !self.standing.name(life, epoch) {
+        if !self.membership.name(life, epoch) {
             self.needs.arm();
         }
     }
 
     /// `life` was seen to be armed with `epoch`.
     pub fn seen_armed(&self, life: &Life, epoch: Epoch) {
-        self.standing.seen_armed(life, epoch);
+        self.membership.seen_armed(life, epoch);
     }
 
     /// Distrusts the state that the shard is armed with: has it armed anew with a fresh epoch, once
     /// for all callers and processes.
     pub fn arm_anew(&self) {
-        self.needs.distrust(self.standing.epoch());
+        self.needs.distrust(self.membership.epoch());
     }
 
     /// Refuses requests for locks because of `error`, or accepts them again; renewals and releases
@@ -202,13 +202,13 @@ impl Driver {
     pub fn clock_went_back(&self, beyond: Duration) {
         self.needs.clock_stepped(ClockStep {
             by_ms: -i64::try_from(beyond.as_millis()).unwrap_or(i64::MAX),
-            epoch: self.standing.epoch(),
+            epoch: self.membership.epoch(),
         });
     }
 
     /// Whether answers from `life` of the shard count.
     pub(crate) fn counts(&self, life: &Life) -> bool {
-        self.standing.counts(life)
+        self.membership.counts(life)
     }
 
     /// Ends the lanes of locks: waiting requests are refused, and no more are sent. Returns their
@@ -320,8 +320,8 @@ fn of_its_slot(key: &LockKey) -> usize {
 struct Lanes<'a> {
     id: &'a ShardId,
     shard: &'a Arc<dyn Shard>,
-    shared: (&'a Arc<Needs>, &'a Arc<Standing>, &'a Arc<ServerClock>),
-    around: &'a Surroundings,
+    shared: (&'a Arc<Needs>, &'a Arc<Membership>, &'a Arc<ServerClock>),
+    around: &'a Context,
 }
 
 impl Lanes<'_> {

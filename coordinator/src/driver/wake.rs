@@ -6,7 +6,7 @@ use ringfence_ring::ShardId;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::{RECONNECT, Surroundings, Woken, standing::Standing};
+use super::{Context, RECONNECT, Woken, membership::Membership};
 use crate::{
     backoff::Backoff,
     ids::ClientId,
@@ -19,13 +19,13 @@ pub(super) struct Listener {
     pub(super) shard: Arc<dyn Shard>,
     pub(super) client: ClientId,
     pub(super) woken: Woken,
-    pub(super) standing: Arc<Standing>,
+    pub(super) membership: Arc<Membership>,
 }
 
 impl Listener {
     /// Starts the task that listens, as long as the engine runs. Waiters find missed messages by
     /// asking again.
-    pub(super) fn start(self, around: &Surroundings) {
+    pub(super) fn start(self, around: &Context) {
         let running = around.clone();
         around.tasks.spawn(async move {
             let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
@@ -45,7 +45,7 @@ impl Listener {
         let mut wakes = self.shard.listen(self.client).await?;
         backoff.reset();
         let life = wakes.life().clone();
-        let mut present = self.standing.watch();
+        let mut present = self.membership.watch();
         let mut was_named = false;
         let named_by = Instant::now() + RECONNECT.1;
         loop {
@@ -59,7 +59,7 @@ impl Listener {
                 _ = present.changed() => {}
                 wake = wakes.next() => {
                     let wake = wake?;
-                    if self.standing.believes(&life, &wake) {
+                    if self.membership.believes(&life, &wake) {
                         (self.woken)(wake);
                     }
                 }

@@ -1,4 +1,4 @@
-//! One acquisition: a place in the local line, and its outcome.
+//! One acquisition: a place in the local queue, and its outcome.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::{
     AcquireError, Engine, Guard, Inner, Owner, WaitObserver,
-    line::{Joined, Terms},
+    local::{Joined, Terms},
 };
 use crate::{
     limits::LEASE_MIN,
@@ -71,7 +71,7 @@ impl Engine {
         };
         let once = ask.wait == Wait::No;
         let who = (&self.0, ask.owner, ask.observer);
-        let mut place = match self.0.lines.join(&key, terms, once, who)? {
+        let mut place = match self.0.queues.join(&key, terms, once, who)? {
             Joined::Entered(guard) => return Ok(guard),
             Joined::Waits(place) => place,
         };
@@ -82,7 +82,7 @@ impl Engine {
             return answer;
         }
         place.late().unwrap_or_else(|| {
-            let because = self.0.lines.refusal(&key).unwrap_or_else(no_answer_yet);
+            let because = self.0.queues.refusal(&key).unwrap_or_else(no_answer_yet);
             Err(AcquireError::TimedOut {
                 waited: length,
                 because: Box::new(because),

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::keeper::Keeper;
+use super::renewer::LeaseRenewer;
 use crate::shard::{Lane, ShardError};
 
 /// Pause between two checks of one server.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
-/// Shakes hands with the shard of `keeper` again and again. While the handshake finds it unusable,
+/// Shakes hands with the shard of `renewer` again and again. While the handshake finds it unusable,
 /// the engine requests no new lock there; held locks are renewed and released.
-pub(super) async fn watch(keeper: &Keeper) {
-    let driver = &keeper.driver;
+pub(super) async fn watch(renewer: &LeaseRenewer) {
+    let driver = &renewer.driver;
     let mut refusing = false;
     loop {
         sleep(LOOK_AGAIN).await;

@@ -14,10 +14,10 @@ use std::{
 use tokio::sync::Notify;
 
 use super::{
-    flow::Flow,
-    home::{Found, Home},
-    keeper::Keeper,
-    line::{Standing, Terms},
+    current_shard::{CurrentShard, Found},
+    in_flight::InFlight,
+    local::{LeaseView, Terms},
+    renewer::LeaseRenewer,
     wheel::Place,
 };
 use crate::{
@@ -61,7 +61,7 @@ pub(super) struct Hold {
     /// How many tokens are requested.
     pub(super) tokens: u32,
     /// The present shard. Changed under the lock of the flow, and outside that shard's wheel.
-    home: Home,
+    current_shard: CurrentShard,
     pub(super) place: Place,
     /// The first of its tokens.
     token: AtomicU64,
@@ -82,11 +82,11 @@ pub(super) struct Hold {
     /// The rest of the turn that granted it, when the turn arrived; 0 after a renewal, or without a
     /// turn.
     claim: AtomicU64,
-    pub(super) flow: Mutex<Flow>,
+    pub(super) in_flight: Mutex<InFlight>,
     pub(super) changed: Notify,
 }
 
-impl Standing for Arc<Hold> {
+impl LeaseView for Arc<Hold> {
     fn is(&self, other: &Self) -> bool {
         Self::ptr_eq(self, other)
     }
@@ -108,9 +108,9 @@ impl Hold {
         terms: Terms,
         tokens: u32,
         ticket: bool,
-        keeper: Arc<Keeper>,
+        renewer: Arc<LeaseRenewer>,
     ) -> Arc<Self> {
-        let view = &keeper.around.view;
+        let view = &renewer.around.view;
         Arc::new(Self {
             view: view.length().map(|_| view.clone()),
             believed: Mutex::default(),
@@ -118,7 +118,7 @@ impl Hold {
             nonce,
             terms,
             tokens,
-            home: Home::new(keeper),
+            current_shard: CurrentShard::new(renewer),
             place: Place::default(),
             token: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
@@ -129,24 +129,24 @@ impl Hold {
             renewal_failed: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
             claim: AtomicU64::new(0),
-            flow: Mutex::new(Flow::new(ticket)),
+            in_flight: Mutex::new(InFlight::new(ticket)),
             changed: Notify::new(),
         })
     }
 
-    /// The keeper of the present shard.
-    pub(super) fn keeper(&self) -> Found<'_> {
-        self.home.get()
+    /// The renewer of the present shard.
+    pub(super) fn renewer(&self) -> Found<'_> {
+        self.current_shard.get()
     }
 
-    /// Whether the hold is at the shard of `keeper`.
-    pub(super) fn is_at(&self, keeper: &Keeper) -> bool {
-        std::ptr::eq(&**self.home.get(), keeper)
+    /// Whether the hold is at the shard of `renewer`.
+    pub(super) fn is_at(&self, renewer: &LeaseRenewer) -> bool {
+        std::ptr::eq(&**self.current_shard.get(), renewer)
     }
 
-    /// The hold is at the shard of `keeper` from now on.
-    pub(super) fn set_keeper(&self, keeper: &Arc<Keeper>) {
-        self.home.set(keeper);
+    /// The hold is at the shard of `renewer` from now on.
+    pub(super) fn set_keeper(&self, renewer: &Arc<LeaseRenewer>) {
+        self.current_shard.set(renewer);
     }
 
     /// The shard granted the request sent at `sent`, for a full lease; or, by a turn, for its claim

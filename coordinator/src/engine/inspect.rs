@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use hashbrown::HashSet;
 use ringfence_ring::ShardId;
 
-use super::{AcquireError, Engine, keeper::Keeper};
+use super::{AcquireError, Engine, renewer::LeaseRenewer};
 use crate::{
     ids::{Life, Nonce},
     name::Namespace,
@@ -29,8 +29,8 @@ impl Engine {
     ) -> Result<Inspection, AcquireError> {
         let key = self.key(namespace, key)?;
         let mut found = Inspection::default();
-        for keeper in self.0.routing.route(&key).keepers() {
-            let shard = keeper.driver.shard();
+        for renewer in self.0.routing.route(&key).renewers() {
+            let shard = renewer.driver.shard();
             let mut link = shard.connect(Lane::Control, None).await?;
             let Inspection { holder, waiters } = link.inspect(&key).await?;
             // A lock that was just moved may still be at the former shard.
@@ -66,22 +66,22 @@ impl Engine {
         };
         let key = self.key(namespace, key)?;
         let released = self.0.force_release(&key, holder.nonce).await?;
-        self.0.lines.taken(&key, holder.nonce);
+        self.0.queues.taken(&key, holder.nonce);
         tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
         Ok(released.then_some(holder))
     }
 
     /// The held locks, of `namespace` or of all, page by page. Sends no request yet.
     pub fn locks(&self, namespace: Option<Namespace>) -> Locks {
-        let walk = |keeper: &Arc<Keeper>| Walk {
-            id: keeper.driver.id().clone(),
-            shard: keeper.driver.shard().clone(),
+        let walk = |renewer: &Arc<LeaseRenewer>| Walk {
+            id: renewer.driver.id().clone(),
+            shard: renewer.driver.shard().clone(),
             link: None,
             after: None,
         };
         Locks {
             namespace,
-            walks: self.0.routing.view().keepers.iter().map(walk).collect(),
+            walks: self.0.routing.view().renewers.iter().map(walk).collect(),
         }
     }
 }

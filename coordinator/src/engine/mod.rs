@@ -3,15 +3,15 @@
 //! | file | content |
 //! |---|---|
 //! | `acquire.rs` | one acquisition |
-//! | `line/` | the holder and the waiters of a key in this process; the request at the shard |
+//! | `local queue/` | the holder and the waiters of a key in this process; the request at the shard |
 //! | `hold.rs` | one record at a shard: tokens, deadline, state |
-//! | `home.rs` | the shard that a record is at |
-//! | `flow.rs` | the unanswered requests for it |
+//! | `current_shard.rs` | the shard that a record is at |
+//! | `in_flight.rs` | the unanswered requests for it |
 //! | `grant.rs` | one holder's time with it |
 //! | `guard.rs` | the holder's side of a grant |
 //! | `release.rs` | releases, now or in the background |
 //! | `last_releases.rs` | releases when no task is left to send them |
-//! | `keeper.rs` | renewals, one task per shard |
+//! | `renewer.rs` | renewals, one task per shard |
 //! | `moving.rs` | a holder moves with its slot |
 //! | `wheel.rs` | the times at which to tend each hold |
 //! | `inspect.rs` | holders and waiters, and releases by force |
@@ -23,31 +23,31 @@
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
 //! | `checks.rs` | checks again and again whether servers are set up as required |
-//! | `steward.rs` | arms and settles shards, follows the topology |
-//! | `told.rs` | requests to shards about grants, and their answers, as debug events |
+//! | `monitor.rs` | arms and settles shards, follows the topology |
+//! | `events.rs` | requests to shards about grants, and their answers, as debug events |
 
 mod acquire;
 mod checks;
 mod counters;
+mod current_shard;
 mod error;
-mod flow;
+mod events;
 mod grant;
 mod guard;
 mod hold;
-mod home;
+mod in_flight;
 mod inspect;
-mod keeper;
 mod last_releases;
-mod line;
+mod local;
 mod map;
+mod monitor;
 mod moving;
 mod owner;
 mod release;
+mod renewer;
 mod reshape;
 mod routing;
 mod segmented;
-mod steward;
-mod told;
 mod waiting;
 mod wheel;
 
@@ -58,7 +58,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     clock::{Clock, Instant},
-    driver::Surroundings,
+    driver::Context,
     ids::ClientId,
     name::{Label, LockKey, Namespace},
     random::Random,
@@ -71,8 +71,8 @@ pub use counters::CounterFault;
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use guard::Guard;
 pub use inspect::{Locks, LocksPage};
-use line::Lines;
-pub use line::{Handoff, Sharing};
+use local::LocalQueues;
+pub use local::{Handoff, Sharing};
 pub use owner::Owner;
 use release::Releases;
 use routing::Routing;
@@ -122,9 +122,9 @@ pub struct Engine(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    around: Surroundings,
+    around: Context,
     label: Label,
-    lines: Arc<Lines>,
+    queues: Arc<LocalQueues>,
     routing: Arc<Routing>,
     releases: Arc<Releases>,
     store: Arc<dyn TopologyStore>,
@@ -166,7 +166,7 @@ impl Engine {
             shared,
         } = parts;
         let view = ViewLease::new(topology.constants.view_lease());
-        let around = Surroundings {
+        let around = Context {
             clock,
             random,
             tasks: TaskTracker::new(),
@@ -175,26 +175,26 @@ impl Engine {
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
         let releases = Releases::start(&around, shared);
-        let lines = Lines::new(client, sharing, releases.clone(), &around);
+        let queues = LocalQueues::new(client, sharing, releases.clone(), &around);
         let routing = Routing::new(
             topology,
             dial,
             client,
-            (releases.clone(), lines.clone()),
+            (releases.clone(), queues.clone()),
             &around,
         );
         let routing = Arc::new(routing);
-        lines.start(&routing);
+        queues.start(&routing);
         let inner = Arc::new(Inner {
             label,
-            lines,
+            queues,
             routing,
             releases,
             store,
             servers_are_new,
             around,
         });
-        steward::start(&inner.routing, &inner.store, &inner.around, servers_are_new).await;
+        monitor::start(&inner.routing, &inner.store, &inner.around, servers_are_new).await;
         stop_if_dropped.disarm();
         Self(inner)
     }
@@ -221,17 +221,17 @@ impl Engine {
     /// [`AcquireError::Name`].
     pub fn shard_of(&self, namespace: &Namespace, key: &[u8]) -> Result<ShardId, AcquireError> {
         let key = self.key(namespace, key)?;
-        Ok(self.0.routing.route(&key).keeper.driver.id().clone())
+        Ok(self.0.routing.route(&key).renewer.driver.id().clone())
     }
 
     /// The state of every shard, requested now.
     pub async fn shards(&self) -> BTreeMap<ShardId, ShardStatus> {
-        steward::look(&self.0.routing).await
+        monitor::look(&self.0.routing).await
     }
 
     /// The number of locks this engine holds now.
     pub fn held(&self) -> usize {
-        self.0.lines.held()
+        self.0.queues.held()
     }
 
     /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task. Held
@@ -244,7 +244,7 @@ impl Engine {
     ///
     /// Dropping the future leaves the engine running; call again.
     pub async fn close(&self, grace: Duration) -> usize {
-        self.0.lines.close();
+        self.0.queues.close();
         let unsent = self.0.releases.flush(grace).await;
         self.0.around.stop.cancel();
         self.0.around.tasks.close();
@@ -265,7 +265,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.lines.close();
+        self.queues.close();
         self.around.stop.cancel();
         self.releases.take_over();
     }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{flow::Flow, hold::Hold, keeper::Keeper, told};
+use super::{events, hold::Hold, in_flight::InFlight, renewer::LeaseRenewer};
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
@@ -14,12 +14,12 @@ use crate::{
     shard::{Op, Reply},
 };
 
-impl Keeper {
+impl LeaseRenewer {
     /// The shard has sealed the slot of `hold`, which it has just renewed: asks the slot's next
     /// shard to adopt it. On anything but a clear yes the hold stays here, until the next renewal.
     pub(super) fn bring_along(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
         let Some(way) = self
-            .lines
+            .queues
             .routing()
             .and_then(|routing| routing.way(&hold.key, epoch))
         else {
@@ -34,12 +34,12 @@ impl Keeper {
             epoch,
         };
         let refused = {
-            let mut flow = hold.flow.lock();
+            let mut in_flight = hold.in_flight.lock();
             // Under the lock that a release takes after it has ended the hold, as for a renewal.
-            if hold.is_over() || !hold.is_at(self) || flow.at(self, &to).renewing.is_out() {
+            if hold.is_over() || !hold.is_at(self) || in_flight.at(self, &to).renewing.is_out() {
                 return;
             }
-            flow.at(self, &to).renewing.sent();
+            in_flight.at(self, &to).renewing.sent();
             let (from, asked, next) = (self.clone(), hold.clone(), to.clone());
             let respond = move |answer| from.adopted(&asked, &next, epoch, answer);
             to.submit(hold, op, Respond::Engine(Box::new(respond)))
@@ -52,8 +52,8 @@ impl Keeper {
     /// The slot's next shard answered.
     fn adopted(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>, epoch: Epoch, answer: Answer) {
         let now = self.around.clock.now();
-        let mut flow = hold.flow.lock();
-        flow.at(&hold.keeper(), to).renewing.answered(&answer);
+        let mut in_flight = hold.in_flight.lock();
+        in_flight.at(&hold.renewer(), to).renewing.answered(&answer);
         let Ok(Answered {
             reply: Reply::Adopted { wanted },
             sent,
@@ -61,17 +61,17 @@ impl Keeper {
         else {
             return;
         };
-        flow.at(&hold.keeper(), to).comes();
+        in_flight.at(&hold.renewer(), to).comes();
         // Past the deadline here it is gone, and the record there is released with all the rest.
-        if !self.goes(hold, to, &mut flow, sent, now) {
+        if !self.goes(hold, to, &mut in_flight, sent, now) {
             return;
         }
-        drop(flow);
-        told::renewed(hold, false, sent, now);
+        drop(in_flight);
+        events::renewed(hold, false, sent, now);
         to.keep(hold);
         self.remove(hold, epoch);
         if wanted {
-            self.lines.wanted(hold);
+            self.queues.wanted(hold);
         }
     }
 
@@ -81,13 +81,13 @@ impl Keeper {
         self: &Arc<Self>,
         hold: &Hold,
         to: &Arc<Self>,
-        flow: &mut Flow,
+        in_flight: &mut InFlight,
         sent: Instant,
         now: Instant,
     ) -> bool {
         let goes = hold.is_held(now) && hold.would_last(sent, now) && self.hand_over(hold, to);
         if goes {
-            flow.goes(self, to);
+            in_flight.goes(self, to);
             hold.adopted(sent);
         }
         goes
@@ -99,9 +99,9 @@ impl Keeper {
         let (from, removed) = (self.clone(), hold.clone());
         let respond = move |answer: Answer| {
             if answer.is_ok() {
-                let mut flow = removed.flow.lock();
-                let here = removed.keeper();
-                flow.removed(&here, &from);
+                let mut in_flight = removed.in_flight.lock();
+                let here = removed.renewer();
+                in_flight.removed(&here, &from);
             }
         };
         let op = Op::Remove {
@@ -117,23 +117,23 @@ impl Keeper {
     /// The slot of `hold` has left this shard: looks for its present shard. Returns whether that is
     /// another.
     pub(super) fn follow(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
-        let Some(routing) = self.lines.routing() else {
+        let Some(routing) = self.queues.routing() else {
             return false;
         };
         routing.refresh();
         let route = routing.route(&hold.key);
         // While it is in motion, it is held here until it is adopted there.
-        route.way.is_none() && self.rehome(hold, &route.keeper)
+        route.way.is_none() && self.rehome(hold, &route.renewer)
     }
 
     /// Renews `hold` at the shard of `to` from now on. Returns whether that is another shard.
     pub(super) fn rehome(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>) -> bool {
-        let mut flow = hold.flow.lock();
+        let mut in_flight = hold.in_flight.lock();
         if Arc::ptr_eq(self, to) || hold.is_over() || !self.hand_over(hold, to) {
             return false;
         }
-        flow.goes(self, to);
-        drop(flow);
+        in_flight.goes(self, to);
+        drop(in_flight);
         to.tend_at(hold, self.around.clock.now());
         true
     }

@@ -10,15 +10,15 @@ use tokio::{
 
 use super::{
     Inner, ReleaseAnswer,
-    flow::{Behind, Exchange},
     grant::Grant,
     hold::{Hold, Phase},
-    keeper::Keeper,
+    in_flight::{Behind, Outstanding},
     last_releases::{Orphaned, UntilStopped},
+    renewer::LeaseRenewer,
 };
 use crate::{
     clock::Instant,
-    driver::{Answer, Answered, LockLane, Respond, Surroundings},
+    driver::{Answer, Answered, Context, LockLane, Respond},
     ids::Nonce,
     name::LockKey,
     shard::{Op, Reply, Request, ShardError},
@@ -37,7 +37,7 @@ const UNARMED_RETRY: Duration = Duration::from_millis(50);
 /// is at most one per held lock, so the number is bounded.
 #[derive(Debug)]
 pub(super) struct Releases {
-    pub(super) around: Surroundings,
+    pub(super) around: Context,
     /// Whether other processes can reach the shards.
     pub(super) shared: bool,
     pub(super) pending: Mutex<Pending>,
@@ -60,14 +60,14 @@ pub(super) struct Pending {
 #[derive(Clone, Debug)]
 pub(super) struct Unsent {
     pub(super) hold: Arc<Hold>,
-    pub(super) at: Arc<Keeper>,
+    pub(super) at: Arc<LeaseRenewer>,
     give_up: Instant,
 }
 
 impl Releases {
     /// `shared`: other processes can reach the shards, so that remaining records outlive this
     /// process.
-    pub(super) fn start(around: &Surroundings, shared: bool) -> Arc<Self> {
+    pub(super) fn start(around: &Context, shared: bool) -> Arc<Self> {
         let releases = Arc::new(Self {
             around: around.clone(),
             shared,
@@ -95,20 +95,20 @@ impl Releases {
     /// Releases everything that shards may have of `hold`, which was abandoned.
     pub(super) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
         let (here, elsewhere) = places(hold);
-        if hold.flow.lock().here.may_be_there() {
+        if hold.in_flight.lock().here.may_be_there() {
             self.send_to(hold, here);
         }
         self.send_elsewhere(hold, elsewhere);
     }
 
     /// Releases everything that shards other than the present one may have of `hold`.
-    fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>, elsewhere: Vec<Arc<Keeper>>) {
-        for keeper in elsewhere {
-            self.send_to(hold, keeper);
+    fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>, elsewhere: Vec<Arc<LeaseRenewer>>) {
+        for renewer in elsewhere {
+            self.send_to(hold, renewer);
         }
     }
 
-    fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<Keeper>) {
+    fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<LeaseRenewer>) {
         let give_up = self.around.clock.now() + hold.terms.lease * 2;
         let hold = hold.clone();
         let unsent = Unsent { hold, at, give_up };
@@ -147,7 +147,7 @@ impl Releases {
                 let unsent = unsent.clone();
                 drop(pending);
                 let Unsent { hold, at, .. } = &unsent;
-                hold.flow.lock().at(&hold.keeper(), at).asking = Exchange::default();
+                hold.in_flight.lock().at(&hold.renewer(), at).asking = Outstanding::default();
                 return self.submit(number, &unsent);
             }
             Err(error) if error.is_retryable() && self.around.clock.now() < unsent.give_up => {
@@ -209,18 +209,18 @@ impl Releases {
 /// other, both could name the shard that it leaves, and its record at the next shard would stay for
 /// a lease.
 /// that it leaves, and its record at the next would stay for a lease.
-fn places(hold: &Hold) -> (Arc<Keeper>, Vec<Arc<Keeper>>) {
-    let flow = hold.flow.lock();
-    (hold.keeper().clone(), flow.left_elsewhere())
+fn places(hold: &Hold) -> (Arc<LeaseRenewer>, Vec<Arc<LeaseRenewer>>) {
+    let in_flight = hold.in_flight.lock();
+    (hold.renewer().clone(), in_flight.left_elsewhere())
 }
 
-fn release_behind(hold: &Hold, at: &Arc<Keeper>) -> Behind {
-    let mut flow = hold.flow.lock();
-    flow.at(&hold.keeper(), at).release_behind()
+fn release_behind(hold: &Hold, at: &Arc<LeaseRenewer>) -> Behind {
+    let mut in_flight = hold.in_flight.lock();
+    in_flight.at(&hold.renewer(), at).release_behind()
 }
 
 /// A release of `hold`, for the shard of `at`.
-pub(super) fn request(hold: &Hold, at: &Keeper) -> Request {
+pub(super) fn request(hold: &Hold, at: &LeaseRenewer) -> Request {
     let op = Op::Release { nonce: hold.nonce };
     Request {
         key: hold.key.clone(),
@@ -230,13 +230,13 @@ pub(super) fn request(hold: &Hold, at: &Keeper) -> Request {
 }
 
 /// Sends a release of `hold` to the shard of `at`.
-fn submit(hold: &Hold, at: &Keeper, lane: LockLane, respond: Respond) {
+fn submit(hold: &Hold, at: &LeaseRenewer, lane: LockLane, respond: Respond) {
     at.driver.submit_with(lane, request(hold, at), respond);
 }
 
 /// Sends a release of `hold` to its present shard, the shard of `at`, unless that takes two
 /// releases.
-fn submit_for_caller(hold: &Hold, at: &Arc<Keeper>) -> Option<oneshot::Receiver<Answer>> {
+fn submit_for_caller(hold: &Hold, at: &Arc<LeaseRenewer>) -> Option<oneshot::Receiver<Answer>> {
     let Behind::Lane(lane) = release_behind(hold, at) else {
         return None;
     };
@@ -288,7 +288,7 @@ impl<'a> Releasing<'a> {
             }
             // Nothing was written, and its lane is shaking hands with the next life.
             sleep(self.releases.around.random.jitter(UNARMED_RETRY)).await;
-            self.answer = submit_for_caller(&self.hold, &self.hold.keeper());
+            self.answer = submit_for_caller(&self.hold, &self.hold.renewer());
             answer = self.once().await;
         }
         let Some(Ok(Answered {
@@ -324,15 +324,15 @@ impl Inner {
     /// to the shard. `now` is the time of the request.
     pub(super) async fn release(&self, grant: &Grant, now: Instant) -> ReleaseAnswer {
         let held = grant.hold.is_held(now);
-        let Some(mut due) = self.lines.released(&grant.hold, now) else {
+        let Some(mut due) = self.queues.released(&grant.hold, now) else {
             return ReleaseAnswer::Lost;
         };
         // Belief ends before the release is sent.
-        let given_back = due.deeds.give_back.take();
-        let given_back = given_back.filter(|hold| self.lines.end(hold) == Phase::Held);
+        let given_back = due.effects.give_back.take();
+        let given_back = given_back.filter(|hold| self.queues.end(hold) == Phase::Held);
         let releasing = given_back.map(|hold| Releasing::send(&self.releases, hold, held));
         // The request for the next waiter goes behind it.
-        self.lines.perform(due);
+        self.queues.perform(due);
         match releasing {
             Some(releasing) => releasing.answer().await,
             None if held => ReleaseAnswer::Held,
@@ -342,8 +342,8 @@ impl Inner {
 
     /// Ends `grant` without waiting.
     pub(super) fn release_in_background(&self, grant: &Grant) {
-        if let Some(due) = self.lines.released(&grant.hold, self.now()) {
-            self.lines.perform(due);
+        if let Some(due) = self.queues.released(&grant.hold, self.now()) {
+            self.queues.perform(due);
         }
     }
 
@@ -354,13 +354,13 @@ impl Inner {
         nonce: Nonce,
     ) -> Result<bool, ShardError> {
         let mut released = false;
-        for keeper in self.routing.route(key).keepers() {
+        for renewer in self.routing.route(key).renewers() {
             let request = Request {
                 key: key.clone(),
-                map: keeper.map(key.slot()),
+                map: renewer.map(key.slot()),
                 op: Op::Release { nonce },
             };
-            released |= match keeper.driver.submit(LockLane::Work, request).await {
+            released |= match renewer.driver.submit(LockLane::Work, request).await {
                 Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {

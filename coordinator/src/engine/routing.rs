@@ -6,40 +6,40 @@ use arc_swap::ArcSwap;
 use ringfence_ring::{ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
-use super::{Dial, keeper::Keeper, line::Lines, map::Map, release::Releases};
+use super::{Dial, local::LocalQueues, map::Map, release::Releases, renewer::LeaseRenewer};
 use crate::{
-    driver::{Driver, Surroundings},
+    driver::{Context, Driver},
     ids::{ClientId, Epoch},
     name::LockKey,
     shard::ShardError,
     sync::Mutex,
-    topology::{Motion, Topology},
+    topology::{Migration, Topology},
 };
 
 /// The route of a key.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
-    /// The keeper of the shard to ask first.
-    pub(super) keeper: Arc<Keeper>,
+    /// The renewer of the shard to ask first.
+    pub(super) renewer: Arc<LeaseRenewer>,
     /// The slot is in motion.
     pub(super) way: Option<Way>,
 }
 
 impl Route {
-    /// The keepers of all shards that may have something of the key.
-    pub(super) fn keepers(&self) -> Vec<Arc<Keeper>> {
+    /// The renewers of all shards that may have something of the key.
+    pub(super) fn renewers(&self) -> Vec<Arc<LeaseRenewer>> {
         match &self.way {
             Some(way) => vec![way.from.clone(), way.to.clone()],
-            None => vec![self.keeper.clone()],
+            None => vec![self.renewer.clone()],
         }
     }
 
-    /// Whether `keeper` can answer a request that is there already.
-    pub(super) fn leads_by(&self, keeper: &Arc<Keeper>) -> bool {
-        let is = |other| Arc::ptr_eq(keeper, other);
+    /// Whether `renewer` can answer a request that is there already.
+    pub(super) fn leads_by(&self, renewer: &Arc<LeaseRenewer>) -> bool {
+        let is = |other| Arc::ptr_eq(renewer, other);
         match &self.way {
             Some(way) => is(&way.from) || is(&way.to),
-            None => is(&self.keeper),
+            None => is(&self.renewer),
         }
     }
 }
@@ -48,11 +48,11 @@ impl Route {
 #[derive(Clone, Debug)]
 pub(super) struct Way {
     pub(super) epoch: Epoch,
-    pub(super) from: Arc<Keeper>,
-    pub(super) to: Arc<Keeper>,
+    pub(super) from: Arc<LeaseRenewer>,
+    pub(super) to: Arc<LeaseRenewer>,
 }
 
-/// The topology in use, and the keepers of its shards.
+/// The topology in use, and the renewers of its shards.
 #[derive(Debug)]
 pub(super) struct Routing {
     view: ArcSwap<View>,
@@ -64,8 +64,8 @@ pub(super) struct Routing {
     slots: SlotCount,
     max_lease: Duration,
     releases: Arc<Releases>,
-    lines: Arc<Lines>,
-    around: Surroundings,
+    queues: Arc<LocalQueues>,
+    around: Context,
     stale: Notify,
     adopted: Notify,
 }
@@ -74,7 +74,7 @@ pub(super) struct Routing {
 pub(super) struct View {
     pub(super) topology: Arc<Topology>,
     /// In the order of the table's shards.
-    pub(super) keepers: Vec<Arc<Keeper>>,
+    pub(super) renewers: Vec<Arc<LeaseRenewer>>,
 }
 
 impl Routing {
@@ -82,12 +82,12 @@ impl Routing {
         topology: Arc<Topology>,
         dial: Arc<dyn Dial>,
         client: ClientId,
-        (releases, lines): (Arc<Releases>, Arc<Lines>),
-        around: &Surroundings,
+        (releases, queues): (Arc<Releases>, Arc<LocalQueues>),
+        around: &Context,
     ) -> Self {
         let nothing = View {
             topology: topology.clone(),
-            keepers: Vec::new(),
+            renewers: Vec::new(),
         };
         let routing = Self {
             view: ArcSwap::from_pointee(nothing),
@@ -97,7 +97,7 @@ impl Routing {
             slots: topology.table.slots(),
             max_lease: topology.constants.max_lease(),
             releases,
-            lines,
+            queues,
             around: around.clone(),
             stale: Notify::new(),
             adopted: Notify::new(),
@@ -126,11 +126,11 @@ impl Routing {
         self.view.load().topology.opening_of(key.slot()).is_some()
     }
 
-    /// The keeper of shard `id`, if it is a member.
-    pub(super) fn keeper(&self, id: &ShardId) -> Option<Arc<Keeper>> {
+    /// The renewer of shard `id`, if it is a member.
+    pub(super) fn renewer(&self, id: &ShardId) -> Option<Arc<LeaseRenewer>> {
         let view = self.view.load();
-        let mut keepers = view.keepers.iter();
-        keepers.find(|keeper| keeper.driver.id() == id).cloned()
+        let mut renewers = view.renewers.iter();
+        renewers.find(|renewer| renewer.driver.id() == id).cloned()
     }
 
     /// The dialer of its shards.
@@ -181,79 +181,79 @@ impl Routing {
         self.view_from(topology);
         let view = self.view.load();
         let is_kept =
-            |keeper: &Arc<Keeper>| view.keepers.iter().any(|its| Arc::ptr_eq(its, keeper));
-        let left = before.keepers.iter().filter(|keeper| !is_kept(keeper));
+            |renewer: &Arc<LeaseRenewer>| view.renewers.iter().any(|its| Arc::ptr_eq(its, renewer));
+        let left = before.renewers.iter().filter(|renewer| !is_kept(renewer));
         drop(adopting);
-        left.for_each(|keeper| keeper.leave(self));
-        self.lines.look_again();
+        left.for_each(|renewer| renewer.leave(self));
+        self.queues.look_again();
         self.adopted.notify_one();
     }
 
     fn view_from(&self, topology: Arc<Topology>) {
         let before = self.view.load_full();
-        let keeper = |id: &ShardId| {
+        let renewer = |id: &ShardId| {
             let entry = topology
                 .shard(id)
                 .expect("the table's shards are the record's");
             let map = Map::of(&topology, id);
-            if let Some(keeper) = before.keeper_of(id, &entry.address) {
-                keeper.set_map(map);
-                keeper.driver.name(&entry.life, entry.epoch);
-                return keeper;
+            if let Some(renewer) = before.keeper_of(id, &entry.address) {
+                renewer.set_map(map);
+                renewer.driver.name(&entry.life, entry.epoch);
+                return renewer;
             }
             let shard = self.dial.dial(id, entry).unwrap_or_else(|error| {
                 tracing::error!(shard = %id, %error, "shard cannot be reached");
                 Arc::new(Undialable(error))
             });
-            let around = Surroundings {
+            let around = Context {
                 stop: self.around.stop.child_token(),
                 ..self.around.clone()
             };
-            let (lines, from) = (self.lines.clone(), id.clone());
-            let woken = Arc::new(move |wake| lines.woken(&from, wake));
+            let (queues, from) = (self.queues.clone(), id.clone());
+            let woken = Arc::new(move |wake| queues.woken(&from, wake));
             let present = (entry.life.clone(), entry.epoch);
             let driver = Driver::start(id.clone(), shard, present, self.client, woken, &around);
-            let shared = (self.releases.clone(), self.lines.clone());
-            Keeper::start(driver, map, shared, around)
+            let shared = (self.releases.clone(), self.queues.clone());
+            LeaseRenewer::start(driver, map, shared, around)
         };
-        let keepers = topology.table.shards().iter().map(keeper).collect();
-        self.view.store(Arc::new(View { topology, keepers }));
+        let renewers = topology.table.shards().iter().map(renewer).collect();
+        self.view.store(Arc::new(View { topology, renewers }));
     }
 }
 
 impl View {
     fn route(&self, slot: Slot) -> Route {
-        let owner = &self.keepers[self.topology.table.owner_index(slot)];
+        let owner = &self.renewers[self.topology.table.owner_index(slot)];
         // None in a ring at rest: there is nothing to look for.
-        let Some(motion) = self.topology.motion_of(slot) else {
+        let Some(migration) = self.topology.migration_of(slot) else {
             return Route {
-                keeper: owner.clone(),
+                renewer: owner.clone(),
                 way: None,
             };
         };
-        let way = self.way(motion);
+        let way = self.way(migration);
         Route {
-            keeper: if motion.listed { &way.to } else { &way.from }.clone(),
+            renewer: if migration.listed { &way.to } else { &way.from }.clone(),
             way: Some(way),
         }
     }
 
-    fn way(&self, motion: &Motion) -> Way {
-        let keeper = |id: &ShardId| {
+    fn way(&self, migration: &Migration) -> Way {
+        let renewer = |id: &ShardId| {
             let index = self.topology.table.membership().index_of(id);
-            self.keepers[index.expect("both ends of a move are members")].clone()
+            self.renewers[index.expect("both ends of a move are members")].clone()
         };
         Way {
-            epoch: motion.epoch,
-            from: keeper(&motion.from.0),
-            to: keeper(&motion.to.0),
+            epoch: migration.epoch,
+            from: renewer(&migration.from.0),
+            to: renewer(&migration.to.0),
         }
     }
 
-    fn keeper_of(&self, id: &ShardId, address: &str) -> Option<Arc<Keeper>> {
+    fn keeper_of(&self, id: &ShardId, address: &str) -> Option<Arc<LeaseRenewer>> {
         let at_the_same_address = self.topology.shard(id)?.address == address;
-        let mut keepers = self.keepers.iter().filter(|_| at_the_same_address);
-        keepers.find(|keeper| keeper.driver.id() == id).cloned()
+        let mut renewers = self.renewers.iter().filter(|_| at_the_same_address);
+        renewers.find(|renewer| renewer.driver.id() == id).cloned()
     }
 }
 

@@ -101,8 +101,8 @@ impl Locks for SubLocks {
 
     async fn acquire(&self, key: &str, wait: Option<Duration>) -> Result<Waited<Guard>, LockError> {
         let had_to_wait = Arc::new(AtomicBool::new(false));
-        let told = had_to_wait.clone();
-        let observer = WaitObserver::new(move |_| told.store(true, Ordering::Relaxed));
+        let events = had_to_wait.clone();
+        let observer = WaitObserver::new(move |_| events.store(true, Ordering::Relaxed));
         let wait = wait.map_or(Wait::Forever, Wait::For);
         let guard = self.ask(key, wait, Some(&observer)).await?;
         Ok(Waited {

@@ -9,30 +9,30 @@ use ringfence_ring::Slot;
 
 use super::{
     Phase,
-    departure::{Departure, Report, lives},
     shards::Trouble,
+    slot_migration::{Report, SlotMigration, lives},
 };
 use crate::{
     limits::STEP_SLOTS,
     shard::{Admit, AskGroups, DropGroups, When},
-    topology::{Motion, Topology},
+    topology::{Migration, Topology},
 };
 
-impl Departure {
+impl SlotMigration {
     /// Has the next shard serve the counters of slots that are sealed already, once in the lives that the shards live.
     ///
     /// For moves whose locks wait for a grace.
     pub(super) async fn carry_sealed(
         &mut self,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
     ) -> Result<(), Trouble> {
-        let lives = lives(record, &self.from, &motion.to);
-        if self.carried.get(&motion.to) == Some(&lives) {
+        let lives = lives(record, &self.from, &migration.to);
+        if self.carried.get(&migration.to) == Some(&lives) {
             return Ok(());
         }
         let mut sealed = Vec::new();
-        for slots in motion.slots.chunks(STEP_SLOTS) {
+        for slots in migration.slots.chunks(STEP_SLOTS) {
             let (epoch, slots) = (self.epoch, slots.to_vec());
             let when = When::Sealed;
             let ask = AskGroups { epoch, slots, when };
@@ -44,8 +44,12 @@ impl Departure {
             sealed.extend(ask.slots.into_iter().filter(|slot| !open.contains(slot)));
             self.shards.pause().await;
         }
-        if self.hand_over_to(record, motion, &sealed).await?.is_some() {
-            self.carried.insert(motion.to.clone(), lives);
+        if self
+            .hand_over_to(record, migration, &sealed)
+            .await?
+            .is_some()
+        {
+            self.carried.insert(migration.to.clone(), lives);
         }
         Ok(())
     }
@@ -54,7 +58,7 @@ impl Departure {
     pub(super) async fn carry(
         &self,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
         slots: &[Slot],
     ) -> Result<(), Trouble> {
         let (epoch, from) = (self.epoch, &self.from.0);
@@ -68,7 +72,7 @@ impl Departure {
             }
             let mut groups = Vec::new();
             for group in left.groups {
-                let copy = self.copy(record, motion, &group).await?;
+                let copy = self.copy(record, migration, &group).await?;
                 groups.push((group.key, copy));
             }
             let count = groups.len();
@@ -85,7 +89,7 @@ impl Departure {
         }
         let slots = ask.slots;
         let admit = Admit { epoch, slots };
-        all_done(&self.shards.admit(record, &motion.to.0, &admit).await?)?;
+        all_done(&self.shards.admit(record, &migration.to.0, &admit).await?)?;
         self.around.observer.tell(Phase::Admitted);
         Ok(())
     }

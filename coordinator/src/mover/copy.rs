@@ -3,7 +3,7 @@
 
 use ringfence_ring::Slot;
 
-use super::{Phase, departure::Departure, shards::Trouble};
+use super::{Phase, shards::Trouble, slot_migration::SlotMigration};
 use crate::{
     ids::Life,
     limits::{COPY_AHEAD_TIMES, COPY_BLOCKS},
@@ -11,20 +11,20 @@ use crate::{
         Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, Excerpt, Group, Piece,
         PutAside, Stamp, When,
     },
-    topology::{Motion, Topology},
+    topology::{Migration, Topology},
 };
 
-impl Departure {
+impl SlotMigration {
     /// Has the next shard put aside the blocks of `slots` that are not sealed yet; and once more those that were made
     /// meanwhile, until these are one piece at most.
     pub(super) async fn copy_ahead(
         &self,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
         slots: &[Slot],
     ) -> Result<(), Trouble> {
         for _ in 0..COPY_AHEAD_TIMES {
-            if self.copy_new_blocks(record, motion, slots).await? <= 1 {
+            if self.copy_new_blocks(record, migration, slots).await? <= 1 {
                 break;
             }
         }
@@ -36,7 +36,7 @@ impl Departure {
     async fn copy_new_blocks(
         &self,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
         slots: &[Slot],
     ) -> Result<usize, Trouble> {
         let mut copied = 0;
@@ -48,10 +48,10 @@ impl Departure {
         loop {
             let page = self.shards.groups(record, &self.from.0, &ask).await?;
             for group in &page.groups {
-                let lacked = self.lacked(record, motion, group).await?;
+                let lacked = self.lacked(record, migration, group).await?;
                 for blocks in lacked.unwrap_or_default().chunks(COPY_BLOCKS) {
                     let blocks = Excerpt::Blocks(blocks.to_vec());
-                    self.copy_piece(record, motion, group, blocks).await?;
+                    self.copy_piece(record, migration, group, blocks).await?;
                     copied += 1;
                     self.shards.pause().await;
                 }
@@ -68,18 +68,18 @@ impl Departure {
     pub(super) async fn copy(
         &self,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
         group: &Group,
     ) -> Result<Option<CopyOf>, Trouble> {
         let source = self.source(record)?;
         let (mut sizes, mut stamp) = (Vec::new(), Stamp::default());
-        if let Some(lacked) = self.lacked(record, motion, group).await? {
+        if let Some(lacked) = self.lacked(record, migration, group).await? {
             let blocks = lacked.chunks(COPY_BLOCKS);
             let mut left: Vec<_> = blocks.map(|some| Excerpt::Blocks(some.to_vec())).collect();
             left.push(Excerpt::Rows(None));
             left.reverse();
             while let Some(excerpt) = left.pop() {
-                let copied = self.copy_piece(record, motion, group, excerpt).await?;
+                let copied = self.copy_piece(record, migration, group, excerpt).await?;
                 let Some(piece) = copied else {
                     // Another mover was faster, and there is nothing left to drop; or the slot is on another way.
                     return Ok(Some(CopyOf { source, stamp }));
@@ -97,15 +97,15 @@ impl Departure {
             sizes,
             stamp,
         };
-        let arrival = self.shards.arrive(record, &motion.to.0, &arrive).await?;
-        self.arrived(motion, group, arrival)
+        let arrival = self.shards.arrive(record, &migration.to.0, &arrive).await?;
+        self.arrived(migration, group, arrival)
     }
 
     /// The blocks of `group` that the next shard lacks; none if the group has arrived there.
     async fn lacked(
         &self,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
         group: &Group,
     ) -> Result<Option<Vec<Block>>, Trouble> {
         if group.blocks.is_empty() {
@@ -117,7 +117,7 @@ impl Departure {
             group: group.clone(),
             rows: Vec::new(),
         };
-        match self.shards.copy_in(record, &motion.to.0, &ask).await? {
+        match self.shards.copy_in(record, &migration.to.0, &ask).await? {
             PutAside::Lacks(blocks) => Ok(Some(blocks)),
             PutAside::Arrived => Ok(None),
             PutAside::Refused => Err(Trouble::Outdated),
@@ -129,7 +129,7 @@ impl Departure {
     async fn copy_piece(
         &self,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
         group: &Group,
         what: Excerpt,
     ) -> Result<Option<Piece>, Trouble> {
@@ -151,7 +151,7 @@ impl Departure {
             },
             rows: std::mem::take(&mut piece.rows),
         };
-        match self.shards.copy_in(record, &motion.to.0, &put).await? {
+        match self.shards.copy_in(record, &migration.to.0, &put).await? {
             PutAside::Lacks(_) | PutAside::Arrived => Ok(Some(piece)),
             PutAside::Refused => Err(Trouble::Outdated),
         }
@@ -160,7 +160,7 @@ impl Departure {
     /// What is to be done once the next shard has answered.
     fn arrived(
         &self,
-        motion: &Motion,
+        migration: &Migration,
         group: &Group,
         arrival: Arrival,
     ) -> Result<Option<CopyOf>, Trouble> {
@@ -181,7 +181,7 @@ impl Departure {
                 format!("counter {key} wants {wanted} replicas, and {replicas} have it")
             }
         };
-        Err(self.shards.wait(&motion.to.0, reason))
+        Err(self.shards.wait(&migration.to.0, reason))
     }
 
     /// The life that the slots are copied from: answers of others are none.

@@ -5,9 +5,9 @@ use ringfence_ring::Slot;
 
 use super::{
     Phase,
-    departure::{Empty, step},
     run::Run,
     shards::Trouble,
+    slot_migration::{Empty, step},
 };
 use crate::{
     ids::{Epoch, Token},
@@ -39,15 +39,15 @@ impl Run<'_> {
 
     /// Opens slots at their next shard and, that done, shuts them at the former.
     async fn move_over(&self, empty: &Empty) -> Result<(Epoch, Vec<Slot>), Trouble> {
-        let way = &empty.way;
+        let id = &empty.id;
         let slots: Vec<_> = empty.slots.iter().copied().collect();
-        self.change(&way.to, way.epoch, Mode::Open, &slots, empty.above)
+        self.change(&id.to, id.epoch, Mode::Open, &slots, empty.above)
             .await?;
         self.around.observer.tell(Phase::Opened);
-        self.change(&way.from, way.epoch, Mode::Shut, &slots, Token::default())
+        self.change(&id.from, id.epoch, Mode::Shut, &slots, Token::default())
             .await?;
         self.around.observer.tell(Phase::Shut);
-        Ok((way.epoch, slots))
+        Ok((id.epoch, slots))
     }
 
     /// Changes slots at a shard, some at a time, and settles it.

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_ring::Slot;
 
 use super::{
-    departure::Lives,
     shards::{Shards, Trouble},
+    slot_migration::Lives,
 };
 use crate::{
     failpoint::{Rule, is_off},
@@ -14,7 +14,7 @@ use crate::{
     limits::{SCAN_PAGE, STEP_SLOTS},
     name::LockKey,
     shard::{Left, StillHeld},
-    topology::{Motion, Topology},
+    topology::{Migration, Topology},
 };
 
 /// The rest of a move after its next shard got the list.
@@ -35,13 +35,13 @@ pub(super) struct Remains {
 impl Remains {
     /// After the scan that found `left`.
     pub(super) fn new(
-        motion: &Motion,
+        migration: &Migration,
         left: &BTreeMap<LockKey, Left>,
         above: Token,
         lives: Option<Lives>,
     ) -> Self {
         let mut held: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-        held.extend(motion.slots.iter().map(|&slot| (slot, BTreeSet::new())));
+        held.extend(migration.slots.iter().map(|&slot| (slot, BTreeSet::new())));
         for left in left.values().filter(|left| left.held) {
             if let Some(keys) = held.get_mut(&left.key.slot()) {
                 keys.insert(left.key.clone());
@@ -61,15 +61,15 @@ impl Remains {
         &mut self,
         shards: &Shards,
         record: &Topology,
-        motion: &Motion,
+        migration: &Migration,
     ) -> Result<(), Trouble> {
         // Another mover may have finished some, and a later move may have taken them elsewhere.
         self.held
-            .retain(|slot, _| motion.slots.binary_search(slot).is_ok());
+            .retain(|slot, _| migration.slots.binary_search(slot).is_ok());
         let mut before = 0;
         let mut now: BTreeMap<Slot, BTreeSet<LockKey>> = BTreeMap::new();
-        for ask in self.asks(motion) {
-            let answer = shards.still_held(record, &motion.from.0, &ask).await?;
+        for ask in self.asks(migration) {
+            let answer = shards.still_held(record, &migration.from.0, &ask).await?;
             if !answer.refused.is_empty() {
                 return Err(Trouble::Outdated);
             }
@@ -97,8 +97,8 @@ impl Remains {
     }
 
     /// The slots found empty since this was last asked, of those still in motion.
-    pub(super) fn take_empty(&mut self, motion: &Motion) -> BTreeSet<Slot> {
-        let moves = |slot: &Slot| motion.slots.binary_search(slot).is_ok();
+    pub(super) fn take_empty(&mut self, migration: &Migration) -> BTreeSet<Slot> {
+        let moves = |slot: &Slot| migration.slots.binary_search(slot).is_ok();
         std::mem::take(&mut self.empty)
             .into_iter()
             .filter(moves)
@@ -111,8 +111,8 @@ impl Remains {
     }
 
     /// What to ask, about [`SCAN_PAGE`] keys or [`STEP_SLOTS`] slots at a time.
-    fn asks(&self, motion: &Motion) -> Vec<StillHeld> {
-        let epoch = motion.epoch;
+    fn asks(&self, migration: &Migration) -> Vec<StillHeld> {
+        let epoch = migration.epoch;
         let keys: Vec<_> = self.held.values().flatten().cloned().collect();
         let bare = self.held.iter().filter(|(_, keys)| keys.is_empty());
         let bare: Vec<_> = bare.map(|(&slot, _)| slot).collect();

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | `orders.rs` | begin, abort |
 //! | `run.rs` | the record: planned, listed, finished, one swap a round |
-//! | `departure.rs` | a batch's slots of one shard, from the seal to the list |
+//! | `slot migration.rs` | a batch's slots of one shard, from the seal to the list |
 //! | `carry.rs` | the counters of a batch's slots |
 //! | `left.rs` | what is left there, until nothing is |
 //! | `finish.rs` | open, then shut |
@@ -34,7 +34,6 @@
 
 mod carry;
 mod copy;
-mod departure;
 mod finish;
 mod groups;
 mod left;
@@ -45,6 +44,7 @@ mod phase;
 mod progress;
 mod run;
 mod shards;
+mod slot_migration;
 
 use std::{sync::Arc, time::Duration};
 
@@ -105,7 +105,7 @@ impl Default for Pace {
 
 /// What every part of a mover shares.
 #[derive(Clone, Debug)]
-struct Surroundings {
+struct Context {
     store: Arc<dyn TopologyStore>,
     dial: Arc<dyn Dial>,
     clock: Arc<dyn Clock>,
@@ -135,7 +135,7 @@ pub struct Resized {
 /// Moves slots until the topology's goal is reached.
 #[derive(Debug)]
 pub struct Mover {
-    around: Surroundings,
+    around: Context,
     pace: Pace,
     progress: watch::Sender<Progress>,
 }
@@ -152,7 +152,7 @@ impl Mover {
             servers_are_new,
             observer,
         } = parts;
-        let around = Surroundings {
+        let around = Context {
             store,
             dial,
             clock,

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::{task::JoinSet, time::timeout};
 
-use super::{Surroundings, run::Run, shards::Trouble};
+use super::{Context, run::Run, shards::Trouble};
 use crate::{
     ids::{Epoch, MapVersion},
     shard::{Lane, ShardError},
@@ -92,7 +92,7 @@ impl Telling {
 }
 
 /// Whether `dead` was there to be told.
-async fn tell(around: &Surroundings, record: &Topology, dead: &Dead) -> Result<bool, ShardError> {
+async fn tell(around: &Context, record: &Topology, dead: &Dead) -> Result<bool, ShardError> {
     let Some(life) = dead.lives.first() else {
         return Ok(false);
     };

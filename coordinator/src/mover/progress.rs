@@ -82,8 +82,10 @@ impl Tally {
         }
         progress.slots_moved =
             progress.slots_to_move - preview.slots_to_move().min(progress.slots_to_move);
-        let motions = record.motions.iter();
-        progress.in_motion = motions.map(|motion| motion.slots.len() as u32).sum();
+        let migrations = record.migrations.iter();
+        progress.in_motion = migrations
+            .map(|migration| migration.slots.len() as u32)
+            .sum();
         self.at_first.get_or_insert(progress.slots_moved);
         Ok(())
     }

@@ -16,15 +16,15 @@ use tokio::{
 };
 
 use super::{
-    Phase, Progress, Resized, STORE_AGAIN, Surroundings, WaitingFor,
-    departure::{Departure, Empty, Report, lives},
+    Context, Phase, Progress, Resized, STORE_AGAIN, WaitingFor,
     progress::Tally,
     shards::{Shards, Trouble},
+    slot_migration::{Empty, Report, SlotMigration, lives},
 };
 use crate::{
     failpoint::{Rule, is_off},
     ids::Epoch,
-    topology::{Motion, Round, ShardName, Swap, Topology, TopologyError, Version, Way},
+    topology::{Migration, MigrationId, Round, ShardName, Swap, Topology, TopologyError, Version},
 };
 
 /// Longest pause before everything is looked at again.
@@ -39,14 +39,14 @@ const REPORTS_MAX: usize = 64;
 
 /// One run of a mover.
 pub(super) struct Run<'a> {
-    pub(super) around: Surroundings,
+    pub(super) around: Context,
     pub(super) shards: Arc<Shards>,
     /// In force when last heard of.
     pub(super) record: Arc<Topology>,
     /// Moves whose next shards have the list, although the record does not say so yet.
-    listed: BTreeSet<Way>,
+    listed: BTreeSet<MigrationId>,
     /// Slots to be opened.
-    pub(super) empty: BTreeMap<Way, Empty>,
+    pub(super) empty: BTreeMap<MigrationId, Empty>,
     slots_in_flight: usize,
     /// By the record of this version there is nothing to do until something is heard.
     idle_at: Option<Version>,
@@ -55,14 +55,14 @@ pub(super) struct Run<'a> {
     store_trouble: Option<String>,
     records: watch::Sender<Arc<Topology>>,
     reports: (mpsc::Sender<Report>, mpsc::Receiver<Report>),
-    departures: BTreeMap<(Epoch, ShardName), AbortHandle>,
+    slot_migrations: BTreeMap<(Epoch, ShardName), AbortHandle>,
     /// Ends the tasks under way when the run is dropped.
     tasks: JoinSet<()>,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(
-        around: Surroundings,
+        around: Context,
         record: Arc<Topology>,
         slots_in_flight: usize,
         progress: &'a watch::Sender<Progress>,
@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
             store_trouble: None,
             records: watch::Sender::new(record.clone()),
             reports: mpsc::channel(REPORTS_MAX),
-            departures: BTreeMap::new(),
+            slot_migrations: BTreeMap::new(),
             tasks: JoinSet::new(),
             around,
             record,
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
                 continue;
             }
             let finished = self.finish().await?;
-            if self.turn(finished).await? {
+            if self.plan_round(finished).await? {
                 continue;
             }
             self.depart();
@@ -117,7 +117,10 @@ impl<'a> Run<'a> {
 
     /// Puts in the record what was done since it was read, and plans what there is room for. Answers
     /// whether there is another record now.
-    async fn turn(&mut self, finished: Vec<(Epoch, Vec<Slot>)>) -> Result<bool, TopologyError> {
+    async fn plan_round(
+        &mut self,
+        finished: Vec<(Epoch, Vec<Slot>)>,
+    ) -> Result<bool, TopologyError> {
         let idle = finished.is_empty() && self.listed.is_empty();
         if idle && self.idle_at == Some(self.record.version()) {
             return Ok(false);
@@ -154,9 +157,9 @@ impl<'a> Run<'a> {
         if !round.listed.is_empty() {
             observer.tell(Phase::Listed);
         }
-        let planned = self.record.motions.iter();
-        let mut planned = planned.map(|motion| (motion.epoch, motion.from.clone()));
-        if planned.any(|departure| !self.departures.contains_key(&departure)) {
+        let planned = self.record.migrations.iter();
+        let mut planned = planned.map(|migration| (migration.epoch, migration.from.clone()));
+        if planned.any(|slot_migration| !self.slot_migrations.contains_key(&slot_migration)) {
             observer.tell(Phase::Planned);
         }
     }
@@ -184,15 +187,18 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let before = std::mem::replace(&mut self.record, record.clone());
-        self.listed
-            .retain(|way| record.motion(way).is_some_and(|motion| !motion.listed));
-        self.empty.retain(|way, empty| {
+        self.listed.retain(|id| {
+            record
+                .migration(id)
+                .is_some_and(|migration| !migration.listed)
+        });
+        self.empty.retain(|id, empty| {
             let moves = |slot: &Slot| {
-                let motion = record.motion(way);
-                motion.is_some_and(|motion| motion.slots.binary_search(slot).is_ok())
+                let migration = record.migration(id);
+                migration.is_some_and(|migration| migration.slots.binary_search(slot).is_ok())
             };
             empty.slots.retain(moves);
-            !empty.slots.is_empty() && empty.lives == lives(&record, &way.from, &way.to)
+            !empty.slots.is_empty() && empty.lives == lives(&record, &id.from, &id.to)
         });
         self.records.send_replace(record.clone());
         self.tally.count(&record)?;
@@ -207,12 +213,12 @@ impl<'a> Run<'a> {
 
     /// Has every batch that is under way tended, and no other.
     fn depart(&mut self) {
-        let motions = self.record.motions.iter();
-        let wanted: BTreeSet<_> = motions
-            .map(|motion| (motion.epoch, motion.from.clone()))
+        let migrations = self.record.migrations.iter();
+        let wanted: BTreeSet<_> = migrations
+            .map(|migration| (migration.epoch, migration.from.clone()))
             .collect();
-        self.departures.retain(|departure, task| {
-            let keep = wanted.contains(departure);
+        self.slot_migrations.retain(|slot_migration, task| {
+            let keep = wanted.contains(slot_migration);
             if !keep {
                 task.abort();
             }
@@ -226,7 +232,7 @@ impl<'a> Run<'a> {
             }
         }
         for (epoch, from) in wanted {
-            let departure = Departure {
+            let slot_migration = SlotMigration {
                 epoch,
                 from: from.clone(),
                 around: self.around.clone(),
@@ -237,9 +243,9 @@ impl<'a> Run<'a> {
                 carried: BTreeMap::new(),
             };
             let tasks = &mut self.tasks;
-            self.departures
+            self.slot_migrations
                 .entry((epoch, from))
-                .or_insert_with(|| tasks.spawn(departure.run()));
+                .or_insert_with(|| tasks.spawn(slot_migration.run()));
         }
     }
 
@@ -276,25 +282,29 @@ impl<'a> Run<'a> {
     /// Whether every list has arrived, which saves requests for a key a round trip; or every slot
     /// is empty.
     fn is_ripe(&self) -> bool {
-        let mut unlisted = self.record.motions.iter().filter(|motion| !motion.listed);
-        let listed =
-            !self.listed.is_empty() && unlisted.all(|motion| self.listed.contains(&motion.way()));
-        let empty = |motion: &Motion| {
-            let empty = self.empty.get(&motion.way());
-            empty.is_some_and(|empty| empty.slots.len() == motion.slots.len())
+        let mut unlisted = self
+            .record
+            .migrations
+            .iter()
+            .filter(|migration| !migration.listed);
+        let listed = !self.listed.is_empty()
+            && unlisted.all(|migration| self.listed.contains(&migration.id()));
+        let empty = |migration: &Migration| {
+            let empty = self.empty.get(&migration.id());
+            empty.is_some_and(|empty| empty.slots.len() == migration.slots.len())
         };
-        listed || self.record.motions.iter().all(empty)
+        listed || self.record.migrations.iter().all(empty)
     }
 
     async fn hear(&mut self, report: Report) -> Result<(), TopologyError> {
         match report {
-            Report::Listed(way) => {
+            Report::Listed(id) => {
                 if self
                     .record
-                    .motion(&way)
-                    .is_some_and(|motion| !motion.listed)
+                    .migration(&id)
+                    .is_some_and(|migration| !migration.listed)
                 {
-                    self.listed.insert(way);
+                    self.listed.insert(id);
                 }
             }
             Report::Empty(empty) => self.note_empty(empty),
@@ -318,16 +328,16 @@ impl<'a> Run<'a> {
     }
 
     fn note_empty(&mut self, empty: Empty) {
-        let Way { from, to, .. } = &empty.way;
+        let MigrationId { from, to, .. } = &empty.id;
         if empty.lives != lives(&self.record, from, to) {
             return;
         }
-        match self.empty.get_mut(&empty.way) {
+        match self.empty.get_mut(&empty.id) {
             Some(known) => {
                 known.slots.extend(empty.slots);
                 known.above = known.above.max(empty.above);
             }
-            None => drop(self.empty.insert(empty.way.clone(), empty)),
+            None => drop(self.empty.insert(empty.id.clone(), empty)),
         }
     }
 

@@ -16,7 +16,7 @@ use tokio::{
     time::{self, timeout},
 };
 
-use super::{Surroundings, pauses::Pauses};
+use super::{Context, pauses::Pauses};
 use crate::{
     arming::{ArmError, Arming, Known},
     backoff::Backoff,
@@ -52,7 +52,7 @@ type Members = HashMap<(ShardId, String), Arc<AsyncMutex<Member>>>;
 /// Every shard that was asked something.
 #[derive(Debug)]
 pub(super) struct Shards {
-    around: Surroundings,
+    around: Context,
     members: Mutex<Members>,
     /// Those that are not asked now, and why.
     waiting: Mutex<BTreeMap<ShardId, String>>,
@@ -103,7 +103,7 @@ impl DerefMut for Borrowed {
 }
 
 impl Shards {
-    pub(super) fn new(around: Surroundings) -> Self {
+    pub(super) fn new(around: Context) -> Self {
         Self {
             pauses: Pauses::new(around.pause),
             around,
@@ -116,8 +116,8 @@ impl Shards {
     pub(super) fn waiting_for(&self, record: &Topology) -> Option<(ShardId, String)> {
         let waiting = self.waiting.lock();
         let concerned = |id: &ShardId| {
-            let (mut motions, mut openings) = (record.motions.iter(), record.openings.iter());
-            motions.any(|motion| motion.from.0 == *id || motion.to.0 == *id)
+            let (mut migrations, mut openings) = (record.migrations.iter(), record.openings.iter());
+            migrations.any(|migration| migration.from.0 == *id || migration.to.0 == *id)
                 || openings.any(|opening| opening.to.0 == *id)
         };
         let mut waiting = waiting.iter().filter(|(id, _)| concerned(id));

@@ -3,13 +3,13 @@
 //! A [`Shard`] is a place that can be connected to; a [`Link`] is one connection, in one life of
 //! the shard. Batches of operations go in, as many answers come out.
 
-mod burial;
 mod carry;
 mod control;
 mod counters;
+mod decommission;
 mod error;
 mod inspect;
-mod motion;
+mod migration;
 mod op;
 mod slots;
 mod wake;
@@ -25,19 +25,19 @@ use std::fmt;
 use async_trait::async_trait;
 use ringfence_ring::Slot;
 
-pub use burial::{ForceOpen, ForcedOpen};
 pub use carry::{
     Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, DropGroups, Dropped,
     Excerpt, Group, Groups, Piece, PutAside, Row, Stamp, When,
 };
 pub use control::{Arm, ArmAnswer, Armed, Grace, Settle};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
+pub use decommission::{ForceOpen, ForcedOpen};
 pub use error::{Effect, ShardError};
 pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
-pub use motion::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
+pub use migration::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
 pub use op::{Answers, Op, Proof, Reply, Request, ShardTime, Ticket, Waited};
 pub use slots::{Mode, SlotState, SlotStates};
-pub use wake::{Turn, Wake, Wakes};
+pub use wake::{QueuedGrant, Wake, Wakes};
 
 use crate::ids::{ClientId, Epoch, Incarnation, Life, Token};
 use crate::name::LockKey;

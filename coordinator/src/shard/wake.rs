@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// A ticket's turn has come.
-    Turn(Turn),
+    Turn(QueuedGrant),
     /// Somebody waits for what `nonce` holds.
     Wanted {
         /// The key.
@@ -27,7 +27,7 @@ pub enum Wake {
 
 /// A grant to a ticket: the late answer to the request whose `sent` it echoes, and to no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct QueuedGrant {
     /// The key.
     pub key: LockKey,
     /// The ticket's acquisition.

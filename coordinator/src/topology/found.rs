@@ -85,7 +85,7 @@ impl Topology {
             shards,
             table,
             goal: None,
-            motions: Vec::new(),
+            migrations: Vec::new(),
             openings: Vec::new(),
             dead: Vec::new(),
         })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence_ring::ShardId;
 
-use super::{Motion, ShardName, Topology, TopologyError};
+use super::{Migration, ShardName, Topology, TopologyError};
 use crate::{
     ids::{Epoch, Life},
     shard::Grace,
@@ -78,10 +78,10 @@ impl Topology {
         let Some(entry) = self.shard(shard) else {
             return false;
         };
-        let before_any_move = |motion: &Motion| {
-            let concerned = motion.from.0 == *shard || motion.to.0 == *shard;
-            !concerned || motion.epoch > entry.epoch
+        let before_any_move = |migration: &Migration| {
+            let concerned = migration.from.0 == *shard || migration.to.0 == *shard;
+            !concerned || migration.epoch > entry.epoch
         };
-        self.table.quota(shard) == 0 && self.motions.iter().all(before_any_move)
+        self.table.quota(shard) == 0 && self.migrations.iter().all(before_any_move)
     }
 }

@@ -1,10 +1,10 @@
 //! The members and the owner of each slot: one record, changed by compare-and-swap.
 
-mod burial;
 mod constants;
+mod decommission;
 mod found;
 mod lives;
-mod motion;
+mod migration;
 mod preview;
 mod record;
 mod recovered;
@@ -20,10 +20,10 @@ pub mod redis;
 #[cfg(test)]
 mod tests;
 
-pub use burial::{BurialError, Dead, Opening};
 pub use constants::{Constants, Removal};
+pub use decommission::{Dead, DecommissionError, Opening};
 pub use found::{Blueprint, Founder, shard_id};
-pub use motion::{Goal, Motion, Way, Weights};
+pub use migration::{Goal, Migration, MigrationId, Weights};
 pub use preview::{Preview, Share};
 pub use record::{Home, ShardEntry, ShardName, Status, Topology, Version};
 pub use resize::{Change, ResizeError};

@@ -54,8 +54,8 @@ impl Topology {
         let mut count = |from: &ShardId, to: &ShardId, slots: usize| {
             *moves.entry((from.clone(), to.clone())).or_insert(0) += slots as u32;
         };
-        for motion in &self.motions {
-            count(&motion.from.0, &motion.to.0, motion.slots.len());
+        for migration in &self.migrations {
+            count(&migration.from.0, &migration.to.0, migration.slots.len());
         }
         for step in plan.iter().flat_map(|plan| plan.moves()) {
             count(&step.from, &step.to, 1);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Constants, Dead, Goal, Motion, Opening, slots::hex};
+use super::{Constants, Dead, Goal, Migration, Opening, slots::hex};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
@@ -80,7 +80,7 @@ pub struct Topology {
     /// The resize under way.
     pub goal: Option<Goal>,
     /// Slots in motion, by the moves of that resize or of an aborted one.
-    pub motions: Vec<Motion>,
+    pub migrations: Vec<Migration>,
     /// Slots of dead shards, to be opened by the shards that have them now.
     pub openings: Vec<Opening>,
     /// Shards that were declared dead.
@@ -122,13 +122,13 @@ impl Topology {
 
     /// Whether a [`Mover`](crate::mover::Mover) has work to do.
     pub fn is_under_way(&self) -> bool {
-        self.goal.is_some() || !self.motions.is_empty() || !self.openings.is_empty()
+        self.goal.is_some() || !self.migrations.is_empty() || !self.openings.is_empty()
     }
 
     /// The move of `slot`, if it is in motion.
-    pub fn motion_of(&self, slot: Slot) -> Option<&Motion> {
-        let has = |motion: &&Motion| motion.slots.binary_search(&slot).is_ok();
-        self.motions.iter().find(has)
+    pub fn migration_of(&self, slot: Slot) -> Option<&Migration> {
+        let has = |migration: &&Migration| migration.slots.binary_search(&slot).is_ok();
+        self.migrations.iter().find(has)
     }
 
     /// The opening by force of `slot`, if one is due.
@@ -150,7 +150,7 @@ impl Topology {
     pub fn decode(text: &str) -> Result<Self, String> {
         let topology: Self =
             serde_json::from_str(text).map_err(|error| format!("topology record: {error}"))?;
-        topology.check_motions()?;
+        topology.check_migrations()?;
         Ok(topology)
     }
 
@@ -169,14 +169,14 @@ impl Topology {
             },
             epoch: self.last_epoch,
         });
-        for motion in &self.motions {
+        for migration in &self.migrations {
             let mode = match shard {
-                shard if *shard == motion.from.0 => Mode::Sealed,
-                shard if *shard == motion.to.0 => Mode::Import,
+                shard if *shard == migration.from.0 => Mode::Sealed,
+                shard if *shard == migration.to.0 => Mode::Import,
                 _ => continue,
             };
-            let epoch = motion.epoch;
-            for &slot in &motion.slots {
+            let epoch = migration.epoch;
+            for &slot in &migration.slots {
                 slots.set(slot, SlotState { mode, epoch });
             }
         }

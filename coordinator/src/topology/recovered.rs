@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 
-use super::{Home, Status, Topology, TopologyError, motion::moves_of};
+use super::{Home, Status, Topology, TopologyError, migration::moves_of};
 use crate::ids::{Epoch, Incarnation, Life};
 
 /// More versions than all members together can lose.
@@ -53,9 +53,9 @@ impl Topology {
         next.status = Status::Active;
         next.home = home;
         next.last_epoch = epoch;
-        let under_way = self.motions.iter().cloned();
-        let under_way = under_way.map(|motion| (motion.from, motion.to, motion.slots));
-        next.motions = moves_of(epoch, under_way);
+        let under_way = self.migrations.iter().cloned();
+        let under_way = under_way.map(|migration| (migration.from, migration.to, migration.slots));
+        next.migrations = moves_of(epoch, under_way);
         for entry in next.shards.values_mut() {
             let Some(answer) = answers.get(&entry.address) else {
                 continue;
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{
         ids::ClientId,
-        topology::{Blueprint, Constants, Founder, Motion, ShardName, found::shard_id},
+        topology::{Blueprint, Constants, Founder, Migration, ShardName, found::shard_id},
     };
 
     const UNIX: Duration = Duration::from_secs(1_735_689_600 + 100);
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn every_move_under_way_is_planned_again_with_an_epoch_above_every_one_seen() {
         let mut before = topology();
-        let motion = |epoch, listed, slots: [u32; 2]| Motion {
+        let migration = |epoch, listed, slots: [u32; 2]| Migration {
             epoch: Epoch(epoch),
             from: ShardName(shard_id(0)),
             to: ShardName(shard_id(1)),
@@ -192,19 +192,19 @@ mod tests {
                 .map(|slot| SlotCount::default().slot(slot).unwrap())
                 .to_vec(),
         };
-        before.motions = vec![motion(12, true, [1, 9]), motion(15, false, [2, 4])];
+        before.migrations = vec![migration(12, true, [1, 9]), migration(15, false, [2, 4])];
         before.last_epoch = Epoch(15);
         let after = recovered_from(&before, [answer(0, "life-0", Some(1), 700)], 0);
         assert_eq!(after.last_epoch, Epoch(701));
-        let [again] = &after.motions[..] else {
-            panic!("one from a to b: {:?}", after.motions)
+        let [again] = &after.migrations[..] else {
+            panic!("one from a to b: {:?}", after.migrations)
         };
         assert_eq!((again.epoch, again.listed), (Epoch(701), false));
         let slots: Vec<_> = again.slots.iter().map(|slot| slot.index()).collect();
         assert_eq!(slots, [1, 2, 4, 9]);
         assert_eq!(
             (&again.from, &again.to),
-            (&before.motions[0].from, &before.motions[0].to)
+            (&before.migrations[0].from, &before.migrations[0].to)
         );
     }
 

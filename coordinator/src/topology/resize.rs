@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Weight};
 
 use super::{
-    Dead, Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights, motion::moves_of,
+    Dead, Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights,
+    migration::moves_of,
 };
 use crate::ids::MapVersion;
 
@@ -129,18 +130,18 @@ impl Topology {
             before: goal.after,
             after: goal.before,
         });
-        if self.motions.is_empty() {
+        if self.migrations.is_empty() {
             return Ok(next);
         }
         next.last_epoch = self.next_epoch(unix)?;
-        for motion in &self.motions {
-            for &slot in &motion.slots {
-                next.table.give(slot, &motion.to.0)?;
+        for migration in &self.migrations {
+            for &slot in &migration.slots {
+                next.table.give(slot, &migration.to.0)?;
             }
         }
-        let under_way = self.motions.iter().cloned();
-        let back = under_way.map(|motion| (motion.to, motion.from, motion.slots));
-        next.motions = moves_of(next.last_epoch, back);
+        let under_way = self.migrations.iter().cloned();
+        let back = under_way.map(|migration| (migration.to, migration.from, migration.slots));
+        next.migrations = moves_of(next.last_epoch, back);
         Ok(next)
     }
 

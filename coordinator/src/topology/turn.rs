@@ -5,14 +5,16 @@ use std::{collections::BTreeMap, time::Duration};
 use hashbrown::HashSet;
 use ringfence_ring::{Move, Plan, RingError, ShardId, Slot, Table};
 
-use super::{ShardName, Topology, TopologyError, Way, motion::moves_of, resize::membership};
+use super::{
+    MigrationId, ShardName, Topology, TopologyError, migration::moves_of, resize::membership,
+};
 use crate::ids::{Epoch, MapVersion};
 
 /// The work that a mover has done since it read a record, and the work that it may begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Moves whose next shard has the list.
-    pub listed: Vec<Way>,
+    pub listed: Vec<MigrationId>,
     /// Slots that are open at their next shard and shut at the former one, by the epoch of their
     /// move.
     pub finished: Vec<(Epoch, Vec<Slot>)>,
@@ -35,7 +37,7 @@ impl Topology {
         next.note(round).map_err(malformed)?;
         if let Some(plan) = next.plan().map_err(malformed)? {
             next.set_out(&plan, round.slots_in_flight, unix)?;
-            if next.motions.is_empty() {
+            if next.migrations.is_empty() {
                 next.arrive(plan);
             }
         }
@@ -54,8 +56,8 @@ impl Topology {
             return Ok(None);
         };
         let mut table = self.table.clone();
-        for motion in &self.motions {
-            give(&mut table, &motion.slots, &motion.to)?;
+        for migration in &self.migrations {
+            give(&mut table, &migration.slots, &migration.to)?;
         }
         let target = membership(table.slots(), &goal.after)?;
         table.plan(&target).map(Some)
@@ -63,17 +65,18 @@ impl Topology {
 
     /// Records the listed and finished moves.
     fn note(&mut self, round: &Round) -> Result<(), RingError> {
-        for motion in &mut self.motions {
-            motion.listed |= round.listed.contains(&motion.way());
+        for migration in &mut self.migrations {
+            migration.listed |= round.listed.contains(&migration.id());
             let done = round.finished.iter();
-            let done = done.filter(|(epoch, _)| *epoch == motion.epoch);
+            let done = done.filter(|(epoch, _)| *epoch == migration.epoch);
             let done: HashSet<Slot> = done.flat_map(|(_, slots)| slots.iter().copied()).collect();
-            let slots = std::mem::take(&mut motion.slots);
+            let slots = std::mem::take(&mut migration.slots);
             let (gone, left): (Vec<_>, _) = slots.into_iter().partition(|slot| done.contains(slot));
-            motion.slots = left;
-            give(&mut self.table, &gone, &motion.to)?;
+            migration.slots = left;
+            give(&mut self.table, &gone, &migration.to)?;
         }
-        self.motions.retain(|motion| !motion.slots.is_empty());
+        self.migrations
+            .retain(|migration| !migration.slots.is_empty());
         Ok(())
     }
 
@@ -85,7 +88,11 @@ impl Topology {
         }
         let at_rest = |step: &&Move| !busy[step.slot.index()];
         let moves: Vec<_> = plan.moves().iter().filter(at_rest).collect();
-        let under_way: usize = self.motions.iter().map(|motion| motion.slots.len()).sum();
+        let under_way: usize = self
+            .migrations
+            .iter()
+            .map(|migration| migration.slots.len())
+            .sum();
         let max = max.max(1);
         let room = max.saturating_sub(under_way).min(moves.len());
         if room == 0 || room < moves.len().min(max.div_ceil(2)) {
@@ -93,7 +100,7 @@ impl Topology {
         }
         self.last_epoch = self.next_epoch(unix)?;
         let moves = spread(&moves, room);
-        self.motions.extend(moves_of(self.last_epoch, moves));
+        self.migrations.extend(moves_of(self.last_epoch, moves));
         Ok(())
     }
 

@@ -8,7 +8,7 @@
 mod control;
 mod deeds;
 mod ends;
-mod motion;
+mod migration;
 mod pair;
 #[path = "../redis_fixture/mod.rs"]
 mod redis_fixture;

@@ -331,8 +331,8 @@ impl Desk {
         let slots = record.table.slots();
         let key = LockKey::new(&Namespace::default(), name.as_bytes(), slots).unwrap();
         let owner = record.table.owner(key.slot());
-        let shard = match (record.motion_of(key.slot()), to) {
-            (Some(motion), Some(true)) => &motion.to.0,
+        let shard = match (record.migration_of(key.slot()), to) {
+            (Some(migration), Some(true)) => &migration.to.0,
             _ => owner,
         };
         let entry = record.shard(shard)?;

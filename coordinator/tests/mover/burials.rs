@@ -24,8 +24,8 @@ impl Stage {
     }
 
     /// Gives the shard at `index` up for dead; its slots are not open yet.
-    pub(crate) fn bury(&self, index: usize) -> Arc<Topology> {
-        self.change(|record| record.bury(&shard_id(index), UNIX).unwrap())
+    pub(crate) fn decommission(&self, index: usize) -> Arc<Topology> {
+        self.change(|record| record.decommission(&shard_id(index), UNIX).unwrap())
     }
 }
 
@@ -35,7 +35,7 @@ async fn without_a_shard_that_is_gone_the_others_have_its_slots_and_no_lock_is_l
     let lockers = Lockers::start(&stage.ring()).await;
     stage.kill(2);
     sleep(5 * SECOND).await;
-    stage.bury(2);
+    stage.decommission(2);
     stage.resize().await;
     let record = stage.record();
     assert_eq!((record.openings.len(), record.dead.len()), (0, 1));
@@ -58,7 +58,7 @@ async fn buried_in_every_phase(index: usize) {
             let hit = stage.clone();
             let deed = move || {
                 hit.kill(index);
-                hit.bury(index);
+                hit.decommission(index);
             };
             let (observer, reached) = at(phase, nth, deed);
             stage.resize_with(6, observer).await;
@@ -91,7 +91,7 @@ async fn shards_in_grace_are_opened_at_once_by_whoever_comes() {
     let stage = Stage::new(3).await;
     engine(&stage.ring(), 1).await.close(SECOND).await;
     stage.kill(2);
-    stage.bury(2);
+    stage.decommission(2);
     for index in [0, 1] {
         stage.faults(index).restart(true);
     }
@@ -106,7 +106,7 @@ async fn while_one_heir_is_away_the_other_is_opened() {
     let stage = Stage::new(3).await;
     engine(&stage.ring(), 1).await.close(SECOND).await;
     stage.kill(2);
-    stage.bury(2);
+    stage.decommission(2);
     stage.kill(1);
     let mover = stage.mover(6, Observer::default());
     assert!(timeout(60 * SECOND, mover.run()).await.is_err());
@@ -134,7 +134,7 @@ async fn who_was_given_up_and_is_there_after_all_is_told_and_grants_nothing_more
     let behind = engine(&ring, 1).await;
     let key = stage.key_at(2);
     acquire(&behind, &key).await.release().await;
-    stage.bury(2);
+    stage.decommission(2);
     stage.resize().await;
     let granted = timeout(60 * SECOND, acquire(&behind, &key)).await;
     assert!(granted.is_err());

@@ -103,9 +103,9 @@ async fn no_more_slots_are_in_motion_than_may_be_and_progress_tells_how_far_it_i
     let observer = Observer::new(move |phase| {
         if phase == Phase::Planned {
             let record = watched.record();
-            let motions = record.motions.iter();
+            let migrations = record.migrations.iter();
             sink.lock()
-                .push(motions.map(|motion| motion.slots.len()).sum());
+                .push(migrations.map(|migration| migration.slots.len()).sum());
         }
     });
     let mover = stage.mover(5, observer);
@@ -150,7 +150,7 @@ async fn while_the_next_shard_has_no_room_for_counters_their_slots_are_not_opene
     let waiting_for = mover.progress().borrow().waiting_for.clone();
     let said = waiting_for.unwrap().to_string();
     assert!(said.contains("no memory for counters"), "{said}");
-    assert!(record.motions.iter().any(|motion| !motion.listed));
+    assert!(record.migrations.iter().any(|migration| !migration.listed));
     stage.faults(3).out_of_memory(false);
     stage.resize().await;
     bank.close().await;

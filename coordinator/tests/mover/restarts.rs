@@ -102,9 +102,9 @@ async fn while_a_shard_is_away_the_others_go_on_and_progress_says_so() {
     assert!(
         stage
             .record()
-            .motions
+            .migrations
             .iter()
-            .all(|motion| motion.to.0 == shard_id(1))
+            .all(|migration| migration.to.0 == shard_id(1))
     );
     sleep(5 * SECOND).await;
     away.unreachable(false);

@@ -181,7 +181,7 @@ impl Stage {
         };
         let resized = resized.unwrap_or_else(|_| panic!("{}", stuck())).unwrap();
         let record = self.record();
-        assert!(record.goal.is_none() && record.motions.is_empty());
+        assert!(record.goal.is_none() && record.migrations.is_empty());
         resized
     }
 

@@ -309,7 +309,7 @@ async fn an_answer_of_a_shard_that_was_given_up_is_dropped() {
         .latency(3 * SECOND..3 * SECOND + SECOND / 1000);
     let waiting = one.waits(&key);
     sleep(SECOND).await;
-    stage.bury(2);
+    stage.decommission(2);
     sleep(7 * SECOND).await;
     assert!(!waiting.is_finished(), "it granted, and nobody believes it");
     stage.resize().await;
@@ -329,7 +329,7 @@ async fn a_holder_puts_its_lock_back_where_its_slot_is_and_nobody_else_has_it() 
     sleep(SECOND).await;
     stage.kill(2);
     sleep(SECOND).await;
-    stage.bury(2);
+    stage.decommission(2);
     stage.resize().await;
     sleep(2 * GRACE).await;
     assert!(guard.is_held());
@@ -351,7 +351,7 @@ async fn a_holder_that_hears_of_nothing_has_lost_it_before_another_may_have_it()
     let guard = acquire(&one, &key).await;
     one.cut_off(true);
     stage.faults(2).unreachable(true);
-    stage.bury(2);
+    stage.decommission(2);
     stage.resize().await;
     let waiting = two.waits(&key);
     sleep(V).await;
@@ -375,7 +375,7 @@ async fn who_has_learnt_of_it_and_who_has_not_never_hold_the_same() {
     two.cut_off(true);
     // The mover cannot reach it either; connected clients stay connected.
     stage.faults(2).unreachable(true);
-    stage.bury(2);
+    stage.decommission(2);
     stage.resize().await;
     let mut granted = 0;
     for _ in 0..100 {

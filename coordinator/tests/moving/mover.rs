@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     shard::{Lane, Left, Link, Listing, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
-    topology::{Motion, Round, ShardName, Swap, Topology, TopologyStore, shard_id},
+    topology::{Migration, Round, ShardName, Swap, Topology, TopologyStore, shard_id},
 };
 
 use crate::{Ring, lock_key};
@@ -16,7 +16,7 @@ impl Ring {
         let slot = lock_key(self.key).slot();
         self.change(|next| {
             next.last_epoch = Epoch(next.last_epoch.0 + 1);
-            next.motions.push(Motion {
+            next.migrations.push(Migration {
                 epoch: next.last_epoch,
                 from: ShardName(shard_id(0)),
                 to: ShardName(shard_id(1)),
@@ -29,7 +29,7 @@ impl Ring {
 
     /// Of the slot that is on its way.
     pub(crate) async fn epoch(&self) -> Epoch {
-        self.store.load().await.unwrap().motions[0].epoch
+        self.store.load().await.unwrap().migrations[0].epoch
     }
 
     pub(crate) async fn seal(&self) -> Token {
@@ -69,7 +69,7 @@ impl Ring {
         };
         let refused = link(self.b()).await.take_list(&listing).await.unwrap();
         assert!(refused.is_empty());
-        self.change(|next| next.motions[0].listed = true).await;
+        self.change(|next| next.migrations[0].listed = true).await;
     }
 
     /// Opened, shut and finished: nothing is left at `a`.

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Nonce, Token},
     limits::TICKET_KEEP,
     name::{Label, LockKey},
-    shard::{Op, Reply, Ticket, Turn, Wake},
+    shard::{Op, QueuedGrant, Reply, Ticket, Wake},
 };
 
 /// The holder of the key.
@@ -133,7 +133,7 @@ impl Model {
             ends_ms: self.end(ticket.claim),
         });
         if asking != Some(nonce) {
-            let turn = Turn {
+            let turn = QueuedGrant {
                 key: self.key.clone(),
                 nonce,
                 token,

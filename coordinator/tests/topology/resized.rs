@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringfence_coordinator::{
     ids::Incarnation,
-    topology::{Goal, Motion, ShardName, Topology, TopologyStore, Weights},
+    topology::{Goal, Migration, ShardName, Topology, TopologyStore, Weights},
 };
 use ringfence_ring::{ShardId, Slot};
 
@@ -20,10 +20,10 @@ impl Stage {
         let (entered, to) = self.enter().await;
         let mut next = successor(&entered);
         let after = weights(&entered);
-        let motions = before.keys().enumerate().map(|(place, from)| {
+        let migrations = before.keys().enumerate().map(|(place, from)| {
             next.last_epoch.0 += 1;
             let slots: Vec<Slot> = entered.table.slots_of(&from.0).take(3 + place).collect();
-            Motion {
+            Migration {
                 epoch: next.last_epoch,
                 from: from.clone(),
                 to: ShardName(to.clone()),
@@ -31,7 +31,7 @@ impl Stage {
                 slots,
             }
         });
-        next.motions = motions.collect();
+        next.migrations = migrations.collect();
         next.goal = Some(Goal { before, after });
         self.swap(&entered, &next).await;
         next
@@ -48,13 +48,13 @@ fn weights(topology: &Topology) -> Weights {
 
 /// From where to where each slot in motion goes.
 fn ways(topology: &Topology) -> Vec<(Slot, &ShardId, &ShardId)> {
-    let of = |motion| {
-        let Motion {
+    let of = |migration| {
+        let Migration {
             from, to, slots, ..
-        }: &Motion = motion;
+        }: &Migration = migration;
         slots.iter().map(|slot| (*slot, &from.0, &to.0))
     };
-    let mut ways: Vec<_> = topology.motions.iter().flat_map(of).collect();
+    let mut ways: Vec<_> = topology.migrations.iter().flat_map(of).collect();
     ways.sort();
     ways
 }
@@ -66,8 +66,10 @@ fn assert_goes_on(recovered: &Topology, before: &Topology) {
     assert_eq!(recovered.table, before.table);
     assert_eq!(ways(recovered), ways(before));
     // No step of before can be taken for one of now.
-    let mut motions = recovered.motions.iter();
-    assert!(motions.all(|motion| motion.epoch == recovered.last_epoch && !motion.listed));
+    let mut migrations = recovered.migrations.iter();
+    assert!(
+        migrations.all(|migration| migration.epoch == recovered.last_epoch && !migration.listed)
+    );
     let names = |topology: &Topology| topology.shards.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(recovered), names(before));
 }

@@ -221,12 +221,12 @@ impl<'a> Legend<'a> {
     }
 
     fn height(&self) -> f64 {
-        let motions = if self.pairs.is_empty() {
+        let migrations = if self.pairs.is_empty() {
             0
         } else {
             self.pairs.len() + 2
         };
-        (1 + self.ring.shards.len() + motions) as f64 * LINE + 2.0 * LINE
+        (1 + self.ring.shards.len() + migrations) as f64 * LINE + 2.0 * LINE
     }
 
     fn right(&self) -> f64 {

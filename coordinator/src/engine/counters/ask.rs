@@ -6,7 +6,7 @@ use ringfence_segment_lock::{Effect, StorageError, segment::Refusal};
 use tokio::time::sleep;
 
 use super::{
-    super::{Inner, keeper::Keeper, routing::Route},
+    super::{Inner, renewer::LeaseRenewer, routing::Route},
     error::CounterFault,
 };
 use crate::{
@@ -66,9 +66,9 @@ impl Inner {
     /// unreachable, and the other may have the key.
     async fn ask_ends(&self, key: &LockKey, op: &CounterOp) -> Result<CounterReply, CounterFault> {
         let (mut moves, mut away) = (None, None);
-        for keeper in ends(self.routing.route(key)) {
-            let shard = || keeper.driver.id().clone();
-            let reply = match self.ask_at(&keeper, key, op).await {
+        for renewer in ends(self.routing.route(key)) {
+            let shard = || renewer.driver.id().clone();
+            let reply = match self.ask_at(&renewer, key, op).await {
                 Ok(reply) => reply,
                 Err(fault) => {
                     away = away.or(Some(fault));
@@ -107,19 +107,19 @@ impl Inner {
 
     async fn ask_at(
         &self,
-        keeper: &Keeper,
+        renewer: &LeaseRenewer,
         key: &LockKey,
         op: &CounterOp,
     ) -> Result<CounterReply, CounterFault> {
         let request = CounterRequest {
             key: key.clone(),
-            map: keeper.map(key.slot()),
+            map: renewer.map(key.slot()),
             op: op.clone(),
         };
-        match keeper.driver.submit_counter(request).await {
+        match renewer.driver.submit_counter(request).await {
             Ok(Ok(Answered { reply, .. })) => Ok(reply),
             Ok(Err(error)) => Err(CounterFault::Shard {
-                shard: keeper.driver.id().clone(),
+                shard: renewer.driver.id().clone(),
                 error,
             }),
             Err(_) => Err(CounterFault::Closed),
@@ -136,9 +136,9 @@ fn goes_on(refusal: &Refusal) -> bool {
 }
 
 /// The shards to ask, in order.
-fn ends(Route { keeper, way }: Route) -> impl Iterator<Item = Arc<Keeper>> {
-    let first = keeper.clone();
+fn ends(Route { renewer, way }: Route) -> impl Iterator<Item = Arc<LeaseRenewer>> {
+    let first = renewer.clone();
     let others = way.into_iter().flat_map(|way| [way.to, way.from]);
     let others = others.filter(move |end| !Arc::ptr_eq(end, &first));
-    iter::once(keeper).chain(others)
+    iter::once(renewer).chain(others)
 }

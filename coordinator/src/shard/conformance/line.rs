@@ -13,7 +13,7 @@ use crate::{
     ids::{ClientId, Nonce, Token},
     limits::CLAIM_MAX,
     name::LockKey,
-    shard::{Op, Reply, ShardError, Ticket, Turn, Wake, Wakes},
+    shard::{Op, QueuedGrant, Reply, ShardError, Ticket, Wake, Wakes},
 };
 
 /// The first holder of a key,
@@ -117,7 +117,7 @@ impl Ear {
     }
 
     /// As [`heard`](Self::heard): the turns alone.
-    pub(super) async fn turns(&mut self, desk: &mut Desk) -> Vec<Turn> {
+    pub(super) async fn turns(&mut self, desk: &mut Desk) -> Vec<QueuedGrant> {
         let turn = |wake| match wake {
             Wake::Turn(turn) => Some(turn),
             Wake::Wanted { .. } => None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    burial::force,
+    decommission::force,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, all_open_but, all_slots,
         arm, armed_with, connect, incarnation, nonce, settle, settled,

@@ -11,7 +11,7 @@ use crate::{
     clock::Instant,
     ids::{ClientId, MapVersion, Token},
     limits::CLAIM_MAX,
-    shard::{Grace, Op, Reply, ShardError, Turn, Wake},
+    shard::{Grace, Op, QueuedGrant, Reply, ShardError, Wake},
 };
 
 /// One message a release, however many wait, and all that its client needs to know is in it.
@@ -28,7 +28,7 @@ pub async fn a_release_grants_to_the_first_ticket_and_tells_its_client_once(fixt
             assert_eq!(word(&desk.release(&key, holder).await), "released");
             let found = desk.inspect(&key).await.expect("somebody waited");
             assert_eq!(found.nonce, nonce);
-            let turn = Turn {
+            let turn = QueuedGrant {
                 key: key.clone(),
                 nonce,
                 token: found.token,

@@ -2,7 +2,7 @@
 //! compared with. It is also the fault injector.
 //!
 //! ```text
-//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; motion, burial; inspect
+//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; migration, decommission; inspect
 //!                              │    │              └──▶ batch: acquire, renew, release, adopt, pass
 //!                              │    └──▶ wakes: messages to clients
 //!                              └─ faults: lost messages, ended connections
@@ -13,14 +13,14 @@
 mod armed;
 mod aside;
 mod batch;
-mod burial;
 mod carry;
 mod counters;
+mod decommission;
 mod faults;
 mod imports;
 mod inspect;
 mod link;
-mod motion;
+mod migration;
 mod queue;
 mod queues;
 mod records;

@@ -11,12 +11,11 @@ use super::{
     Connection, RedisOptions,
     answers::{Reading, integers, text, unexpected, unless_applied},
     batch::plan,
-    burial,
     connection::fcall,
     counters::{self, carry},
-    inspect,
+    decommission, inspect,
     locks::patience,
-    motion, scripts,
+    migration, scripts,
 };
 use crate::{
     clock::{BootClock, Clock, Instant},
@@ -206,7 +205,7 @@ impl Link for RedisLink {
             .arg(less_uptime)
             .arg(&keys.life_family)
             .arg(shut.as_millis() as u64)
-            .arg(motion::bits(arm.slots.open()));
+            .arg(migration::bits(arm.slots.open()));
         let parts = self.control("arm", &command).await?;
         let [armed, grace_left] = integers("arm", &parts)?;
         Ok(ArmAnswer {
@@ -248,7 +247,7 @@ impl Link for RedisLink {
             .arg(&settle.copy.1);
         command
             .arg(settle.map.0)
-            .arg(motion::bits(settle.slots.iter().copied()));
+            .arg(migration::bits(settle.slots.iter().copied()));
         let parts = self.control("settle", &command).await?;
         let [quiet] = integers("settle", &parts)?;
         Ok(quiet == 1)
@@ -272,28 +271,28 @@ impl Link for RedisLink {
     }
 
     async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
-        let command = motion::step(&self.connection, step);
+        let command = migration::step(&self.connection, step);
         let parts = self.control("step", &command).await?;
-        motion::stepped(&parts)
+        migration::stepped(&parts)
     }
 
     async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
-        let command = motion::scan(&self.connection, scan);
+        let command = migration::scan(&self.connection, scan);
         let parts = self.control("scan", &command).await?;
-        motion::scanned(&parts)
+        migration::scanned(&parts)
     }
 
     async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        let command = motion::take_list(&self.connection, listing);
+        let command = migration::take_list(&self.connection, listing);
         let parts = self.control("take_list", &command).await?;
-        motion::slots("take_list", &parts[1..])
+        migration::slots("take_list", &parts[1..])
     }
 
     async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
-        let mut found = motion::NOTHING_HELD;
-        for (keys, command) in motion::still_held(&self.connection, still) {
+        let mut found = migration::NOTHING_HELD;
+        for (keys, command) in migration::still_held(&self.connection, still) {
             let parts = self.control("still_held", &command).await?;
-            motion::add_held(&mut found, keys, &parts)?;
+            migration::add_held(&mut found, keys, &parts)?;
         }
         Ok(found)
     }
@@ -335,13 +334,13 @@ impl Link for RedisLink {
     async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
         let command = carry::admit(&self.connection, admit);
         let parts = self.control("admit", &command).await?;
-        motion::slots("admit", &parts[1..])
+        migration::slots("admit", &parts[1..])
     }
 
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
-        let command = burial::force_open(&self.connection, force);
+        let command = decommission::force_open(&self.connection, force);
         let parts = self.control("force_open", &command).await?;
-        burial::forced_open(&parts)
+        decommission::forced_open(&parts)
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

@@ -3,15 +3,15 @@
 mod address;
 mod answers;
 mod batch;
-mod burial;
 mod connection;
 mod counters;
+mod decommission;
 mod diagnosis;
 mod error;
 mod inspect;
 mod link;
 mod locks;
-mod motion;
+mod migration;
 mod rights;
 mod scripts;
 mod self_wakes;

@@ -9,7 +9,7 @@ use crate::{
     clock::Instant,
     ids::{ClientId, Epoch, Life, Token},
     name::LockKey,
-    shard::{ShardError, Turn, Wake, Wakes},
+    shard::{QueuedGrant, ShardError, Wake, Wakes},
 };
 
 /// A connection on which a server notifies one client of its turns, and of waiters for its locks.
@@ -58,7 +58,7 @@ fn parse(text: &[u8]) -> Option<Wake> {
     let claim = Duration::from_millis(number()?);
     let sent = Instant::from_nanos(number()?);
     let wanted = number()? == 1;
-    (kind == "turn").then_some(Wake::Turn(Turn {
+    (kind == "turn").then_some(Wake::Turn(QueuedGrant {
         key: LockKey::parse(rest)?,
         nonce,
         token,
@@ -98,7 +98,7 @@ mod tests {
         for name in HOSTILE {
             let key = key(name);
             let turn = message(&format!("turn|{}|5|9|3|2000|00042|1|", nonce()), &key);
-            let expected = Turn {
+            let expected = QueuedGrant {
                 key: key.clone(),
                 nonce: nonce(),
                 token: Token::new(Epoch(5), 9),

@@ -22,18 +22,18 @@ fn refused(topology: &Topology, change: Change) -> String {
 fn under_way() -> Topology {
     let begun = topology(64, &[1, 1, 1]).begin(adding(3, 1), UNIX).unwrap();
     let first = begun.turn(&ROUND, UNIX).unwrap().unwrap();
-    let finished = first.motions.iter();
-    let finished = finished.map(|motion| (motion.epoch, motion.slots[..1].to_vec()));
+    let finished = first.migrations.iter();
+    let finished = finished.map(|migration| (migration.epoch, migration.slots[..1].to_vec()));
     let round = Round {
         finished: finished.collect(),
         ..ROUND
     };
     let second = first.turn(&round, UNIX).unwrap().unwrap();
     let round = Round {
-        listed: vec![second.motions[0].way()],
+        listed: vec![second.migrations[0].id()],
         finished: vec![(
-            second.motions[0].epoch,
-            second.motions[0].slots[..1].to_vec(),
+            second.migrations[0].epoch,
+            second.migrations[0].slots[..1].to_vec(),
         )],
         ..ROUND
     };
@@ -52,7 +52,7 @@ fn new_members_own_nothing_yet_and_nothing_moves() {
     assert_eq!(joined.epoch, begun.last_epoch);
     assert!(begun.last_epoch > before.last_epoch);
     assert_eq!(joined.changed, MapVersion(begun.version));
-    assert!(begun.motions.is_empty());
+    assert!(begun.migrations.is_empty());
     for slot in before.table.slots().iter() {
         assert_eq!(owner(&before, slot), owner(&begun, slot));
     }
@@ -124,10 +124,10 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
         refused(&topology, twice),
         "shard id c is taken, by memory:2"
     );
-    let buried = topology.bury(&shard_id(1), UNIX).unwrap();
+    let decommissioned = topology.decommission(&shard_id(1), UNIX).unwrap();
     for change in [taken(1, "new", "new"), taken(2, "new", "life-1")] {
         assert_eq!(
-            refused(&buried, change),
+            refused(&decommissioned, change),
             "shard b, memory:1, was given up for dead: restart its server, and give it another id"
         );
     }
@@ -150,20 +150,25 @@ fn an_abort_turns_the_goal_and_every_move_under_way_with_a_fresh_epoch() {
     assert_eq!(aborted.version, topology.version + 1);
     let (goal, turned) = (topology.goal.unwrap(), aborted.goal.as_ref().unwrap());
     assert_eq!((&goal.before, &goal.after), (&turned.after, &turned.before));
-    assert!(!topology.motions.is_empty());
-    for motion in &aborted.motions {
-        assert_eq!(motion.epoch, aborted.last_epoch);
-        assert!(motion.epoch > topology.last_epoch && !motion.listed);
+    assert!(!topology.migrations.is_empty());
+    for migration in &aborted.migrations {
+        assert_eq!(migration.epoch, aborted.last_epoch);
+        assert!(migration.epoch > topology.last_epoch && !migration.listed);
     }
-    let slots = |motions: &[crate::topology::Motion]| {
-        let slots = motions.iter().flat_map(|motion| motion.slots.clone());
+    let slots = |migrations: &[crate::topology::Migration]| {
+        let slots = migrations
+            .iter()
+            .flat_map(|migration| migration.slots.clone());
         let mut slots: Vec<_> = slots.collect();
         slots.sort();
         slots
     };
-    assert_eq!(slots(&topology.motions), slots(&aborted.motions));
-    for slot in slots(&topology.motions) {
-        let (was, is) = (topology.table.owner(slot), aborted.motion_of(slot).unwrap());
+    assert_eq!(slots(&topology.migrations), slots(&aborted.migrations));
+    for slot in slots(&topology.migrations) {
+        let (was, is) = (
+            topology.table.owner(slot),
+            aborted.migration_of(slot).unwrap(),
+        );
         assert_eq!((is.from.0.as_str(), &is.to.0), ("d", was));
     }
     assert_eq!(Topology::decode(&aborted.encode()).unwrap(), aborted);
@@ -174,9 +179,9 @@ fn an_abort_of_an_abort_goes_on() {
     let topology = under_way();
     let again = topology.abort(UNIX).unwrap().abort(UNIX).unwrap();
     assert_eq!(again.goal, topology.goal);
-    for motion in &again.motions {
-        assert_eq!(motion.to, name(3));
-        assert!(motion.epoch > topology.last_epoch);
+    for migration in &again.migrations {
+        assert_eq!(migration.to, name(3));
+        assert!(migration.epoch > topology.last_epoch);
     }
 }
 
@@ -212,7 +217,7 @@ fn a_shard_in_another_life_gets_an_epoch_of_its_own() {
     assert_eq!((&entry.life, entry.epoch), (&life, reborn.last_epoch));
     assert!(reborn.last_epoch > topology.last_epoch);
     assert_eq!(reborn.version, topology.version + 1);
-    assert_eq!(reborn.motions, topology.motions);
+    assert_eq!(reborn.migrations, topology.migrations);
     assert_eq!(topology.reborn(&shard_id(9), life, UNIX).unwrap(), None);
 }
 
@@ -220,14 +225,14 @@ fn a_shard_in_another_life_gets_an_epoch_of_its_own() {
 fn a_record_whose_moves_do_not_fit_its_table_is_refused() {
     let sound = under_way();
     let mut elsewhere = sound.clone();
-    elsewhere.motions[0].from = name(3);
+    elsewhere.migrations[0].from = name(3);
     let mut stranger = sound.clone();
-    stranger.motions[0].to = name(9);
+    stranger.migrations[0].to = name(9);
     let mut out_of_order = sound.clone();
-    out_of_order.motions[1].slots.reverse();
+    out_of_order.migrations[1].slots.reverse();
     let mut beyond = sound.clone();
     let last = ringfence_ring::SlotCount::MAX.slot(64).unwrap();
-    beyond.motions[0].slots.push(last);
+    beyond.migrations[0].slots.push(last);
     for topology in [elsewhere, stranger, out_of_order, beyond] {
         let refused = Topology::decode(&topology.encode()).unwrap_err();
         assert!(refused.contains("does not fit the table"), "{refused}");

@@ -1,7 +1,7 @@
 //! The record of a resize, step by step, without shards.
 
 mod begun;
-mod buried;
+mod decommissioned;
 mod turns;
 
 use std::time::Duration;

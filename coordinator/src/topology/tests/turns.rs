@@ -7,7 +7,7 @@ use ringfence_ring::Slot;
 use super::{UNIX, adding, name, removing, topology, weighing};
 use crate::{
     ids::{Epoch, MapVersion},
-    topology::{Change, Round, Topology, found::shard_id, motion::moves_of},
+    topology::{Change, Round, Topology, found::shard_id, migration::moves_of},
 };
 
 /// A change of a record.
@@ -38,13 +38,13 @@ fn change() -> impl Strategy<Value = Change> {
 
 /// The round that `listed` and `finished` select, with at most `slots_in_flight` slots.
 fn round(topology: &Topology, listed: &Index, finished: &[Index], slots_in_flight: usize) -> Round {
-    let motions = &topology.motions;
-    let moving: Vec<(Epoch, Slot)> = motions
+    let migrations = &topology.migrations;
+    let moving: Vec<(Epoch, Slot)> = migrations
         .iter()
-        .flat_map(|motion| motion.slots.iter().map(|&slot| (motion.epoch, slot)))
+        .flat_map(|migration| migration.slots.iter().map(|&slot| (migration.epoch, slot)))
         .collect();
     let picked = finished.iter().filter(|_| !moving.is_empty());
-    let listed = (!motions.is_empty()).then(|| motions[listed.index(motions.len())].way());
+    let listed = (!migrations.is_empty()).then(|| migrations[listed.index(migrations.len())].id());
     Round {
         listed: listed.into_iter().collect(),
         finished: picked
@@ -57,10 +57,10 @@ fn round(topology: &Topology, listed: &Index, finished: &[Index], slots_in_fligh
 
 /// The round that finishes everything.
 fn all_of(topology: &Topology, slots_in_flight: usize) -> Round {
-    let motions = topology.motions.iter();
+    let migrations = topology.migrations.iter();
     Round {
-        finished: motions
-            .map(|motion| (motion.epoch, motion.slots.clone()))
+        finished: migrations
+            .map(|migration| (migration.epoch, migration.slots.clone()))
             .collect(),
         slots_in_flight,
         ..Round::default()
@@ -69,16 +69,16 @@ fn all_of(topology: &Topology, slots_in_flight: usize) -> Round {
 
 fn in_flight(topology: &Topology) -> usize {
     topology
-        .motions
+        .migrations
         .iter()
-        .map(|motion| motion.slots.len())
+        .map(|migration| migration.slots.len())
         .sum()
 }
 
 /// The owner of each slot, and its move, if it is in motion.
 fn places(topology: &Topology) -> Vec<(String, Option<Epoch>)> {
     let place = |slot: Slot| {
-        let moves = topology.motion_of(slot).map(|motion| motion.epoch);
+        let moves = topology.migration_of(slot).map(|migration| migration.epoch);
         (topology.table.owner(slot).to_string(), moves)
     };
     topology.table.slots().iter().map(place).collect()
@@ -101,14 +101,17 @@ fn check_step(before: &Topology, after: &Topology, max: usize) -> Result<(), Tes
     let decoded = Topology::decode(&after.encode());
     prop_assert_eq!(decoded.as_ref(), Ok(after), "it fits its table");
     let mut seen = HashSet::new();
-    for motion in &after.motions {
-        prop_assert!(motion.from != motion.to && !motion.slots.is_empty());
+    for migration in &after.migrations {
+        prop_assert!(migration.from != migration.to && !migration.slots.is_empty());
         prop_assert!(
-            motion.slots.iter().all(|&slot| seen.insert(slot)),
+            migration.slots.iter().all(|&slot| seen.insert(slot)),
             "by two moves at a time"
         );
-        let same = before.motions.iter().find(|one| one.way() == motion.way());
-        prop_assert!(same.is_some() || motion.epoch > before.last_epoch);
+        let same = before
+            .migrations
+            .iter()
+            .find(|one| one.id() == migration.id());
+        prop_assert!(same.is_some() || migration.epoch > before.last_epoch);
     }
     // The owner at rest, before or after, if it changed: both must learn of it.
     let rest = |(owner, moves): &(String, Option<Epoch>)| moves.is_none().then(|| owner.clone());
@@ -137,7 +140,7 @@ fn to_the_end(mut topology: Topology, max: usize) -> Result<(Topology, usize), T
     for _ in 0..1000 {
         let round = all_of(&topology, max);
         let Some(next) = topology.turn(&round, UNIX).unwrap() else {
-            prop_assert!(topology.goal.is_none() && topology.motions.is_empty());
+            prop_assert!(topology.goal.is_none() && topology.migrations.is_empty());
             return Ok((topology, slots));
         };
         check_step(&topology, &next, max)?;
@@ -205,16 +208,16 @@ fn a_batch_is_taken_from_all_shards_alike() {
         .unwrap();
     let first = begun.turn(&all_of(&begun, 90), UNIX).unwrap().unwrap();
     let taken: Vec<_> = first
-        .motions
+        .migrations
         .iter()
-        .map(|motion| motion.slots.len())
+        .map(|migration| migration.slots.len())
         .collect();
     assert_eq!(taken, [30, 30, 30]);
     assert!(
         first
-            .motions
+            .migrations
             .iter()
-            .all(|motion| motion.to.0 == shard_id(3))
+            .all(|migration| migration.to.0 == shard_id(3))
     );
 }
 
@@ -243,17 +246,17 @@ fn a_batch_waits_until_there_is_room_for_half_of_what_may_be_in_motion() {
 fn a_slot_in_motion_is_not_planned_again() {
     let mut begun = topology(64, &[1, 1, 1]).begin(removing(2), UNIX).unwrap();
     let slot = begun.table.slots_of(&shard_id(0)).next().unwrap();
-    begun.motions = moves_of(Epoch(5), [(name(0), name(2), vec![slot])]);
+    begun.migrations = moves_of(Epoch(5), [(name(0), name(2), vec![slot])]);
     let first = begun
         .turn(&all_of(&topology(64, &[1]), 64), UNIX)
         .unwrap()
         .unwrap();
     let of_it = first
-        .motions
+        .migrations
         .iter()
-        .filter(|motion| motion.slots.contains(&slot));
+        .filter(|migration| migration.slots.contains(&slot));
     assert_eq!(
-        of_it.map(|motion| motion.epoch).collect::<Vec<_>>(),
+        of_it.map(|migration| migration.epoch).collect::<Vec<_>>(),
         [Epoch(5)]
     );
     let (end, _) = to_the_end(first, 64).unwrap();
@@ -266,7 +269,11 @@ fn what_a_round_tells_of_moves_that_are_not_under_way_changes_nothing() {
     let first = begun.turn(&all_of(&begun, 8), UNIX).unwrap().unwrap();
     let aborted = first.abort(UNIX).unwrap();
     let mut late = all_of(&first, 8);
-    late.listed = first.motions.iter().map(|motion| motion.way()).collect();
+    late.listed = first
+        .migrations
+        .iter()
+        .map(|migration| migration.id())
+        .collect();
     let none = Round {
         slots_in_flight: 8,
         ..Round::default()
@@ -277,6 +284,8 @@ fn what_a_round_tells_of_moves_that_are_not_under_way_changes_nothing() {
 }
 
 fn all_slots(topology: &Topology) -> Vec<Slot> {
-    let motions = topology.motions.iter();
-    motions.flat_map(|motion| motion.slots.clone()).collect()
+    let migrations = topology.migrations.iter();
+    migrations
+        .flat_map(|migration| migration.slots.clone())
+        .collect()
 }

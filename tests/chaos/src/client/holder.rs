@@ -220,7 +220,7 @@ impl Holder {
         let slot = LockKey::new(&Namespace::default(), key.as_bytes(), slots)
             .ok()?
             .slot();
-        let moves = topology.motion_of(slot).is_some();
+        let moves = topology.migration_of(slot).is_some();
         self.shard_of(key).filter(|_| !moves)
     }
 

@@ -191,12 +191,12 @@ impl Movers<'_> {
         let on_their_way = async {
             loop {
                 let topology = self.onlooker.topology();
-                let motions = &topology.motions;
-                if !motions.is_empty() {
-                    let motion = &motions[dice as usize / 5 % motions.len()];
+                let migrations = &topology.migrations;
+                if !migrations.is_empty() {
+                    let migration = &migrations[dice as usize / 5 % migrations.len()];
                     return match side {
-                        Side::Sealed => motion.from.0.clone(),
-                        Side::Importing => motion.to.0.clone(),
+                        Side::Sealed => migration.from.0.clone(),
+                        Side::Importing => migration.to.0.clone(),
                     };
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;

@@ -40,7 +40,7 @@ pub(crate) async fn taken_once_it_was_listed() -> History {
     mover.go_on();
     eventually("what is left is listed", async || {
         let record = ring.store.load().await.unwrap();
-        record.motions.iter().all(|motion| motion.listed)
+        record.migrations.iter().all(|migration| migration.listed)
     })
     .await;
     let also = second.acquire(&ring.key, Some(WAIT)).await;
@@ -81,7 +81,7 @@ pub(crate) async fn opened_late_by_an_earlier_move() -> History {
     ring.to_the_second().await;
     let mut mover = ring.held_up_at(Phase::Planned);
     mover.is_there().await;
-    let earlier = ring.motion().await.epoch;
+    let earlier = ring.migration().await.epoch;
     mover.go_on();
     eventually("the mover is done", async || mover.has_ended()).await;
     ring.to_the_first().await;

@@ -14,7 +14,8 @@ use ringfence_coordinator::{
     mover::{Observer, Pace, Phase},
     shard::{Lane, Link, Mode, Shard as _, Step, redis::RedisShard},
     topology::{
-        Change, Motion, Round, Swap, Topology, TopologyStore as _, redis::RedisTopology, shard_id,
+        Change, Migration, Round, Swap, Topology, TopologyStore as _, redis::RedisTopology,
+        shard_id,
     },
 };
 use tokio::sync::oneshot;
@@ -48,7 +49,7 @@ impl Ring {
         let back = planned(&back.unwrap());
         let goes = |key: &String| {
             let slot = lock_key(key, &record).slot();
-            there.motion_of(slot).is_some() && back.motion_of(slot).is_some()
+            there.migration_of(slot).is_some() && back.migration_of(slot).is_some()
         };
         let mut keys = (0..10_000).map(|number| format!("key/{number}"));
         let key = keys.find(goes).expect("some go back");
@@ -79,15 +80,15 @@ impl Ring {
     }
 
     /// The key's move.
-    pub(crate) async fn motion(&self) -> Motion {
+    pub(crate) async fn migration(&self) -> Migration {
         let record = self.store.load().await.unwrap();
         let slot = lock_key(&self.key, &record).slot();
-        record.motion_of(slot).unwrap().clone()
+        record.migration_of(slot).unwrap().clone()
     }
 
     /// The former shard grants no more.
     pub(crate) async fn seal(&self) -> Token {
-        let Motion { epoch, from, .. } = self.motion().await;
+        let Migration { epoch, from, .. } = self.migration().await;
         let place = usize::from(from.0 == shard_id(1));
         self.step(place, epoch, Mode::Sealed, Token::default())
             .await
@@ -95,7 +96,7 @@ impl Ring {
 
     /// The next shard takes the slot in.
     pub(crate) async fn import(&self, last: Token) {
-        let Motion { epoch, to, .. } = self.motion().await;
+        let Migration { epoch, to, .. } = self.migration().await;
         let place = usize::from(to.0 == shard_id(1));
         let above = last.max(Token::new(epoch, 0));
         self.step(place, epoch, Mode::Import, above).await;
@@ -217,8 +218,8 @@ fn planned(begun: &Topology) -> Topology {
 }
 
 fn arrived(planned: &Topology) -> Topology {
-    let finished = planned.motions.iter();
-    let finished = finished.map(|motion| (motion.epoch, motion.slots.clone()));
+    let finished = planned.migrations.iter();
+    let finished = finished.map(|migration| (migration.epoch, migration.slots.clone()));
     let round = Round {
         finished: finished.collect(),
         slots_in_flight: ALL_AT_ONCE,

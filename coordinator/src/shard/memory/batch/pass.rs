@@ -6,7 +6,7 @@ use super::{Batch, Entry, tokens::Tokens};
 use crate::{
     ids::Nonce,
     name::LockKey,
-    shard::{Record, Turn, Wake},
+    shard::{QueuedGrant, Record, Wake},
 };
 
 impl Batch<'_> {
@@ -38,7 +38,7 @@ impl Batch<'_> {
         if asking == Some(first.nonce) {
             return;
         }
-        let turn = Wake::Turn(Turn {
+        let turn = Wake::Turn(QueuedGrant {
             key: key.clone(),
             nonce: first.nonce,
             token,

@@ -2,7 +2,7 @@
 
 mod faults;
 mod lives;
-mod motion;
+mod migration;
 mod waiting;
 
 use std::{sync::Arc, time::Duration};

@@ -8,7 +8,7 @@ use super::{
         Connection,
         answers::{text, unexpected},
         connection::{Keys, fcall},
-        motion::{packed, slots},
+        migration::{packed, slots},
         scripts,
     },
     name, origin,

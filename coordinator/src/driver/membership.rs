@@ -15,7 +15,7 @@ use crate::{
 /// Whether a shard's answers count. It decides when an answer arrives, also about requests sent
 /// before.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct Membership {
     dismissed: AtomicBool,
     present: watch::Sender<Present>,
 }
@@ -39,7 +39,7 @@ impl Present {
     }
 }
 
-impl Standing {
+impl Membership {
     /// The standing of a shard that the topology names as `life`, with `epoch`.
     pub(super) fn new(life: Life, epoch: Epoch) -> Self {
         let seen = None;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{AcquireError, keeper::Keeper};
+use super::{AcquireError, renewer::LeaseRenewer};
 use crate::{
     backoff::Backoff,
     driver::{Answer, Answered, LockLane},
@@ -15,13 +15,13 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 
 /// Requests of one kind, of which at most one is out.
 #[derive(Debug, Default)]
-pub(super) struct Exchange {
+pub(super) struct Outstanding {
     out: bool,
     /// A request got no answer and may still arrive: until its lane has answered another one.
     unanswered: bool,
 }
 
-impl Exchange {
+impl Outstanding {
     pub(super) fn is_out(&self) -> bool {
         self.out
     }
@@ -45,10 +45,10 @@ impl Exchange {
 
 /// The unanswered requests to one shard.
 #[derive(Debug, Default)]
-pub(super) struct Traffic {
-    pub(super) asking: Exchange,
+pub(super) struct ShardInFlight {
+    pub(super) asking: Outstanding,
     /// Renewals, and requests that move a lock here from another shard.
-    pub(super) renewing: Exchange,
+    pub(super) renewing: Outstanding,
     /// A grant or a ticket may be there.
     left: bool,
 }
@@ -62,7 +62,7 @@ pub(super) enum Behind {
     Both,
 }
 
-impl Traffic {
+impl ShardInFlight {
     fn asked(&mut self, answer: &Answer, ticket: bool) {
         self.asking.answered(answer);
         self.left |= match answer {
@@ -102,18 +102,18 @@ impl Traffic {
 
 /// The unanswered requests of one nonce.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(super) struct InFlight {
     /// To the present shard.
-    pub(super) here: Traffic,
+    pub(super) here: ShardInFlight,
     /// To other shards: the slot moves, or has moved.
-    elsewhere: Vec<(Arc<Keeper>, Traffic)>,
+    elsewhere: Vec<(Arc<LeaseRenewer>, ShardInFlight)>,
     /// Whether the next request queues.
     pub(super) ticket: bool,
     /// The answer of the slot's former shard, for the next shard.
     pub(super) proof: Option<Proof>,
     pub(super) search: Search,
     /// How many requests in a row an outdated picture of the ring sent to the wrong shard.
-    pub(super) misled: u8,
+    pub(super) stale_routes: u8,
     /// Pauses after requests that failed.
     pub(super) retry: Backoff,
     /// The reason why it is not granted yet.
@@ -131,29 +131,38 @@ pub(super) struct Search {
     pub(super) turns: u8,
 }
 
-impl Flow {
+impl InFlight {
     /// No request is out yet.
     pub(super) fn new(ticket: bool) -> Self {
         Self {
-            here: Traffic::default(),
+            here: ShardInFlight::default(),
             elsewhere: Vec::new(),
             ticket,
             proof: None,
             search: Search::default(),
-            misled: 0,
+            stale_routes: 0,
             retry: Backoff::new(RETRY.0, RETRY.1),
             refusal: None,
         }
     }
 
     /// A request to acquire that was sent to `at`, while the hold is at `here`, has ended.
-    pub(super) fn asked(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>, answer: &Answer) {
+    pub(super) fn asked(
+        &mut self,
+        here: &Arc<LeaseRenewer>,
+        at: &Arc<LeaseRenewer>,
+        answer: &Answer,
+    ) {
         let ticket = self.ticket;
         self.at(here, at).asked(answer, ticket);
     }
 
     /// The unanswered requests to `at`, while the hold is at `here`.
-    pub(super) fn at(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>) -> &mut Traffic {
+    pub(super) fn at(
+        &mut self,
+        here: &Arc<LeaseRenewer>,
+        at: &Arc<LeaseRenewer>,
+    ) -> &mut ShardInFlight {
         if Arc::ptr_eq(here, at) {
             return &mut self.here;
         }
@@ -162,7 +171,7 @@ impl Flow {
             .iter()
             .position(|(its, _)| Arc::ptr_eq(its, at));
         let index = known.unwrap_or_else(|| {
-            self.elsewhere.push((at.clone(), Traffic::default()));
+            self.elsewhere.push((at.clone(), ShardInFlight::default()));
             self.elsewhere.len() - 1
         });
         &mut self.elsewhere[index].1
@@ -182,7 +191,7 @@ impl Flow {
     }
 
     /// The hold is at `to` from now on, no longer at `from`.
-    pub(super) fn goes(&mut self, from: &Arc<Keeper>, to: &Arc<Keeper>) {
+    pub(super) fn goes(&mut self, from: &Arc<LeaseRenewer>, to: &Arc<LeaseRenewer>) {
         let there = std::mem::take(self.at(from, to));
         self.elsewhere.retain(|(its, _)| !Arc::ptr_eq(its, to));
         let here = std::mem::replace(&mut self.here, there);
@@ -190,7 +199,7 @@ impl Flow {
     }
 
     /// Nothing of the nonce is left at `at`, while the hold is at `here`: it was removed there.
-    pub(super) fn removed(&mut self, here: &Arc<Keeper>, at: &Arc<Keeper>) {
+    pub(super) fn removed(&mut self, here: &Arc<LeaseRenewer>, at: &Arc<LeaseRenewer>) {
         self.at(here, at).left = false;
     }
 
@@ -201,12 +210,12 @@ impl Flow {
     }
 
     /// The other shards that may have, or may yet get, something of the nonce.
-    pub(super) fn left_elsewhere(&self) -> Vec<Arc<Keeper>> {
+    pub(super) fn left_elsewhere(&self) -> Vec<Arc<LeaseRenewer>> {
         let left = self
             .elsewhere
             .iter()
             .filter(|(_, traffic)| traffic.may_be_there());
-        left.map(|(keeper, _)| keeper.clone()).collect()
+        left.map(|(renewer, _)| renewer.clone()).collect()
     }
 }
 
@@ -221,7 +230,7 @@ mod tests {
             epoch: Epoch(epoch),
             waited,
         };
-        let mut flow = Flow::new(true);
+        let mut in_flight = InFlight::new(true);
         for (said, known) in [
             (proof(1, Waited::Nobody), proof(1, Waited::Nobody)),
             (proof(1, Waited::First), proof(1, Waited::First)),
@@ -229,8 +238,8 @@ mod tests {
             (proof(1, Waited::Nobody), proof(1, Waited::Alone)),
             (proof(2, Waited::Nobody), proof(2, Waited::Nobody)),
         ] {
-            flow.proves(said);
-            assert_eq!(flow.proof, Some(known));
+            in_flight.proves(said);
+            assert_eq!(in_flight.proof, Some(known));
         }
     }
 }

@@ -13,17 +13,17 @@ use ringfence_ring::Slot;
 use tokio::sync::Notify;
 
 use super::{
+    events,
     hold::{Hold, Phase},
-    line::Lines,
+    local::LocalQueues,
     map::Map,
     release::Releases,
     routing::Routing,
-    told,
     wheel::{TICK, Wheel, tick_at, tick_from},
 };
 use crate::{
     clock::{Instant, sleep_until},
-    driver::{Answer, Answered, Driver, LockLane, Respond, Surroundings},
+    driver::{Answer, Answered, Context, Driver, LockLane, Respond},
     ids::MapVersion,
     shard::{Op, Reply, Request, ShardError},
     sync::Mutex,
@@ -35,39 +35,39 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 /// The holds at one shard, in the order in which their renewals are due; and the driver of the
 /// shard.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(super) struct LeaseRenewer {
     pub(super) driver: Arc<Driver>,
     map: ArcSwap<Map>,
-    pub(super) around: Surroundings,
+    pub(super) around: Context,
     releases: Arc<Releases>,
-    pub(super) lines: Arc<Lines>,
+    pub(super) queues: Arc<LocalQueues>,
     wheel: Mutex<Wheel>,
     earlier: Notify,
 }
 
-impl Keeper {
-    /// A keeper of the shard behind `driver`; its task runs until `around` stops.
+impl LeaseRenewer {
+    /// A renewer of the shard behind `driver`; its task runs until `around` stops.
     pub(super) fn start(
         driver: Arc<Driver>,
         map: Map,
-        (releases, lines): (Arc<Releases>, Arc<Lines>),
-        around: Surroundings,
+        (releases, queues): (Arc<Releases>, Arc<LocalQueues>),
+        around: Context,
     ) -> Arc<Self> {
         let tasks = around.tasks.clone();
-        let keeper = Arc::new(Self {
+        let renewer = Arc::new(Self {
             driver,
             map: ArcSwap::from_pointee(map),
             around,
             releases,
-            lines,
+            queues,
             wheel: Mutex::default(),
             earlier: Notify::new(),
         });
-        let running = keeper.clone();
+        let running = renewer.clone();
         tasks.spawn(async move {
             running.around.stop.run_until_cancelled(running.run()).await;
         });
-        keeper
+        renewer
     }
 
     /// The map version for a request for a key of `slot`.
@@ -99,7 +99,7 @@ impl Keeper {
         self.tend_within(hold, at, |due, at| due.min(at));
     }
 
-    /// Stops keeping `hold`. Returns whether this keeper had it.
+    /// Stops keeping `hold`. Returns whether this renewer had it.
     pub(super) fn forget(&self, hold: &Hold) -> bool {
         let mut wheel = self.wheel.lock();
         let here = hold.is_at(self);
@@ -109,7 +109,7 @@ impl Keeper {
         here
     }
 
-    /// `hold` is at the shard of `to` from now on, and is kept there as soon as that keeper is
+    /// `hold` is at the shard of `to` from now on, and is kept there as soon as that renewer is
     /// asked to. Returns whether it was at this shard. Called under the lock of its flow.
     pub(super) fn hand_over(&self, hold: &Hold, to: &Arc<Self>) -> bool {
         let mut wheel = self.wheel.lock();
@@ -136,14 +136,14 @@ impl Keeper {
 
     /// The shard's wall clock stepped: locks held there may end earlier than their holders believe.
     pub(super) fn endanger(&self) {
-        let held = self.lines.held_at(self);
+        let held = self.queues.held_at(self);
         held.iter().for_each(|hold| hold.clock_stepped());
     }
 
     fn rehome_all(self: &Arc<Self>, routing: &Routing) {
         let holds = self.wheel.lock().take_all();
         for hold in holds {
-            self.rehome(&hold, &routing.route(&hold.key).keeper);
+            self.rehome(&hold, &routing.route(&hold.key).renewer);
         }
     }
 
@@ -160,7 +160,7 @@ impl Keeper {
         };
         let mut wheel = self.wheel.lock();
         // Forgetting takes the same lock after it has ended the hold, so it comes before or after
-        // this. So does moving to another shard: the keeper of the present shard keeps the hold.
+        // this. So does moving to another shard: the renewer of the present shard keeps the hold.
         if hold.is_over() || !hold.is_at(self) {
             return;
         }
@@ -176,9 +176,9 @@ impl Keeper {
         if wake {
             self.earlier.notify_one();
         }
-        // After it was added: either the stop of this keeper saw it, or the stop is seen here.
+        // After it was added: either the stop of this renewer saw it, or the stop is seen here.
         if self.around.stop.is_cancelled()
-            && let Some(routing) = self.lines.routing()
+            && let Some(routing) = self.queues.routing()
         {
             self.rehome_all(&routing);
         }
@@ -216,7 +216,7 @@ impl Keeper {
     fn tend(self: &Arc<Self>, hold: &Arc<Hold>) {
         let now = self.around.clock.now();
         match hold.phase() {
-            Phase::Asked => return self.lines.recheck(hold),
+            Phase::Asked => return self.queues.recheck(hold),
             Phase::Over => return,
             Phase::Held => {}
         }
@@ -224,7 +224,7 @@ impl Keeper {
             return self.expire(hold);
         }
         if hold.idle_until().is_some()
-            && let Some(until) = self.lines.idle(hold)
+            && let Some(until) = self.queues.idle(hold)
         {
             // A holder that took it meanwhile has it tended earlier.
             return self.tend_by(hold, until);
@@ -232,15 +232,15 @@ impl Keeper {
         if hold.is_final() {
             return self.tend_at(hold, hold.deadline());
         }
-        told::renewing(hold);
+        events::renewing(hold);
         let refused = {
-            let mut flow = hold.flow.lock();
+            let mut in_flight = hold.in_flight.lock();
             // Under the lock that a release takes after it has ended the hold: either the release
             // sees the renewal and goes behind it, or no renewal is sent.
-            if hold.is_over() || !hold.is_at(self) || flow.here.renewing.is_out() {
+            if hold.is_over() || !hold.is_at(self) || in_flight.here.renewing.is_out() {
                 return;
             }
-            flow.here.renewing.sent();
+            in_flight.here.renewing.sent();
             self.submit_renewal(hold)
         };
         if let Err((respond, error)) = refused {
@@ -255,10 +255,10 @@ impl Keeper {
             token: hold.token(),
             lease: hold.lease_to_ask(),
         };
-        let (keeper, renewed) = (self.clone(), hold.clone());
-        let routing = self.lines.routing();
+        let (renewer, renewed) = (self.clone(), hold.clone());
+        let routing = self.queues.routing();
         let forced = routing.is_some_and(|routing| routing.is_to_be_forced(&hold.key));
-        let respond = move |answer| keeper.renewed(&renewed, answer, forced);
+        let respond = move |answer| renewer.renewed(&renewed, answer, forced);
         self.submit(hold, op, Respond::Engine(Box::new(respond)))
     }
 
@@ -283,8 +283,11 @@ impl Keeper {
     fn renewed(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer, forced: bool) {
         let now = self.around.clock.now();
         {
-            let mut flow = hold.flow.lock();
-            flow.at(&hold.keeper(), self).renewing.answered(&answer);
+            let mut in_flight = hold.in_flight.lock();
+            in_flight
+                .at(&hold.renewer(), self)
+                .renewing
+                .answered(&answer);
             // It moved to another shard meanwhile: this answer no longer counts.
             if !hold.is_at(self) {
                 return;
@@ -311,14 +314,14 @@ impl Keeper {
                     tracing::info!(key = %hold.key, "put back after its shard came back");
                 }
                 let useful = hold.is_held(now);
-                told::renewed(hold, reclaimed, sent, now);
+                events::renewed(hold, reclaimed, sent, now);
                 if useful {
                     self.keep(hold);
                 } else {
                     self.expire(hold);
                 }
                 if wanted {
-                    self.lines.wanted(hold);
+                    self.queues.wanted(hold);
                 }
                 if let Some(epoch) = moving.filter(|_| useful) {
                     self.bring_along(hold, epoch);
@@ -329,15 +332,15 @@ impl Keeper {
                 reply: Reply::Lost, ..
             }) if !forced => {
                 tracing::warn!(key = %hold.key, "lock lost: the shard has no record of it");
-                told::lost(hold, now);
-                self.lines.lost(hold);
+                events::lost(hold, now);
+                self.queues.lost(hold);
             }
             Ok(Answered {
                 reply: Reply::Moved { .. },
                 ..
             }) if self.follow(hold) => {}
             Ok(_) | Err(_) => {
-                told::not_renewed(hold, now);
+                events::not_renewed(hold, now);
                 hold.renewal_failed();
                 let pause = self
                     .around
@@ -350,7 +353,7 @@ impl Keeper {
 
     /// The deadline has passed: no guard is held any more, so a remaining record is released.
     fn expire(self: &Arc<Self>, hold: &Arc<Hold>) {
-        if self.lines.over(hold) == Phase::Held {
+        if self.queues.over(hold) == Phase::Held {
             if hold.idle_until().is_none() && !hold.is_final() {
                 tracing::warn!(key = %hold.key, "lock lost: not renewed before its deadline");
             }

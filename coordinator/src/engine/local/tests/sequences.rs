@@ -1,4 +1,4 @@
-//! Any events on a line, in any order.
+//! Any events on a local queue, in any order.
 
 use std::time::Duration;
 

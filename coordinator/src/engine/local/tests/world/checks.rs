@@ -1,7 +1,7 @@
-//! The required properties of every effect that a line requests.
+//! The required properties of every effect that a local queue requests.
 
-use super::{Did, Standing, Stands, World};
-use crate::{engine::line::rules::Granted, limits::TOKENS_MAX};
+use super::{Did, LeaseView, Stands, World};
+use crate::{engine::local::rules::Granted, limits::TOKENS_MAX};
 
 impl World {
     pub(super) fn check_taken_back(&mut self, did: &Did) {
@@ -14,7 +14,7 @@ impl World {
             assert!(stood.is(gone));
             self.former.push(stood);
             if asked {
-                let front = self.queue.first();
+                let front = self.expected.first();
                 assert!(front.is_none_or(|front| front.terms != *gone.terms()));
             } else {
                 self.check_reason(gone);
@@ -33,7 +33,7 @@ impl World {
             facts.handed_since.get() >= handoff.max || self.now.since(since) >= handoff.length
         });
         let never = handed && (fixed || handoff.max == 0 || enough);
-        let nobody = match self.queue.first() {
+        let nobody = match self.expected.first() {
             Some(front) => front.terms != facts.terms,
             None => !self.policy.lingers || facts.tired.get() || facts.wanted.get().is_some(),
         };
@@ -52,9 +52,9 @@ impl World {
         let Some(ask) = &did.ask else { return };
         assert!(begun.len() == 1 && begun[0].is(ask));
         assert!(self.stands.is_none(), "two things at the shard");
-        let front = self.queue.first().expect("nobody wants it");
+        let front = self.expected.first().expect("nobody wants it");
         assert_eq!(front.terms, *ask.terms(), "not as the first wants it");
-        assert_eq!(ask.0.queues, self.queue.iter().any(|known| !known.once));
+        assert_eq!(ask.0.queues, self.expected.iter().any(|known| !known.once));
         let asked = ask.0.asked;
         assert!((1..=TOKENS_MAX).contains(&asked));
         if self.policy.handoff.max == 0 || front.terms.hold_for.is_some() {
@@ -77,7 +77,7 @@ impl World {
         assert!(self.stands.as_ref().is_some_and(|stands| stands.is(hold)));
         assert!(!facts.ended.get(), "handed on after its end");
         assert!(hold.is_held(self.now), "handed on past its deadline");
-        let first = self.queue.remove(0);
+        let first = self.expected.remove(0);
         assert_eq!(first.name, *who, "out of turn");
         assert_eq!(first.terms, facts.terms, "on another's terms");
         let before = facts.last.replace(Some(*token));
@@ -103,25 +103,25 @@ impl World {
     }
 
     pub(super) fn check_busy(&mut self, did: &Did) {
-        if let Some((hold, told)) = &did.busy {
+        if let Some((hold, events)) = &did.busy {
             assert!(self.stands.as_ref().is_some_and(|stands| stands.is(hold)));
             assert!(self.holder.is_some());
-            assert_eq!(*told, self.drop_known(|known| known.once));
+            assert_eq!(*events, self.drop_known(|known| known.once));
         }
         if self.holder.is_some() {
-            let once = self.queue.iter().any(|known| known.once);
+            let once = self.expected.iter().any(|known| known.once);
             assert!(!once, "asked once, and waits for a second answer");
         }
     }
 
     /// No waiter is forgotten, and nothing is kept for none.
     pub(super) fn check_rest(&self, did: &Did) {
-        assert_eq!(self.line.len(), self.queue.len());
+        assert_eq!(self.queue.len(), self.expected.len());
         assert_eq!(
-            self.line.is_empty(),
-            self.queue.is_empty() && self.stands.is_none()
+            self.queue.is_empty(),
+            self.expected.is_empty() && self.stands.is_none()
         );
-        match self.queue.first() {
+        match self.expected.first() {
             Some(front) => {
                 let stands = self.stands.as_ref().expect("somebody is forgotten");
                 if self.asks() {

@@ -20,7 +20,7 @@ use shuttle::{
     rand::{Rng, thread_rng},
 };
 
-use super::super::super::{Dial, Engine, Parts, Sharing, keeper::Keeper};
+use super::super::super::{Dial, Engine, Parts, Sharing, renewer::LeaseRenewer};
 use crate::{
     clock::{Clock, Instant},
     driver::{Answered, LockLane},
@@ -134,12 +134,12 @@ impl World {
             servers_are_new: true,
             shared: false,
         }));
-        let keeper = engine.0.routing.view().keepers[0].clone();
+        let renewer = engine.0.routing.view().renewers[0].clone();
         let shard = &self.shards[0];
         let lane = |lane| Served {
             lane,
             link: block_on(shard.connect(Lane::Work, None)).unwrap(),
-            keeper: keeper.clone(),
+            renewer: renewer.clone(),
             clock: self.clock.clone(),
             ended: Arc::default(),
         };
@@ -174,7 +174,7 @@ pub(super) struct Process {
 pub(super) struct Served {
     lane: LockLane,
     link: Box<dyn Link>,
-    keeper: Arc<Keeper>,
+    renewer: Arc<LeaseRenewer>,
     clock: Arc<HandClock>,
     /// Nonces released here.
     ended: Arc<Mutex<HashSet<Nonce>>>,
@@ -184,7 +184,7 @@ impl Served {
     /// Sends the waiting requests, and answers them; returns whether there were any.
     pub(super) fn step(&mut self) -> bool {
         let (requests, responds): (Vec<_>, Vec<_>) =
-            self.keeper.driver.take(self.lane).into_iter().unzip();
+            self.renewer.driver.take(self.lane).into_iter().unzip();
         if requests.is_empty() {
             return false;
         }
@@ -207,7 +207,7 @@ impl Served {
     }
 }
 
-/// Stands in for the renew lane, the listener, and the keeper.
+/// Stands in for the renew lane, the listener, and the renewer.
 pub(super) struct Others {
     renew: Served,
     wakes: Box<dyn Wakes>,
@@ -218,13 +218,13 @@ pub(super) struct Others {
 
 impl Others {
     pub(super) fn step(&mut self) -> bool {
-        self.renew.keeper.tend_due();
+        self.renew.renewer.tend_due();
         let mut busy = self.renew.step();
         while let Some(wake) = self.wakes.next().now_or_never() {
             busy = true;
             if thread_rng().gen_bool(self.hears) {
-                let shard = self.renew.keeper.driver.id();
-                self.engine.0.lines.woken(shard, wake.unwrap());
+                let shard = self.renew.renewer.driver.id();
+                self.engine.0.queues.woken(shard, wake.unwrap());
             }
         }
         busy

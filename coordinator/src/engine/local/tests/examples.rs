@@ -1,4 +1,4 @@
-//! Examples of a line's behaviour.
+//! Examples of a local queue's behaviour.
 
 use std::time::Duration;
 

@@ -14,9 +14,8 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use super::{
-    ASK_WITHIN, RingError,
-    go::{How, swapped},
-    print,
+    ASK_WITHIN, RingError, print,
+    run::{How, swapped},
 };
 use crate::{
     say,
@@ -62,15 +61,15 @@ pub(super) async fn remove(gone: &ShardId, attested: bool, how: &How) -> Result<
                 false => Err(RingError::GivenUp(gone.clone())),
             };
         }
-        let buried = topology.bury(gone, BootClock.unix())?;
+        let decommissioned = topology.decommission(gone, BootClock.unix())?;
         check_gone(&store, &topology, gone).await?;
-        let to_give_up = ToGiveUp::of(&buried);
+        let to_give_up = ToGiveUp::of(&decommissioned);
         if !attested {
             return print(&to_give_up, how.json());
         }
-        if swapped(&store, &topology, &buried).await? {
+        if swapped(&store, &topology, &decommissioned).await? {
             say(&format!("given up for dead: {gone}; {to_give_up:#}"));
-            return how.go(store, false, buried.goal).await;
+            return how.go(store, false, decommissioned.goal).await;
         }
     }
 }
@@ -110,39 +109,42 @@ async fn check_gone(
 }
 
 impl ToGiveUp {
-    /// What the last change of `buried`, which gives a shard up, means.
-    fn of(buried: &Topology) -> Self {
+    /// What the last change of `decommissioned`, which gives a shard up, means.
+    fn of(decommissioned: &Topology) -> Self {
         let Dead {
             shard,
             address,
             epoch,
             ..
-        } = buried.dead.last().expect("the one that was just given up");
+        } = decommissioned
+            .dead
+            .last()
+            .expect("the one that was just given up");
         let mut come: BTreeMap<&ShardId, u32> = BTreeMap::new();
-        let openings = buried.openings.iter();
+        let openings = decommissioned.openings.iter();
         for Opening { to, slots, .. } in openings.filter(|opening| opening.epoch == *epoch) {
             *come.entry(&to.0).or_default() += slots.len() as u32;
         }
         let heir = |(id, slots): (&ShardId, u32)| Heir {
             id: id.to_string(),
-            address: buried
+            address: decommissioned
                 .shard(id)
                 .map(|entry| entry.address.clone())
                 .unwrap_or_default(),
             slots,
-            slots_after: buried.table.quota(id),
+            slots_after: decommissioned.table.quota(id),
         };
         let millis = |length: Duration| length.as_millis() as u64;
         let id = &shard.0;
         Self {
-            topology: buried.id.clone(),
-            version: buried.version - 1,
+            topology: decommissioned.id.clone(),
+            version: decommissioned.version - 1,
             shard: id.to_string(),
             address: address.clone(),
-            removal: buried.constants.removal,
+            removal: decommissioned.constants.removal,
             heirs: come.into_iter().map(heir).collect(),
-            shut_ms: millis(buried.constants.shut_for()),
-            grace_ms: millis(buried.constants.grace()),
+            shut_ms: millis(decommissioned.constants.shut_for()),
+            grace_ms: millis(decommissioned.constants.grace()),
             command: format!("ringfence ring remove --gone {id} --attest-dead {id}"),
         }
     }

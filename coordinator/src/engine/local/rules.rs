@@ -1,7 +1,7 @@
 //! One key in this process: its waiters in order, and its request or record at the shard. Pure: no
 //! lock, no clock, no I/O.
 //!
-//! A caller that changes a line then [settles](Line::settle) it, and performs the result. A process
+//! A caller that changes a local queue then [settles](LocalQueue::settle) it, and performs the result. A process
 //! has at most one request or one record at the shard at a time.
 
 use std::{collections::VecDeque, time::Duration};
@@ -33,7 +33,7 @@ pub(crate) struct Policy {
 }
 
 /// The process's entry at the shard: a request, then a record.
-pub(crate) trait Standing: Clone {
+pub(crate) trait LeaseView: Clone {
     /// Whether this is the same object as `other`, not only equal.
     fn is(&self, other: &Self) -> bool;
     /// Its terms.
@@ -42,7 +42,7 @@ pub(crate) trait Standing: Clone {
     fn is_held(&self, now: Instant) -> bool;
 }
 
-/// Identifies a waiter of a line.
+/// Identifies a waiter of a local queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WaiterId(u64);
 
@@ -68,9 +68,9 @@ enum State<H> {
     Held(Record<H>),
 }
 
-/// A key's line. `H` is the entry at the shard, `W` a waiter here.
+/// A key's local queue. `H` is the entry at the shard, `W` a waiter here.
 #[derive(Debug)]
-pub(crate) struct Line<H, W> {
+pub(crate) struct LocalQueue<H, W> {
     waiters: VecDeque<Waiter<W>>,
     /// Some waiters may have asked once.
     once: bool,
@@ -82,7 +82,7 @@ pub(crate) struct Line<H, W> {
 
 /// The effects of a change, in this order.
 #[derive(Debug)]
-pub(crate) struct Deeds<H, W, E> {
+pub(crate) struct Effects<H, W, E> {
     /// The record is to be released.
     pub(crate) give_back: Option<H>,
     /// The request is to be taken back.
@@ -109,7 +109,7 @@ pub(crate) struct Granted<H, W> {
     pub(crate) handed: bool,
 }
 
-impl<H, W, E> Default for Deeds<H, W, E> {
+impl<H, W, E> Default for Effects<H, W, E> {
     fn default() -> Self {
         Self {
             give_back: None,
@@ -123,7 +123,7 @@ impl<H, W, E> Default for Deeds<H, W, E> {
     }
 }
 
-impl<H, W> Default for Line<H, W> {
+impl<H, W> Default for LocalQueue<H, W> {
     fn default() -> Self {
         Self {
             waiters: VecDeque::new(),
@@ -135,8 +135,8 @@ impl<H, W> Default for Line<H, W> {
     }
 }
 
-impl<H: Standing, W> Line<H, W> {
-    /// A waiter comes to the end of the line.
+impl<H: LeaseView, W> LocalQueue<H, W> {
+    /// A waiter comes to the end of the local queue.
     pub(crate) fn join(&mut self, terms: Terms, once: bool, who: W) -> WaiterId {
         let id = WaiterId(self.next);
         self.next += 1;
@@ -281,18 +281,18 @@ impl<H: Standing, W> Line<H, W> {
         now: Instant,
         policy: Policy,
         mut begin: impl FnMut(&W, Terms, u32, bool) -> Result<H, E>,
-    ) -> Deeds<H, W, E> {
-        let mut deeds = Deeds::default();
+    ) -> Effects<H, W, E> {
+        let mut effects = Effects::default();
         if let State::Held(held) = &self.state
             && !held.in_use
         {
-            self.use_record(now, policy, &mut deeds);
+            self.use_record(now, policy, &mut effects);
         }
         if let State::Held(held) = &self.state
             && held.in_use
         {
             let hold = held.hold.clone();
-            deeds.busy = Some((hold, self.dismiss_once())).filter(|(_, once)| !once.is_empty());
+            effects.busy = Some((hold, self.dismiss_once())).filter(|(_, once)| !once.is_empty());
         }
         if let State::Asking { hold, .. } = &self.state
             && self
@@ -300,14 +300,14 @@ impl<H: Standing, W> Line<H, W> {
                 .front()
                 .is_none_or(|front| front.terms != *hold.terms())
         {
-            deeds.abandon = self.clear();
+            effects.abandon = self.clear();
         }
         while let (State::Nothing, Some(front)) = (&self.state, self.waiters.front()) {
             let tokens = self.tokens_for(&front.terms, policy);
             match begin(&front.who, front.terms.clone(), tokens, self.is_patient()) {
                 Ok(hold) => {
                     self.tokens = self.tokens.max(tokens);
-                    deeds.ask = Some(hold.clone());
+                    effects.ask = Some(hold.clone());
                     self.state = State::Asking {
                         hold,
                         wanted: false,
@@ -315,35 +315,35 @@ impl<H: Standing, W> Line<H, W> {
                 }
                 Err(error) => {
                     let refused = self.waiters.pop_front().expect("just seen");
-                    deeds.refused.push((refused.who, error));
+                    effects.refused.push((refused.who, error));
                 }
             }
         }
-        deeds
+        effects
     }
 
     /// Gives the record to the first waiter, keeps it, or gives it back.
-    fn use_record<E>(&mut self, now: Instant, policy: Policy, deeds: &mut Deeds<H, W, E>) {
+    fn use_record<E>(&mut self, now: Instant, policy: Policy, effects: &mut Effects<H, W, E>) {
         let State::Held(record) = &mut self.state else {
             return;
         };
         let next = self.waiters.front();
         let goes_on = record.may_be_used(now, policy.handoff);
         if next.is_some_and(|next| goes_on && next.terms == *record.hold.terms()) {
-            deeds.grant = self.grant();
+            effects.grant = self.grant();
         } else if next.is_none()
             && goes_on
             && policy.lingers
             && !record.tired
             && !record.is_wanted()
         {
-            deeds.linger = Some(record.hold.clone());
+            effects.linger = Some(record.hold.clone());
         } else {
             if next.is_some() && record.ran_out(policy.handoff) {
                 let more = if record.is_wanted() { 1 } else { 4 };
                 self.tokens = (self.tokens * more).clamp(TOKENS_FIRST, TOKENS_MAX);
             }
-            deeds.give_back = self.clear();
+            effects.give_back = self.clear();
         }
     }
 

@@ -1,4 +1,4 @@
-//! A line with a shard and a process around it, which checks every effect that the line requests.
+//! A local queue with a shard and a process around it, which checks every effect that the local queue requests.
 
 mod checks;
 
@@ -6,7 +6,7 @@ use std::{cell::Cell, rc::Rc, time::Duration};
 
 use super::super::{
     Handoff,
-    rules::{Deeds, Line, Policy, Standing, Terms, WaiterId},
+    rules::{Effects, LeaseView, LocalQueue, Policy, Terms, WaiterId},
     tokens::Tokens,
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 pub(super) const LEASE: Duration = Duration::from_millis(100);
 
-/// The tests' knowledge of the line's entry at the shard.
+/// The tests' knowledge of the local queue's entry at the shard.
 #[derive(Debug)]
 pub(super) struct Facts {
     terms: Terms,
@@ -38,7 +38,7 @@ pub(super) struct Facts {
 #[derive(Clone, Debug)]
 pub(super) struct Stands(pub(super) Rc<Facts>);
 
-impl Standing for Stands {
+impl LeaseView for Stands {
     fn is(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
     }
@@ -52,7 +52,7 @@ impl Standing for Stands {
     }
 }
 
-/// A waiter of the line, as the tests know it.
+/// A waiter of the local queue, as the tests know it.
 #[derive(Clone, Debug)]
 struct Known {
     id: WaiterId,
@@ -61,12 +61,12 @@ struct Known {
     once: bool,
 }
 
-type Did = Deeds<Stands, u32, ()>;
+type Did = Effects<Stands, u32, ()>;
 
 pub(super) struct World {
     pub(super) policy: Policy,
-    line: Line<Stands, u32>,
-    queue: Vec<Known>,
+    queue: LocalQueue<Stands, u32>,
+    expected: Vec<Known>,
     pub(super) stands: Option<Stands>,
     /// The former entry at the shard.
     former: Vec<Stands>,
@@ -94,8 +94,8 @@ impl World {
     pub(super) fn new(handoff: Handoff, lingers: bool) -> Self {
         Self {
             policy: Policy { handoff, lingers },
-            line: Line::default(),
-            queue: Vec::new(),
+            queue: LocalQueue::default(),
+            expected: Vec::new(),
             stands: None,
             former: Vec::new(),
             holder: None,
@@ -110,8 +110,8 @@ impl World {
     pub(super) fn join(&mut self, number: u8, once: bool) -> u32 {
         self.names += 1;
         let (name, terms) = (self.names, terms(number));
-        let id = self.line.join(terms.clone(), once, name);
-        self.queue.push(Known {
+        let id = self.queue.join(terms.clone(), once, name);
+        self.expected.push(Known {
             id,
             name,
             terms,
@@ -122,12 +122,12 @@ impl World {
     }
 
     pub(super) fn leave(&mut self, at: usize) {
-        if self.queue.is_empty() {
+        if self.expected.is_empty() {
             return;
         }
-        let known = self.queue.remove(at % self.queue.len());
-        assert_eq!(self.line.leave(known.id), Some(known.name));
-        assert_eq!(self.line.leave(known.id), None, "left before");
+        let known = self.expected.remove(at % self.expected.len());
+        assert_eq!(self.queue.leave(known.id), Some(known.name));
+        assert_eq!(self.queue.leave(known.id), None, "left before");
         self.settle();
     }
 
@@ -153,7 +153,7 @@ impl World {
             // Known before the grant: it counts from the grant.
             stands.0.wanted.set(Some(self.now));
         }
-        self.line
+        self.queue
             .granted(&stands, Tokens::new(first, tokens), wanted, self.now);
         self.settle();
     }
@@ -162,7 +162,7 @@ impl World {
     pub(super) fn refused(&mut self) {
         if self.asks() {
             let once = self.drop_known(|known| known.once);
-            assert_eq!(self.line.dismiss_once(), once);
+            assert_eq!(self.queue.dismiss_once(), once);
             self.settle();
         }
     }
@@ -171,7 +171,7 @@ impl World {
     pub(super) fn refused_for_good(&mut self) {
         if self.asks() {
             let all = self.drop_known(|_| true);
-            assert_eq!(self.line.dismiss(), all);
+            assert_eq!(self.queue.dismiss(), all);
             self.settle();
         }
     }
@@ -179,9 +179,9 @@ impl World {
     pub(super) fn released(&mut self) {
         if self.holder.take().is_some() {
             // It may have been lost meanwhile; then this has no effect.
-            let held = self.line.held().cloned();
+            let held = self.queue.held().cloned();
             if let Some(held) = held {
-                self.line.released(&held);
+                self.queue.released(&held);
             }
         }
         self.settle();
@@ -192,7 +192,7 @@ impl World {
         if let Some(stands) = self.stands.take() {
             stands.0.ended.set(true);
             self.holder = None;
-            self.line.over(&stands);
+            self.queue.over(&stands);
             self.former.push(stands);
             self.settle();
         }
@@ -202,8 +202,8 @@ impl World {
     pub(super) fn late(&mut self, at: usize) {
         if !self.former.is_empty() {
             let former = &self.former[at % self.former.len()];
-            self.line.over(former);
-            self.line.released(former);
+            self.queue.over(former);
+            self.queue.released(former);
             self.settle();
         }
     }
@@ -213,7 +213,7 @@ impl World {
             let facts = &stands.0;
             facts.wanted.set(facts.wanted.get().or(Some(self.now)));
         }
-        self.line.wanted(self.now);
+        self.queue.wanted(self.now);
         self.settle();
     }
 
@@ -223,7 +223,7 @@ impl World {
         {
             stands.0.tired.set(true);
         }
-        self.line.tired();
+        self.queue.tired();
         self.settle();
     }
 
@@ -233,8 +233,8 @@ impl World {
     }
 
     fn drop_known(&mut self, picks: impl Fn(&Known) -> bool) -> Vec<u32> {
-        let (gone, stay) = self.queue.drain(..).partition::<Vec<_>, _>(picks);
-        self.queue = stay;
+        let (gone, stay) = self.expected.drain(..).partition::<Vec<_>, _>(picks);
+        self.expected = stay;
         gone.into_iter().map(|known| known.name).collect()
     }
 
@@ -242,7 +242,7 @@ impl World {
         let mut begun = Vec::new();
         let unbegun = &mut self.unbegun;
         let did: Did = self
-            .line
+            .queue
             .settle(self.now, self.policy, |_, terms, asked, queues| {
                 if *unbegun > 0 {
                     *unbegun -= 1;
@@ -265,7 +265,7 @@ impl World {
             });
         self.check_taken_back(&did);
         for (name, ()) in &did.refused {
-            assert_eq!(self.queue.remove(0).name, *name, "refused out of turn");
+            assert_eq!(self.expected.remove(0).name, *name, "refused out of turn");
         }
         self.check_asked(&did, &begun);
         if let Some(granted) = &did.grant {

@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{
     shard::{Grace, Mode},
-    topology::{BurialError, Motion, Opening, Removal, Round},
+    topology::{DecommissionError, Migration, Opening, Removal, Round},
 };
 
-fn bury(topology: &Topology, index: usize) -> Topology {
-    let buried = topology.bury(&shard_id(index), UNIX).unwrap();
-    assert_eq!(Topology::decode(&buried.encode()), Ok(buried.clone()));
-    assert_eq!(buried.version, topology.version + 1);
-    buried
+fn decommission(topology: &Topology, index: usize) -> Topology {
+    let decommissioned = topology.decommission(&shard_id(index), UNIX).unwrap();
+    assert_eq!(
+        Topology::decode(&decommissioned.encode()),
+        Ok(decommissioned.clone())
+    );
+    assert_eq!(decommissioned.version, topology.version + 1);
+    decommissioned
 }
 
 /// One round of a mover that does all its work.
@@ -33,7 +36,7 @@ fn to_open(topology: &Topology) -> BTreeSet<Slot> {
 #[test]
 fn its_slots_are_the_others_by_plan_and_wait_to_be_opened() {
     let before = topology(64, &[1, 1, 2]);
-    let after = bury(&before, 2);
+    let after = decommission(&before, 2);
     assert!(after.last_epoch > before.last_epoch);
     let members: Vec<_> = after.shards.keys().cloned().collect();
     assert_eq!(members, [name(0), name(1)]);
@@ -64,7 +67,7 @@ fn its_slots_are_the_others_by_plan_and_wait_to_be_opened() {
 fn slots_on_their_way_from_it_are_where_they_went_and_those_to_it_where_they_came_from() {
     let mut before = topology(64, &[1, 1, 1, 1]);
     before.last_epoch = Epoch(before.last_epoch.0 + 1);
-    let moves = |from: usize, to: usize| Motion {
+    let moves = |from: usize, to: usize| Migration {
         epoch: before.last_epoch,
         from: name(from),
         to: name(to),
@@ -72,15 +75,19 @@ fn slots_on_their_way_from_it_are_where_they_went_and_those_to_it_where_they_cam
         slots: before.table.slots_of(&shard_id(from)).take(3).collect(),
     };
     let [away, here, beside] = [moves(3, 1), moves(2, 3), moves(1, 2)];
-    let (table, motions) = (
+    let (table, migrations) = (
         &before.table,
         vec![away.clone(), here.clone(), beside.clone()],
     );
     let mut its: BTreeSet<_> = table.slots_of(&shard_id(3)).collect();
     its.extend(here.slots.clone());
-    before.motions = motions;
-    let after = bury(&before, 3);
-    assert_eq!(after.motions, vec![beside], "no business of the dead one");
+    before.migrations = migrations;
+    let after = decommission(&before, 3);
+    assert_eq!(
+        after.migrations,
+        vec![beside],
+        "no business of the dead one"
+    );
     assert_eq!(to_open(&after), its);
     assert!(
         away.slots
@@ -98,8 +105,8 @@ fn slots_on_their_way_from_it_are_where_they_went_and_those_to_it_where_they_cam
 fn a_resize_under_way_goes_on_without_it_and_moves_no_slot_before_it_is_open() {
     let begun = topology(64, &[1, 1, 1]).begin(adding(3, 1), UNIX).unwrap();
     let under_way = turn(&begun, Vec::new()).unwrap();
-    assert!(!under_way.motions.is_empty());
-    let mut next = bury(&under_way, 2);
+    assert!(!under_way.migrations.is_empty());
+    let mut next = decommission(&under_way, 2);
     let waiting = to_open(&next);
     let goal = next.goal.clone().unwrap();
     assert_eq!(
@@ -113,7 +120,10 @@ fn a_resize_under_way_goes_on_without_it_and_moves_no_slot_before_it_is_open() {
 
     // A mover that goes on as far as possible.
     while let Some(turned) = turn(&next, finished(&next)) {
-        let moving = turned.motions.iter().flat_map(|motion| &motion.slots);
+        let moving = turned
+            .migrations
+            .iter()
+            .flat_map(|migration| &migration.slots);
         assert!(moving.clone().all(|slot| !waiting.contains(slot)));
         next = turned;
     }
@@ -133,9 +143,9 @@ fn a_resize_under_way_goes_on_without_it_and_moves_no_slot_before_it_is_open() {
 }
 
 fn finished(topology: &Topology) -> Vec<(Epoch, Vec<Slot>)> {
-    let motions = topology.motions.iter();
-    motions
-        .map(|motion| (motion.epoch, motion.slots.clone()))
+    let migrations = topology.migrations.iter();
+    migrations
+        .map(|migration| (migration.epoch, migration.slots.clone()))
         .collect()
 }
 
@@ -143,15 +153,19 @@ fn finished(topology: &Topology) -> Vec<(Epoch, Vec<Slot>)> {
 fn whoever_was_to_come_or_to_go_may_be_the_dead_one() {
     let coming = topology(64, &[1, 1]).begin(adding(2, 1), UNIX).unwrap();
     let coming = turn(&coming, Vec::new()).unwrap();
-    let without = bury(&coming, 2);
-    assert_eq!((without.motions.len(), without.shards.len()), (0, 2));
+    let without = decommission(&coming, 2);
+    assert_eq!((without.migrations.len(), without.shards.len()), (0, 2));
     assert_eq!(without.table, topology(64, &[1, 1]).table);
     // Keys of slots in motion to it may have been granted there.
-    let sent: usize = coming.motions.iter().map(|motion| motion.slots.len()).sum();
+    let sent: usize = coming
+        .migrations
+        .iter()
+        .map(|migration| migration.slots.len())
+        .sum();
     assert_eq!(to_open(&without).len(), sent);
 
     let going = topology(64, &[1, 1]).begin(removing(1), UNIX).unwrap();
-    let mut gone = bury(&turn(&going, Vec::new()).unwrap(), 1);
+    let mut gone = decommission(&turn(&going, Vec::new()).unwrap(), 1);
     assert_eq!(gone.table.quota(&shard_id(0)), 64);
     while let Some(turned) = turn(&gone, Vec::new()) {
         gone = turned;
@@ -161,8 +175,8 @@ fn whoever_was_to_come_or_to_go_may_be_the_dead_one() {
 
 #[test]
 fn a_second_burial_takes_over_what_the_first_left_to_be_opened() {
-    let once = bury(&topology(64, &[1, 1, 1]), 2);
-    let twice = bury(&once, 1);
+    let once = decommission(&topology(64, &[1, 1, 1]), 2);
+    let twice = decommission(&once, 1);
     let its: BTreeSet<_> = once.table.slots_of(&shard_id(1)).collect();
     let of = |epoch| {
         let openings = twice.openings.iter();
@@ -180,22 +194,26 @@ fn a_second_burial_takes_over_what_the_first_left_to_be_opened() {
 #[test]
 fn what_cannot_be_buried_is_refused() {
     let topology = topology(64, &[1, 1]);
-    let refused = |topology: &Topology, index| topology.bury(&shard_id(index), UNIX).unwrap_err();
+    let refused =
+        |topology: &Topology, index| topology.decommission(&shard_id(index), UNIX).unwrap_err();
     assert!(matches!(
         refused(&topology, 0),
-        BurialError::KeepsRecord { .. }
+        DecommissionError::KeepsRecord { .. }
     ));
-    assert!(matches!(refused(&topology, 7), BurialError::Unknown { .. }));
-    let mut last = bury(&topology, 1);
+    assert!(matches!(
+        refused(&topology, 7),
+        DecommissionError::Unknown { .. }
+    ));
+    let mut last = decommission(&topology, 1);
     last.home.address = "elsewhere".into();
-    assert!(matches!(refused(&last, 0), BurialError::Last { .. }));
+    assert!(matches!(refused(&last, 0), DecommissionError::Last { .. }));
 }
 
 #[test]
 fn whoever_is_armed_meanwhile_opens_them_then_and_waits_as_long() {
     let mut topology = topology(64, &[1, 1, 1]);
     topology.constants.removal = Removal::Leased;
-    let mut after = bury(&topology, 2);
+    let mut after = decommission(&topology, 2);
     after.last_epoch.0 += 5;
     let (heir, slots) = (
         after.openings[0].to.0.clone(),
@@ -230,7 +248,7 @@ fn whoever_is_armed_meanwhile_opens_them_then_and_waits_as_long() {
 
 #[test]
 fn the_dead_are_told_that_they_have_nothing() {
-    let after = bury(&topology(64, &[1, 1]), 1);
+    let after = decommission(&topology(64, &[1, 1]), 1);
     let step = after.tell_dead(&after.dead[0]);
     assert_eq!((step.epoch, step.mode), (after.last_epoch, Mode::Shut));
     assert_eq!(step.slots.len(), 64);

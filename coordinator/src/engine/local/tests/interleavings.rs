@@ -186,7 +186,7 @@ fn run(sharing: &Sharing, hears: f64, tasks: [&[Does]; 2]) {
     }
     running.into_iter().for_each(|task| task.join().unwrap());
     // A record kept for the next waiter goes back.
-    engines.iter().for_each(|engine| engine.0.lines.close());
+    engines.iter().for_each(|engine| engine.0.queues.close());
     done.store(true, Store);
     let mut serving: Vec<_> = serving
         .into_iter()
@@ -310,11 +310,12 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
     let raced = |dropped: bool| {
         let (world, namespace) = (World::of(2), namespace());
         let mut one = world.process(1, sharing(0, None));
-        let [from, to] = [0, 1].map(|shard| one.engine.0.routing.view().keepers[shard].clone());
+        let [from, to] = [0, 1].map(|shard| one.engine.0.routing.view().renewers[shard].clone());
         let slots = one.engine.0.routing.slots();
         let key = (0..).map(|nth| LockKey::new(&namespace, format!("{nth}").as_bytes(), slots));
         let key = key.map(Result::unwrap);
-        let mut key = key.filter(|key| Arc::ptr_eq(&one.engine.0.routing.route(key).keeper, &from));
+        let mut key =
+            key.filter(|key| Arc::ptr_eq(&one.engine.0.routing.route(key).renewer, &from));
         let key = key.next().expect("it has half of the slots");
         let ask = Acquire {
             namespace: &namespace,
@@ -330,10 +331,10 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
         assert!(poll_once(asking.as_mut()).is_none());
         assert!(one.work.step());
         let guard = poll_once(asking.as_mut()).expect("nobody has it").unwrap();
-        let line = one.engine.0.lines.table(&key).lock();
-        let hold = line.get(&key).and_then(|line| line.held().cloned());
+        let queue = one.engine.0.queues.table(&key).lock();
+        let hold = queue.get(&key).and_then(|queue| queue.held().cloned());
         let hold = hold.expect("it was granted");
-        drop(line);
+        drop(queue);
 
         let (goes, next) = (hold.clone(), to.clone());
         let moving = thread::spawn(move || from.rehome(&goes, &next));
@@ -343,7 +344,7 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
         });
         moving.join().unwrap();
         releasing.join().unwrap();
-        let sent = hold.keeper().driver.take(LockLane::Work);
+        let sent = hold.renewer().driver.take(LockLane::Work);
         let is_its = |op: &Op| matches!(op, Op::Release { nonce, .. } if *nonce == hold.nonce);
         let went = hold.is_at(&to);
         assert!(

@@ -1,6 +1,6 @@
 //! The record of this process, and its permitted uses.
 
-use super::{Handoff, rules::Standing, tokens::Tokens};
+use super::{Handoff, rules::LeaseView, tokens::Tokens};
 use crate::{clock::Instant, ids::Token};
 
 /// A record, and the hand-offs it has had.
@@ -24,7 +24,7 @@ struct Wanted {
     handed: u32,
 }
 
-impl<H: Standing> Record<H> {
+impl<H: LeaseView> Record<H> {
     /// A record without a holder so far.
     pub(super) fn new(hold: H, tokens: Tokens) -> Self {
         Self {

@@ -7,7 +7,7 @@ use redis::{Cmd, Value};
 use super::{
     Connection,
     answers::integers,
-    motion::{change, packed, slots},
+    migration::{change, packed, slots},
     scripts,
 };
 use crate::shard::{ForceOpen, ForcedOpen, ShardError};

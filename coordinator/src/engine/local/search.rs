@@ -14,12 +14,12 @@ use std::{sync::Arc, time::Duration};
 use super::{
     super::{
         AcquireError,
-        flow::Search,
         hold::{Hold, Phase},
-        keeper::Keeper,
+        in_flight::Search,
+        renewer::LeaseRenewer,
         routing::Way,
     },
-    Lines,
+    LocalQueues,
     ask::Verdict,
 };
 use crate::{
@@ -40,14 +40,14 @@ const HELD_THERE: Duration = Duration::from_millis(200);
 /// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for a
 /// new picture.
 #[derive(Debug, Default)]
-pub(super) struct Misled {
+pub(super) struct StaleRoutes {
     holds: Vec<Arc<Hold>>,
     /// The number at which requests that no longer wait are removed: twice the number left by the
     /// last sweep, so that the cost per request is constant.
     sweep_at: usize,
 }
 
-impl Misled {
+impl StaleRoutes {
     pub(super) fn add(&mut self, hold: &Arc<Hold>) {
         if self.holds.len() >= self.sweep_at {
             self.holds.retain(|hold| hold.phase() == Phase::Asked);
@@ -57,21 +57,24 @@ impl Misled {
     }
 }
 
-impl Lines {
+impl LocalQueues {
     /// The picture of the ring has changed.
     pub(in super::super) fn look_again(self: &Arc<Self>) {
-        let misled = std::mem::take(&mut *self.misled.lock());
-        misled.holds.iter().for_each(|hold| self.recheck(hold));
+        let stale_routes = std::mem::take(&mut *self.stale_routes.lock());
+        stale_routes
+            .holds
+            .iter()
+            .for_each(|hold| self.recheck(hold));
     }
 
     /// The slot is not at this shard since `epoch`: not yet, or not any more.
-    pub(super) fn moved(&self, hold: &Hold, at: &Arc<Keeper>, epoch: Epoch) -> Verdict {
+    pub(super) fn moved(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
         let Some(routing) = self.routing() else {
             return self.trouble(hold, AcquireError::Moved);
         };
         let coming = routing.route(&hold.key).way;
-        let mut flow = hold.flow.lock();
-        let proven = flow.proof.map(|proof| proof.epoch);
+        let mut in_flight = hold.in_flight.lock();
+        let proven = in_flight.proof.map(|proof| proof.epoch);
         let goes_on = |way: Way| {
             // If it is sealed at the former shard, it is about to arrive; if shut there, it has
             // arrived.
@@ -80,12 +83,12 @@ impl Lines {
             (arrives || arrived).then_some(way.to)
         };
         if let Some(to) = coming.and_then(goes_on) {
-            flow.search.turns += 1;
-            if flow.search.turns <= TURNS_MAX {
+            in_flight.search.turns += 1;
+            if in_flight.search.turns <= TURNS_MAX {
                 return Verdict::GoOn(to);
             }
         }
-        drop(flow);
+        drop(in_flight);
         routing.refresh();
         self.trouble(hold, AcquireError::Moved)
     }
@@ -94,29 +97,29 @@ impl Lines {
     pub(super) fn sealed(
         &self,
         hold: &Hold,
-        at: &Arc<Keeper>,
+        at: &Arc<LeaseRenewer>,
         epoch: Epoch,
         absent: Option<Waited>,
     ) -> Verdict {
         let Some(way) = self.way(hold, epoch) else {
             return self.trouble(hold, AcquireError::Moved);
         };
-        let mut flow = hold.flow.lock();
+        let mut in_flight = hold.in_flight.lock();
         match absent {
-            Some(waited) => flow.proves(Proof { epoch, waited }),
-            None => flow.search.held_there = true,
+            Some(waited) => in_flight.proves(Proof { epoch, waited }),
+            None => in_flight.search.held_there = true,
         }
-        self.turn_to(hold, at, &mut flow.search, (&way.to, &way))
+        self.turn_to(hold, at, &mut in_flight.search, (&way.to, &way))
     }
 
     /// The shard needs a proof that its predecessor does not hold the key.
-    pub(super) fn unproven(&self, hold: &Hold, at: &Arc<Keeper>, epoch: Epoch) -> Verdict {
+    pub(super) fn unproven(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
         let Some(way) = self.way(hold, epoch) else {
             return self.trouble(hold, AcquireError::Moved);
         };
-        let mut flow = hold.flow.lock();
-        flow.search.unproven = true;
-        self.turn_to(hold, at, &mut flow.search, (&way.from, &way))
+        let mut in_flight = hold.in_flight.lock();
+        in_flight.search.unproven = true;
+        self.turn_to(hold, at, &mut in_flight.search, (&way.from, &way))
     }
 
     fn way(&self, hold: &Hold, epoch: Epoch) -> Option<Way> {
@@ -128,9 +131,9 @@ impl Lines {
     fn turn_to(
         &self,
         hold: &Hold,
-        at: &Arc<Keeper>,
+        at: &Arc<LeaseRenewer>,
         search: &mut Search,
-        (other, way): (&Arc<Keeper>, &Way),
+        (other, way): (&Arc<LeaseRenewer>, &Way),
     ) -> Verdict {
         search.turns += 1;
         let futile = search.held_there && search.unproven;
@@ -148,9 +151,9 @@ impl Lines {
     }
 
     /// Goes on to the shard of `to`, if it still waits. Returns whether it does.
-    pub(super) fn goes(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Keeper>) -> bool {
-        let asking = self.change(&hold.key, |line, _| {
-            let asking = line.is_asking(hold);
+    pub(super) fn goes(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<LeaseRenewer>) -> bool {
+        let asking = self.change(&hold.key, |queue, _| {
+            let asking = queue.is_asking(hold);
             if asking {
                 go(hold, to);
             }
@@ -161,10 +164,10 @@ impl Lines {
 }
 
 /// Moves a request to the shard of `to`, unless it is there, or taken back.
-pub(super) fn go(hold: &Hold, to: &Arc<Keeper>) {
-    let mut flow = hold.flow.lock();
-    let from = hold.keeper();
+pub(super) fn go(hold: &Hold, to: &Arc<LeaseRenewer>) {
+    let mut in_flight = hold.in_flight.lock();
+    let from = hold.renewer();
     if !Arc::ptr_eq(&from, to) && !hold.is_over() && from.hand_over(hold, to) {
-        flow.goes(&from, to);
+        in_flight.goes(&from, to);
     }
 }

@@ -7,11 +7,11 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::time::{sleep, timeout};
 
-use super::{ShardStatus, checks, keeper::Keeper, routing::Routing, told};
+use super::{ShardStatus, checks, events, renewer::LeaseRenewer, routing::Routing};
 use crate::{
     arming::{ArmError, Arming, Known},
     clock::sleep_until,
-    driver::Surroundings,
+    driver::Context,
     ids::Epoch,
     shard::{Lane, Link, ShardError},
     sync::Mutex,
@@ -35,7 +35,7 @@ const STORE_AGAIN: Duration = Duration::from_secs(1);
 pub(super) async fn start(
     routing: &Arc<Routing>,
     store: &Arc<dyn TopologyStore>,
-    around: &Surroundings,
+    around: &Context,
     servers_are_new: bool,
 ) {
     let stewards = Stewards {
@@ -47,8 +47,8 @@ pub(super) async fn start(
         // The topology may have been read long ago. An unreachable store is no error here.
         let _ = timeout(length, confirm_once(routing, &**store, around)).await;
     }
-    let keepers = routing.view().keepers.clone();
-    let (stewards, known) = (Arc::new(stewards), keepers.clone());
+    let renewers = routing.view().renewers.clone();
+    let (stewards, known) = (Arc::new(stewards), renewers.clone());
     let (following, around) = (stewards.clone(), around.clone());
     // Before the shards are brought up: a silent shard takes longer than a view lease.
     around.tasks.clone().spawn(async move {
@@ -62,10 +62,10 @@ pub(super) async fn start(
         };
         around.stop.run_until_cancelled(follow).await;
     });
-    join_all(keepers.iter().map(|keeper| stewards.start(keeper))).await;
+    join_all(renewers.iter().map(|renewer| stewards.start(renewer))).await;
 }
 
-/// Starts a steward for every shard.
+/// Starts a monitor for every shard.
 struct Stewards {
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
@@ -74,41 +74,42 @@ struct Stewards {
 
 impl Stewards {
     /// Brings a shard up, if possible, and starts the task that tends it while it is a member.
-    async fn start(&self, keeper: &Arc<Keeper>) {
-        let steward = Steward {
+    async fn start(&self, renewer: &Arc<LeaseRenewer>) {
+        let monitor = ShardMonitor {
             link: Mutex::default(),
             known: Mutex::default(),
-            keeper: keeper.clone(),
+            renewer: renewer.clone(),
             routing: self.routing.clone(),
             store: self.store.clone(),
             servers_are_new: self.servers_are_new,
         };
-        if let Err(error) = steward.bring_up().await {
-            tracing::warn!(shard = %steward.id(), %error, "shard not ready; its keys wait for it");
+        if let Err(error) = monitor.bring_up().await {
+            tracing::warn!(shard = %monitor.id(), %error, "shard not ready; its keys wait for it");
         }
-        let keeper = keeper.clone();
-        let tasks = keeper.around.tasks.clone();
+        let renewer = renewer.clone();
+        let tasks = renewer.around.tasks.clone();
         tasks.spawn(async move {
-            let tending = async { tokio::join!(steward.tend(), checks::watch(&keeper)) };
-            keeper.around.stop.run_until_cancelled(tending).await;
+            let tending = async { tokio::join!(monitor.tend(), checks::watch(&renewer)) };
+            renewer.around.stop.run_until_cancelled(tending).await;
         });
     }
 
-    /// Starts a steward for every shard that joins.
-    async fn welcome(&self, mut known: Vec<Arc<Keeper>>) {
+    /// Starts a monitor for every shard that joins.
+    async fn welcome(&self, mut known: Vec<Arc<LeaseRenewer>>) {
         loop {
             self.routing.adopted().await;
-            let keepers = self.routing.view().keepers.clone();
-            let is_known = |keeper: &&Arc<Keeper>| known.iter().any(|its| Arc::ptr_eq(its, keeper));
-            let new = keepers.iter().filter(|keeper| !is_known(keeper));
-            join_all(new.map(|keeper| self.start(keeper))).await;
-            known = keepers;
+            let renewers = self.routing.view().renewers.clone();
+            let is_known =
+                |renewer: &&Arc<LeaseRenewer>| known.iter().any(|its| Arc::ptr_eq(its, renewer));
+            let new = renewers.iter().filter(|renewer| !is_known(renewer));
+            join_all(new.map(|renewer| self.start(renewer))).await;
+            known = renewers;
         }
     }
 }
 
 /// Adopts every newer topology.
-async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
+async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Context) {
     let mut fruitless = None;
     loop {
         let known = routing.topology().version();
@@ -142,7 +143,7 @@ async fn follow(routing: &Routing, store: &dyn TopologyStore, around: &Surroundi
 
 /// Confirms the topology in use again and again, if views expire, and ends all grants made under a
 /// view that expired.
-async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
+async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Context) {
     let Some(length) = around.view.length() else {
         return;
     };
@@ -155,13 +156,17 @@ async fn confirm(routing: &Routing, store: &dyn TopologyStore, around: &Surround
         }
         if !around.view.is_believed(around.clock.now()) {
             tracing::warn!("the topology could not be confirmed in time: nothing is held any more");
-            routing.view().keepers.iter().for_each(Keeper::disbelieve);
+            routing
+                .view()
+                .renewers
+                .iter()
+                .for_each(LeaseRenewer::disbelieve);
         }
     }
 }
 
 /// Confirms the topology in use, or adopts a newer one.
-async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Surroundings) {
+async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Context) {
     let sent = around.clock.now();
     if let Ok(topology) = store.load().await {
         // The engine acts on it before it counts as confirmed.
@@ -173,8 +178,8 @@ async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Sur
 /// The state of every shard, requested now.
 pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
     let view = routing.view();
-    let look_at = |keeper: &Arc<Keeper>| {
-        let (topology, driver) = (view.topology.clone(), keeper.driver.clone());
+    let look_at = |renewer: &Arc<LeaseRenewer>| {
+        let (topology, driver) = (view.topology.clone(), renewer.driver.clone());
         async move {
             let id = driver.id().clone();
             let grace_left = async {
@@ -202,31 +207,31 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
             )
         }
     };
-    join_all(view.keepers.iter().map(look_at))
+    join_all(view.renewers.iter().map(look_at))
         .await
         .into_iter()
         .collect()
 }
 
 /// Tends one shard.
-struct Steward {
+struct ShardMonitor {
     /// A connection, kept for a while after use.
     link: Mutex<Option<Box<dyn Link>>>,
     known: Mutex<Known>,
-    keeper: Arc<Keeper>,
+    renewer: Arc<LeaseRenewer>,
     routing: Arc<Routing>,
     store: Arc<dyn TopologyStore>,
     servers_are_new: bool,
 }
 
-impl Steward {
+impl ShardMonitor {
     fn id(&self) -> &ShardId {
-        self.keeper.driver.id()
+        self.renewer.driver.id()
     }
 
     /// Serves the needs that its lanes report, until stopped.
     async fn tend(&self) {
-        let needs = self.keeper.driver.needs();
+        let needs = self.renewer.driver.needs();
         loop {
             let idle = timeout(IDLE, needs.something()).await.is_err();
             if idle {
@@ -262,8 +267,8 @@ impl Steward {
             shard = %self.id(), by_ms,
             "the server's wall clock stepped: its locks are in danger, and it is armed anew"
         );
-        told::clock_stepped(self.id(), by_ms, self.keeper.around.clock.now());
-        self.keeper.endanger();
+        events::clock_stepped(self.id(), by_ms, self.renewer.around.clock.now());
+        self.renewer.endanger();
     }
 
     /// Follows the topology at once if a shard has seen a later one.
@@ -277,7 +282,7 @@ impl Steward {
     }
 
     async fn connect(&self) -> Result<Box<dyn Link>, ShardError> {
-        let shard = self.keeper.driver.shard();
+        let shard = self.renewer.driver.shard();
         shard.connect(Lane::Control, None).await
     }
 
@@ -295,7 +300,7 @@ impl Steward {
 
     /// Has the shard's present life armed, if it is not, and settles it if possible.
     async fn bring_up(&self) -> Result<(), ArmError> {
-        let (driver, around) = (&self.keeper.driver, &self.keeper.around);
+        let (driver, around) = (&self.renewer.driver, &self.renewer.around);
         let mut link = self.connect().await?;
         let mut known = *self.known.lock();
         known.distrusted = driver.needs().distrusted();
@@ -351,7 +356,7 @@ impl Steward {
     }
 
     fn next_epoch(&self, topology: &Topology) -> Result<Epoch, ArmError> {
-        let epoch = Epoch::after(topology.last_epoch, self.keeper.around.clock.unix());
+        let epoch = Epoch::after(topology.last_epoch, self.renewer.around.clock.unix());
         Ok(epoch.ok_or(TopologyError::NoEpochs)?)
     }
 }

@@ -2,7 +2,7 @@
 //! Pure.
 //!
 //! ```text
-//! bury: dead at e, its slots to others ─► force_open at each of them ─► opened
+//! decommission: dead at e, its slots to others ─► force_open at each of them ─► opened
 //! ```
 //!
 //! Its grants end by themselves: after a view lease no engine believes in them, or a person attests
@@ -50,7 +50,7 @@ pub struct Opening {
 /// The reason why a shard cannot be declared dead.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BurialError {
+pub enum DecommissionError {
     /// It is not a member.
     #[error("shard {id} is not a member; the members are {members}")]
     Unknown {
@@ -95,14 +95,14 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// [`BurialError`].
-    pub fn bury(&self, shard: &ShardId, unix: Duration) -> Result<Self, BurialError> {
+    /// [`DecommissionError`].
+    pub fn decommission(&self, shard: &ShardId, unix: Duration) -> Result<Self, DecommissionError> {
         let gone = ShardName(shard.clone());
         let dead = self.dead_as(&gone, self.next_epoch(unix)?)?;
         let mut others = self.weights();
         others.remove(&gone);
         if others.is_empty() {
-            return Err(BurialError::Last { id: shard.clone() });
+            return Err(DecommissionError::Last { id: shard.clone() });
         }
         let goal = self.goal.as_ref().and_then(|goal| goal.without(&gone));
         let target = goal.as_ref().map_or(&others, |goal| &goal.after);
@@ -118,8 +118,8 @@ impl Topology {
             .among(&membership(self.table.slots(), &others)?)?;
         next.shards.remove(&gone);
         next.goal = goal;
-        next.motions
-            .retain(|motion| motion.from != gone && motion.to != gone);
+        next.migrations
+            .retain(|migration| migration.from != gone && migration.to != gone);
         next.openings.retain(|opening| opening.to != gone);
         next.openings.extend(openings(dead.epoch, heirs));
         next.dead.push(dead);
@@ -180,10 +180,10 @@ impl Topology {
     }
 
     /// The entry of the record for `gone`.
-    fn dead_as(&self, gone: &ShardName, epoch: Epoch) -> Result<Dead, BurialError> {
+    fn dead_as(&self, gone: &ShardName, epoch: Epoch) -> Result<Dead, DecommissionError> {
         let Some(entry) = self.shards.get(gone) else {
             let names: Vec<_> = self.shards.keys().map(|name| name.0.as_str()).collect();
-            return Err(BurialError::Unknown {
+            return Err(DecommissionError::Unknown {
                 id: gone.0.clone(),
                 members: names.join(", "),
             });
@@ -191,7 +191,7 @@ impl Topology {
         let address = entry.address.clone();
         if address == self.home.address {
             let id = gone.0.clone();
-            return Err(BurialError::KeepsRecord { id, address });
+            return Err(DecommissionError::KeepsRecord { id, address });
         }
         Ok(Dead {
             shard: gone.clone(),
@@ -210,14 +210,14 @@ impl Topology {
     ) -> Result<BTreeMap<Slot, ShardName>, RingError> {
         let mut heirs = BTreeMap::new();
         let mut there: Table = self.table.clone();
-        for motion in &self.motions {
-            let heir = match motion.to == *gone {
-                true => &motion.from,
-                false => &motion.to,
+        for migration in &self.migrations {
+            let heir = match migration.to == *gone {
+                true => &migration.from,
+                false => &migration.to,
             };
-            for &slot in &motion.slots {
+            for &slot in &migration.slots {
                 there.give(slot, &heir.0)?;
-                if motion.from == *gone || motion.to == *gone {
+                if migration.from == *gone || migration.to == *gone {
                     heirs.insert(slot, heir.clone());
                 }
             }

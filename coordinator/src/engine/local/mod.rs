@@ -1,17 +1,17 @@
-//! The local line: for each key in use, its holder and its waiters in this process, first come,
+//! The local queue: for each key in use, its holder and its waiters in this process, first come,
 //! first served.
 //!
 //! ```text
-//! join ─► rules: Line ─► ask ─► shard ─► answered, or a turn ─► guard ─► released ─► the next
+//! join ─► rules: LocalQueue ─► ask ─► shard ─► answered, or a turn ─► guard ─► released ─► the next
 //! ```
 //!
 //! | file | content |
 //! |---|---|
-//! | `rules.rs` | one key's line: pure |
+//! | `rules.rs` | one key's local queue: pure |
 //! | `record.rs` | how far a record is handed on: pure |
 //! | `tokens.rs` | the fencing tokens that came with a grant |
 //! | `join.rs` | taking a place, waiting there, leaving it |
-//! | `ask.rs` | the request at the shard for the whole line |
+//! | `ask.rs` | the request at the shard for the whole local queue |
 //! | `search.rs` | the shard to ask, while the slot is on its way |
 //! | `turn.rs` | messages from the shard; the next grant |
 
@@ -43,28 +43,28 @@ use hashbrown::{HashMap, hash_map::EntryRef};
 use super::{
     AcquireError,
     hold::{Hold, Phase},
-    keeper::Keeper,
     release::Releases,
+    renewer::LeaseRenewer,
     routing::Routing,
 };
 use crate::{
     clock::Instant,
-    driver::Surroundings,
+    driver::Context,
     ids::{ClientId, Nonce},
     limits::{HANDOFF_FOR, HANDOFF_MAX},
     name::LockKey,
     sync::Mutex,
 };
 pub(super) use join::{Joined, Waiter};
-use rules::{Deeds, Line, Policy};
-pub(super) use rules::{Standing, Terms};
-use search::Misled;
-use turn::Turn;
+use rules::{Effects, LocalQueue, Policy};
+pub(super) use rules::{LeaseView, Terms};
+use search::StaleRoutes;
+use turn::LocalGrant;
 
-/// Tables that the lines are spread over, by slot, so that no key waits for another's.
+/// Tables that the local queues are spread over, by slot, so that no key waits for another's.
 const TABLES: usize = 64;
 
-type KeyLine = Line<Arc<Hold>, Waiter>;
+type KeyQueue = LocalQueue<Arc<Hold>, Waiter>;
 
 /// How a process shares held locks among its own tasks.
 #[derive(Clone, Debug, Default)]
@@ -94,9 +94,9 @@ impl Default for Handoff {
     }
 }
 
-/// The lines of every key in use.
-pub(super) struct Lines {
-    around: Surroundings,
+/// The local queues of every key in use.
+pub(super) struct LocalQueues {
+    around: Context,
     releases: Arc<Releases>,
     routing: OnceLock<Weak<Routing>>,
     client: ClientId,
@@ -107,12 +107,12 @@ pub(super) struct Lines {
     closed: AtomicBool,
     /// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for
     /// a new picture.
-    misled: Mutex<Misled>,
-    tables: [Mutex<HashMap<LockKey, KeyLine>>; TABLES],
+    stale_routes: Mutex<StaleRoutes>,
+    tables: [Mutex<HashMap<LockKey, KeyQueue>>; TABLES],
 }
 
-/// Closes the lines at the end of its task.
-struct ClosesWhenDropped(Arc<Lines>);
+/// Closes the local queues at the end of its task.
+struct ClosesWhenDropped(Arc<LocalQueues>);
 
 impl Drop for ClosesWhenDropped {
     fn drop(&mut self) {
@@ -121,17 +121,17 @@ impl Drop for ClosesWhenDropped {
 }
 
 /// The effects of a change.
-pub(super) struct Due {
-    pub(super) deeds: Deeds<Arc<Hold>, Waiter, AcquireError>,
-    turn: Option<Turn>,
+pub(super) struct Outcome {
+    pub(super) effects: Effects<Arc<Hold>, Waiter, AcquireError>,
+    turn: Option<LocalGrant>,
 }
 
-impl Lines {
+impl LocalQueues {
     pub(super) fn new(
         client: ClientId,
         sharing: Sharing,
         releases: Arc<Releases>,
-        around: &Surroundings,
+        around: &Context,
     ) -> Arc<Self> {
         Arc::new(Self {
             around: around.clone(),
@@ -142,7 +142,7 @@ impl Lines {
             held: AtomicUsize::new(0),
             sharing,
             closed: AtomicBool::new(false),
-            misled: Mutex::default(),
+            stale_routes: Mutex::default(),
             tables: array::from_fn(|_| Mutex::default()),
         })
     }
@@ -164,82 +164,82 @@ impl Lines {
         self.held.load(Relaxed)
     }
 
-    /// Changes `key`'s line, if it has one, and performs the effects.
+    /// Changes `key`'s local queue, if it has one, and performs the effects.
     fn change<T>(
         self: &Arc<Self>,
         key: &LockKey,
-        change: impl FnOnce(&mut KeyLine, Instant) -> T,
+        change: impl FnOnce(&mut KeyQueue, Instant) -> T,
     ) -> Option<T> {
         let now = self.around.clock.now();
-        let (changed, due) = self.step(key, now, |line| change(line, now))?;
+        let (changed, due) = self.step(key, now, |queue| change(queue, now))?;
         self.perform(due);
         Some(changed)
     }
 
-    /// Changes `key`'s line, if it has one, and returns the effects.
+    /// Changes `key`'s local queue, if it has one, and returns the effects.
     fn step<T>(
         &self,
         key: &LockKey,
         now: Instant,
-        change: impl FnOnce(&mut KeyLine) -> T,
-    ) -> Option<(T, Due)> {
+        change: impl FnOnce(&mut KeyQueue) -> T,
+    ) -> Option<(T, Outcome)> {
         let mut table = self.table(key).lock();
         let EntryRef::Occupied(mut entry) = table.entry_ref(key) else {
             return None;
         };
-        let line = entry.get_mut();
-        let changed = change(line);
-        let due = self.settle(key, line, now);
-        if line.is_empty() {
+        let queue = entry.get_mut();
+        let changed = change(queue);
+        let due = self.settle(key, queue, now);
+        if queue.is_empty() {
             entry.remove();
         }
         Some((changed, due))
     }
 
-    /// The effects. Holds and owners learn of them before any other task can look at this line.
-    fn settle(&self, key: &LockKey, line: &mut KeyLine, now: Instant) -> Due {
+    /// The effects. Holds and owners learn of them before any other task can look at this local queue.
+    fn settle(&self, key: &LockKey, queue: &mut KeyQueue, now: Instant) -> Outcome {
         let linger = self.linger(key);
         let policy = Policy {
             handoff: self.sharing.handoff,
             lingers: linger.is_some(),
         };
-        let mut deeds = line.settle(now, policy, |first, terms, tokens, patient| {
+        let mut effects = queue.settle(now, policy, |first, terms, tokens, patient| {
             self.begin(key, first, terms, tokens, patient)
         });
-        if let (Some(hold), Some(linger)) = (&deeds.linger, linger)
+        if let (Some(hold), Some(linger)) = (&effects.linger, linger)
             && hold.idle_until().is_none()
         {
             let until = (now + linger).min(hold.deadline());
             hold.leave_idle(until);
-            hold.keeper().tend_by(hold, until);
+            hold.renewer().tend_by(hold, until);
         }
-        let turn = deeds
+        let turn = effects
             .grant
             .take()
-            .map(|granted| Turn::of(granted, line, now));
-        Due { deeds, turn }
+            .map(|granted| LocalGrant::of(granted, queue, now));
+        Outcome { effects, turn }
     }
 
     /// Performs the effects.
-    pub(super) fn perform(self: &Arc<Self>, Due { deeds, turn }: Due) {
-        if let Some(hold) = deeds.give_back
+    pub(super) fn perform(self: &Arc<Self>, Outcome { effects, turn }: Outcome) {
+        if let Some(hold) = effects.give_back
             && self.end(&hold) == Phase::Held
         {
             self.releases.send(&hold);
         }
-        if let Some(hold) = deeds.abandon {
+        if let Some(hold) = effects.abandon {
             self.abandon(&hold);
         }
-        if let Some(hold) = deeds.ask {
+        if let Some(hold) = effects.ask {
             self.ask(&hold);
         }
         if let Some(turn) = turn {
             turn.deliver();
         }
-        for (waiter, refusal) in deeds.refused {
+        for (waiter, refusal) in effects.refused {
             waiter.refuse(refusal);
         }
-        if let Some((hold, waiters)) = deeds.busy {
+        if let Some((hold, waiters)) = effects.busy {
             let refusal = held_by(&hold, self.around.clock.now());
             for waiter in waiters {
                 waiter.refuse(refusal.clone());
@@ -252,7 +252,7 @@ impl Lines {
         let before = hold.end();
         if before != Phase::Over {
             // It may be moving from one shard to another.
-            while !hold.keeper().forget(hold) {}
+            while !hold.renewer().forget(hold) {}
             self.held.fetch_sub(1, Relaxed);
         }
         before
@@ -262,13 +262,13 @@ impl Lines {
     /// the phase until now.
     pub(super) fn over(self: &Arc<Self>, hold: &Arc<Hold>) -> Phase {
         let before = self.end(hold);
-        self.change(&hold.key, |line, _| line.over(hold));
+        self.change(&hold.key, |queue, _| queue.over(hold));
         before
     }
 
     /// The shard has no record of `hold` any more. Its unanswered requests must not make one.
     pub(super) fn lost(self: &Arc<Self>, hold: &Arc<Hold>) {
-        if self.over(hold) == Phase::Held && hold.flow.lock().is_in_doubt() {
+        if self.over(hold) == Phase::Held && hold.in_flight.lock().is_in_doubt() {
             self.releases.send(hold);
         }
     }
@@ -276,38 +276,38 @@ impl Lines {
     /// The record of `nonce` was taken from this process by force.
     pub(super) fn taken(self: &Arc<Self>, key: &LockKey, nonce: Nonce) {
         let table = self.table(key).lock();
-        let hold = table.get(key).and_then(|line| line.held().cloned());
+        let hold = table.get(key).and_then(|queue| queue.held().cloned());
         drop(table);
         if let Some(hold) = hold.filter(|hold| hold.nonce == nonce) {
             self.lost(&hold);
         }
     }
 
-    /// The holds of this process at the shard of `keeper`.
-    pub(super) fn held_at(&self, keeper: &Keeper) -> Vec<Arc<Hold>> {
+    /// The holds of this process at the shard of `renewer`.
+    pub(super) fn held_at(&self, renewer: &LeaseRenewer) -> Vec<Arc<Hold>> {
         let mut found = Vec::new();
         for table in &self.tables {
             let table = table.lock();
-            let held = table.values().filter_map(Line::held);
-            found.extend(held.filter(|hold| hold.is_at(keeper)).cloned());
+            let held = table.values().filter_map(LocalQueue::held);
+            found.extend(held.filter(|hold| hold.is_at(renewer)).cloned());
         }
         found
     }
 
     /// The last guard of one holder of `hold` is gone. Returns the effects: the record may be given
     /// back to the shard.
-    pub(super) fn released(&self, hold: &Arc<Hold>, now: Instant) -> Option<Due> {
-        let released = self.step(&hold.key, now, |line| line.released(hold));
+    pub(super) fn released(&self, hold: &Arc<Hold>, now: Instant) -> Option<Outcome> {
+        let released = self.step(&hold.key, now, |queue| queue.released(hold));
         released.map(|((), due)| due)
     }
 
     /// It is time to tend `hold`, which has no holder: returns until when it may be kept, if it
     /// still is.
     pub(super) fn idle(self: &Arc<Self>, hold: &Arc<Hold>) -> Option<Instant> {
-        let ended = |line: &mut KeyLine, now| {
-            let until = hold.idle_until().filter(|_| line.holds(hold))?;
+        let ended = |queue: &mut KeyQueue, now| {
+            let until = hold.idle_until().filter(|_| queue.holds(hold))?;
             if until <= now {
-                line.tired();
+                queue.tired();
             }
             Some(until)
         };
@@ -320,7 +320,7 @@ impl Lines {
         for table in &self.tables {
             let keys: Vec<LockKey> = table.lock().keys().cloned().collect();
             for key in keys {
-                let dismissed = self.change(&key, |line, _| line.dismiss());
+                let dismissed = self.change(&key, |queue, _| queue.dismiss());
                 for waiter in dismissed.into_iter().flatten() {
                     waiter.refuse(AcquireError::Closed);
                 }
@@ -340,12 +340,12 @@ impl Lines {
         self.sharing.linger.get(key.namespace()).copied()
     }
 
-    fn table(&self, key: &LockKey) -> &Mutex<HashMap<LockKey, KeyLine>> {
+    fn table(&self, key: &LockKey) -> &Mutex<HashMap<LockKey, KeyQueue>> {
         &self.tables[key.slot().index() % TABLES]
     }
 }
 
-impl fmt::Debug for Lines {
+impl fmt::Debug for LocalQueues {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Lines")

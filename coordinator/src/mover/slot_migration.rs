@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    Phase, Surroundings,
+    Context, Phase,
     left::Remains,
     shards::{Shards, Trouble},
 };
@@ -28,7 +28,7 @@ use crate::{
     limits::{LISTED_KEYS, STEP_SLOTS},
     name::LockKey,
     shard::{Left, Listing, Mode, Scan, Step},
-    topology::{Motion, ShardName, Topology, Way},
+    topology::{Migration, MigrationId, ShardName, Topology},
 };
 
 /// First and longest pause between two looks at what is left.
@@ -38,7 +38,7 @@ const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::
 #[derive(Debug)]
 pub(super) enum Report {
     /// The next shard has the list.
-    Listed(Way),
+    Listed(MigrationId),
     /// Nothing is left at the former shard, nor will be.
     Empty(Empty),
     /// So many keys that were held at the former shard are held there no more.
@@ -52,7 +52,7 @@ pub(super) enum Report {
 /// Slots that may be opened at their next shard.
 #[derive(Debug)]
 pub(super) struct Empty {
-    pub(super) way: Way,
+    pub(super) id: MigrationId,
     /// What their next shard's tokens must be above.
     pub(super) above: Token,
     /// Of both shards, as they were throughout.
@@ -62,10 +62,10 @@ pub(super) struct Empty {
 
 /// The slots that one batch takes from one shard.
 #[derive(Debug)]
-pub(super) struct Departure {
+pub(super) struct SlotMigration {
     pub(super) epoch: Epoch,
     pub(super) from: ShardName,
-    pub(super) around: Surroundings,
+    pub(super) around: Context,
     pub(super) shards: Arc<Shards>,
     pub(super) records: watch::Receiver<Arc<Topology>>,
     pub(super) reports: mpsc::Sender<Report>,
@@ -77,14 +77,14 @@ pub(super) struct Departure {
 
 /// A move whose slots are taken in by their next shard.
 pub(super) struct Imported<'a> {
-    motion: &'a Motion,
+    migration: &'a Migration,
     /// What the next shard's tokens must be above.
     above: Token,
     /// Slots that it refuses: another mover has opened them there already.
     open: BTreeSet<Slot>,
 }
 
-impl Departure {
+impl SlotMigration {
     /// Goes on until it is dropped.
     pub(super) async fn run(mut self) {
         let mut backoff = Backoff::new(LOOK_AGAIN.0, LOOK_AGAIN.1);
@@ -101,63 +101,75 @@ impl Departure {
 
     /// Does what can be done; answers whether there was anything.
     async fn advance(&mut self, record: &Topology) -> Result<bool, Trouble> {
-        let ours = |motion: &&Motion| motion.epoch == self.epoch && motion.from == self.from;
-        let motions: Vec<_> = record.motions.iter().filter(ours).collect();
+        let ours =
+            |migration: &&Migration| migration.epoch == self.epoch && migration.from == self.from;
+        let migrations: Vec<_> = record.migrations.iter().filter(ours).collect();
         self.listed
             .retain(|to, remains| remains.lives == lives(record, &self.from, to));
-        let unlisted = motions.iter().copied();
+        let unlisted = migrations.iter().copied();
         let unlisted: Vec<_> = unlisted
-            .filter(|motion| !self.listed.contains_key(&motion.to))
+            .filter(|migration| !self.listed.contains_key(&migration.to))
             .collect();
         let listed = !unlisted.is_empty() && self.list(record, unlisted).await?;
-        let emptied = self.look(record, &motions).await?;
+        let emptied = self.look(record, &migrations).await?;
         Ok(listed || emptied)
     }
 
     /// Brings moves to where their next shards have the list; answers whether there was one.
     ///
     /// What was done before may be done again, by this mover or another.
-    async fn list(&mut self, record: &Topology, motions: Vec<&Motion>) -> Result<bool, Trouble> {
-        let motions = self.ready(record, motions).await;
-        if motions.is_empty() {
+    async fn list(
+        &mut self,
+        record: &Topology,
+        migrations: Vec<&Migration>,
+    ) -> Result<bool, Trouble> {
+        let migrations = self.ready(record, migrations).await;
+        if migrations.is_empty() {
             return Ok(false);
         }
         let early = match is_off(Rule::ListAfterSeal) {
             true => Some(self.scan(record).await?),
             false => None,
         };
-        let imported = self.hand_over(record, motions).await?;
+        let imported = self.hand_over(record, migrations).await?;
         let left = match early {
             Some(left) => left,
             None => self.scan(record).await?,
         };
         let delivered = self.deliver(record, imported, &left).await;
-        for Imported { motion, above, .. } in &delivered {
-            let lives = lives(record, &self.from, &motion.to);
-            let remains = Remains::new(motion, &left, *above, lives);
-            self.listed.insert(motion.to.clone(), remains);
-            self.tell(Report::Listed(motion.way())).await;
+        for Imported {
+            migration, above, ..
+        } in &delivered
+        {
+            let lives = lives(record, &self.from, &migration.to);
+            let remains = Remains::new(migration, &left, *above, lives);
+            self.listed.insert(migration.to.clone(), remains);
+            self.tell(Report::Listed(migration.id())).await;
         }
         Ok(!delivered.is_empty())
     }
 
-    /// Those of `motions` whose shards are armed, and past their grace: nothing is sealed before.
+    /// Those of `migrations` whose shards are armed, and past their grace: nothing is sealed before.
     ///
     /// What is sealed in spite of that was so before a shard came back, and its counters stand still: they are carried
     /// at once, since grace is about locks.
-    async fn ready<'a>(&mut self, record: &Topology, motions: Vec<&'a Motion>) -> Vec<&'a Motion> {
+    async fn ready<'a>(
+        &mut self,
+        record: &Topology,
+        migrations: Vec<&'a Migration>,
+    ) -> Vec<&'a Migration> {
         let former = self.shards.ready(record, &self.from.0).await;
-        let nexts = motions.iter();
-        let nexts = nexts.map(|motion| self.shards.ready(record, &motion.to.0));
+        let nexts = migrations.iter();
+        let nexts = nexts.map(|migration| self.shards.ready(record, &migration.to.0));
         let nexts = join_all(nexts).await;
         let (mut ready, mut troubles) = (Vec::new(), Vec::new());
-        for (motion, next) in motions.into_iter().zip(nexts) {
+        for (migration, next) in migrations.into_iter().zip(nexts) {
             if former.is_ok() && next.is_ok() {
-                ready.push(motion);
+                ready.push(migration);
                 continue;
             }
             troubles.extend(next.err());
-            troubles.extend(self.carry_sealed(record, motion).await.err());
+            troubles.extend(self.carry_sealed(record, migration).await.err());
         }
         troubles.extend(former.err());
         for trouble in troubles {
@@ -171,13 +183,13 @@ impl Departure {
     async fn hand_over<'a>(
         &self,
         record: &Topology,
-        motions: Vec<&'a Motion>,
+        migrations: Vec<&'a Migration>,
     ) -> Result<Vec<Imported<'a>>, Trouble> {
         let mut imported = Vec::new();
-        for motion in motions {
-            let slots = &motion.slots;
-            imported.extend(self.hand_over_to(record, motion, slots).await?);
-            self.shards.settle(record, &motion.to.0).await;
+        for migration in migrations {
+            let slots = &migration.slots;
+            imported.extend(self.hand_over_to(record, migration, slots).await?);
+            self.shards.settle(record, &migration.to.0).await;
         }
         self.shards.settle(record, &self.from.0).await;
         Ok(imported)
@@ -188,15 +200,15 @@ impl Departure {
     pub(super) async fn hand_over_to<'a>(
         &self,
         record: &Topology,
-        motion: &'a Motion,
+        migration: &'a Migration,
         slots: &[Slot],
     ) -> Result<Option<Imported<'a>>, Trouble> {
         let change = |shard, mode, above| step(record, shard, self.epoch, mode, above);
         let mut seal = change(&self.from, Mode::Sealed, Token::default());
-        let mut import = change(&motion.to, Mode::Import, Token::new(self.epoch, 0));
+        let mut import = change(&migration.to, Mode::Import, Token::new(self.epoch, 0));
         let mut open = BTreeSet::new();
         for slots in slots.chunks(STEP_SLOTS) {
-            if let Err(trouble) = self.copy_ahead(record, motion, slots).await {
+            if let Err(trouble) = self.copy_ahead(record, migration, slots).await {
                 self.report(trouble).await;
                 return Ok(None);
             }
@@ -206,11 +218,11 @@ impl Departure {
             self.around.observer.tell(Phase::Sealed);
             import.slots = slots.to_vec();
             import.above = import.above.max(sealed.last_token);
-            let imported = match self.shards.step(record, &motion.to.0, &import).await {
+            let imported = match self.shards.step(record, &migration.to.0, &import).await {
                 Ok(imported) => {
                     open.extend(imported.refused);
                     self.around.observer.tell(Phase::Imported);
-                    self.carry(record, motion, slots).await
+                    self.carry(record, migration, slots).await
                 }
                 Err(trouble) => Err(trouble),
             };
@@ -221,7 +233,7 @@ impl Departure {
             self.shards.pause().await;
         }
         Ok(Some(Imported {
-            motion,
+            migration,
             above: import.above,
             open,
         }))
@@ -259,7 +271,7 @@ impl Departure {
     ) -> Vec<Imported<'a>> {
         let deliver = async |imported: Imported<'a>| {
             for listing in imported.listings(self.epoch, left) {
-                let to = &imported.motion.to.0;
+                let to = &imported.migration.to.0;
                 let refused = self.shards.take_list(record, to, &listing).await?;
                 if refused.iter().any(|slot| !imported.open.contains(slot)) {
                     return Err(Trouble::Outdated);
@@ -274,24 +286,28 @@ impl Departure {
     }
 
     /// Looks whether what was left is left still; answers whether a slot was emptied.
-    async fn look(&mut self, record: &Topology, motions: &[&Motion]) -> Result<bool, Trouble> {
+    async fn look(
+        &mut self,
+        record: &Topology,
+        migrations: &[&Migration],
+    ) -> Result<bool, Trouble> {
         let mut emptied = false;
-        for motion in motions {
-            let Some(mut remains) = self.listed.remove(&motion.to) else {
+        for migration in migrations {
+            let Some(mut remains) = self.listed.remove(&migration.to) else {
                 continue;
             };
-            let looked = remains.look(&self.shards, record, motion).await;
-            let slots = remains.take_empty(motion);
+            let looked = remains.look(&self.shards, record, migration).await;
+            let slots = remains.take_empty(migration);
             let (gone, above, lives) = (remains.take_gone(), remains.above, remains.lives.clone());
-            self.listed.insert(motion.to.clone(), remains);
+            self.listed.insert(migration.to.clone(), remains);
             if gone > 0 {
                 self.tell(Report::Gone(gone)).await;
             }
             if !slots.is_empty() {
                 emptied = true;
-                let way = motion.way();
+                let id = migration.id();
                 let empty = Empty {
-                    way,
+                    id,
                     above,
                     lives,
                     slots,
@@ -329,7 +345,7 @@ impl Departure {
 impl Imported<'_> {
     /// What the next shard is told, piece by piece; with the last piece it knows everything.
     fn listings(&self, epoch: Epoch, left: &BTreeMap<LockKey, Left>) -> Vec<Listing> {
-        let slots = self.motion.slots.iter().copied();
+        let slots = self.migration.slots.iter().copied();
         let slots: Vec<_> = slots.filter(|slot| !self.open.contains(slot)).collect();
         let mut keys: BTreeMap<Slot, Vec<&Left>> = BTreeMap::new();
         for left in left.values() {

@@ -1,4 +1,4 @@
-//! Taking a place in a key's line, waiting there, leaving it.
+//! Taking a place in a key's local queue, waiting there, leaving it.
 
 use std::sync::{Arc, atomic::Ordering::Acquire};
 
@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{
     super::{AcquireError, Guard, Inner, Owner, WaitObserver, grant::Grant},
-    Lines, Terms, held_by,
+    LocalQueues, Terms, held_by,
     rules::WaiterId,
 };
 use crate::{
@@ -20,15 +20,15 @@ pub(in super::super) struct Waiter {
     pub(in super::super) engine: Arc<Inner>,
     pub(in super::super) owner: Option<Owner>,
     pub(in super::super) observer: Option<WaitObserver>,
-    told: oneshot::Sender<Result<Guard, AcquireError>>,
+    events: oneshot::Sender<Result<Guard, AcquireError>>,
 }
 
-/// A place in a line. Dropping it leaves the line, and releases a lock that was granted meanwhile.
+/// A place in a local queue. Dropping it leaves the local queue, and releases a lock that was granted meanwhile.
 pub(in super::super) struct Place<'a> {
-    lines: &'a Arc<Lines>,
+    queues: &'a Arc<LocalQueues>,
     key: &'a LockKey,
     id: WaiterId,
-    told: oneshot::Receiver<Result<Guard, AcquireError>>,
+    events: oneshot::Receiver<Result<Guard, AcquireError>>,
     answered: bool,
 }
 
@@ -39,8 +39,8 @@ pub(in super::super) enum Joined<'a> {
     Waits(Place<'a>),
 }
 
-impl Lines {
-    /// Takes a place at the end of `key`'s line, on `terms`; or enters the lock that its owner has.
+impl LocalQueues {
+    /// Takes a place at the end of `key`'s local queue, on `terms`; or enters the lock that its owner has.
     /// With `once` it takes the first answer, and waits for no other.
     pub(in super::super) fn join<'a>(
         self: &'a Arc<Self>,
@@ -57,32 +57,32 @@ impl Lines {
         if let Some(guard) = self.enter(key, engine, owner, now)? {
             return Ok(Joined::Entered(guard));
         }
-        let line = table.entry(key.clone()).or_default();
-        if line.len() >= LINE_MAX {
+        let queue = table.entry(key.clone()).or_default();
+        if queue.len() >= LINE_MAX {
             return Err(AcquireError::TooManyWaiters {
                 retry_after: RECHECK_MAX,
             });
         }
         // The waiters were refused, and come first.
         if once
-            && let Some(refusal) = line
+            && let Some(refusal) = queue
                 .asking()
-                .and_then(|hold| hold.flow.lock().refusal.clone())
+                .and_then(|hold| hold.in_flight.lock().refusal.clone())
         {
             return Err(refusal);
         }
         let observer = observer.filter(|_| !once);
-        let in_the_way = observer.and(line.held()).map(|hold| held_by(hold, now));
-        let (tell, told) = oneshot::channel();
+        let in_the_way = observer.and(queue.held()).map(|hold| held_by(hold, now));
+        let (tell, events) = oneshot::channel();
         let waiter = Waiter {
             engine: engine.clone(),
             owner: owner.cloned(),
             observer: observer.cloned(),
-            told: tell,
+            events: tell,
         };
-        let id = line.join(terms, once, waiter);
-        let due = self.settle(key, line, now);
-        if line.is_empty() {
+        let id = queue.join(terms, once, waiter);
+        let due = self.settle(key, queue, now);
+        if queue.is_empty() {
             table.remove(key);
         }
         drop(table);
@@ -91,10 +91,10 @@ impl Lines {
             self.tell(observer, key, &refusal);
         }
         Ok(Joined::Waits(Place {
-            lines: self,
+            queues: self,
             key,
             id,
-            told,
+            events,
             answered: false,
         }))
     }
@@ -119,10 +119,10 @@ impl Lines {
     /// The reason why `key` is not granted yet.
     pub(in super::super) fn refusal(&self, key: &LockKey) -> Option<AcquireError> {
         let table = self.table(key).lock();
-        let line = table.get(key)?;
-        match line.held() {
+        let queue = table.get(key)?;
+        match queue.held() {
             Some(hold) => Some(held_by(hold, self.around.clock.now())),
-            None => line.asking()?.flow.lock().refusal.clone(),
+            None => queue.asking()?.in_flight.lock().refusal.clone(),
         }
     }
 }
@@ -130,25 +130,25 @@ impl Lines {
 impl Waiter {
     /// A waiter that has left by now drops the guard, which releases the lock.
     pub(super) fn grant(self, grant: Arc<Grant>) {
-        drop(self.told.send(Ok(Guard::new(grant, self.engine))));
+        drop(self.events.send(Ok(Guard::new(grant, self.engine))));
     }
 
     pub(super) fn refuse(self, refusal: AcquireError) {
-        drop(self.told.send(Err(refusal)));
+        drop(self.events.send(Err(refusal)));
     }
 }
 
 impl Place<'_> {
     /// Waits for the grant, or for a final refusal.
     pub(in super::super) async fn turn(&mut self) -> Result<Guard, AcquireError> {
-        let answer = (&mut self.told).await;
+        let answer = (&mut self.events).await;
         self.answered = true;
         answer.unwrap_or(Err(AcquireError::Closed))
     }
 
     /// An answer that came at the last moment.
     pub(in super::super) fn late(&mut self) -> Option<Result<Guard, AcquireError>> {
-        let answer = self.told.try_recv().ok()?;
+        let answer = self.events.try_recv().ok()?;
         self.answered = true;
         Some(answer)
     }
@@ -157,7 +157,8 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.lines.change(self.key, |line, _| line.leave(self.id));
+            self.queues
+                .change(self.key, |queue, _| queue.leave(self.id));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The request at the shard on behalf of a whole line: sent, repeated, taken back.
+//! The request at the shard on behalf of a whole local queue: sent, repeated, taken back.
 
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -7,13 +7,12 @@ use std::{
 
 use super::{
     super::{
-        AcquireError, WaitObserver, Waiting,
-        flow::{Flow, Search},
+        AcquireError, WaitObserver, Waiting, events,
         hold::Hold,
-        keeper::Keeper,
-        told,
+        in_flight::{InFlight, Search},
+        renewer::LeaseRenewer,
     },
-    KeyLine, Lines, Terms, Waiter,
+    KeyQueue, LocalQueues, Terms, Waiter,
     search::go,
     tokens::Tokens,
 };
@@ -33,7 +32,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// For this many pauses, a caller that asks once waits while the ring's picture is out of date.
 const MISLED_MAX: u8 = 5;
 
-/// The meaning of the shard's answer for the line.
+/// The meaning of the shard's answer for the local queue.
 pub(super) enum Verdict {
     Granted {
         token: Token,
@@ -47,19 +46,19 @@ pub(super) enum Verdict {
         pause: Duration,
     },
     /// Ask another shard, at once.
-    GoOn(Arc<Keeper>),
+    GoOn(Arc<LeaseRenewer>),
     /// Ask another shard, after a while.
     GoAndWait {
-        to: Arc<Keeper>,
+        to: Arc<LeaseRenewer>,
         because: AcquireError,
         pause: Duration,
     },
-    /// Refuse everyone in the line.
+    /// Refuse everyone in the local queue.
     Refuse(AcquireError),
 }
 
-impl Lines {
-    /// A request for `key`, not sent yet, on behalf of `first` in its line.
+impl LocalQueues {
+    /// A request for `key`, not sent yet, on behalf of `first` in its local queue.
     pub(super) fn begin(
         &self,
         key: &LockKey,
@@ -77,27 +76,34 @@ impl Lines {
             client: self.client,
             sequence: self.sequence.fetch_add(1, Relaxed),
         };
-        let keeper = first.engine.routing.route(key).keeper;
-        Ok(Hold::new(key.clone(), nonce, terms, tokens, ticket, keeper))
+        let renewer = first.engine.routing.route(key).renewer;
+        Ok(Hold::new(
+            key.clone(),
+            nonce,
+            terms,
+            tokens,
+            ticket,
+            renewer,
+        ))
     }
 
     /// Asks the shard. A repeat keeps its nonce, and with it its place in the shard's queue, and
     /// finds a grant made meanwhile.
     pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
         let refused = {
-            let mut flow = hold.flow.lock();
+            let mut in_flight = hold.in_flight.lock();
             // Under the lock under which an abandoned request is taken back: either that sees this
             // request and goes behind it, or this request is not sent.
-            if hold.is_over() || flow.here.asking.is_out() {
+            if hold.is_over() || in_flight.here.asking.is_out() {
                 return;
             }
-            flow.here.asking.sent();
+            in_flight.here.asking.sent();
             let sent = self.around.clock.now();
-            told::asking(hold, sent);
-            let at = hold.keeper();
-            let request = request(hold, &at, sent, &flow);
+            events::asking(hold, sent);
+            let at = hold.renewer();
+            let request = request(hold, &at, sent, &in_flight);
             let (from, asked) = (at.clone(), hold.clone());
-            let respond = move |answer| from.lines.answered(&asked, &from, answer);
+            let respond = move |answer| from.queues.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
             at.driver.try_submit(LockLane::Work, request, respond)
         };
@@ -106,10 +112,10 @@ impl Lines {
         }
     }
 
-    fn answered(self: &Arc<Self>, hold: &Arc<Hold>, at: &Arc<Keeper>, answer: Answer) {
+    fn answered(self: &Arc<Self>, hold: &Arc<Hold>, at: &Arc<LeaseRenewer>, answer: Answer) {
         {
-            let mut flow = hold.flow.lock();
-            flow.asked(&hold.keeper(), at, &answer);
+            let mut in_flight = hold.in_flight.lock();
+            in_flight.asked(&hold.renewer(), at, &answer);
             // It moved on meanwhile: a grant made here after all is released with all the rest.
             if !hold.is_at(at) {
                 return;
@@ -135,9 +141,9 @@ impl Lines {
                 }
             }
             Verdict::Refuse(refusal) => {
-                let dismissed = self.change(&hold.key, |line, _| {
-                    let asking = line.is_asking(hold);
-                    asking.then(|| line.dismiss())
+                let dismissed = self.change(&hold.key, |queue, _| {
+                    let asking = queue.is_asking(hold);
+                    asking.then(|| queue.dismiss())
                 });
                 for waiter in dismissed.flatten().into_iter().flatten() {
                     waiter.refuse(refusal.clone());
@@ -147,65 +153,65 @@ impl Lines {
     }
 
     fn granted(self: &Arc<Self>, hold: &Arc<Hold>, tokens: Tokens, wanted: bool, sent: Instant) {
-        let too_late = self.change(&hold.key, |line, now| {
-            if line.holds(hold) {
+        let too_late = self.change(&hold.key, |queue, now| {
+            if queue.holds(hold) {
                 // A turn came before this answer: the answer extends that grant, from its own send.
                 if hold.token() == tokens.first() {
                     hold.renewed(sent, now);
-                    told::renewed(hold, false, sent, now);
+                    events::renewed(hold, false, sent, now);
                 }
                 if wanted {
-                    line.wanted(now);
+                    queue.wanted(now);
                 }
-            } else if line.is_asking(hold) {
+            } else if queue.is_asking(hold) {
                 if !hold.granted(tokens.first(), sent, now, None) {
                     return true;
                 }
-                hold.keeper().keep(hold);
-                line.granted(hold, tokens, wanted, now);
+                hold.renewer().keep(hold);
+                queue.granted(hold, tokens, wanted, now);
             }
             false
         });
         if too_late == Some(true) {
-            let pause = hold.flow.lock().retry.next(&self.around.random);
+            let pause = hold.in_flight.lock().retry.next(&self.around.random);
             self.wait(hold, &AcquireError::TooLate, pause);
         }
     }
 
     /// Asks again after `pause`, and tells the observers.
     fn wait(self: &Arc<Self>, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
-        let misled = matches!(because, AcquireError::Moved);
+        let stale_routes = matches!(because, AcquireError::Moved);
         {
-            let mut flow = hold.flow.lock();
-            flow.refusal = Some(because.clone());
-            flow.search = Search::default();
-            flow.misled = if misled {
-                flow.misled.saturating_add(1)
+            let mut in_flight = hold.in_flight.lock();
+            in_flight.refusal = Some(because.clone());
+            in_flight.search = Search::default();
+            in_flight.stale_routes = if stale_routes {
+                in_flight.stale_routes.saturating_add(1)
             } else {
                 0
             };
         }
-        if misled {
-            self.misled.lock().add(hold);
+        if stale_routes {
+            self.stale_routes.lock().add(hold);
         }
-        let refused = |line: &mut KeyLine, now| {
-            if !line.is_asking(hold) {
+        let refused = |queue: &mut KeyQueue, now| {
+            if !queue.is_asking(hold) {
                 return None;
             }
             // The present waiters came while a request without a ticket was out.
-            let queues = hold.flow.lock().ticket || !line.is_patient();
+            let queues = hold.in_flight.lock().ticket || !queue.is_patient();
             let at = if queues {
                 now + pause.max(PAUSE_MIN)
             } else {
                 now
             };
-            hold.keeper().tend_at(hold, at);
+            hold.renewer().tend_at(hold, at);
             // An outdated picture of the ring gives no answer: it is about to be refreshed.
-            let once = match hold.flow.lock().misled {
+            let once = match hold.in_flight.lock().stale_routes {
                 1..=MISLED_MAX => Vec::new(),
-                _ => line.dismiss_once(),
+                _ => queue.dismiss_once(),
             };
-            let observers = line.waiters().filter_map(|waiter| waiter.observer.clone());
+            let observers = queue.waiters().filter_map(|waiter| waiter.observer.clone());
             Some((once, observers.collect::<Vec<_>>()))
         };
         let Some((once, observers)) = self.change(&hold.key, refused).flatten() else {
@@ -225,12 +231,12 @@ impl Lines {
             return;
         };
         let route = routing.route(&hold.key);
-        let again = self.change(&hold.key, |line, _| {
-            let asking = line.is_asking(hold);
+        let again = self.change(&hold.key, |queue, _| {
+            let asking = queue.is_asking(hold);
             if asking {
-                hold.flow.lock().ticket = line.is_patient();
-                if !route.leads_by(&hold.keeper()) {
-                    go(hold, &route.keeper);
+                hold.in_flight.lock().ticket = queue.is_patient();
+                if !route.leads_by(&hold.renewer()) {
+                    go(hold, &route.renewer);
                 }
             }
             asking
@@ -243,7 +249,7 @@ impl Lines {
     /// Takes a request back, with a grant that it may have got.
     pub(super) fn abandon(&self, hold: &Arc<Hold>) {
         self.end(hold);
-        told::gave_up(hold);
+        events::gave_up(hold);
         self.releases.send_what_is_left(hold);
     }
 
@@ -251,12 +257,12 @@ impl Lines {
         let Some(routing) = self.routing() else {
             return;
         };
-        let shard = routing.route(key).keeper.driver.id().clone();
+        let shard = routing.route(key).renewer.driver.id().clone();
         let grace = routing.topology().constants.grace();
         observer.tell(Waiting::new(because, &shard, grace));
     }
 
-    fn judge(&self, hold: &Hold, at: &Arc<Keeper>, answer: Answer) -> Verdict {
+    fn judge(&self, hold: &Hold, at: &Arc<LeaseRenewer>, answer: Answer) -> Verdict {
         let shard = || at.driver.id().to_string();
         let Answered { reply, sent } = match answer {
             Ok(answered) => answered,
@@ -282,7 +288,7 @@ impl Lines {
                     at.driver.clock_went_back(beyond);
                 }
                 if let Some(position) = position {
-                    told::queued(hold, position, sent, self.around.clock.now());
+                    events::queued(hold, position, sent, self.around.clock.now());
                 }
                 let pause = self.until_recheck(hold);
                 let first = position.is_none_or(|before| before == 0);
@@ -310,7 +316,7 @@ impl Lines {
             },
             Reply::Moved { epoch } => self.moved(hold, at, epoch),
             Reply::Moving { epoch, absent } => {
-                told::moving(hold, absent.is_some(), sent, self.around.clock.now());
+                events::moving(hold, absent.is_some(), sent, self.around.clock.now());
                 self.sealed(hold, at, epoch, absent)
             }
             Reply::NeedProof { epoch } => self.unproven(hold, at, epoch),
@@ -340,7 +346,7 @@ impl Lines {
         if !error.is_retryable() {
             return Verdict::Refuse(error);
         }
-        let backoff = hold.flow.lock().retry.next(&self.around.random);
+        let backoff = hold.in_flight.lock().retry.next(&self.around.random);
         Verdict::Wait {
             pause: error.retry_after().unwrap_or_default().max(backoff),
             because: error,
@@ -357,8 +363,8 @@ fn claim(hold: &Hold) -> Duration {
     hold.lease_to_ask().min(CLAIM_MAX)
 }
 
-fn request(hold: &Hold, at: &Keeper, sent: Instant, flow: &Flow) -> Request {
-    let ticket = flow.ticket.then(|| Ticket {
+fn request(hold: &Hold, at: &LeaseRenewer, sent: Instant, in_flight: &InFlight) -> Request {
+    let ticket = in_flight.ticket.then(|| Ticket {
         sent,
         claim: claim(hold),
     });
@@ -371,7 +377,7 @@ fn request(hold: &Hold, at: &Keeper, sent: Instant, flow: &Flow) -> Request {
             lease: hold.lease_to_ask(),
             tokens: hold.tokens,
             ticket,
-            proof: flow.proof,
+            proof: in_flight.proof,
         },
     }
 }

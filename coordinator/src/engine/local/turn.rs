@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ringfence_ring::ShardId;
 
 use super::{
-    super::{AcquireError, grant::Grant, hold::Hold, told},
-    KeyLine, Lines, Waiter,
+    super::{AcquireError, events, grant::Grant, hold::Hold},
+    KeyQueue, LocalQueues, Waiter,
     rules::Granted,
     search::go,
     tokens::Tokens,
@@ -17,17 +17,17 @@ use crate::{
     shard::{self, Wake},
 };
 
-impl Lines {
+impl LocalQueues {
     /// A message from a shard. It may be late, or repeated.
     pub(in super::super) fn woken(self: &Arc<Self>, shard: &ShardId, wake: Wake) {
         match wake {
             Wake::Turn(turn) => self.turned(shard, &turn),
             Wake::Wanted { key, nonce } => {
-                self.change(&key, |line, now| {
+                self.change(&key, |queue, now| {
                     // It may overtake the answer that gives this process the record.
-                    let hold = line.held().or(line.asking());
+                    let hold = queue.held().or(queue.asking());
                     if hold.is_some_and(|hold| hold.nonce == nonce) {
-                        line.wanted(now);
+                        queue.wanted(now);
                     }
                 });
             }
@@ -35,12 +35,12 @@ impl Lines {
     }
 
     /// The late answer to the request whose `sent` it echoes.
-    fn turned(self: &Arc<Self>, shard: &ShardId, turn: &shard::Turn) {
-        let Some(there) = self.routing().and_then(|routing| routing.keeper(shard)) else {
+    fn turned(self: &Arc<Self>, shard: &ShardId, turn: &shard::QueuedGrant) {
+        let Some(there) = self.routing().and_then(|routing| routing.renewer(shard)) else {
             return;
         };
-        self.change(&turn.key, |line, now| {
-            let Some(hold) = line
+        self.change(&turn.key, |queue, now| {
+            let Some(hold) = queue
                 .asking()
                 .filter(|hold| hold.nonce == turn.nonce)
                 .cloned()
@@ -55,23 +55,23 @@ impl Lines {
                 // Only for the claim time: it is renewed at the next tick.
                 there.tend_at(&hold, now);
                 let tokens = Tokens::new(turn.token, turn.tokens);
-                line.granted(&hold, tokens, turn.wanted, now);
+                queue.granted(&hold, tokens, turn.wanted, now);
             }
         });
     }
 
     /// Another process waits for `hold`.
     pub(in super::super) fn wanted(self: &Arc<Self>, hold: &Arc<Hold>) {
-        self.change(&hold.key, |line, now| {
-            if line.holds(hold) {
-                line.wanted(now);
+        self.change(&hold.key, |queue, now| {
+            if queue.holds(hold) {
+                queue.wanted(now);
             }
         });
     }
 }
 
 /// A grant to a waiter, and to waiters of the same owner that enter with it.
-pub(super) struct Turn {
+pub(super) struct LocalGrant {
     who: Waiter,
     grant: Arc<Grant>,
     handed: bool,
@@ -79,10 +79,10 @@ pub(super) struct Turn {
     with: Vec<Waiter>,
 }
 
-impl Turn {
+impl LocalGrant {
     pub(super) fn of(
         granted: Granted<Arc<Hold>, Waiter>,
-        line: &mut KeyLine,
+        queue: &mut KeyQueue,
         now: Instant,
     ) -> Self {
         let Granted {
@@ -93,13 +93,13 @@ impl Turn {
         } = granted;
         if hold.idle_until().is_some() {
             hold.take_up();
-            hold.keeper().keep_on(&hold);
+            hold.renewer().keep_on(&hold);
         }
         let grant = Grant::new(hold, token);
         let mut with = Vec::new();
         if let Some(owner) = &who.owner {
             owner.entered(&grant);
-            with = line.dismiss_who(|other| other.owner.as_ref().is_some_and(|its| its.is(owner)));
+            with = queue.dismiss_who(|other| other.owner.as_ref().is_some_and(|its| its.is(owner)));
         }
         Self {
             who,
@@ -118,7 +118,7 @@ impl Turn {
             at,
             with,
         } = self;
-        told::granted(&grant, handed, at);
+        events::granted(&grant, handed, at);
         for waiter in with {
             let entered = grant.enter();
             match entered {

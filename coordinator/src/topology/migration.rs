@@ -25,7 +25,7 @@ pub struct Goal {
 /// the former shard in the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Motion {
+pub struct Migration {
     /// The epoch of the move: allotted for it, and used for no other change of a slot.
     pub epoch: Epoch,
     /// The former shard.
@@ -39,9 +39,9 @@ pub struct Motion {
     pub slots: Vec<Slot>,
 }
 
-/// Identifies a motion: no two of a record have the same.
+/// Identifies a migration: no two of a record have the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Way {
+pub struct MigrationId {
     /// The epoch of the move.
     pub epoch: Epoch,
     /// The former shard.
@@ -50,10 +50,10 @@ pub struct Way {
     pub to: ShardName,
 }
 
-impl Motion {
+impl Migration {
     /// Its identifier.
-    pub fn way(&self) -> Way {
-        Way {
+    pub fn id(&self) -> MigrationId {
+        MigrationId {
             epoch: self.epoch,
             from: self.from.clone(),
             to: self.to.clone(),
@@ -62,21 +62,23 @@ impl Motion {
 }
 
 impl Topology {
-    /// The motion with that identifier.
-    pub fn motion(&self, way: &Way) -> Option<&Motion> {
-        self.motions.iter().find(|motion| motion.way() == *way)
+    /// The migration with that identifier.
+    pub fn migration(&self, id: &MigrationId) -> Option<&Migration> {
+        self.migrations
+            .iter()
+            .find(|migration| migration.id() == *id)
     }
 
-    /// Refuses motions that contradict the table.
-    pub(super) fn check_motions(&self) -> Result<(), String> {
+    /// Refuses migrations that contradict the table.
+    pub(super) fn check_migrations(&self) -> Result<(), String> {
         let slots = self.table.slots().get() as usize;
-        for Motion {
+        for Migration {
             epoch,
             from,
             to,
             slots: moved,
             ..
-        } in &self.motions
+        } in &self.migrations
         {
             let members = self.shards.contains_key(from) && self.shards.contains_key(to);
             let theirs = |slot: &Slot| slot.index() < slots && *self.table.owner(*slot) == from.0;
@@ -94,7 +96,11 @@ impl Topology {
     /// Whether each slot is in motion, by its index.
     pub(super) fn in_motion(&self) -> Vec<bool> {
         let mut moves = vec![false; self.table.slots().get() as usize];
-        for slot in self.motions.iter().flat_map(|motion| &motion.slots) {
+        for slot in self
+            .migrations
+            .iter()
+            .flat_map(|migration| &migration.slots)
+        {
             moves[slot.index()] = true;
         }
         moves
@@ -105,14 +111,14 @@ impl Topology {
 pub(super) fn moves_of(
     epoch: Epoch,
     moves: impl IntoIterator<Item = (ShardName, ShardName, Vec<Slot>)>,
-) -> Vec<Motion> {
+) -> Vec<Migration> {
     let mut of_pair: BTreeMap<_, Vec<Slot>> = BTreeMap::new();
     for (from, to, slots) in moves {
         of_pair.entry((from, to)).or_default().extend(slots);
     }
-    let motion = |((from, to), mut slots): ((ShardName, ShardName), Vec<Slot>)| {
+    let migration = |((from, to), mut slots): ((ShardName, ShardName), Vec<Slot>)| {
         slots.sort_unstable();
-        Motion {
+        Migration {
             epoch,
             from,
             to,
@@ -120,5 +126,5 @@ pub(super) fn moves_of(
             slots,
         }
     };
-    of_pair.into_iter().map(motion).collect()
+    of_pair.into_iter().map(migration).collect()
 }

@@ -8,23 +8,23 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 
-use super::keeper::Keeper;
+use super::renewer::LeaseRenewer;
 
 /// The present shard of a hold. The changeable part is made only when it changes: making and
 /// dropping it costs as much as the rest of a hold.
-pub(super) struct Home {
-    first: Arc<Keeper>,
-    later: OnceLock<ArcSwap<Keeper>>,
+pub(super) struct CurrentShard {
+    first: Arc<LeaseRenewer>,
+    later: OnceLock<ArcSwap<LeaseRenewer>>,
 }
 
-/// The keeper found there.
+/// The renewer found there.
 pub(super) enum Found<'a> {
-    First(&'a Arc<Keeper>),
-    Later(Guard<Arc<Keeper>>),
+    First(&'a Arc<LeaseRenewer>),
+    Later(Guard<Arc<LeaseRenewer>>),
 }
 
-impl Home {
-    pub(super) fn new(first: Arc<Keeper>) -> Self {
+impl CurrentShard {
+    pub(super) fn new(first: Arc<LeaseRenewer>) -> Self {
         Self {
             first,
             later: OnceLock::new(),
@@ -38,24 +38,24 @@ impl Home {
         }
     }
 
-    pub(super) fn set(&self, keeper: &Arc<Keeper>) {
-        let later = self.later.get_or_init(|| ArcSwap::new(keeper.clone()));
-        later.store(keeper.clone());
+    pub(super) fn set(&self, renewer: &Arc<LeaseRenewer>) {
+        let later = self.later.get_or_init(|| ArcSwap::new(renewer.clone()));
+        later.store(renewer.clone());
     }
 }
 
 impl Deref for Found<'_> {
-    type Target = Arc<Keeper>;
+    type Target = Arc<LeaseRenewer>;
 
-    fn deref(&self) -> &Arc<Keeper> {
+    fn deref(&self) -> &Arc<LeaseRenewer> {
         match self {
-            Self::First(keeper) => keeper,
-            Self::Later(keeper) => keeper,
+            Self::First(renewer) => renewer,
+            Self::Later(renewer) => renewer,
         }
     }
 }
 
-impl fmt::Debug for Home {
+impl fmt::Debug for CurrentShard {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().driver.id().fmt(formatter)
     }

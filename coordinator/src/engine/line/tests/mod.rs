@@ -1,8 +1,0 @@
-//! One key's line: sequences of events, each checked for the required properties, and examples. And
-//! the lines of whole engines, with threads that shuttle schedules.
-
-mod examples;
-mod interleavings;
-mod process;
-mod sequences;
-mod world;
