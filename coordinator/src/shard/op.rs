@@ -81,7 +81,7 @@ pub enum Op {
 /// [`TICKET_KEEP`](crate::limits::TICKET_KEEP) after the last request that carried it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// A moment before the request left, on the sender's own clock: a [`QueuedGrant`](super::Turn) echoes the
+    /// A moment before the request left, on the sender's own clock: a [`QueuedGrant`](super::QueuedGrant) echoes the
     /// latest. It means nothing to the shard.
     pub sent: Instant,
     /// How long the grant lasts that the shard makes by itself, when the turn has come.
