@@ -233,6 +233,8 @@ pub enum Fault {
     BlackHole,
     /// FLUSHALL: the server forgets everything, and its life goes on.
     FlushAll,
+    /// The address leads to a promoted replica for a while, then to the primary again, which was never demoted.
+    Retarget,
     /// FUNCTION FLUSH.
     FunctionFlush,
     /// SIGKILL of a mover.
@@ -259,6 +261,7 @@ impl Fault {
                 | Self::Switchover
                 | Self::ThereAndBack
                 | Self::FlushAll
+                | Self::Retarget
         )
     }
 

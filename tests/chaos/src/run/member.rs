@@ -76,6 +76,7 @@ impl Member {
             Fault::Failover => self.failover(step.lasts).await,
             Fault::Switchover => self.switchover(step.lasts).await,
             Fault::ThereAndBack => self.there_and_back(step.lasts).await,
+            Fault::Retarget => self.retarget(step.lasts).await,
             Fault::FlushAll => self.ask::<()>(self.active, &["FLUSHALL"]).await,
             Fault::StopServer => {
                 self.nodes[self.active].stop();
@@ -165,6 +166,16 @@ impl Member {
         self.active = new;
         self.follow(old).await;
         self.lead_to(new);
+    }
+
+    /// Clients find another primary for a while, which has not followed the first one lately, then the first one again.
+    async fn retarget(&mut self, lasts: Duration) {
+        let (first, other) = (self.active, 1 - self.active);
+        self.leave_replica_behind().await;
+        self.lead_to(other);
+        sleep(lasts).await;
+        self.lead_to(first);
+        self.follow(other).await;
     }
 
     async fn there_and_back(&mut self, lasts: Duration) {

@@ -78,7 +78,7 @@ impl Side {
 }
 
 /// What can happen to a shard.
-pub(super) const TO_SHARDS: [Fault; 13] = [
+pub(super) const TO_SHARDS: [Fault; 14] = [
     Fault::RestartEmpty,
     Fault::RestartAof,
     Fault::RestartAofCut,
@@ -92,7 +92,12 @@ pub(super) const TO_SHARDS: [Fault; 13] = [
     Fault::BlackHole,
     Fault::FunctionFlush,
     Fault::FlushAll,
+    Fault::Retarget,
 ];
+
+/// The shard whose server keeps the record of the topology. Its address never returns to a primary that was not demoted:
+/// nothing tells that the record there is an older one (docs/protocol.md).
+const HOME: usize = 0;
 
 /// What can happen to a client.
 pub(super) const TO_CLIENTS: [Fault; 3] = [Fault::KillClient, Fault::StopClient, Fault::EndClient];
@@ -116,6 +121,7 @@ impl Plan {
         let of_shard = |shard: usize| {
             let begin = shard * order.len() / shards;
             let turn = order.into_iter().cycle().skip(begin);
+            let turn = turn.filter(|fault| shard != HOME || *fault != Fault::Retarget);
             steps(&mut random, length, lease * 2..lease * 4, lease, turn)
         };
         let shards = (0..shards).map(of_shard).collect();
@@ -204,6 +210,8 @@ fn steps(
             Fault::Cut | Fault::CutWakes | Fault::Delay | Fault::BlackHole => {
                 lease / 2..lease * 3 / 2
             }
+            // The other primary grants once its recovery period is over.
+            Fault::Retarget => lease * 3 / 2..lease * 5 / 2,
             // Not so long that nobody is left who puts a record back.
             _ => lease / 20..lease / 4,
         };
