@@ -116,7 +116,7 @@ async fn end(way: &str, code: i32) {
     let servers = Servers::spawn(2).await;
     servers.client().await.close().await;
     let urls = servers.urls().join(" ");
-    let runs = env::var(RUNS).map_or(25, |runs| runs.parse().unwrap());
+    let runs = env::var(RUNS).map_or(10, |runs| runs.parse().unwrap());
     for _ in 0..runs {
         ends(way, code, &urls, &servers.servers).await;
     }

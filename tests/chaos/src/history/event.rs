@@ -235,6 +235,8 @@ pub enum Fault {
     FlushAll,
     /// The address leads to a promoted replica for a while, then to the primary again, which was never demoted.
     Retarget,
+    /// The wall clock of the servers steps back, or forward by as little as a lease allows for.
+    StepClock,
     /// FUNCTION FLUSH.
     FunctionFlush,
     /// SIGKILL of a mover.

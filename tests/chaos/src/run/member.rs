@@ -14,7 +14,7 @@ use std::{
 
 use redis::{FromRedisValue, InfoDict};
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Flow, Proxy, Whose, ask, eventually};
+use ringfence_test_support::{Flow, Proxy, WallClock, Whose, ask, eventually};
 use tokio::time::{Instant, sleep};
 
 use super::plan::Step;
@@ -25,6 +25,11 @@ const DELAY: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(4
 /// Between two times of what is done again and again.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// A deadline allows for 20 ms and a hundredth of the lease.
+const STEP_FORWARD_MS: i64 = 30;
+/// Longer than a lease.
+const STEP_BACK_MS: u64 = 5_000;
+
 /// A shard that things are done to.
 #[derive(Debug)]
 pub struct Member {
@@ -32,13 +37,18 @@ pub struct Member {
     /// Which of them is the primary.
     active: usize,
     proxy: Proxy,
+    clock: WallClock,
+    /// How far that is ahead of the machine's.
+    ahead_ms: i64,
 }
 
 impl Member {
     /// Starts both servers, and a proxy in front of the primary.
     pub async fn start(seed: u64) -> Self {
+        let clock = WallClock::default();
         let server = || {
-            let builder = RedisServer::builder()
+            let builder = clock.set_up(RedisServer::builder());
+            let builder = builder
                 .set("appendonly", "yes")
                 .set("appendfsync", "always")
                 .set("repl-diskless-sync-delay", 0);
@@ -50,6 +60,8 @@ impl Member {
             nodes,
             active: 0,
             proxy,
+            clock,
+            ahead_ms: 0,
         };
         member.follow(1).await;
         // A server's first replica gives it another replication id, and so another life.
@@ -77,6 +89,7 @@ impl Member {
             Fault::Switchover => self.switchover(step.lasts).await,
             Fault::ThereAndBack => self.there_and_back(step.lasts).await,
             Fault::Retarget => self.retarget(step.lasts).await,
+            Fault::StepClock => self.step_clock(step.dice),
             Fault::FlushAll => self.ask::<()>(self.active, &["FLUSHALL"]).await,
             Fault::StopServer => {
                 self.nodes[self.active].stop();
@@ -117,6 +130,14 @@ impl Member {
             | Fault::TurnBack
             | Fault::Heal => {}
         }
+    }
+
+    fn step_clock(&mut self, dice: u64) {
+        self.ahead_ms += match dice % 4 {
+            0 => STEP_FORWARD_MS,
+            _ => -i64::try_from(dice % STEP_BACK_MS).unwrap(),
+        };
+        self.clock.set_millis(self.ahead_ms);
     }
 
     async fn heal_after(&self, lasts: Duration) {

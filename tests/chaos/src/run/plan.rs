@@ -78,7 +78,7 @@ impl Side {
 }
 
 /// What can happen to a shard.
-pub(super) const TO_SHARDS: [Fault; 14] = [
+pub(super) const TO_SHARDS: [Fault; 15] = [
     Fault::RestartEmpty,
     Fault::RestartAof,
     Fault::RestartAofCut,
@@ -93,6 +93,7 @@ pub(super) const TO_SHARDS: [Fault; 14] = [
     Fault::FunctionFlush,
     Fault::FlushAll,
     Fault::Retarget,
+    Fault::StepClock,
 ];
 
 /// The shard whose server keeps the record of the topology. Its address never returns to a primary that was not demoted:
