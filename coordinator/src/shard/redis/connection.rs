@@ -227,7 +227,8 @@ impl Server {
                 "redis_version is {version:?}: 7.0 or later is needed"
             ));
         }
-        if text("redis_mode") == "sentinel" {
+        // Valkey has another name for it.
+        if [text("redis_mode"), text("server_mode")].contains(&"sentinel".to_owned()) {
             return unusable(
                 "it is a Sentinel, which keeps no data: name the primary that it watches".into(),
             );
