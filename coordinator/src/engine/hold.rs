@@ -60,7 +60,7 @@ pub(super) struct Hold {
     pub(super) terms: Terms,
     /// How many tokens are requested.
     pub(super) tokens: u32,
-    /// The present shard. Changed under the lock of the flow, and outside that shard's wheel.
+    /// The present shard. Changed under the lock of `in_flight`, and outside that shard's wheel.
     current_shard: CurrentShard,
     pub(super) place: Place,
     /// The first of its tokens.

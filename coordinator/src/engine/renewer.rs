@@ -110,7 +110,7 @@ impl LeaseRenewer {
     }
 
     /// `hold` is at the shard of `to` from now on, and is kept there as soon as that renewer is
-    /// asked to. Returns whether it was at this shard. Called under the lock of its flow.
+    /// asked to. Returns whether it was at this shard. Called under the lock of its `in_flight`.
     pub(super) fn hand_over(&self, hold: &Hold, to: &Arc<Self>) -> bool {
         let mut wheel = self.wheel.lock();
         let here = hold.is_at(self);

@@ -195,8 +195,9 @@ impl SlotMigration {
         Ok(imported)
     }
 
-    /// Some slots at a time, whose blocks are copied before: between the seal and the import nobody grants them, and nobody serves their counters until
-    /// these are carried. If they cannot be, no more slots are sealed; and no slot is opened, as there is no list.
+    /// Some slots at a time, whose blocks are copied before: between the seal and the import no shard grants them, and
+    /// none serves their counters until these are carried. If they cannot be, no more slots are sealed; and no slot is
+    /// opened, as there is no list.
     pub(super) async fn hand_over_to<'a>(
         &self,
         record: &Topology,

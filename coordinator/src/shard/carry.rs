@@ -150,8 +150,9 @@ pub enum Row {
     },
 }
 
-/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`, or where no step of
-/// the move has reached it. Pieces come in their order, perhaps more than once; of one that comes too early some may be left out. What is put aside is
+/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`, or where
+/// no step of the move has reached it. Pieces come in their order, perhaps more than once; of one that comes too early
+/// some may be left out. What is put aside is
 /// forgotten after [`ASIDE_FOR`](crate::limits::ASIDE_FOR), and when its slot is sealed here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyIn {

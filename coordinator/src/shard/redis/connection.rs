@@ -227,8 +227,9 @@ impl Server {
                 "redis_version is {version:?}: 7.0 or later is needed"
             ));
         }
-        // Valkey has another name for it.
-        if [text("redis_mode"), text("server_mode")].contains(&"sentinel".to_owned()) {
+        // The second is Valkey's name.
+        let modes = ["redis_mode", "server_mode"];
+        if modes.iter().any(|mode| text(mode) == "sentinel") {
             return unusable(
                 "it is a Sentinel, which keeps no data: name the primary that it watches".into(),
             );

@@ -345,7 +345,7 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
         moving.join().unwrap();
         releasing.join().unwrap();
         let sent = hold.renewer().driver.take(LockLane::Work);
-        let is_its = |op: &Op| matches!(op, Op::Release { nonce, .. } if *nonce == hold.nonce);
+        let is_its = |op: &Op| matches!(op, Op::Release { nonce } if *nonce == hold.nonce);
         let went = hold.is_at(&to);
         assert!(
             sent.iter().any(|(request, _)| is_its(&request.op)),

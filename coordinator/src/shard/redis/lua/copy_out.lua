@@ -16,7 +16,8 @@ ARGV[8]..        names of blocks: these are asked for, and nothing else
 
 Returns {-1} unarmed; {0} where there is nothing, or where it does not leave by that move; or {1, part, cursor, sizes,
   stamp, pieces...}: where to go on, part 0 behind the last piece; the number of rows of each part; with the last piece
-  the stamp of the group; and of each piece its part and rows, of a field and its value each. Blocks come only where they are asked for; of these all that there are
+  the stamp of the group; and of each piece its part and rows, of a field and its value each. Blocks come only where they
+  are asked for; of these all that there are
 
 Whether the group may lack its last changes is seen to before the first piece, as at any request: where it goes nobody
 could tell.
