@@ -62,6 +62,8 @@ pub(super) struct Unsent {
     pub(super) hold: Arc<Hold>,
     pub(super) at: Arc<LeaseRenewer>,
     give_up: Instant,
+    /// Its local queue waits for the first answer.
+    yields: bool,
 }
 
 impl Releases {
@@ -85,10 +87,10 @@ impl Releases {
     }
 
     /// Releases `hold`, after belief in it has ended: at its shard, and at every other shard that
-    /// may have something of it.
-    pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>) {
+    /// may have something of it. If it `yields`, its local queue is told of the first answer.
+    pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>, yields: bool) {
         let (here, elsewhere) = places(hold);
-        self.send_to(hold, here);
+        self.send_to(hold, here, yields);
         self.send_elsewhere(hold, elsewhere);
     }
 
@@ -96,7 +98,7 @@ impl Releases {
     pub(super) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
         let (here, elsewhere) = places(hold);
         if hold.in_flight.lock().here.may_be_there() {
-            self.send_to(hold, here);
+            self.send_to(hold, here, false);
         }
         self.send_elsewhere(hold, elsewhere);
     }
@@ -104,14 +106,19 @@ impl Releases {
     /// Releases everything that shards other than the present one may have of `hold`.
     fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>, elsewhere: Vec<Arc<LeaseRenewer>>) {
         for renewer in elsewhere {
-            self.send_to(hold, renewer);
+            self.send_to(hold, renewer, false);
         }
     }
 
-    fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<LeaseRenewer>) {
+    fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<LeaseRenewer>, yields: bool) {
         let give_up = self.around.clock.now() + hold.terms.lease * 2;
         let hold = hold.clone();
-        let unsent = Unsent { hold, at, give_up };
+        let unsent = Unsent {
+            hold,
+            at,
+            give_up,
+            yields,
+        };
         let mut pending = self.pending.lock();
         let number = pending.next;
         pending.next += 1;
@@ -124,14 +131,21 @@ impl Releases {
         }
     }
 
-    fn submit(self: &Arc<Self>, number: u64, Unsent { hold, at, .. }: &Unsent) {
+    fn submit(self: &Arc<Self>, number: u64, unsent: &Unsent) {
+        let Unsent { hold, at, .. } = unsent;
         let behind = release_behind(hold, at);
         let lane = match behind {
             Behind::Lane(lane) => lane,
             Behind::Both => LockLane::Work,
         };
         let releases = self.clone();
-        let respond = move |answer: Answer| releases.answered(number, behind, answer);
+        let yields = unsent.yields.then(|| (at.queues.clone(), hold.clone()));
+        let respond = move |answer: Answer| {
+            releases.answered(number, behind, answer);
+            if let Some((queues, hold)) = yields {
+                queues.yielded(&hold);
+            }
+        };
         submit(hold, at, lane, Respond::Engine(Box::new(respond)));
     }
 
@@ -208,7 +222,6 @@ impl Releases {
 /// Both are read under the lock under which it moves from one shard to another. Read one after the
 /// other, both could name the shard that it leaves, and its record at the next shard would stay for
 /// a lease.
-/// that it leaves, and its record at the next would stay for a lease.
 fn places(hold: &Hold) -> (Arc<LeaseRenewer>, Vec<Arc<LeaseRenewer>>) {
     let in_flight = hold.in_flight.lock();
     (hold.renewer().clone(), in_flight.left_elsewhere())
@@ -236,12 +249,26 @@ fn submit(hold: &Hold, at: &LeaseRenewer, lane: LockLane, respond: Respond) {
 
 /// Sends a release of `hold` to its present shard, the shard of `at`, unless that takes two
 /// releases.
-fn submit_for_caller(hold: &Hold, at: &Arc<LeaseRenewer>) -> Option<oneshot::Receiver<Answer>> {
+fn submit_for_caller(
+    hold: &Arc<Hold>,
+    at: &Arc<LeaseRenewer>,
+    yields: bool,
+) -> Option<oneshot::Receiver<Answer>> {
     let Behind::Lane(lane) = release_behind(hold, at) else {
         return None;
     };
     let (caller, answer) = oneshot::channel();
-    submit(hold, at, lane, Respond::Caller(caller));
+    let respond = match yields {
+        false => Respond::Caller(caller),
+        true => {
+            let (queues, hold) = (at.queues.clone(), hold.clone());
+            Respond::Engine(Box::new(move |answer| {
+                queues.yielded(&hold);
+                drop(caller.send(answer));
+            }))
+        }
+    };
+    submit(hold, at, lane, respond);
     Some(answer)
 }
 
@@ -251,6 +278,7 @@ struct Releasing<'a> {
     hold: Arc<Hold>,
     /// Whether the lock was certainly held when it was released.
     held: bool,
+    yields: bool,
     answer: Option<oneshot::Receiver<Answer>>,
     answered: bool,
 }
@@ -258,15 +286,18 @@ struct Releasing<'a> {
 impl<'a> Releasing<'a> {
     /// Sends the release of `hold` behind all its unanswered requests. If these are in two places,
     /// or nothing was held, the background sends it.
-    fn send(releases: &'a Arc<Releases>, hold: Arc<Hold>, held: bool) -> Self {
+    fn send(releases: &'a Arc<Releases>, hold: Arc<Hold>, held: bool, yields: bool) -> Self {
         let (here, elsewhere) = places(&hold);
-        let answer = held.then(|| submit_for_caller(&hold, &here)).flatten();
+        let answer = held
+            .then(|| submit_for_caller(&hold, &here, yields))
+            .flatten();
         if answer.is_some() {
             releases.send_elsewhere(&hold, elsewhere);
         }
         Self {
             releases,
             held,
+            yields,
             answer,
             answered: false,
             hold,
@@ -288,7 +319,7 @@ impl<'a> Releasing<'a> {
             }
             // Nothing was written, and its lane is shaking hands with the next life.
             sleep(self.releases.around.random.jitter(UNARMED_RETRY)).await;
-            self.answer = submit_for_caller(&self.hold, &self.hold.renewer());
+            self.answer = submit_for_caller(&self.hold, &self.hold.renewer(), false);
             answer = self.once().await;
         }
         let Some(Ok(Answered {
@@ -314,7 +345,7 @@ impl<'a> Releasing<'a> {
 impl Drop for Releasing<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.releases.send(&self.hold);
+            self.releases.send(&self.hold, self.yields);
         }
     }
 }
@@ -328,9 +359,15 @@ impl Inner {
             return ReleaseAnswer::Lost;
         };
         // Belief ends before the release is sent.
+        let yields = due.effects.yields;
         let given_back = due.effects.give_back.take();
-        let given_back = given_back.filter(|hold| self.queues.end(hold) == Phase::Held);
-        let releasing = given_back.map(|hold| Releasing::send(&self.releases, hold, held));
+        let releasing = given_back.and_then(|hold| match self.queues.end(&hold) {
+            Phase::Held => Some(Releasing::send(&self.releases, hold, held, yields)),
+            Phase::Asked | Phase::Over => {
+                self.queues.yielded(&hold);
+                None
+            }
+        });
         // The request for the next waiter goes behind it.
         self.queues.perform(due);
         match releasing {

@@ -357,7 +357,7 @@ impl LeaseRenewer {
             if hold.idle_until().is_none() && !hold.is_final() {
                 tracing::warn!(key = %hold.key, "lock lost: not renewed before its deadline");
             }
-            self.releases.send(hold);
+            self.releases.send(hold, false);
         }
     }
 }

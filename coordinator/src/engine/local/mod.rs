@@ -222,10 +222,11 @@ impl LocalQueues {
 
     /// Performs the effects.
     pub(super) fn perform(self: &Arc<Self>, Outcome { effects, turn }: Outcome) {
-        if let Some(hold) = effects.give_back
-            && self.end(&hold) == Phase::Held
-        {
-            self.releases.send(&hold);
+        if let Some(hold) = effects.give_back {
+            match self.end(&hold) {
+                Phase::Held => self.releases.send(&hold, effects.yields),
+                Phase::Asked | Phase::Over => self.yielded(&hold),
+            }
         }
         if let Some(hold) = effects.abandon {
             self.abandon(&hold);
@@ -266,10 +267,15 @@ impl LocalQueues {
         before
     }
 
+    /// The release of `hold`, for which another process waited, was answered or cannot be sent.
+    pub(super) fn yielded(self: &Arc<Self>, hold: &Arc<Hold>) {
+        self.change(&hold.key, |queue, _| queue.yielded(hold));
+    }
+
     /// The shard has no record of `hold` any more. Its unanswered requests must not make one.
     pub(super) fn lost(self: &Arc<Self>, hold: &Arc<Hold>) {
         if self.over(hold) == Phase::Held && hold.in_flight.lock().is_in_doubt() {
-            self.releases.send(hold);
+            self.releases.send(hold, false);
         }
     }
 

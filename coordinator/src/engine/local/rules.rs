@@ -66,6 +66,9 @@ enum State<H> {
         wanted: bool,
     },
     Held(Record<H>),
+    /// A record on its way back, for which another process waits. A request sent together with that
+    /// release would be served before the other process is notified.
+    Yielding(H),
 }
 
 /// A key's local queue. `H` is the entry at the shard, `W` a waiter here.
@@ -85,6 +88,9 @@ pub(crate) struct LocalQueue<H, W> {
 pub(crate) struct Effects<H, W, E> {
     /// The record is to be released.
     pub(crate) give_back: Option<H>,
+    /// Another process waits for that record: [`yielded`](LocalQueue::yielded) is due once the
+    /// release is answered.
+    pub(crate) yields: bool,
     /// The request is to be taken back.
     pub(crate) abandon: Option<H>,
     /// The request is to be sent.
@@ -113,6 +119,7 @@ impl<H, W, E> Default for Effects<H, W, E> {
     fn default() -> Self {
         Self {
             give_back: None,
+            yields: false,
             abandon: None,
             ask: None,
             linger: None,
@@ -173,7 +180,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     /// Another process waits for this process's record.
     pub(crate) fn wanted(&mut self, now: Instant) {
         match &mut self.state {
-            State::Nothing => {}
+            State::Nothing | State::Yielding(_) => {}
             State::Asking { wanted, .. } => *wanted = true,
             State::Held(record) => record.want(now),
         }
@@ -192,6 +199,13 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     pub(crate) fn tired(&mut self) {
         if let State::Held(held) = &mut self.state {
             held.tired = true;
+        }
+    }
+
+    /// The release of `hold` was answered, or cannot be sent.
+    pub(crate) fn yielded(&mut self, hold: &H) {
+        if matches!(&self.state, State::Yielding(its) if its.is(hold)) {
+            self.state = State::Nothing;
         }
     }
 
@@ -236,7 +250,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     pub(crate) fn asking(&self) -> Option<&H> {
         match &self.state {
             State::Asking { hold, .. } => Some(hold),
-            State::Nothing | State::Held(_) => None,
+            State::Nothing | State::Held(_) | State::Yielding(_) => None,
         }
     }
 
@@ -244,7 +258,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     pub(crate) fn held(&self) -> Option<&H> {
         match &self.state {
             State::Held(held) => Some(&held.hold),
-            State::Nothing | State::Asking { .. } => None,
+            State::Nothing | State::Asking { .. } | State::Yielding(_) => None,
         }
     }
 
@@ -271,7 +285,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
 
     /// There is no waiter, and nothing at the shard.
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiters.is_empty() && matches!(self.state, State::Nothing)
+        self.waiters.is_empty() && matches!(self.state, State::Nothing | State::Yielding(_))
     }
 
     /// The effects that are due now. `begin` makes a request for the first waiter, on these terms,
@@ -300,7 +314,8 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
                 .front()
                 .is_none_or(|front| front.terms != *hold.terms())
         {
-            effects.abandon = self.clear();
+            effects.abandon = Some(hold.clone());
+            self.state = State::Nothing;
         }
         while let (State::Nothing, Some(front)) = (&self.state, self.waiters.front()) {
             let tokens = self.tokens_for(&front.terms, policy);
@@ -343,7 +358,13 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
                 let more = if record.is_wanted() { 1 } else { 4 };
                 self.tokens = (self.tokens * more).clamp(TOKENS_FIRST, TOKENS_MAX);
             }
-            effects.give_back = self.clear();
+            effects.yields = record.is_wanted();
+            let hold = record.hold.clone();
+            self.state = match effects.yields {
+                true => State::Yielding(hold.clone()),
+                false => State::Nothing,
+            };
+            effects.give_back = Some(hold);
         }
     }
 
@@ -358,14 +379,6 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
             token,
             handed,
         })
-    }
-
-    fn clear(&mut self) -> Option<H> {
-        match std::mem::replace(&mut self.state, State::Nothing) {
-            State::Asking { hold, .. } => Some(hold),
-            State::Held(held) => Some(held.hold),
-            State::Nothing => None,
-        }
     }
 
     /// How many tokens to request on `terms`: one, if no other waiter could be handed another.

@@ -28,6 +28,7 @@ fn released_until_it_asks(world: &mut World) -> u32 {
     while !world.asks() {
         world.join(0, false);
         world.released();
+        world.yielded();
         released += 1;
     }
     released
@@ -94,4 +95,16 @@ fn a_line_with_hands_off_asks_the_shard_for_everybody() {
         world.released();
     }
     assert!(world.stands.is_none());
+}
+
+#[test]
+fn a_process_asks_again_once_its_release_for_another_process_is_answered() {
+    let mut world = world(0);
+    world.join(0, false);
+    grant(&mut world, true);
+    world.join(0, false);
+    world.released();
+    assert!(!world.asks() && world.yielding.is_some());
+    world.yielded();
+    assert!(world.asks());
 }

@@ -14,6 +14,7 @@ enum Event {
     Refused,
     RefusedForGood,
     Released,
+    Yielded,
     Over,
     Late(usize),
     Wanted,
@@ -33,6 +34,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Refused),
         1 => Just(Event::RefusedForGood),
         8 => Just(Event::Released),
+        4 => Just(Event::Yielded),
         1 => Just(Event::Over),
         1 => any::<usize>().prop_map(Event::Late),
         2 => Just(Event::Wanted),
@@ -50,6 +52,7 @@ fn happen(world: &mut World, event: &Event) {
         Event::Refused => world.refused(),
         Event::RefusedForGood => world.refused_for_good(),
         Event::Released => world.released(),
+        Event::Yielded => world.yielded(),
         Event::Over => world.over(),
         Event::Late(at) => world.late(at),
         Event::Wanted => world.wanted(),
@@ -76,6 +79,7 @@ proptest! {
         for _ in 0..2 * events.len() + 2 {
             world.granted(1, false);
             world.released();
+            world.yielded();
         }
         prop_assert!(!world.asks() && world.holder.is_none());
     }

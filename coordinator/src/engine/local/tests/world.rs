@@ -68,6 +68,8 @@ pub(super) struct World {
     queue: LocalQueue<Stands, u32>,
     expected: Vec<Known>,
     pub(super) stands: Option<Stands>,
+    /// Given back for another process, and not answered yet.
+    pub(super) yielding: Option<Stands>,
     /// The former entry at the shard.
     former: Vec<Stands>,
     pub(super) holder: Option<u32>,
@@ -97,6 +99,7 @@ impl World {
             queue: LocalQueue::default(),
             expected: Vec::new(),
             stands: None,
+            yielding: None,
             former: Vec::new(),
             holder: None,
             now: Instant::from_nanos(1),
@@ -187,6 +190,14 @@ impl World {
         self.settle();
     }
 
+    /// The release of the entry that was given back is answered.
+    pub(super) fn yielded(&mut self) {
+        if let Some(yielding) = self.yielding.take() {
+            self.queue.yielded(&yielding);
+            self.settle();
+        }
+    }
+
     /// The entry at the shard is gone.
     pub(super) fn over(&mut self) {
         if let Some(stands) = self.stands.take() {
@@ -204,6 +215,9 @@ impl World {
             let former = &self.former[at % self.former.len()];
             self.queue.over(former);
             self.queue.released(former);
+            if self.yielding.as_ref().is_none_or(|its| !its.is(former)) {
+                self.queue.yielded(former);
+            }
             self.settle();
         }
     }

@@ -18,6 +18,14 @@ impl World {
                 assert!(front.is_none_or(|front| front.terms != *gone.terms()));
             } else {
                 self.check_reason(gone);
+                assert_eq!(did.yields, gone.0.wanted.get().is_some());
+                if did.yields {
+                    assert!(
+                        did.ask.is_none(),
+                        "asked before another process is notified"
+                    );
+                    self.yielding = Some(gone.clone());
+                }
             }
         }
     }
@@ -52,6 +60,10 @@ impl World {
         let Some(ask) = &did.ask else { return };
         assert!(begun.len() == 1 && begun[0].is(ask));
         assert!(self.stands.is_none(), "two things at the shard");
+        assert!(
+            self.yielding.is_none(),
+            "asked before the release is answered"
+        );
         let front = self.expected.first().expect("nobody wants it");
         assert_eq!(front.terms, *ask.terms(), "not as the first wants it");
         assert_eq!(ask.0.queues, self.expected.iter().any(|known| !known.once));
@@ -122,6 +134,7 @@ impl World {
             self.expected.is_empty() && self.stands.is_none()
         );
         match self.expected.first() {
+            Some(_) if self.yielding.is_some() => assert!(self.stands.is_none()),
             Some(front) => {
                 let stands = self.stands.as_ref().expect("somebody is forgotten");
                 if self.asks() {
