@@ -33,7 +33,9 @@ pub(crate) struct Script {
 
 impl Script {
     /// `body`, whose first line is `#!lua`, with flags or without, and `shared` functions before it.
-    pub(crate) fn new(name: &'static str, shared: &[&str], body: &str) -> Self {
+    /// Its name is that of its file.
+    pub(crate) fn new(path: &'static str, shared: &[&str], body: &str) -> Self {
+        let name = file_name(path);
         let (shebang, rest) = body.split_once('\n').expect("a script has lines");
         let flags = match shebang.split_once("flags=") {
             Some((_, flag)) => format!("{{'{flag}'}}"),
@@ -54,6 +56,10 @@ impl Script {
     }
 }
 
+fn file_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
 /// A name that hangs on what it is of.
 fn versioned(name: &str, of: &[&str]) -> String {
     let hash = redis::Script::new(&of.concat());
@@ -62,55 +68,55 @@ fn versioned(name: &str, of: &[&str]) -> String {
 
 /// Functions that scripts share.
 pub(crate) mod shared {
-    pub(crate) const LIFE: &str = include_str!("lua/life.lua");
-    pub(crate) const SLOT: &str = include_str!("lua/slot.lua");
-    pub(crate) const PUT_SLOT: &str = include_str!("lua/put_slot.lua");
-    pub(crate) const RECORD: &str = include_str!("lua/record.lua");
-    pub(crate) const LIVE: &str = include_str!("lua/live.lua");
-    pub(crate) const STATE: &str = include_str!("lua/state.lua");
-    pub(crate) const GUARD: &str = include_str!("lua/guard.lua");
-    pub(crate) const QUEUE: &str = include_str!("lua/queue.lua");
-    pub(crate) const TAKING: &str = include_str!("lua/taking.lua");
-    pub(crate) const FENCE: &str = include_str!("lua/fence.lua");
-    pub(crate) const TIMERS: &str = include_str!("lua/timers.lua");
-    pub(crate) const LIVES: &str = include_str!("lua/lives.lua");
-    pub(crate) const COPY: &str = include_str!("lua/copy.lua");
-    pub(crate) const GROUP: &str = include_str!("lua/group.lua");
-    pub(crate) const ASIDES: &str = include_str!("lua/asides.lua");
-    pub(crate) const STAMP: &str = include_str!("lua/stamp.lua");
+    pub(crate) const LIFE: &str = include_str!("lua/shared/life.lua");
+    pub(crate) const SLOT: &str = include_str!("lua/shared/slot.lua");
+    pub(crate) const PUT_SLOT: &str = include_str!("lua/slot/put_slot.lua");
+    pub(crate) const RECORD: &str = include_str!("lua/lock/record.lua");
+    pub(crate) const LIVE: &str = include_str!("lua/lock/live.lua");
+    pub(crate) const STATE: &str = include_str!("lua/shared/state.lua");
+    pub(crate) const GUARD: &str = include_str!("lua/lock/guard.lua");
+    pub(crate) const QUEUE: &str = include_str!("lua/lock/queue.lua");
+    pub(crate) const TAKING: &str = include_str!("lua/lock/taking.lua");
+    pub(crate) const FENCE: &str = include_str!("lua/shared/fence.lua");
+    pub(crate) const TIMERS: &str = include_str!("lua/slot/timers.lua");
+    pub(crate) const LIVES: &str = include_str!("lua/shared/lives.lua");
+    pub(crate) const COPY: &str = include_str!("lua/shared/copy.lua");
+    pub(crate) const GROUP: &str = include_str!("lua/counter/group.lua");
+    pub(crate) const ASIDES: &str = include_str!("lua/counter/asides.lua");
+    pub(crate) const STAMP: &str = include_str!("lua/counter/stamp.lua");
     /// The rules of segments, a file each, in an order in which each knows what it needs.
     pub(crate) const SEGMENT: &str = concat!(
-        include_str!("lua/segment/money.lua"),
-        include_str!("lua/segment/parts.lua"),
-        include_str!("lua/segment/checks.lua"),
-        include_str!("lua/segment/remember.lua"),
-        include_str!("lua/segment/expire.lua"),
-        include_str!("lua/segment/land.lua"),
-        include_str!("lua/segment/op.lua"),
-        include_str!("lua/segment/ops.lua"),
-        include_str!("lua/segment/doubt.lua"),
-        include_str!("lua/segment/load.lua"),
-        include_str!("lua/segment/lend.lua"),
-        include_str!("lua/segment/collect.lua"),
-        include_str!("lua/segment/refuse.lua"),
-        include_str!("lua/segment/confirm.lua"),
-        include_str!("lua/segment/cancel.lua"),
-        include_str!("lua/segment/credit.lua"),
-        include_str!("lua/segment/settle.lua"),
-        include_str!("lua/segment/forget.lua"),
-        include_str!("lua/segment/find.lua"),
-        include_str!("lua/segment/unfinished.lua"),
-        include_str!("lua/segment/prepare.lua"),
-        include_str!("lua/segment/close.lua"),
-        include_str!("lua/segment/accept.lua"),
-        include_str!("lua/segment/head.lua"),
+        include_str!("lua/counter/segment/money.lua"),
+        include_str!("lua/counter/segment/parts.lua"),
+        include_str!("lua/counter/segment/checks.lua"),
+        include_str!("lua/counter/segment/remember.lua"),
+        include_str!("lua/counter/segment/expire.lua"),
+        include_str!("lua/counter/segment/land.lua"),
+        include_str!("lua/counter/segment/op.lua"),
+        include_str!("lua/counter/segment/ops.lua"),
+        include_str!("lua/counter/segment/doubt.lua"),
+        include_str!("lua/counter/segment/load.lua"),
+        include_str!("lua/counter/segment/lend.lua"),
+        include_str!("lua/counter/segment/collect.lua"),
+        include_str!("lua/counter/segment/refuse.lua"),
+        include_str!("lua/counter/segment/confirm.lua"),
+        include_str!("lua/counter/segment/cancel.lua"),
+        include_str!("lua/counter/segment/credit.lua"),
+        include_str!("lua/counter/segment/settle.lua"),
+        include_str!("lua/counter/segment/forget.lua"),
+        include_str!("lua/counter/segment/find.lua"),
+        include_str!("lua/counter/segment/unfinished.lua"),
+        include_str!("lua/counter/segment/prepare.lua"),
+        include_str!("lua/counter/segment/close.lua"),
+        include_str!("lua/counter/segment/accept.lua"),
+        include_str!("lua/counter/segment/head.lua"),
     );
 }
 
 macro_rules! scripts {
-    ($($constant:ident = $name:literal with [$($shared:ident),*];)+) => {
+    ($($constant:ident = $path:literal with [$($shared:ident),*];)+) => {
         $(pub(crate) static $constant: LazyLock<Script> = LazyLock::new(|| {
-            Script::new($name, &[$(shared::$shared),*], include_str!(concat!("lua/", $name, ".lua")))
+            Script::new($path, &[$(shared::$shared),*], include_str!(concat!("lua/", $path, ".lua")))
         });)+
 
         /// Every script named here: loaded on each new connection.
@@ -121,36 +127,36 @@ macro_rules! scripts {
         /// Each script as it stands in its file.
         #[cfg(test)]
         const SOURCES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("lua/", $name, ".lua")))),+];
+            &[$(($path, include_str!(concat!("lua/", $path, ".lua")))),+];
     };
 }
 pub(crate) use scripts;
 
 scripts! {
-    ACQUIRE = "acquire" with [LIFE, SLOT, RECORD, STATE, QUEUE, TAKING];
-    RENEW = "renew" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
-    RELEASE = "release" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    ADOPT = "adopt" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
-    REMOVE = "remove" with [LIFE, SLOT, RECORD];
-    INSPECT = "inspect" with [LIFE, RECORD, LIVE, QUEUE];
-    LIST = "list" with [LIFE, RECORD, LIVE, QUEUE];
-    ARM = "arm" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, LIVES, TIMERS];
-    ARMED = "armed" with [LIFE];
-    SETTLE = "settle" with [LIFE, FENCE, COPY];
-    RAISE = "raise" with [LIFE, FENCE];
-    STEP = "step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, GROUP, ASIDES];
-    FORCE_OPEN = "force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, TIMERS];
-    SCAN = "scan" with [LIFE, RECORD, LIVE, QUEUE];
-    TAKE_LIST = "take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    GROUPS = "groups" with [LIFE, SLOT, GROUP];
-    COPY_OUT = "copy_out" with [LIFE, SLOT, GROUP, STAMP, SEGMENT];
-    COPY_IN = "copy_in" with [LIFE, SLOT, GROUP, ASIDES];
-    ARRIVE = "arrive" with [LIFE, SLOT, GROUP, ASIDES, STAMP];
-    DROP_GROUPS = "drop_groups" with [LIFE, SLOT, GROUP, STAMP];
-    ADMIT = "admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
-    COUNTERS = "counters" with [LIFE, SLOT, STATE, SEGMENT];
-    STILL_HELD = "still_held" with [LIFE, SLOT, RECORD, LIVE];
-    RIGHTS = "rights" with [LIFE];
+    ACQUIRE = "lock/acquire" with [LIFE, SLOT, RECORD, STATE, QUEUE, TAKING];
+    RENEW = "lock/renew" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
+    RELEASE = "lock/release" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    ADOPT = "lock/adopt" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
+    REMOVE = "lock/remove" with [LIFE, SLOT, RECORD];
+    INSPECT = "lock/inspect" with [LIFE, RECORD, LIVE, QUEUE];
+    LIST = "lock/list" with [LIFE, RECORD, LIVE, QUEUE];
+    ARM = "slot/arm" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, LIVES, TIMERS];
+    ARMED = "slot/armed" with [LIFE];
+    SETTLE = "slot/settle" with [LIFE, FENCE, COPY];
+    RAISE = "slot/raise" with [LIFE, FENCE];
+    STEP = "slot/step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, GROUP, ASIDES];
+    FORCE_OPEN = "slot/force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, TIMERS];
+    SCAN = "slot/scan" with [LIFE, RECORD, LIVE, QUEUE];
+    TAKE_LIST = "slot/take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
+    GROUPS = "counter/groups" with [LIFE, SLOT, GROUP];
+    COPY_OUT = "counter/copy_out" with [LIFE, SLOT, GROUP, STAMP, SEGMENT];
+    COPY_IN = "counter/copy_in" with [LIFE, SLOT, GROUP, ASIDES];
+    ARRIVE = "counter/arrive" with [LIFE, SLOT, GROUP, ASIDES, STAMP];
+    DROP_GROUPS = "counter/drop_groups" with [LIFE, SLOT, GROUP, STAMP];
+    ADMIT = "counter/admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
+    COUNTERS = "counter/counters" with [LIFE, SLOT, STATE, SEGMENT];
+    STILL_HELD = "slot/still_held" with [LIFE, SLOT, RECORD, LIVE];
+    RIGHTS = "shared/rights" with [LIFE];
 }
 
 #[cfg(test)]
@@ -193,7 +199,8 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn check_headers(sources: &[(&str, &str)]) {
-        for (name, source) in sources {
+        for (path, source) in sources {
+            let name = file_name(path);
             let (header, body) = source.split_once("]]").expect("a header");
             assert_eq!(named(header), inputs(body), "{name}");
             assert!(
@@ -233,11 +240,12 @@ pub(crate) mod tests {
 
     #[test]
     fn only_what_adds_needs_free_memory() {
-        for (name, source) in SOURCES {
+        for (path, source) in SOURCES {
+            let name = file_name(path);
             let frugal = source.starts_with("#!lua flags=");
             assert_eq!(
                 frugal,
-                !["acquire", "copy_in", "counters"].contains(name),
+                !["acquire", "copy_in", "counters"].contains(&name),
                 "{name}"
             );
         }

@@ -1,4 +1,4 @@
-//! What the script answers, as values. `lua/counters.lua` and the rules' files say what there is.
+//! What the script answers, as values. `lua/counter/counters.lua` and the rules' files say what there is.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Requests as `lua/segment` takes them: a verb, and what its function takes behind the segment.
+//! Requests as `lua/counter/segment` takes them: a verb, and what its function takes behind the segment.
 
 use ringfence_segment_lock::{
     Caller, Change, RequestId,
