@@ -238,6 +238,7 @@ async fn a_million_answers() {
         (0, 10_000),
         (1_000_000, 10_000),
         (4_000_000, 10_000),
+        (8_000_000, 10_000),
     ] {
         let big = Big::new(packed, newest).await;
         let (pieces, longest_wait) = big.moves(MOVER_PAUSE).await;
