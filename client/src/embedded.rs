@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Life},
     random::Random,
     shard::{
-        Lane, Shard, ShardError,
+        Shard, ShardError,
         memory::{Faults, MemoryShard},
     },
     topology::{
@@ -50,7 +50,7 @@ impl Embedded {
             });
             shard.clone()
         };
-        let link = shard.connect(Lane::Control, None).await?;
+        let link = shard.connect_control().await?;
         Ok(Founder {
             address: format!("{HERE}{id}"),
             id,

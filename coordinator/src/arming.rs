@@ -14,7 +14,7 @@ use crate::{
     clock::{Clock, Instant},
     ids::Epoch,
     random::Random,
-    shard::{Armed, Grace, Link, ShardError},
+    shard::{Armed, ControlLink, Grace, ShardError},
     topology::{ShardEntry, Swap, Topology, TopologyError, TopologyStore},
 };
 
@@ -63,7 +63,7 @@ impl Arming<'_> {
     /// uses: the next call, of any process, has another epoch allotted.
     pub(crate) async fn bring_up(
         &self,
-        link: &mut dyn Link,
+        link: &mut dyn ControlLink,
         mut topology: Arc<Topology>,
         known: &mut Known,
     ) -> Result<Option<(Arc<Topology>, Armed)>, ArmError> {

@@ -18,20 +18,18 @@ use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
     cancel::{after_every_turn, dropped_after},
     clock::TokioClock,
-    driver::{Context, Driver, LockLane},
+    driver::{Context, Driver},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace,
-        Groups, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Mode, Op, Piece,
-        PutAside, Reply, Request, Scan, ScanPage, Settle, Shard, ShardError, SlotState, SlotStates,
-        Step, Stepped, StillHeld, Wakes, conformance::Fixture,
+        Answers, Arm, ConnectionId, ControlLink, CounterLink, Grace, Link, LockLane, LockLink,
+        MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState, SlotStates, Wakes,
+        conformance::Fixture,
     },
 };
-use ringfence_ring::{ShardId, Slot, SlotCount};
+use ringfence_ring::{ShardId, SlotCount};
 use tokio::time::{sleep, timeout};
 
 use crate::{memory_fixture::Memory, redis_fixture::Redis};
@@ -102,7 +100,7 @@ impl Desk {
             grace: Grace::None,
             copy: (1, "record".into()),
         };
-        let link = fixture.shard().connect(Lane::Control, None).await;
+        let link = fixture.shard().connect_control().await;
         let mut link = link.unwrap();
         link.arm(&arm).await.unwrap();
         fixture.slow_down().await;
@@ -165,20 +163,38 @@ struct Panicking {
 
 #[derive(Debug)]
 struct PanickingLink {
-    link: Box<dyn Link>,
+    link: Box<dyn LockLink>,
     next: Arc<AtomicBool>,
 }
 
 #[async_trait]
 impl Shard for Panicking {
-    async fn connect(
+    async fn connect_locks(
         &self,
-        lane: Lane,
+        lane: LockLane,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn Link>, ShardError> {
-        let link = self.shard.connect(lane, former).await?;
+    ) -> Result<Box<dyn LockLink>, ShardError> {
+        let link = self.shard.connect_locks(lane, former).await?;
         let next = self.next.clone();
         Ok(Box::new(PanickingLink { link, next }))
+    }
+
+    async fn connect_counters(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn CounterLink>, ShardError> {
+        self.shard.connect_counters(former).await
+    }
+
+    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
+        self.shard.connect_control().await
+    }
+
+    async fn connect_migration(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+        self.shard.connect_migration(former).await
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
@@ -199,85 +215,13 @@ impl Link for PanickingLink {
     async fn ended(&mut self) {
         self.link.ended().await;
     }
+}
 
+#[async_trait]
+impl LockLink for PanickingLink {
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
         assert!(!self.next.swap(false, Relaxed), "as the test wants it");
         self.link.call(batch).await
-    }
-
-    async fn call_counters(
-        &mut self,
-        batch: &[CounterRequest],
-    ) -> Result<CounterAnswers, ShardError> {
-        self.link.call_counters(batch).await
-    }
-
-    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
-        self.link.arm(arm).await
-    }
-
-    async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
-        self.link.armed().await
-    }
-
-    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
-        self.link.settle(settle).await
-    }
-
-    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
-        self.link.raise(incarnation, epoch).await
-    }
-
-    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
-        self.link.step(step).await
-    }
-
-    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
-        self.link.scan(scan).await
-    }
-
-    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        self.link.take_list(listing).await
-    }
-
-    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
-        self.link.still_held(still).await
-    }
-
-    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
-        self.link.groups(ask).await
-    }
-
-    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
-        self.link.copy_out(copy).await
-    }
-
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError> {
-        self.link.copy_in(copy).await
-    }
-
-    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
-        self.link.arrive(arrive).await
-    }
-
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
-        self.link.drop_groups(drop).await
-    }
-
-    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        self.link.admit(admit).await
-    }
-
-    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
-        self.link.force_open(force).await
-    }
-
-    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
-        self.link.inspect(key).await
-    }
-
-    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
-        self.link.list(list).await
     }
 }
 

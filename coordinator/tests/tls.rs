@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use ringfence_coordinator::{
     ids::ClientId,
     shard::{
-        Lane, Shard, ShardError,
+        Shard, ShardError,
         redis::{Address, RedisOptions, RedisShard},
     },
     spawn::{Process, RedisServer},
@@ -19,7 +19,7 @@ use tokio::{
 /// Connects to `url`.
 async fn connect(url: &str) -> Result<(), ShardError> {
     let options = RedisOptions::new(url.parse().unwrap(), ClientId(7));
-    let link = RedisShard::new(options).connect(Lane::Control, None).await;
+    let link = RedisShard::new(options).connect_control().await;
     link.map(drop)
 }
 

@@ -7,7 +7,7 @@ use humantime::format_duration;
 use ringfence_client::{BootClock, Clock as _, Removal, ShardId, Topology};
 use ringfence_coordinator::{
     engine::Dial as _,
-    shard::{Lane, ShardError},
+    shard::ShardError,
     topology::{Dead, Opening, TopologyStore as _, redis::RedisTopology},
 };
 use serde::Serialize;
@@ -89,7 +89,7 @@ async fn check_gone(
         how,
     };
     let connected = match store.dial(id, entry) {
-        Ok(shard) => timeout(ASK_WITHIN, shard.connect(Lane::Control, None)).await,
+        Ok(shard) => timeout(ASK_WITHIN, shard.connect_control()).await,
         Err(error) => Ok(Err(error)),
     };
     match connected {

@@ -10,7 +10,7 @@ use std::{
     task::Poll,
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use ringfence_ring::ShardId;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
@@ -25,8 +25,8 @@ use super::{
 use crate::{
     backoff::Backoff,
     ids::{Epoch, Life, MapVersion},
-    limits::COUNTER_RAISE,
-    shard::{ConnectionId, Lane, Link, Shard, ShardError},
+    limits::{BATCH_MAX, COUNTER_RAISE},
+    shard::{ConnectionId, CounterRequest, Lane, Link, LockLane, Request, Shard, ShardError},
     view::Believed,
 };
 
@@ -107,37 +107,60 @@ impl Needs {
     }
 }
 
-/// Starts the lane's task.
-pub(super) fn start<L: Load>(
-    lane: Lane,
-    id: ShardId,
-    shard: Arc<dyn Shard>,
-    queue: Arc<Queue<L>>,
-    (needs, membership, server_clock): (Arc<Needs>, Arc<Membership>, Arc<ServerClock>),
-    around: &Context,
-) {
-    let running = Running {
-        lane,
-        id,
-        shard,
-        queue,
-        needs,
-        membership,
-        server_clock,
-        around: around.clone(),
-    };
-    around.tasks.spawn(running.run());
+/// The context that the lanes to one shard share.
+#[derive(Clone)]
+pub(super) struct Lanes {
+    pub(super) id: ShardId,
+    pub(super) shard: Arc<dyn Shard>,
+    pub(super) needs: Arc<Needs>,
+    pub(super) membership: Arc<Membership>,
+    pub(super) server_clock: Arc<ServerClock>,
+    pub(super) around: Context,
 }
+
+impl Lanes {
+    /// Starts a lane for requests about locks.
+    pub(super) fn locks(&self, lane: LockLane) -> Arc<Queue<Request>> {
+        self.start(
+            lane.into(),
+            match lane {
+                LockLane::Work => |shard, former| shard.connect_locks(LockLane::Work, former),
+                LockLane::Renew => |shard, former| shard.connect_locks(LockLane::Renew, former),
+            },
+        )
+    }
+
+    /// Starts a lane for requests about counters.
+    pub(super) fn counters(&self) -> Arc<Queue<CounterRequest>> {
+        self.start(Lane::Counters, |shard, former| {
+            shard.connect_counters(former)
+        })
+    }
+
+    fn start<L: Load>(&self, lane: Lane, connect: Connect<L>) -> Arc<Queue<L>> {
+        let queue = Arc::new(Queue::new(BATCH_MAX));
+        let running = Running {
+            lane,
+            connect,
+            queue: queue.clone(),
+            to: self.clone(),
+        };
+        self.around.tasks.spawn(running.run());
+        queue
+    }
+}
+
+/// Opens a connection that carries `L`, and ends the former one.
+type Connect<L> = for<'a> fn(
+    &'a dyn Shard,
+    Option<(Life, ConnectionId)>,
+) -> BoxFuture<'a, Result<Box<<L as Load>::Link>, ShardError>>;
 
 struct Running<L: Load> {
     lane: Lane,
-    id: ShardId,
-    shard: Arc<dyn Shard>,
+    connect: Connect<L>,
     queue: Arc<Queue<L>>,
-    needs: Arc<Needs>,
-    membership: Arc<Membership>,
-    server_clock: Arc<ServerClock>,
-    around: Context,
+    to: Lanes,
 }
 
 impl<L: Load> Running<L> {
@@ -146,12 +169,13 @@ impl<L: Load> Running<L> {
         let mut backoff = Backoff::new(RECONNECT.0, RECONNECT.1);
         if self.lane == Lane::Counters {
             // Not every process uses counters.
-            self.around
+            self.to
+                .around
                 .stop
                 .run_until_cancelled(self.queue.asked())
                 .await;
         }
-        while !self.around.stop.is_cancelled() {
+        while !self.to.around.stop.is_cancelled() {
             let connection = AssertUnwindSafe(self.connection(&mut backoff));
             // A backend that panics costs a connection, not the lane.
             let ended = match connection.catch_unwind().await {
@@ -161,10 +185,10 @@ impl<L: Load> Running<L> {
                     reason: PANICKED.into(),
                 },
             };
-            debug!(shard = %self.id, lane = self.lane.as_str(), %ended, "not connected");
+            debug!(shard = %self.to.id, lane = self.lane.as_str(), %ended, "not connected");
             self.queue.close(&unsent(&ended));
-            let pause = backoff.next(&self.around.random);
-            let stopped = self.around.stop.cancelled();
+            let pause = backoff.next(&self.to.around.random);
+            let stopped = self.to.around.stop.cancelled();
             let _ = tokio::time::timeout(pause, stopped).await;
         }
         self.queue.close(&closed());
@@ -181,9 +205,9 @@ impl<L: Load> Running<L> {
         }
         let error = self.serve(link.as_mut(), backoff).await?;
         if matches!(error, ShardError::Unarmed) {
-            self.needs.arm();
-        } else if !self.around.stop.is_cancelled() {
-            warn!(shard = %self.id, lane = self.lane.as_str(), %error, "connection lost");
+            self.to.needs.arm();
+        } else if !self.to.around.stop.is_cancelled() {
+            warn!(shard = %self.to.id, lane = self.lane.as_str(), %error, "connection lost");
             // The handshake succeeded: the end of this connection says nothing about the next one.
             backoff.reset();
         }
@@ -194,13 +218,13 @@ impl<L: Load> Running<L> {
     async fn connect(
         &self,
         former: Option<(Life, ConnectionId)>,
-    ) -> Option<Result<Box<dyn Link>, ShardError>> {
-        let connecting = self.shard.connect(self.lane, former);
-        self.around.stop.run_until_cancelled(connecting).await
+    ) -> Option<Result<Box<L::Link>, ShardError>> {
+        let connecting = (self.connect)(&*self.to.shard, former);
+        self.to.around.stop.run_until_cancelled(connecting).await
     }
 
     /// Sends batches until the connection ends; `None` if told to stop, with the queue empty.
-    async fn serve(&self, link: &mut dyn Link, backoff: &mut Backoff) -> Option<ShardError> {
+    async fn serve(&self, link: &mut L::Link, backoff: &mut Backoff) -> Option<ShardError> {
         let mut batch = Batch::<L>::default();
         let mut crowded = false;
         loop {
@@ -213,7 +237,7 @@ impl<L: Load> Running<L> {
             let stopped = tokio::select! {
                 biased;
                 () = self.queue.gather(&mut batch) => false,
-                () = self.around.stop.cancelled() => true,
+                () = self.to.around.stop.cancelled() => true,
                 () = link.ended() => {
                     return Some(ShardError::Unreachable { reason: "the connection ended".into() });
                 }
@@ -222,19 +246,19 @@ impl<L: Load> Running<L> {
                 return None;
             }
             crowded = batch.requests.len() > 1;
-            let sent = self.around.clock.now();
-            let Some(view) = self.around.view.believed(sent) else {
+            let sent = self.to.around.clock.now();
+            let Some(view) = self.to.around.view.believed(sent) else {
                 batch.fail(&unconfirmed());
                 continue;
             };
-            if !self.membership.serves(link.life()) {
+            if !self.to.membership.serves(link.life()) {
                 // The shard would answer the same, if it knew.
                 batch.fail(&ShardError::Unarmed);
                 return Some(ShardError::Unarmed);
             }
             let answered = L::send(link, &batch.requests).await;
             if let Ok(Sent { now: Some(now), .. }) = &answered {
-                let received = self.around.clock.now();
+                let received = self.to.around.clock.now();
                 self.look_at_clock(
                     link.life(),
                     Exchange {
@@ -261,7 +285,7 @@ impl<L: Load> Running<L> {
                     if error.ends_link() {
                         return Some(error);
                     }
-                    debug!(shard = %self.id, lane = self.lane.as_str(), %error, "refused");
+                    debug!(shard = %self.to.id, lane = self.lane.as_str(), %error, "refused");
                 }
             }
         }
@@ -270,24 +294,24 @@ impl<L: Load> Running<L> {
     /// A lease that was granted before the server's clock stepped may end earlier than its holder
     /// believes. So may the recovery period.
     fn look_at_clock(&self, life: &Life, exchange: Exchange) {
-        let epoch = self.membership.epoch();
-        if let Some(step) = self.server_clock.observe(life, epoch, exchange) {
-            self.needs.clock_stepped(step);
+        let epoch = self.to.membership.epoch();
+        if let Some(step) = self.to.server_clock.observe(life, epoch, exchange) {
+            self.to.needs.clock_stepped(step);
         }
     }
 
     /// Whether an answer to a request sent under `view` still counts.
     fn counts(&self, view: Believed, life: &Life) -> bool {
-        let now = self.around.clock.now();
-        self.membership.counts(life) && self.around.view.is_still(view, now)
+        let now = self.to.around.clock.now();
+        self.to.membership.counts(life) && self.to.around.view.is_still(view, now)
     }
 
     fn note(&self, answers: &Sent<L::Reply>, map: MapVersion) {
         if answers.looked && map != MapVersion::UNKNOWN {
-            self.needs.note(&self.needs.settle);
+            self.to.needs.note(&self.to.needs.settle);
         }
         if answers.counter >= COUNTER_RAISE {
-            self.needs.note(&self.needs.raise);
+            self.to.needs.note(&self.to.needs.raise);
         }
     }
 }

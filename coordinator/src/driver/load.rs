@@ -7,7 +7,10 @@ use async_trait::async_trait;
 use crate::{
     ids::MapVersion,
     name::LockKey,
-    shard::{CounterReply, CounterRequest, Link, Op, Reply, Request, ShardError, ShardTime},
+    shard::{
+        CounterLink, CounterReply, CounterRequest, Link, LockLink, Op, Reply, Request, ShardError,
+        ShardTime,
+    },
 };
 
 /// A request that a lane carries.
@@ -15,6 +18,9 @@ use crate::{
 pub(crate) trait Load: fmt::Debug + Sized + Send + Sync + 'static {
     /// The type of its answer.
     type Reply: fmt::Debug + Send + 'static;
+
+    /// The connection that carries it.
+    type Link: Link + ?Sized;
 
     fn key(&self) -> &LockKey;
 
@@ -25,7 +31,7 @@ pub(crate) trait Load: fmt::Debug + Sized + Send + Sync + 'static {
     fn is_new(&self) -> bool;
 
     /// Has `link` apply `batch`.
-    async fn send(link: &mut dyn Link, batch: &[Self]) -> Result<Sent<Self::Reply>, ShardError>;
+    async fn send(link: &mut Self::Link, batch: &[Self]) -> Result<Sent<Self::Reply>, ShardError>;
 }
 
 /// The answers to a batch.
@@ -43,6 +49,7 @@ pub(crate) struct Sent<R> {
 #[async_trait]
 impl Load for Request {
     type Reply = Reply;
+    type Link = dyn LockLink;
 
     fn key(&self) -> &LockKey {
         &self.key
@@ -56,7 +63,7 @@ impl Load for Request {
         matches!(self.op, Op::Acquire { .. })
     }
 
-    async fn send(link: &mut dyn Link, batch: &[Self]) -> Result<Sent<Reply>, ShardError> {
+    async fn send(link: &mut Self::Link, batch: &[Self]) -> Result<Sent<Reply>, ShardError> {
         let answers = link.call(batch).await?;
         Ok(Sent {
             looked: !answers.quiet,
@@ -70,6 +77,7 @@ impl Load for Request {
 #[async_trait]
 impl Load for CounterRequest {
     type Reply = CounterReply;
+    type Link = dyn CounterLink;
 
     fn key(&self) -> &LockKey {
         &self.key
@@ -83,8 +91,8 @@ impl Load for CounterRequest {
         true
     }
 
-    async fn send(link: &mut dyn Link, batch: &[Self]) -> Result<Sent<CounterReply>, ShardError> {
-        let answers = link.call_counters(batch).await?;
+    async fn send(link: &mut Self::Link, batch: &[Self]) -> Result<Sent<CounterReply>, ShardError> {
+        let answers = link.call(batch).await?;
         Ok(Sent {
             looked: !answers.quiet,
             counter: 0,

@@ -1,7 +1,7 @@
 //! The traffic to one shard: the waiting requests, their lanes, and the connections.
 //!
 //! ```text
-//! submit ─► Queue ─► Lane: gather what came while the last batch was out ─► Link::call ─► answers
+//! submit ─► Queue ─► Lane: gather what came while the last batch was out ─► call ─► answers
 //! ```
 //!
 //! A lane has one connection and one batch under way. There are two work lanes, by slot, so that
@@ -26,19 +26,20 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     clock::{Clock, Instant},
     ids::{ClientId, Epoch, Life},
-    limits::{BATCH_MAX, LANES_BY_SLOT},
+    limits::LANES_BY_SLOT,
     name::LockKey,
     random::Random,
     shard::{
-        ConnectionId, CounterReply, CounterRequest, Lane, Reply, Request, Shard, ShardError, Wake,
+        ConnectionId, CounterReply, CounterRequest, LockLane, Reply, Request, Shard, ShardError,
+        Wake,
     },
     view::ViewLease,
 };
+use lane::Lanes;
 pub use lane::Needs;
-use load::Load;
 use membership::Membership;
 use queue::Queue;
-use server_clock::{ClockStep, ServerClock};
+use server_clock::ClockStep;
 
 /// First and longest pause between attempts to connect, or to listen.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -86,15 +87,6 @@ impl<R> Respond<R> {
 /// block.
 pub type Woken = Arc<dyn Fn(Wake) + Send + Sync>;
 
-/// The lane of a request about a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockLane {
-    /// Acquires, and releases that need not follow a renewal.
-    Work,
-    /// Renewals, and requests that must follow one.
-    Renew,
-}
-
 /// A shard and the lanes to it. Each lane is a task on the tracker given to [`start`](Self::start).
 #[derive(Debug)]
 pub struct Driver {
@@ -138,15 +130,17 @@ impl Driver {
         let needs = Arc::new(Needs::default());
         let membership = Arc::new(Membership::new(life, epoch));
         let lanes = Lanes {
-            id: &id,
-            shard: &shard,
-            shared: (&needs, &membership, &Arc::default()),
-            around,
+            id: id.clone(),
+            shard: shard.clone(),
+            needs: needs.clone(),
+            membership: membership.clone(),
+            server_clock: Arc::default(),
+            around: around.clone(),
         };
-        let work = std::array::from_fn(|_| lanes.start(Lane::Work));
-        let renew = lanes.start(Lane::Renew);
-        let counters = std::array::from_fn(|_| lanes.start(Lane::Counters));
-        let forgetting = lanes.start(Lane::Counters);
+        let work = std::array::from_fn(|_| lanes.locks(LockLane::Work));
+        let renew = lanes.locks(LockLane::Renew);
+        let counters = std::array::from_fn(|_| lanes.counters());
+        let forgetting = lanes.counters();
         let listener = wake::Listener {
             id: id.clone(),
             shard: shard.clone(),
@@ -214,9 +208,9 @@ impl Driver {
     /// Ends the lanes of locks: waiting requests are refused, and no more are sent. Returns their
     /// last connections, over which requests may still reach the shard: once these connections have
     /// ended, no request does.
-    pub(crate) fn take_over(&self) -> Vec<(Lane, (Life, ConnectionId))> {
-        let work = self.work.iter().map(|queue| (Lane::Work, queue));
-        let lanes = work.chain([(Lane::Renew, &self.renew)]);
+    pub(crate) fn take_over(&self) -> Vec<(LockLane, (Life, ConnectionId))> {
+        let work = self.work.iter().map(|queue| (LockLane::Work, queue));
+        let lanes = work.chain([(LockLane::Renew, &self.renew)]);
         let last = lanes.map(|(lane, queue)| Some((lane, queue.take_over()?)));
         last.flatten().collect()
     }
@@ -314,31 +308,4 @@ impl Driver {
 /// The index among the lanes that are chosen by slot.
 fn of_its_slot(key: &LockKey) -> usize {
     key.slot().index() % LANES_BY_SLOT
-}
-
-/// The context that the lanes to one shard share.
-struct Lanes<'a> {
-    id: &'a ShardId,
-    shard: &'a Arc<dyn Shard>,
-    shared: (&'a Arc<Needs>, &'a Arc<Membership>, &'a Arc<ServerClock>),
-    around: &'a Context,
-}
-
-impl Lanes<'_> {
-    fn start<L: Load>(&self, lane: Lane) -> Arc<Queue<L>> {
-        let queue = Arc::new(Queue::new(BATCH_MAX));
-        lane::start(
-            lane,
-            self.id.clone(),
-            self.shard.clone(),
-            queue.clone(),
-            (
-                self.shared.0.clone(),
-                self.shared.1.clone(),
-                self.shared.2.clone(),
-            ),
-            self.around,
-        );
-        queue
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::renewer::LeaseRenewer;
-use crate::shard::{Lane, ShardError};
+use crate::shard::ShardError;
 
 /// Pause between two checks of one server.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -18,7 +18,7 @@ pub(super) async fn watch(renewer: &LeaseRenewer) {
     let mut refusing = false;
     loop {
         sleep(LOOK_AGAIN).await;
-        let refused = match driver.shard().connect(Lane::Control, None).await {
+        let refused = match driver.shard().connect_control().await {
             Ok(_) => None,
             Err(error @ ShardError::Unusable { .. }) => Some(error),
             // This error does not concern the server's settings.

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use super::{AcquireError, renewer::LeaseRenewer};
 use crate::{
     backoff::Backoff,
-    driver::{Answer, Answered, LockLane},
+    driver::{Answer, Answered},
     failpoint::{Rule, is_off},
-    shard::{Effect, Proof, Reply, Waited},
+    shard::{Effect, LockLane, Proof, Reply, Waited},
 };
 
 /// First and longest pause before a shard in trouble is asked again.

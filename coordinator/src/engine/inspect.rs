@@ -9,7 +9,7 @@ use super::{AcquireError, Engine, renewer::LeaseRenewer};
 use crate::{
     ids::{Life, Nonce},
     name::Namespace,
-    shard::{Cursor, HeldLock, Holder, Inspection, Lane, Link, List, LockPage, Shard, ShardError},
+    shard::{ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockPage, Shard, ShardError},
 };
 
 impl Engine {
@@ -31,7 +31,7 @@ impl Engine {
         let mut found = Inspection::default();
         for renewer in self.0.routing.route(&key).renewers() {
             let shard = renewer.driver.shard();
-            let mut link = shard.connect(Lane::Control, None).await?;
+            let mut link = shard.connect_control().await?;
             let Inspection { holder, waiters } = link.inspect(&key).await?;
             // A lock that was just moved may still be at the former shard.
             found.holder = holder.or(found.holder);
@@ -115,7 +115,7 @@ struct Walk {
     id: ShardId,
     shard: Arc<dyn Shard>,
     /// None before the first page, during a request, and after the last page.
-    link: Option<Box<dyn Link>>,
+    link: Option<Box<dyn ControlLink>>,
     /// Valid in one life only.
     after: Option<(Life, Cursor)>,
 }
@@ -143,7 +143,7 @@ impl Walk {
         // Taken out: a late answer must not be read as the next one.
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => self.shard.connect(Lane::Control, None).await?,
+            None => self.shard.connect_control().await?,
         };
         let after = self.after.as_ref();
         let after = after.filter(|(life, _)| life == link.life());

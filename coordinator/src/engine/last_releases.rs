@@ -25,7 +25,7 @@ use super::release::{Pending, Releases, Unsent, request};
 use crate::{
     clock::Instant,
     limits::BATCH_MAX,
-    shard::{Lane, Link, Request, ShardError},
+    shard::{LockLane, LockLink, Request, ShardError},
 };
 
 /// How long releases delay the drop of the last handle, and the end of the runtime.
@@ -146,7 +146,7 @@ impl LastReleases {
 }
 
 async fn send_all(mut to_do: UnboundedReceiver<Job>) {
-    let mut links: HashMap<ShardId, Box<dyn Link>> = HashMap::new();
+    let mut links: HashMap<ShardId, Box<dyn LockLink>> = HashMap::new();
     while let Some(Job { unsent, done }) = to_do.recv().await {
         let mut by_shard: HashMap<ShardId, Vec<Unsent>> = HashMap::new();
         for unsent in unsent {
@@ -171,9 +171,9 @@ async fn send_all(mut to_do: UnboundedReceiver<Job>) {
 
 /// Sends releases to one shard.
 async fn send_to_one(
-    link: Option<Box<dyn Link>>,
+    link: Option<Box<dyn LockLink>>,
     unsent: &[Unsent],
-) -> Result<Box<dyn Link>, ShardError> {
+) -> Result<Box<dyn LockLink>, ShardError> {
     let driver = &unsent[0].at.driver;
     let mut link = match link {
         Some(link) => link,
@@ -181,10 +181,10 @@ async fn send_to_one(
             // Not before all of these have ended: a late acquisition or renewal would put a record
             // back.
             let ending = driver.take_over().into_iter();
-            let ending = ending.map(|(lane, last)| driver.shard().connect(lane, Some(last)));
+            let ending = ending.map(|(lane, last)| driver.shard().connect_locks(lane, Some(last)));
             match try_join_all(ending).await?.pop() {
                 Some(link) => link,
-                None => driver.shard().connect(Lane::Work, None).await?,
+                None => driver.shard().connect_locks(LockLane::Work, None).await?,
             }
         }
     };

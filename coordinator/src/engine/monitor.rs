@@ -13,7 +13,7 @@ use crate::{
     clock::sleep_until,
     driver::Context,
     ids::Epoch,
-    shard::{Lane, Link, ShardError},
+    shard::{ControlLink, ShardError},
     sync::Mutex,
     topology::{Swap, Topology, TopologyError, TopologyStore},
 };
@@ -183,7 +183,7 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
         async move {
             let id = driver.id().clone();
             let grace_left = async {
-                let mut link = driver.shard().connect(Lane::Control, None).await?;
+                let mut link = driver.shard().connect_control().await?;
                 let armed = link.armed().await?.ok_or(ShardError::Unarmed)?;
                 let is_named = topology
                     .shard(&id)
@@ -216,7 +216,7 @@ pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
 /// Tends one shard.
 struct ShardMonitor {
     /// A connection, kept for a while after use.
-    link: Mutex<Option<Box<dyn Link>>>,
+    link: Mutex<Option<Box<dyn ControlLink>>>,
     known: Mutex<Known>,
     renewer: Arc<LeaseRenewer>,
     routing: Arc<Routing>,
@@ -281,14 +281,14 @@ impl ShardMonitor {
         }
     }
 
-    async fn connect(&self) -> Result<Box<dyn Link>, ShardError> {
+    async fn connect(&self) -> Result<Box<dyn ControlLink>, ShardError> {
         let shard = self.renewer.driver.shard();
-        shard.connect(Lane::Control, None).await
+        shard.connect_control().await
     }
 
     /// The kept connection, if it is to the life that the topology names, or a new one. After use,
     /// the caller keeps it again, unless it failed.
-    async fn link(&self) -> Result<Box<dyn Link>, ShardError> {
+    async fn link(&self) -> Result<Box<dyn ControlLink>, ShardError> {
         let topology = self.routing.topology();
         let named = topology.shard(self.id()).map(|entry| &entry.life);
         let kept = self.link.lock().take();

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::{Answer, Answered, Context, LockLane, Respond},
+    driver::{Answer, Answered, Context, Respond},
     ids::Nonce,
     name::LockKey,
-    shard::{Op, Reply, Request, ShardError},
+    shard::{LockLane, Op, Reply, Request, ShardError},
     sync::Mutex,
 };
 

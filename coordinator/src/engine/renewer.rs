@@ -23,9 +23,9 @@ use super::{
 };
 use crate::{
     clock::{Instant, sleep_until},
-    driver::{Answer, Answered, Context, Driver, LockLane, Respond},
+    driver::{Answer, Answered, Context, Driver, Respond},
     ids::MapVersion,
-    shard::{Op, Reply, Request, ShardError},
+    shard::{LockLane, Op, Reply, Request, ShardError},
     sync::Mutex,
 };
 

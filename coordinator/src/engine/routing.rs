@@ -9,9 +9,12 @@ use tokio::sync::Notify;
 use super::{Dial, local::LocalQueues, map::Map, release::Releases, renewer::LeaseRenewer};
 use crate::{
     driver::{Context, Driver},
-    ids::{ClientId, Epoch},
+    ids::{ClientId, Epoch, Life},
     name::LockKey,
-    shard::ShardError,
+    shard::{
+        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
+        ShardError, Wakes,
+    },
     sync::Mutex,
     topology::{Migration, Topology},
 };
@@ -262,16 +265,34 @@ impl View {
 struct Undialable(ShardError);
 
 #[async_trait::async_trait]
-impl crate::shard::Shard for Undialable {
-    async fn connect(
+impl Shard for Undialable {
+    async fn connect_locks(
         &self,
-        _lane: crate::shard::Lane,
-        _former: Option<(crate::ids::Life, crate::shard::ConnectionId)>,
-    ) -> Result<Box<dyn crate::shard::Link>, ShardError> {
+        _lane: LockLane,
+        _former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn LockLink>, ShardError> {
         Err(self.0.clone())
     }
 
-    async fn listen(&self, _client: ClientId) -> Result<Box<dyn crate::shard::Wakes>, ShardError> {
+    async fn connect_counters(
+        &self,
+        _former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn CounterLink>, ShardError> {
+        Err(self.0.clone())
+    }
+
+    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
+        Err(self.0.clone())
+    }
+
+    async fn connect_migration(
+        &self,
+        _former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+        Err(self.0.clone())
+    }
+
+    async fn listen(&self, _client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
         Err(self.0.clone())
     }
 }

@@ -10,7 +10,7 @@ use tokio::{task::JoinSet, time::timeout};
 use super::{Context, run::Run, shards::Trouble};
 use crate::{
     ids::{Epoch, MapVersion},
-    shard::{Lane, ShardError},
+    shard::ShardError,
     topology::{Dead, ShardEntry, Topology, TopologyError},
 };
 
@@ -104,7 +104,7 @@ async fn tell(around: &Context, record: &Topology, dead: &Dead) -> Result<bool, 
         changed: MapVersion::UNKNOWN,
     };
     let shard = around.dial.dial(&dead.shard.0, &entry)?;
-    let mut link = shard.connect(Lane::Control, None).await?;
+    let mut link = shard.connect_migration(None).await?;
     if !dead.lives.contains(link.life()) {
         return Ok(false);
     }

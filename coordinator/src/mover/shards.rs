@@ -23,8 +23,8 @@ use crate::{
     clock::Instant,
     ids::Life,
     shard::{
-        ConnectionId, ForceOpen, HeldStill, Lane, Link, Listing, Scan, ScanPage, Shard, ShardError,
-        Step, Stepped, StillHeld,
+        ConnectionId, ForceOpen, HeldStill, Listing, MigrationLink, Scan, ScanPage, Shard,
+        ShardError, Step, Stepped, StillHeld,
     },
     topology::{Topology, TopologyError},
 };
@@ -64,7 +64,7 @@ pub(super) struct Shards {
 struct Member {
     shard: Arc<dyn Shard>,
     /// A connection to a life that is armed with `known.used`.
-    link: Option<Box<dyn Link>>,
+    link: Option<Box<dyn MigrationLink>>,
     known: Known,
     /// The last connection: another ends it.
     former: Option<(Life, ConnectionId)>,
@@ -85,11 +85,11 @@ impl Member {
 pub(super) struct Borrowed {
     id: ShardId,
     member: OwnedMutexGuard<Member>,
-    link: Box<dyn Link>,
+    link: Box<dyn MigrationLink>,
 }
 
 impl Deref for Borrowed {
-    type Target = dyn Link;
+    type Target = dyn MigrationLink;
 
     fn deref(&self) -> &Self::Target {
         &*self.link
@@ -281,9 +281,9 @@ impl Shards {
         record: &Topology,
         id: &ShardId,
         member: &mut Member,
-    ) -> Result<Box<dyn Link>, Trouble> {
+    ) -> Result<Box<dyn MigrationLink>, Trouble> {
         let shard = member.shard.clone();
-        let connected = within(shard.connect(Lane::Control, member.former.clone())).await;
+        let connected = within(shard.connect_migration(member.former.clone())).await;
         let mut link = connected.map_err(|error| self.failed(id, member, &error))?;
         member.former = Some((link.life().clone(), link.connection()));
         let arming = Arming {

@@ -17,7 +17,7 @@ use futures_util::FutureExt;
 use ringfence_coordinator::{
     failpoint::{Rule, switch_off},
     mover::Phase,
-    shard::{Lane, Shard},
+    shard::Shard,
     topology::shard_id,
 };
 use tokio::{
@@ -54,7 +54,7 @@ fn arm(stage: &Stage, index: usize) {
     let (id, record) = (shard_id(index), stage.record());
     let arm = record.arm(&id, record.grace(&id, false));
     let armed = async {
-        let link = stage.shard(index).connect(Lane::Control, None).await;
+        let link = stage.shard(index).connect_control().await;
         link.unwrap().arm(&arm).await.unwrap().armed_now
     };
     assert!(armed.now_or_never().expect("it takes no time"));

@@ -7,7 +7,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, MapVersion},
     name::{LockKey, Namespace},
     shard::{
-        Arm, CounterOp, CounterReply, CounterRequest, Grace, Lane, Link, Mode, Shard, SlotState,
+        Arm, CounterLink, CounterOp, CounterReply, CounterRequest, Grace, Mode, Shard, SlotState,
         SlotStates,
     },
 };
@@ -22,7 +22,7 @@ const TOPOLOGY: &str = "00112233445566778899aabbccddeeff";
 
 /// A link, and short words for what it is asked.
 pub(crate) struct Desk {
-    pub(crate) link: Box<dyn Link>,
+    pub(crate) link: Box<dyn CounterLink>,
 }
 
 impl Desk {
@@ -45,8 +45,9 @@ impl Desk {
             grace: Grace::None,
             copy: (epoch.0, "record".into()),
         };
-        let mut link = shard.connect(Lane::Counters, None).await.unwrap();
-        link.arm(&arm).await.unwrap();
+        let mut control = shard.connect_control().await.unwrap();
+        control.arm(&arm).await.unwrap();
+        let link = shard.connect_counters(None).await.unwrap();
         Self { link }
     }
 
@@ -57,7 +58,7 @@ impl Desk {
             op: op.clone(),
         });
         let batch: Vec<_> = batch.collect();
-        self.link.call_counters(&batch).await.unwrap().replies
+        self.link.call(&batch).await.unwrap().replies
     }
 
     pub(crate) async fn one(&mut self, key: &LockKey, op: CounterOp) -> CounterReply {

@@ -19,7 +19,7 @@ impl Pair<'_> {
     /// Arms both, or finds them armed.
     pub(crate) async fn arm(&mut self, arming: &Arming) -> Checked {
         let arm = self.arming(arming);
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let before = wall_ms();
         let expected = redis.arm(&arm).await;
         self.asked_ms = [before, wall_ms()];
@@ -89,7 +89,7 @@ impl Pair<'_> {
             map: MapVersion(map),
             slots,
         };
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let before = wall_ms();
         let expected = redis.settle(&settle).await;
         self.asked_ms = [before, wall_ms()];
@@ -110,7 +110,7 @@ impl Pair<'_> {
     pub(crate) async fn raise(&mut self, incarnation: u64, epoch: u64) -> Checked {
         let (incarnation, epoch) = (self.incarnation(incarnation), Epoch(epoch));
         self.last_epoch = self.last_epoch.max(epoch.0);
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let expected = redis.raise(incarnation, epoch).await;
         let found = memory.raise(incarnation, epoch).await;
         self.tally.count("raises");
@@ -122,7 +122,7 @@ impl Pair<'_> {
     /// Looks at a key of both.
     pub(crate) async fn inspect(&mut self, key: usize) -> Checked {
         let key = lock_key(key);
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let before = wall_ms();
         let expected = redis.inspect(&key).await;
         self.asked_ms = [before, wall_ms()];

@@ -24,7 +24,7 @@ impl Pair<'_> {
             false => MapVersion(map),
         };
         let batch: Vec<_> = deeds.iter().map(|deed| self.request(map, deed)).collect();
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.locks;
         let before = wall_ms();
         let expected = redis.call(&batch).await;
         self.asked_ms = [before, wall_ms()];

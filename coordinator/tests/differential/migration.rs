@@ -5,7 +5,8 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     name::Label,
     shard::{
-        Left, Link, Listing, Mode, Scan, ScanPage, ShardError, Step, StillHeld, Ticket, Waits,
+        Left, Listing, MigrationLink, Mode, Scan, ScanPage, ShardError, Step, StillHeld, Ticket,
+        Waits,
     },
 };
 use ringfence_ring::Slot;
@@ -57,7 +58,7 @@ impl Pair<'_> {
 
     /// Makes a change at both.
     pub(crate) async fn make(&mut self, step: &Step) -> Checked {
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let before = wall_ms();
         let expected = redis.step(step).await;
         self.asked_ms = [before, wall_ms()];
@@ -85,7 +86,7 @@ impl Pair<'_> {
     /// Scans both, to the end.
     pub(crate) async fn scan(&mut self, when: When) -> Checked {
         let epoch = self.known(when);
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let before = wall_ms();
         let expected = scanned(redis.as_mut(), epoch).await;
         self.asked_ms = [before, wall_ms()];
@@ -121,7 +122,7 @@ impl Pair<'_> {
             left: left.iter().map(leftover).collect(),
             complete: complete.iter().map(|key| lock_key(*key).slot()).collect(),
         };
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let before = wall_ms();
         let expected = redis.take_list(&listing).await;
         self.asked_ms = [before, wall_ms()];
@@ -165,7 +166,7 @@ impl Pair<'_> {
             keys: MOVING.map(lock_key).to_vec(),
             slots: slot_count().iter().collect(),
         };
-        let [redis, memory] = &mut self.links;
+        let [redis, memory] = &mut self.movers;
         let before = wall_ms();
         let expected = redis.still_held(&still).await;
         self.asked_ms = [before, wall_ms()];
@@ -201,7 +202,7 @@ fn leftover(Leftover { key, held, waiting }: &Leftover) -> Left {
 }
 
 /// All pages as one, in the order of the keys.
-async fn scanned(link: &mut dyn Link, epoch: Epoch) -> Result<ScanPage, ShardError> {
+async fn scanned(link: &mut dyn MigrationLink, epoch: Epoch) -> Result<ScanPage, ShardError> {
     let mut all: Option<ScanPage> = None;
     let mut after = None;
     loop {

@@ -16,7 +16,10 @@ use ringfence_coordinator::{
     ids::Token,
     name::{LockKey, Namespace},
     random::Random,
-    shard::{Lane, Link, Shard, ShardError, conformance::Fixture, memory::MemoryShard},
+    shard::{
+        LockLane, LockLink, MigrationLink, Shard, ShardError, conformance::Fixture,
+        memory::MemoryShard,
+    },
 };
 use ringfence_ring::{Slot, SlotCount};
 use tokio::time::sleep;
@@ -70,7 +73,9 @@ pub(crate) struct Pair<'a> {
     memory: Arc<MemoryShard>,
     pub(crate) clock: Arc<HandClock>,
     /// To Redis, and to memory.
-    pub(crate) links: [Box<dyn Link>; 2],
+    pub(crate) locks: [Box<dyn LockLink>; 2],
+    /// The same.
+    pub(crate) movers: [Box<dyn MigrationLink>; 2],
     pub(crate) tally: &'a Tally,
     /// Each used once, as a topology does.
     pub(crate) last_epoch: u64,
@@ -96,14 +101,15 @@ impl<'a> Pair<'a> {
         let clock = Arc::new(HandClock::default());
         clock.set(wall_ms());
         let memory = MemoryShard::new(clock.clone(), Arc::new(Random::seeded(1)));
-        let links = connect(redis, &memory).await;
+        let (locks, movers) = connect(redis, &memory).await;
         let ears = listen(redis, &memory).await;
         tally.count("runs");
         Self {
             redis,
             memory,
             clock,
-            links,
+            locks,
+            movers,
             tally,
             last_epoch: 1,
             incarnation: 5,
@@ -179,7 +185,7 @@ impl<'a> Pair<'a> {
 
     async fn begin_anew(&mut self, rearm: Option<&Arming>) -> Checked {
         self.ends.grace_ms = 0;
-        self.links = connect(self.redis, &self.memory).await;
+        (self.locks, self.movers) = connect(self.redis, &self.memory).await;
         self.ears = listen(self.redis, &self.memory).await;
         match rearm {
             Some(arming) => self.arm(arming).await,
@@ -204,7 +210,7 @@ impl<'a> Pair<'a> {
             }
             (expected, found) => self.check(false, what, &expected, &found)?,
         }
-        self.links = connect(self.redis, &self.memory).await;
+        (self.locks, self.movers) = connect(self.redis, &self.memory).await;
         Ok(None)
     }
 
@@ -249,9 +255,19 @@ impl<'a> Pair<'a> {
     }
 }
 
-async fn connect(redis: &Redis, memory: &MemoryShard) -> [Box<dyn Link>; 2] {
-    let redis = redis.shard().connect(Lane::Work, None).await.unwrap();
-    [redis, memory.connect(Lane::Work, None).await.unwrap()]
+async fn connect(
+    redis: &Redis,
+    memory: &MemoryShard,
+) -> ([Box<dyn LockLink>; 2], [Box<dyn MigrationLink>; 2]) {
+    let redis = redis.shard();
+    let [locks, in_memory] = [&*redis as &dyn Shard, memory]
+        .map(async |shard| shard.connect_locks(LockLane::Work, None).await.unwrap());
+    let [movers, movers_in_memory] = [&*redis as &dyn Shard, memory]
+        .map(async |shard| shard.connect_migration(None).await.unwrap());
+    (
+        [locks.await, in_memory.await],
+        [movers.await, movers_in_memory.await],
+    )
 }
 
 pub(crate) fn slot_count() -> SlotCount {

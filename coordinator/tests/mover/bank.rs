@@ -17,7 +17,7 @@ use ringfence_coordinator::{
     ids::{Life, MapVersion},
     name::{LockKey, Namespace},
     random::Random,
-    shard::{CounterOp, CounterReply, CounterRequest, Lane, Link},
+    shard::{CounterLink, CounterOp, CounterReply, CounterRequest},
 };
 use ringfence_ring::{ShardId, SlotCount};
 use ringfence_segment_lock::{
@@ -190,7 +190,7 @@ pub(crate) struct Desk {
     ring: Ring,
     number: usize,
     /// By the life too: who is taken in later may have the id of one that left.
-    links: BTreeMap<(ShardId, Life), Box<dyn Link>>,
+    links: BTreeMap<(ShardId, Life), Box<dyn CounterLink>>,
     random: Random,
     sequence: u64,
     pub(crate) longest_wait: Duration,
@@ -339,7 +339,7 @@ impl Desk {
         let life = (shard.clone(), entry.life.clone());
         if !self.links.contains_key(&life) {
             let dialled = self.ring.dial.dial(shard, entry).ok()?;
-            let link = dialled.connect(Lane::Counters, None).await.ok()?;
+            let link = dialled.connect_counters(None).await.ok()?;
             self.links.insert(life.clone(), link);
         }
         let request = CounterRequest {
@@ -348,7 +348,7 @@ impl Desk {
             op: op.clone(),
         };
         let link = self.links.get_mut(&life)?;
-        match link.call_counters(&[request]).await {
+        match link.call(&[request]).await {
             Ok(mut answers) => answers.replies.pop(),
             Err(_) => {
                 self.links.remove(&life);

@@ -7,7 +7,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Nonce},
     mover::{Observer, Phase, Progress},
     name::{LockKey, Namespace},
-    shard::{Lane, Op, Request, Shard},
+    shard::{LockLane, Op, Request, Shard},
     topology::shard_id,
 };
 use tokio::time::{Instant, timeout};
@@ -176,7 +176,7 @@ async fn shards_are_quiet_after_a_resize() {
                 },
             },
         };
-        let link = stage.shard(index).connect(Lane::Control, None).await;
+        let link = stage.shard(index).connect_locks(LockLane::Work, None).await;
         let answers = link.unwrap().call(&[release]).await.unwrap();
         assert!(answers.quiet, "shard {index}");
     }

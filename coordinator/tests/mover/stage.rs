@@ -11,7 +11,7 @@ use ringfence_coordinator::{
     mover::{Mover, Observer, Pace, Parts, Phase, Resized},
     random::Random,
     shard::{
-        Lane, Shard, ShardError,
+        Shard, ShardError,
         memory::{Faults, MemoryShard},
     },
     topology::{
@@ -215,7 +215,7 @@ impl Shards {
     ) -> Founder {
         let id = shard_id(index);
         let shard = MemoryShard::new(Arc::new(clock), random.clone());
-        let link = shard.connect(Lane::Control, None).await.unwrap();
+        let link = shard.connect_control().await.unwrap();
         let life = link.life().clone();
         let founder = Founder {
             id: id.clone(),

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Incarnation},
     name::{Label, LockKey, Namespace},
     random::Random,
-    shard::{Holder, Lane, Shard},
+    shard::{Holder, Shard},
     topology::{
         Removal, ShardName, Swap, Topology, TopologyError, TopologyStore, Version,
         memory::MemoryTopology, shard_id,
@@ -181,11 +181,7 @@ impl Stage {
 
     /// The holder of `key` at the shard at `index`, by the record there.
     async fn holder(&self, index: usize, key: &str) -> Option<Holder> {
-        let mut link = self
-            .shard(index)
-            .connect(Lane::Control, None)
-            .await
-            .unwrap();
+        let mut link = self.shard(index).connect_control().await.unwrap();
         link.inspect(&self.lock_key(key)).await.unwrap().holder
     }
 }

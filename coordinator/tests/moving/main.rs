@@ -19,7 +19,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Life},
     name::{Label, LockKey, Namespace},
     random::Random,
-    shard::{Holder, Lane, Shard, ShardError, memory::MemoryShard},
+    shard::{Holder, Shard, ShardError, memory::MemoryShard},
     topology::{
         Blueprint, Constants, Founder, Home, ShardEntry, Topology, TopologyStore,
         memory::MemoryTopology, shard_id,
@@ -63,7 +63,7 @@ impl Ring {
         let shards = Arc::new([shard(1), shard(2)]);
         let mut founders = Vec::new();
         for (index, shard) in shards.iter().enumerate() {
-            let link = shard.connect(Lane::Control, None).await.unwrap();
+            let link = shard.connect_control().await.unwrap();
             founders.push(Founder {
                 id: shard_id(index),
                 address: format!("memory:{index}"),
@@ -135,13 +135,13 @@ impl Ring {
 
     /// The holder of the key at `shard`, by the record there.
     async fn holder(&self, shard: &MemoryShard) -> Option<Holder> {
-        let mut link = shard.connect(Lane::Control, None).await.unwrap();
+        let mut link = shard.connect_control().await.unwrap();
         link.inspect(&lock_key(self.key)).await.unwrap().holder
     }
 
     /// How many wait for the key at `shard`.
     async fn waiting(&self, shard: &MemoryShard) -> usize {
-        let mut link = shard.connect(Lane::Control, None).await.unwrap();
+        let mut link = shard.connect_control().await.unwrap();
         link.inspect(&lock_key(self.key))
             .await
             .unwrap()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Lane, Left, Link, Listing, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
+    shard::{Left, Listing, MigrationLink, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
     topology::{Migration, Round, ShardName, Swap, Topology, TopologyStore, shard_id},
 };
 
@@ -131,6 +131,6 @@ impl Ring {
     }
 }
 
-async fn link(shard: &MemoryShard) -> Box<dyn Link> {
-    shard.connect(Lane::Control, None).await.unwrap()
+async fn link(shard: &MemoryShard) -> Box<dyn MigrationLink> {
+    shard.connect_migration(None).await.unwrap()
 }

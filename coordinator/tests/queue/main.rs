@@ -26,8 +26,8 @@ use ringfence_coordinator::{
     limits::LEASE_MIN,
     name::{Label, LockKey, Namespace},
     shard::{
-        Answers, Arm, Grace, Lane, Link, Mode, Op, Reply, Request, SlotState, SlotStates, Wakes,
-        conformance::Fixture,
+        Answers, Arm, Grace, LockLane, LockLink, Mode, Op, Reply, Request, SlotState, SlotStates,
+        Wakes, conformance::Fixture,
     },
 };
 use ringfence_ring::SlotCount;
@@ -47,7 +47,7 @@ const EPOCH: Epoch = Epoch(1);
 /// A shard, and a connection to it.
 struct Bench<F> {
     fixture: F,
-    link: Box<dyn Link>,
+    link: Box<dyn LockLink>,
 }
 
 impl<F: Fixture> Bench<F> {
@@ -69,8 +69,9 @@ impl<F: Fixture> Bench<F> {
             copy: (1, "record".into()),
         };
         let shard = fixture.shard();
-        let mut link = shard.connect(Lane::Work, None).await.unwrap();
-        link.arm(&arm).await.unwrap();
+        let mut control = shard.connect_control().await.unwrap();
+        control.arm(&arm).await.unwrap();
+        let link = shard.connect_locks(LockLane::Work, None).await.unwrap();
         Self { fixture, link }
     }
 

@@ -10,7 +10,7 @@ use redis::aio::MultiplexedConnection;
 use ringfence_coordinator::{
     ids::ClientId,
     shard::{
-        Lane, Shard,
+        Shard,
         conformance::Fixture,
         redis::{RedisOptions, RedisShard},
     },
@@ -147,7 +147,7 @@ impl Fixture for Redis {
 
     async fn copy(&self) -> Option<String> {
         let mut raw = self.raw().await;
-        let life = self.shard().connect(Lane::Control, None).await.unwrap();
+        let life = self.shard().connect_control().await.unwrap();
         let name = format!("ringfence:life:{}:copy", life.life());
         let held: Option<String> = redis::Cmd::get(name).query_async(&mut raw).await.unwrap();
         let text = |held: String| held.splitn(3, ' ').last().unwrap().to_owned();

@@ -21,7 +21,7 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Holder, Lane, Shard, ShardError,
+        Holder, Shard, ShardError,
         memory::{Faults, MemoryShard},
     },
     topology::{
@@ -79,7 +79,7 @@ impl Crew {
     async fn new() -> Self {
         let clock = TokioClock::starting_at(Duration::from_secs(1_800_000_000));
         let shard = MemoryShard::new(Arc::new(clock), Arc::new(Random::seeded(1)));
-        let link = shard.connect(Lane::Control, None).await.unwrap();
+        let link = shard.connect_control().await.unwrap();
         let here = || "memory:".to_owned();
         let topology = Topology::found(Blueprint {
             id: 1,
@@ -153,7 +153,7 @@ impl Crew {
 
     /// The record says that the shard lives there.
     async fn lives_at(&self, server: &MemoryShard) {
-        let link = server.connect(Lane::Control, None).await.unwrap();
+        let link = server.connect_control().await.unwrap();
         let before = self.store.load().await.unwrap();
         let unix = Duration::from_secs(1_800_000_000);
         let next = before.reborn(&shard_id(0), link.life().clone(), unix);
@@ -219,7 +219,7 @@ async fn waiting(engine: &Engine) -> tokio::task::JoinHandle<Guard> {
 
 /// The holder of the key at that server.
 async fn holder(server: &MemoryShard) -> Option<Holder> {
-    let mut link = server.connect(Lane::Control, None).await.unwrap();
+    let mut link = server.connect_control().await.unwrap();
     let key = LockKey::new(&Namespace::default(), b"key", SlotCount::default()).unwrap();
     link.inspect(&key).await.unwrap().holder
 }

@@ -14,14 +14,11 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen,
-        Groups, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Op, Piece, PutAside,
-        Request, Scan, ScanPage, Settle, Shard, ShardError, Step, Stepped, StillHeld, Wake, Wakes,
-        memory::MemoryShard,
+        Answers, Arm, ArmAnswer, Armed, ConnectionId, ControlLink, CounterLink, Inspection, Link,
+        List, LockLane, LockLink, LockPage, MigrationLink, Op, Request, Settle, Shard, ShardError,
+        Wake, Wakes, memory::MemoryShard,
     },
 };
-use ringfence_ring::Slot;
 use tokio::{sync::watch, time::sleep};
 
 /// A way to a shard.
@@ -94,15 +91,36 @@ pub(crate) struct OverWire(pub(crate) Arc<Wire>);
 
 #[async_trait]
 impl Shard for OverWire {
-    async fn connect(
+    async fn connect_locks(
         &self,
-        lane: Lane,
+        lane: LockLane,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn Link>, ShardError> {
+    ) -> Result<Box<dyn LockLink>, ShardError> {
         self.0.through().await;
-        let end = self.0.shard().connect(lane, former).await?;
+        let end = self.0.shard().connect_locks(lane, former).await?;
         let wire = self.0.clone();
         Ok(Box::new(Over { wire, end }))
+    }
+
+    async fn connect_counters(
+        &self,
+        _former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn CounterLink>, ShardError> {
+        unreachable!("no counters are used over a wire")
+    }
+
+    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
+        self.0.through().await;
+        let end = self.0.shard().connect_control().await?;
+        let wire = self.0.clone();
+        Ok(Box::new(Over { wire, end }))
+    }
+
+    async fn connect_migration(
+        &self,
+        _former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+        unreachable!("no mover works over a wire")
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
@@ -128,7 +146,7 @@ impl Wakes for Over<Box<dyn Wakes>> {
 }
 
 #[async_trait]
-impl Link for Over<Box<dyn Link>> {
+impl<L: Link + ?Sized> Link for Over<Box<L>> {
     fn life(&self) -> &Life {
         self.end.life()
     }
@@ -140,7 +158,10 @@ impl Link for Over<Box<dyn Link>> {
     async fn ended(&mut self) {
         self.end.ended().await;
     }
+}
 
+#[async_trait]
+impl LockLink for Over<Box<dyn LockLink>> {
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
         let mut mute = self.wire.mute.subscribe();
         drop(mute.wait_for(|mute| !mute).await);
@@ -151,15 +172,10 @@ impl Link for Over<Box<dyn Link>> {
         self.wire.acquires.fetch_add(acquires.count(), Relaxed);
         self.end.call(batch).await
     }
+}
 
-    async fn call_counters(
-        &mut self,
-        batch: &[CounterRequest],
-    ) -> Result<CounterAnswers, ShardError> {
-        self.wire.through().await;
-        self.end.call_counters(batch).await
-    }
-
+#[async_trait]
+impl ControlLink for Over<Box<dyn ControlLink>> {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         self.wire.through().await;
         self.end.arm(arm).await
@@ -178,61 +194,6 @@ impl Link for Over<Box<dyn Link>> {
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
         self.wire.through().await;
         self.end.raise(incarnation, epoch).await
-    }
-
-    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
-        self.wire.through().await;
-        self.end.step(step).await
-    }
-
-    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError> {
-        self.wire.through().await;
-        self.end.scan(scan).await
-    }
-
-    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
-        self.wire.through().await;
-        self.end.take_list(listing).await
-    }
-
-    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError> {
-        self.wire.through().await;
-        self.end.still_held(still).await
-    }
-
-    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError> {
-        self.wire.through().await;
-        self.end.groups(ask).await
-    }
-
-    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
-        self.wire.through().await;
-        self.end.copy_out(copy).await
-    }
-
-    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError> {
-        self.wire.through().await;
-        self.end.copy_in(copy).await
-    }
-
-    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
-        self.wire.through().await;
-        self.end.arrive(arrive).await
-    }
-
-    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
-        self.wire.through().await;
-        self.end.drop_groups(drop).await
-    }
-
-    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        self.wire.through().await;
-        self.end.admit(admit).await
-    }
-
-    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
-        self.wire.through().await;
-        self.end.force_open(force).await
     }
 
     async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {

@@ -1,7 +1,7 @@
 //! What belongs to a life that is over goes when the next one is armed.
 
 use ringfence_coordinator::{
-    shard::{Grace, Lane, Shard, ShardError, redis::RedisShard},
+    shard::{Grace, Shard, ShardError, redis::RedisShard},
     topology::{Swap, Topology, TopologyStore},
 };
 
@@ -24,7 +24,7 @@ async fn lives_that_were_never_armed_leave_nothing_behind() {
         .find(|(_, entry)| entry.address == address);
     let shard_id = shard_id.unwrap().0.0.clone();
     let shard = RedisShard::new(options(&servers.0[member].url()));
-    let connect = async || shard.connect(Lane::Control, None).await.unwrap();
+    let connect = async || shard.connect_control().await.unwrap();
     for raised in [false, true] {
         servers.0[member].restart().await.unwrap();
         let mut link = connect().await;

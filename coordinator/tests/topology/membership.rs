@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringfence_coordinator::{
     shard::{
-        Grace, Lane, Shard, ShardError,
+        Grace, Shard, ShardError,
         redis::{RedisOptions, RedisShard},
     },
     spawn::{RedisServer, RedisServerBuilder},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 async fn arm(seed: RedisOptions, topology: &Topology, id: &ShardId) -> Result<bool, ShardError> {
-    let mut link = RedisShard::new(seed).connect(Lane::Control, None).await?;
+    let mut link = RedisShard::new(seed).connect_control().await?;
     let armed = link.arm(&topology.arm(id, Grace::None)).await?;
     Ok(armed.armed_now)
 }

@@ -18,8 +18,8 @@ use ringfence_coordinator::{
     limits::{CLAIM_MAX, LEASE_MAX},
     name::{Label, LockKey, Namespace},
     shard::{
-        Arm, Grace, Lane, Link, Mode, Op, Reply, Request, Settle, SlotState, SlotStates, Ticket,
-        conformance::Fixture,
+        Arm, Grace, LockLane, LockLink, MigrationLink, Mode, Op, Reply, Request, Settle, SlotState,
+        SlotStates, Ticket, conformance::Fixture,
     },
 };
 use ringfence_ring::SlotCount;
@@ -74,7 +74,8 @@ fn release(key: &LockKey, sequence: u64) -> Request {
 /// A server, a link to the quiet shard on it, and a hand inside.
 struct Desk {
     redis: Redis,
-    link: Box<dyn Link>,
+    link: Box<dyn LockLink>,
+    mover: Box<dyn MigrationLink>,
     raw: MultiplexedConnection,
 }
 
@@ -85,7 +86,7 @@ impl Desk {
 
     /// Has the present life armed.
     async fn of(redis: Redis) -> Self {
-        let mut link = redis.shard().connect(Lane::Work, None).await.unwrap();
+        let mut mover = redis.shard().connect_migration(None).await.unwrap();
         let (epoch, incarnation) = (Epoch(5), incarnation());
         let mode = Mode::Open;
         let arm = Arm {
@@ -97,16 +98,26 @@ impl Desk {
             grace: Grace::None,
             copy: (1, "record".into()),
         };
-        link.arm(&arm).await.unwrap();
+        mover.arm(&arm).await.unwrap();
         let settle = Settle {
             incarnation,
             copy: (1, "record".into()),
             map: QUIET,
             slots: slot_count().iter().collect(),
         };
-        assert!(link.settle(&settle).await.unwrap());
+        assert!(mover.settle(&settle).await.unwrap());
         let raw = redis.raw().await;
-        Self { redis, link, raw }
+        let link = redis
+            .shard()
+            .connect_locks(LockLane::Work, None)
+            .await
+            .unwrap();
+        Self {
+            redis,
+            link,
+            mover,
+            raw,
+        }
     }
 
     async fn batch(&mut self, batch: &[Request]) -> Vec<Reply> {

@@ -27,7 +27,7 @@ impl Desk {
             slots: vec![key.slot()],
             above: Token::default(),
         };
-        assert_eq!(self.link.step(&step).await.unwrap().refused, []);
+        assert_eq!(self.mover.step(&step).await.unwrap().refused, []);
     }
 
     /// Lists `key` as held at the former shard and waited for there by the nonce 9, and nothing else.
@@ -51,7 +51,7 @@ impl Desk {
             left: vec![left],
             complete: vec![key.slot()],
         };
-        assert_eq!(self.link.take_list(&listing).await.unwrap(), []);
+        assert_eq!(self.mover.take_list(&listing).await.unwrap(), []);
     }
 
     /// The answer of a shard that is not quiet.
@@ -65,7 +65,7 @@ impl Desk {
         let (mut left, mut after) = (Vec::new(), None);
         loop {
             let scan = Scan { epoch: MOVE, after };
-            let page = self.link.scan(&scan).await.unwrap();
+            let page = self.mover.scan(&scan).await.unwrap();
             left.extend(page.left);
             after = page.next;
             if after.is_none() {
@@ -202,7 +202,7 @@ async fn a_full_server_loses_no_lock_that_moves() {
         keys: vec![leaves.clone()],
         slots: vec![leaves.slot()],
     };
-    let still = desk.link.still_held(&still).await.unwrap();
+    let still = desk.mover.still_held(&still).await.unwrap();
     assert!(still.keys.is_empty() && still.refused.is_empty());
     let refused = desk.moving(acquire(&comes, 3)).await;
     assert_eq!(refused, Reply::OutOfMemory);

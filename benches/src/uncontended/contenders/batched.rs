@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     ids::Nonce,
     limits::BATCH_MAX,
     shard::{
-        Lane, Link, Op, Reply, Request, Shard,
+        LockLane, LockLink, Op, Reply, Request, Shard,
         redis::{RedisOptions, RedisShard},
     },
 };
@@ -66,7 +66,7 @@ impl Contender for Batched {
                 op: Op::Release { nonce },
             });
         }
-        let link = self.redis.connect(Lane::Work, None).await?;
+        let link = self.redis.connect_locks(LockLane::Work, None).await?;
         Ok(vec![Box::new(Loop {
             link,
             shard: self.shard.clone(),
@@ -77,7 +77,7 @@ impl Contender for Batched {
 }
 
 struct Loop {
-    link: Box<dyn Link>,
+    link: Box<dyn LockLink>,
     shard: OneShard,
     acquires: Vec<Request>,
     releases: Vec<Request>,
@@ -122,7 +122,7 @@ fn nonce_of(request: &mut Request) -> &mut Nonce {
 }
 
 async fn call(
-    link: &mut dyn Link,
+    link: &mut dyn LockLink,
     batch: &[Request],
     wanted: impl Fn(&Reply) -> bool,
 ) -> Result<(), Failure> {

@@ -18,11 +18,11 @@ use super::{
 };
 use crate::{
     clock::Instant,
-    driver::{Answer, Answered, LockLane, Respond},
+    driver::{Answer, Answered, Respond},
     ids::{Nonce, Token},
     limits::{CLAIM_MAX, HELD_MAX, RECHECK_MAX},
     name::LockKey,
-    shard::{Op, Reply, Request, ShardError, Ticket},
+    shard::{LockLane, Op, Reply, Request, ShardError, Ticket},
 };
 
 /// The rest of a lease or of a grace is rounded down: this prevents two requests within one

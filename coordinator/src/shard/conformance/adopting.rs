@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, connect, nonce},
+    desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, locks, nonce},
     grants::assert_full,
     line::queue,
     movers::{EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Nonce, Token},
     name::LockKey,
-    shard::{Grace, Lane, Mode, Op, Reply, ShardError},
+    shard::{Grace, Mode, Op, Reply, ShardError},
 };
 
 /// One of the former shard's.
@@ -255,7 +255,7 @@ pub async fn an_unarmed_shard_adopts_and_removes_nothing(fixture: &dyn Fixture) 
         },
     ] {
         let request = desk.request(&key, op);
-        let refused = connect(fixture, Lane::Work).await.call(&[request]).await;
+        let refused = locks(fixture).await.call(&[request]).await;
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
     }
     armed_in(

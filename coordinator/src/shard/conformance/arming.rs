@@ -5,12 +5,12 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, armed_with,
-        connect, incarnation, nonce, renew, settle, settled,
+        control, incarnation, locks, nonce, renew, settle, settled,
     },
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Grace, Lane, Op, Reply, ShardError},
+    shard::{Grace, Op, Reply, ShardError},
 };
 
 /// A life without state answers every request with that.
@@ -22,13 +22,13 @@ pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn F
         renew(nonce, Token::new(Epoch(FIRST), 9), LONG),
         Op::Release { nonce },
     ] {
-        let mut link = connect(fixture, Lane::Work).await;
+        let mut link = locks(fixture).await;
         let refused = link.call(&[desk.request(&key, op)]).await;
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
     }
     let refused = settled(fixture, &settle(FIRST, QUIET, Vec::new())).await;
     assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
-    let mut control = connect(fixture, Lane::Control).await;
+    let mut control = control(fixture).await;
     let refused = control.raise(incarnation(FIRST), Epoch(99)).await;
     assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
 

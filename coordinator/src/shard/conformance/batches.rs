@@ -2,12 +2,12 @@
 
 use super::{
     Fixture,
-    desk::{Desk, FIRST, LONG, acquire, connect, incarnation, nonce, renew},
+    desk::{Desk, FIRST, LONG, acquire, control, incarnation, nonce, renew},
 };
 use crate::{
     ids::{Epoch, Token},
     limits::{BATCH_MAX, COUNTER_MAX},
-    shard::{Grace, Lane, Op, Reply},
+    shard::{Grace, Op, Reply},
 };
 
 /// A batch does what its operations would have done one after the other.
@@ -139,7 +139,7 @@ pub async fn at_the_end_of_the_counter_nothing_new_is_granted(fixture: &dyn Fixt
         assert_eq!(desk.acquire(&last, holder, LONG).await, Reply::NoTokens);
 
         let epoch = Epoch(token.epoch().0 + 1);
-        let mut control = connect(fixture, Lane::Control).await;
+        let mut control = control(fixture).await;
         control
             .raise(incarnation(FIRST), epoch)
             .await

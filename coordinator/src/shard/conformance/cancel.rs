@@ -8,7 +8,7 @@ use crate::{
     cancel::{after_every_turn, dropped_after},
     ids::MapVersion,
     name::LockKey,
-    shard::{Grace, Lane, Op, Reply},
+    shard::{Grace, LockLane, Op, Reply},
 };
 
 impl Desk {
@@ -32,7 +32,7 @@ impl Desk {
         let call = self.link.call(&batch);
         let answered = dropped_after(turns, async || fixture.turn().await, call).await;
         let former = Some((self.link.life().clone(), self.link.connection()));
-        let later = fixture.shard().connect(Lane::Work, former).await;
+        let later = fixture.shard().connect_locks(LockLane::Work, former).await;
         self.link = later.expect("the shard can be reached");
         answered.is_some()
     }
@@ -133,11 +133,11 @@ pub async fn a_connect_dropped_after_any_turn_leaves_nothing_behind(fixture: &dy
     after_every_turn("a connect", async |turns| {
         let former = Some((desk.link.life().clone(), desk.link.connection()));
         let (shard, named) = (fixture.shard(), former.clone());
-        let connect = shard.connect(Lane::Work, named);
+        let connect = shard.connect_locks(LockLane::Work, named);
         let connected = dropped_after(turns, async || fixture.turn().await, connect).await;
         let done = connected.is_some();
         drop(connected);
-        let later = fixture.shard().connect(Lane::Work, former).await;
+        let later = fixture.shard().connect_locks(LockLane::Work, former).await;
         let mut replaced = std::mem::replace(&mut desk.link, later.expect("it can be reached"));
 
         let release = desk.request(&key, Op::Release { nonce: holder });

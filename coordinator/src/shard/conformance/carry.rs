@@ -4,7 +4,7 @@ use ringfence_segment_lock::segment::{Reply as Told, State};
 
 use super::{
     Fixture,
-    desk::{Desk, FIRST, connect},
+    desk::{Desk, FIRST, mover},
     hands::{MANY, reserve},
     movers::{EARLIER, LATER, MOVE, armed_in},
 };
@@ -13,7 +13,7 @@ use crate::{
     limits::GROUPS_PAGE,
     shard::{
         Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOut, CounterOp, CounterReply, DropGroups,
-        Excerpt, Grace, Group, Lane, Mode, ShardError, Stamp, When,
+        Excerpt, Grace, Group, Mode, ShardError, Stamp, When,
     },
 };
 
@@ -280,21 +280,21 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
     let unarmed = |answer: Option<ShardError>| {
         assert!(matches!(answer, Some(ShardError::Unarmed)), "{answer:?}");
     };
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = mover(fixture).await;
     let ask = AskGroups {
         epoch,
         slots: slots.clone(),
         when: When::Sealed,
     };
     unarmed(link.groups(&ask).await.err());
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = mover(fixture).await;
     let copy = CopyOut {
         epoch,
         key: key.clone(),
         what: Excerpt::Rows(None),
     };
     unarmed(link.copy_out(&copy).await.err());
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = mover(fixture).await;
     let source = link.life().clone();
     let put = CopyIn {
         epoch,
@@ -303,7 +303,7 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
         rows: Vec::new(),
     };
     unarmed(link.copy_in(&put).await.err());
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = mover(fixture).await;
     let arrive = Arrive {
         epoch,
         source,
@@ -312,10 +312,10 @@ pub async fn an_unarmed_shard_carries_nothing(fixture: &dyn Fixture) {
         stamp: Stamp::default(),
     };
     unarmed(link.arrive(&arrive).await.err());
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = mover(fixture).await;
     let groups = vec![(key, None)];
     let drop = DropGroups { epoch, groups };
     unarmed(link.drop_groups(&drop).await.err());
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = mover(fixture).await;
     unarmed(link.admit(&Admit { epoch, slots }).await.err());
 }

@@ -22,7 +22,7 @@ pub async fn of_slots_that_a_move_has_reached_nothing_is_copied_ahead(fixture: &
     let refused = async |desk: &mut Desk, epoch, key: &LockKey| {
         let (slots, when) = (vec![key.slot()], When::Before(None));
         let ask = AskGroups { epoch, slots, when };
-        let found = desk.link.groups(&ask).await.expect("an answer");
+        let found = desk.mover.groups(&ask).await.expect("an answer");
         assert_eq!(
             (found.groups, found.next),
             (Vec::new(), None),
@@ -53,11 +53,11 @@ pub async fn of_a_group_that_has_arrived_nothing_is_lacked(fixture: &dyn Fixture
         },
         rows: Vec::new(),
     };
-    let asked = desk.link.copy_in(&ask).await.expect("an answer");
+    let asked = desk.mover.copy_in(&ask).await.expect("an answer");
     assert_eq!(asked, PutAside::Lacks(ask.group.blocks.clone()));
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
-    let asked = desk.link.copy_in(&ask).await.expect("an answer");
+    let asked = desk.mover.copy_in(&ask).await.expect("an answer");
     assert_eq!(asked, PutAside::Arrived);
     desk.admits(LATER, &key).await;
     assert_eq!(desk.looks(&key).await, look);

@@ -10,7 +10,7 @@ use ringfence_segment_lock::{
 use super::{
     Fixture,
     desk::{
-        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, connect, nonce, settle, settled,
+        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, nonce, settle, settled,
         slot_count,
     },
     hands::{amount, deposit, op},
@@ -21,7 +21,7 @@ use crate::{
     ids::{Epoch, MapVersion},
     name::LockKey,
     shard::{
-        CounterAnswers, CounterOp, CounterReply, CounterRequest, Grace, Lane, Mode, ShardError,
+        CounterAnswers, CounterOp, CounterReply, CounterRequest, Grace, Mode, ShardError,
         SlotState, SlotStates,
     },
 };
@@ -71,7 +71,7 @@ async fn asked(
         op,
     });
     let requests: Vec<_> = requests.collect();
-    desk.link.call_counters(&requests).await
+    desk.counters.call(&requests).await
 }
 
 async fn one(desk: &mut Desk, key: &LockKey, op: CounterOp) -> CounterReply {
@@ -104,7 +104,7 @@ pub async fn counters_are_asked_only_where_their_slot_is_open(fixture: &dyn Fixt
         mode: modes.get(slot.index()).copied().unwrap_or(Mode::Open),
         epoch: Epoch(3),
     });
-    let mut control = connect(fixture, Lane::Control).await;
+    let mut control = control(fixture).await;
     control.arm(&arm).await.expect("it was not armed");
 
     let epoch = Epoch(3);
@@ -175,7 +175,7 @@ pub async fn counters_on_their_way_are_frozen_beside_those_that_are_not(fixture:
         CounterReply::Moving { epoch: MOVE },
     ];
     for quiet in [true, false] {
-        let answers = desk.link.call_counters(&batch).await;
+        let answers = desk.counters.call(&batch).await;
         let expected = CounterAnswers {
             quiet,
             replies: replies.to_vec(),

@@ -8,15 +8,15 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, arm, connect, incarnation, nonce, settle,
-        settled,
+        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, arm, control, incarnation, mover, nonce,
+        settle, settled,
     },
     movers::{EARLIER, LATER, MOVE, moving_desk, step},
     slots::elsewhere,
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
-    shard::{ForceOpen, ForcedOpen, Grace, Lane, Mode, ShardError},
+    shard::{ForceOpen, ForcedOpen, Grace, Mode, ShardError},
 };
 
 pub(super) fn force(
@@ -37,7 +37,7 @@ pub(super) fn force(
 
 impl Desk {
     pub(super) async fn force_open(&mut self, force: &ForceOpen) -> ForcedOpen {
-        self.link.force_open(force).await.expect("an answer")
+        self.mover.force_open(force).await.expect("an answer")
     }
 }
 
@@ -173,7 +173,7 @@ pub async fn a_force_ends_the_quiet(fixture: &dyn Fixture) {
 
 /// Of an older incarnation, or of a life without state, nothing takes effect.
 pub async fn a_stale_force_and_one_at_an_unarmed_shard_open_nothing(fixture: &dyn Fixture) {
-    let mut control = connect(fixture, Lane::Control).await;
+    let mut control = mover(fixture).await;
     let key = Desk::open(fixture, QUIET).await.key("key");
     let force = force(LATER, &[key.slot()], LONG, LONG);
     let unarmed = control.force_open(&force).await;
@@ -196,7 +196,7 @@ pub async fn a_life_armed_by_force_is_shut_before_its_grace(fixture: &dyn Fixtur
         shut: WINDOW,
         length: LONG,
     };
-    let mut control = connect(fixture, Lane::Control).await;
+    let mut control = control(fixture).await;
     let armed = control.arm(&arm(fixture, FIRST, grace)).await;
     let grace_left = armed.expect("it was not armed").grace_left;
     assert!(grace_left > LONG && grace_left <= LONG + WINDOW);

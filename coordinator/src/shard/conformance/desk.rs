@@ -1,4 +1,4 @@
-//! What a test works at: one link to an armed shard, and short words for what it sends.
+//! What a test works at: links to an armed shard, and short words for what it sends.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,8 +13,8 @@ use crate::{
     limits::LEASE_MAX,
     name::{Label, LockKey, Namespace},
     shard::{
-        Answers, Arm, ArmAnswer, Grace, Holder, Lane, Link, Mode, Op, Reply, Request, Settle,
-        ShardError, SlotState, SlotStates,
+        Answers, Arm, ArmAnswer, ControlLink, CounterLink, Grace, Holder, LockLane, LockLink,
+        MigrationLink, Mode, Op, Reply, Request, Settle, ShardError, SlotState, SlotStates,
     },
 };
 
@@ -103,12 +103,24 @@ pub(super) fn settle(number: u64, map: MapVersion, slots: Vec<Slot>) -> Settle {
     }
 }
 
-pub(super) async fn connect(fixture: &dyn Fixture, lane: Lane) -> Box<dyn Link> {
-    fixture
-        .shard()
-        .connect(lane, None)
-        .await
-        .expect("the shard can be reached")
+pub(super) async fn locks(fixture: &dyn Fixture) -> Box<dyn LockLink> {
+    let link = fixture.shard().connect_locks(LockLane::Work, None).await;
+    link.expect("the shard can be reached")
+}
+
+pub(super) async fn counters(fixture: &dyn Fixture) -> Box<dyn CounterLink> {
+    let link = fixture.shard().connect_counters(None).await;
+    link.expect("the shard can be reached")
+}
+
+pub(super) async fn control(fixture: &dyn Fixture) -> Box<dyn ControlLink> {
+    let link = fixture.shard().connect_control().await;
+    link.expect("the shard can be reached")
+}
+
+pub(super) async fn mover(fixture: &dyn Fixture) -> Box<dyn MigrationLink> {
+    let link = fixture.shard().connect_migration(None).await;
+    link.expect("the shard can be reached")
 }
 
 /// Arms over a connection of its own.
@@ -117,7 +129,7 @@ pub(super) async fn armed_with(
     number: u64,
     grace: Grace,
 ) -> Result<ArmAnswer, ShardError> {
-    connect(fixture, Lane::Control)
+    control(fixture)
         .await
         .arm(&arm(fixture, number, grace))
         .await
@@ -125,12 +137,14 @@ pub(super) async fn armed_with(
 
 /// Settles over a connection of its own.
 pub(super) async fn settled(fixture: &dyn Fixture, settle: &Settle) -> Result<bool, ShardError> {
-    connect(fixture, Lane::Control).await.settle(settle).await
+    control(fixture).await.settle(settle).await
 }
 
-/// One link, one map version, and a namespace.
+/// A link of each kind, one map version, and a namespace.
 pub(super) struct Desk {
-    pub(super) link: Box<dyn Link>,
+    pub(super) link: Box<dyn LockLink>,
+    pub(super) counters: Box<dyn CounterLink>,
+    pub(super) mover: Box<dyn MigrationLink>,
     pub(super) map: MapVersion,
     namespace: Namespace,
 }
@@ -147,14 +161,15 @@ impl Desk {
 
     /// A desk at a shard that is armed already, or is not.
     pub(super) async fn open(fixture: &dyn Fixture, map: MapVersion) -> Self {
-        let link = connect(fixture, Lane::Work).await;
         let name = if map == MapVersion::UNKNOWN {
             "full"
         } else {
             "quiet"
         };
         Self {
-            link,
+            link: locks(fixture).await,
+            counters: counters(fixture).await,
+            mover: mover(fixture).await,
             map,
             namespace: Namespace::new(name).expect("two plain words"),
         }
@@ -227,7 +242,7 @@ impl Desk {
 
     /// The live record of `key`.
     pub(super) async fn inspect(&mut self, key: &LockKey) -> Option<Holder> {
-        self.link.inspect(key).await.expect("an answer").holder
+        self.mover.inspect(key).await.expect("an answer").holder
     }
 
     /// The nonce of the record of `key`.

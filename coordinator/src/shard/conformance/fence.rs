@@ -3,13 +3,13 @@
 use super::{
     Fixture,
     desk::{
-        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, connect, incarnation, nonce, settle,
+        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, incarnation, nonce, settle,
         settled,
     },
 };
 use crate::{
     ids::{ClientId, Epoch, Incarnation, Token},
-    shard::{Grace, Lane, ShardError},
+    shard::{Grace, ShardError},
 };
 
 async fn raise(
@@ -17,7 +17,7 @@ async fn raise(
     incarnation: Incarnation,
     epoch: u64,
 ) -> Result<(), ShardError> {
-    connect(fixture, Lane::Control)
+    control(fixture)
         .await
         .raise(incarnation, Epoch(epoch))
         .await
@@ -80,7 +80,7 @@ pub async fn a_stale_arming_is_refused_and_writes_nothing(fixture: &dyn Fixture)
         incarnation(FIRST + 1),
     );
 
-    let refused = connect(fixture, Lane::Control)
+    let refused = control(fixture)
         .await
         .raise(incarnation(FIRST + 1), Epoch(9))
         .await;
@@ -156,7 +156,7 @@ pub async fn whatever_carries_an_incarnation_raises_the_fence(fixture: &dyn Fixt
 
     let mut late = arm(fixture, FIRST + 13, Grace::None);
     late.epoch = Epoch(FIRST);
-    let answer = connect(fixture, Lane::Control).await.arm(&late).await;
+    let answer = control(fixture).await.arm(&late).await;
     assert!(!answer.expect("a greater number").armed_now);
     assert_stale(
         raise(fixture, by(FIRST + 12, 0), 0).await,

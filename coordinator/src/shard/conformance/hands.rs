@@ -83,7 +83,7 @@ impl Desk {
             map: MapVersion::UNKNOWN,
             op,
         };
-        let answers = self.link.call_counters(&[request]).await;
+        let answers = self.counters.call(&[request]).await;
         answers.expect("an answer").replies.remove(0)
     }
 
@@ -147,7 +147,7 @@ impl Desk {
         let slots = slots.to_vec();
         let when = When::Sealed;
         let ask = AskGroups { epoch, slots, when };
-        let found = self.link.groups(&ask).await.expect("an answer");
+        let found = self.mover.groups(&ask).await.expect("an answer");
         (found.groups, found.refused)
     }
 
@@ -157,7 +157,7 @@ impl Desk {
             key: key.clone(),
             what: Excerpt::Rows(None),
         };
-        self.link.copy_out(&copy).await.expect("an answer")
+        self.mover.copy_out(&copy).await.expect("an answer")
     }
 
     /// Copies the group of `key`, whose slot leaves by `epoch`.
@@ -178,7 +178,7 @@ impl Desk {
             what: Excerpt::Rows(None),
         };
         loop {
-            let piece = self.link.copy_out(&copy).await.expect("an answer");
+            let piece = self.mover.copy_out(&copy).await.expect("an answer");
             let piece = piece.expect("it is left");
             let Piece {
                 sizes,
@@ -211,7 +211,7 @@ impl Desk {
                 group: copied.group.clone(),
                 rows: rows.clone(),
             };
-            taken &= self.link.copy_in(&put).await.expect("an answer") != PutAside::Refused;
+            taken &= self.mover.copy_in(&put).await.expect("an answer") != PutAside::Refused;
         }
         taken
     }
@@ -224,7 +224,7 @@ impl Desk {
             sizes: copied.sizes.clone(),
             stamp: copied.stamp.clone(),
         };
-        match self.link.arrive(&arrive).await.expect("an answer") {
+        match self.mover.arrive(&arrive).await.expect("an answer") {
             // What it is a copy of is another question.
             Arrival::Here(_) => Arrival::Here(None),
             other => other,
@@ -245,13 +245,13 @@ impl Desk {
     ) -> Dropped {
         let groups = vec![(key.clone(), copy)];
         let drop = DropGroups { epoch, groups };
-        self.link.drop_groups(&drop).await.expect("an answer")
+        self.mover.drop_groups(&drop).await.expect("an answer")
     }
 
     pub(super) async fn admits(&mut self, epoch: Epoch, key: &LockKey) -> Vec<Slot> {
         let slots = vec![key.slot()];
         let admit = Admit { epoch, slots };
-        self.link.admit(&admit).await.expect("an answer")
+        self.mover.admit(&admit).await.expect("an answer")
     }
 
     /// A filled group that left by [`MOVE`] and is dropped; its slot comes back by [`LATER`].

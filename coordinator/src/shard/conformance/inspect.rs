@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Fixture,
-    desk::{Desk, LONG, PAST_SHORT, SHORT, acquire, armed_with, connect, nonce, slot_count},
+    desk::{Desk, LONG, PAST_SHORT, SHORT, acquire, armed_with, control, nonce, slot_count},
     grants::{assert_full, hostile_pairs},
     line::{queue, queue_for},
 };
@@ -12,7 +12,7 @@ use crate::{
     ids::{MapVersion, Nonce},
     limits::{BATCH_MAX, CLAIM_MAX, LIST_PAGE, TICKET_KEEP},
     name::{Label, LockKey, Namespace},
-    shard::{Grace, HeldLock, Lane, List, LockPage, ShardError},
+    shard::{Grace, HeldLock, List, LockPage, ShardError},
 };
 
 /// Most of what a ticket lasts: enough for one that came before, and one that comes after, to differ.
@@ -54,7 +54,7 @@ pub async fn an_inspection_tells_who_waits_in_order(fixture: &dyn Fixture) {
         desk.release(&key, second).await;
         desk.queues(&key, second).await;
         assert_eq!(waiting_for(&mut desk, &key).await, [first, third, second]);
-        let found = desk.link.inspect(&key).await.expect("an answer");
+        let found = desk.mover.inspect(&key).await.expect("an answer");
         let label = Label::new("suite");
         assert!(found.waiters.iter().all(|waiter| waiter.label == label));
 
@@ -64,7 +64,7 @@ pub async fn an_inspection_tells_who_waits_in_order(fixture: &dyn Fixture) {
         for nonce in [third, second, first] {
             desk.release(&key, nonce).await;
         }
-        let nothing = desk.link.inspect(&key).await.expect("an answer");
+        let nothing = desk.mover.inspect(&key).await.expect("an answer");
         assert_eq!(nothing, Default::default());
     }
 }
@@ -96,10 +96,10 @@ pub async fn an_inspection_tells_who_waits_for_what_nobody_holds(fixture: &dyn F
 /// It might tell what another life had.
 pub async fn an_unarmed_shard_tells_nobody_anything(fixture: &dyn Fixture) {
     let key = Desk::open(fixture, MapVersion::UNKNOWN).await.key("key");
-    let refused = connect(fixture, Lane::Control).await.inspect(&key).await;
+    let refused = control(fixture).await.inspect(&key).await;
     assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
     let list = List::default();
-    let refused = connect(fixture, Lane::Control).await.list(&list).await;
+    let refused = control(fixture).await.list(&list).await;
     assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
 }
 
@@ -119,7 +119,7 @@ pub async fn a_listing_tells_of_every_lock_what_an_inspection_does(fixture: &dyn
     let [desk, _] = &mut desks;
     let all = listed(desk, None).await;
     for key in &keys {
-        let inspected = desk.link.inspect(key).await.expect("an answer");
+        let inspected = desk.mover.inspect(key).await.expect("an answer");
         let mut holder = inspected.holder.expect("it is held");
         let lock = all.iter().find(|lock| lock.key == *key);
         let lock = lock.expect("it is listed").clone();
@@ -236,7 +236,7 @@ pub async fn what_is_held_throughout_is_listed_whatever_comes_and_goes(fixture: 
     let mut list = List::default();
     let mut found = Vec::new();
     for round in 0.. {
-        let LockPage { locks, next } = desk.link.list(&list).await.expect("an answer");
+        let LockPage { locks, next } = desk.mover.list(&list).await.expect("an answer");
         found.extend(locks);
         list.after = next;
         if list.after.is_none() {
@@ -258,7 +258,7 @@ pub async fn what_is_held_throughout_is_listed_whatever_comes_and_goes(fixture: 
 }
 
 async fn waiting_for(desk: &mut Desk, key: &LockKey) -> Vec<Nonce> {
-    let found = desk.link.inspect(key).await.expect("an answer");
+    let found = desk.mover.inspect(key).await.expect("an answer");
     found.waiters.iter().map(|waiter| waiter.nonce).collect()
 }
 
@@ -278,7 +278,7 @@ async fn hold(desk: &mut Desk, name: &str, count: usize) -> Vec<(LockKey, Nonce)
 async fn pages(desk: &mut Desk, mut list: List) -> Vec<Vec<HeldLock>> {
     let mut pages = Vec::new();
     loop {
-        let LockPage { locks, next } = desk.link.list(&list).await.expect("an answer");
+        let LockPage { locks, next } = desk.mover.list(&list).await.expect("an answer");
         pages.push(locks);
         match next {
             None => return pages,

@@ -2,11 +2,13 @@
 
 use super::{
     Fixture,
-    desk::{Desk, FIRST, LONG, SHORT, acquire, armed_with, connect, nonce},
+    desk::{Desk, FIRST, LONG, SHORT, acquire, arm, armed_with, counters, locks, mover, nonce},
 };
 use crate::{
-    ids::MapVersion,
-    shard::{Grace, Lane, Op, ShardError},
+    ids::{Epoch, Life, MapVersion},
+    shard::{
+        ConnectionId, CounterOp, CounterRequest, Grace, Link, LockLane, Op, Reply, ShardError,
+    },
 };
 
 /// What became of a former connection's requests can be found out: no more of them come.
@@ -14,39 +16,64 @@ pub async fn connecting_ends_the_former_connection(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, holder) = (desk.key("key"), nonce());
     desk.granted(&key, holder, LONG).await;
-    for lane in [Lane::Work, Lane::Renew, Lane::Control] {
-        let mut former = connect(fixture, lane).await;
-        let named = Some((former.life().clone(), former.connection()));
-        let later = fixture
-            .shard()
-            .connect(lane, named)
-            .await
-            .expect("the shard can be reached");
-        assert_eq!(later.life(), former.life());
-        assert_ne!(later.connection(), former.connection());
-
+    let shard = fixture.shard();
+    for lane in [LockLane::Work, LockLane::Renew] {
+        let mut former = shard.connect_locks(lane, None).await.expect("a connection");
+        let later = shard.connect_locks(lane, named(&*former)).await;
+        assert_is_later(&*later.expect("a connection"), &*former);
         for _ in 0..2 {
-            let ended = former
-                .call(&[desk.request(&key, Op::Release { nonce: holder })])
-                .await;
-            assert!(
-                matches!(ended, Err(ShardError::NoReply { .. })),
-                "{lane:?}: {ended:?}"
-            );
+            let release = desk.request(&key, Op::Release { nonce: holder });
+            assert_ended(former.call(&[release]).await);
         }
         assert_eq!(desk.holder(&key).await, Some(holder), "{lane:?}");
     }
+
+    let mut former = counters(fixture).await;
+    let later = shard.connect_counters(named(&*former)).await;
+    assert_is_later(&*later.expect("a connection"), &*former);
+    for _ in 0..2 {
+        let (key, map, op) = (key.clone(), MapVersion::UNKNOWN, CounterOp::ReadHead);
+        assert_ended(former.call(&[CounterRequest { key, map, op }]).await);
+    }
+
+    let mut former = mover(fixture).await;
+    let later = shard.connect_migration(named(&*former)).await;
+    assert_is_later(&*later.expect("a connection"), &*former);
+    for _ in 0..2 {
+        assert_ended(former.arm(&arm(fixture, FIRST + 1, Grace::None)).await);
+    }
+    let armed = desk.mover.armed().await.expect("an answer");
+    assert_eq!(armed.map(|armed| armed.epoch), Some(Epoch(FIRST)));
+}
+
+fn named<L: Link + ?Sized>(link: &L) -> Option<(Life, ConnectionId)> {
+    Some((link.life().clone(), link.connection()))
+}
+
+fn assert_is_later<L: Link + ?Sized>(later: &L, former: &L) {
+    assert_eq!(later.life(), former.life());
+    assert_ne!(later.connection(), former.connection());
+}
+
+fn assert_ended<T: std::fmt::Debug>(answer: Result<T, ShardError>) {
+    assert!(
+        matches!(answer, Err(ShardError::NoReply { .. })),
+        "{answer:?}"
+    );
 }
 
 /// The former connection is often one that has broken already, or that somebody else ended.
 pub async fn a_former_connection_that_is_gone_is_no_error(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
-    let former = connect(fixture, Lane::Work).await;
-    let named = Some((former.life().clone(), former.connection()));
+    let former = locks(fixture).await;
+    let named = named(&*former);
     drop(former);
     for _ in 0..2 {
         fixture.elapse(SHORT).await;
-        let later = fixture.shard().connect(Lane::Work, named.clone()).await;
+        let later = fixture
+            .shard()
+            .connect_locks(LockLane::Work, named.clone())
+            .await;
         desk.link = later.expect("the shard can be reached");
         desk.granted(&desk.key("key"), nonce(), SHORT / 2).await;
     }
@@ -55,31 +82,40 @@ pub async fn a_former_connection_that_is_gone_is_no_error(fixture: &dyn Fixture)
 /// Lanes, and other engines, have connections of their own.
 pub async fn connecting_ends_no_connection_that_is_not_named(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
-    let former = connect(fixture, Lane::Work).await;
+    let former = locks(fixture).await;
     let mut others = [
-        connect(fixture, Lane::Work).await,
-        connect(fixture, Lane::Renew).await,
+        locks(fixture).await,
+        fixture
+            .shard()
+            .connect_locks(LockLane::Renew, None)
+            .await
+            .expect("a connection"),
     ];
-    let named = Some((former.life().clone(), former.connection()));
+    let named = named(&*former);
     let later = fixture
         .shard()
-        .connect(Lane::Work, named)
+        .connect_locks(LockLane::Work, named)
         .await
         .expect("the shard can be reached");
 
-    let any = desk.key("any");
+    let any = desk.request(&desk.key("any"), Op::Release { nonce: nonce() });
     others
         .iter()
         .for_each(|other| assert_eq!(other.life(), later.life()));
     for link in others.iter_mut().chain([&mut desk.link]) {
-        assert_eq!(link.inspect(&any).await.expect("it goes on").holder, None);
+        let answers = link
+            .call(std::slice::from_ref(&any))
+            .await
+            .expect("it goes on");
+        assert_eq!(answers.replies, [Reply::Released { held: false }]);
     }
 }
 
 /// Shards number the connections of each life anew: the same number is not the same connection.
 pub async fn a_former_connection_of_another_life_ends_none(fixture: &dyn Fixture) {
-    let any = Desk::armed(fixture, Grace::None).await.key("any");
-    let former = connect(fixture, Lane::Work).await;
+    let desk = Desk::armed(fixture, Grace::None).await;
+    let any = desk.request(&desk.key("any"), Op::Release { nonce: nonce() });
+    let former = locks(fixture).await;
     let (life, connection) = (former.life().clone(), former.connection());
     fixture.restart().await;
     armed_with(fixture, FIRST + 1, Grace::None)
@@ -88,19 +124,23 @@ pub async fn a_former_connection_of_another_life_ends_none(fixture: &dyn Fixture
 
     let mut links = Vec::new();
     while links.len() < 64 {
-        links.push(connect(fixture, Lane::Work).await);
+        links.push(locks(fixture).await);
         assert_ne!(links[0].life(), &life);
     }
     let named = Some((life, connection));
     links.push(
         fixture
             .shard()
-            .connect(Lane::Work, named)
+            .connect_locks(LockLane::Work, named)
             .await
             .expect("it can be reached"),
     );
     for link in &mut links {
-        assert_eq!(link.inspect(&any).await.expect("it goes on").holder, None);
+        let answers = link
+            .call(std::slice::from_ref(&any))
+            .await
+            .expect("it goes on");
+        assert_eq!(answers.replies, [Reply::Released { held: false }]);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, WINDOW, connect, nonce, nonce_of},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, WINDOW, mover, nonce, nonce_of},
     line::{Ear, WAITER, queue},
     movers::{EARLIER, LATER, MOVE, adopt, armed_in, held, moving_desk, proving, waited_for},
     slots::elsewhere,
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Token},
     limits::TICKET_KEEP,
-    shard::{Grace, Lane, Left, Listing, Mode, Reply, ShardError},
+    shard::{Grace, Left, Listing, Mode, Reply, ShardError},
 };
 
 /// A mover may have died, and nobody goes on for as long.
@@ -303,9 +303,6 @@ pub async fn an_unarmed_shard_takes_no_list(fixture: &dyn Fixture) {
         left: vec![held(&key)],
         complete: vec![key.slot()],
     };
-    let refused = connect(fixture, Lane::Control)
-        .await
-        .take_list(&listing)
-        .await;
+    let refused = mover(fixture).await.take_list(&listing).await;
     assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
 }

@@ -8,7 +8,7 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, QUIET, acquire, all_slots, arm, connect, incarnation, settle, settled,
+        Desk, FIRST, LONG, QUIET, acquire, all_slots, arm, control, incarnation, settle, settled,
         slot_count,
     },
     line::queue,
@@ -19,7 +19,7 @@ use crate::{
     limits::CLAIM_MAX,
     name::{Label, LockKey},
     shard::{
-        Grace, Lane, Left, Listing, Mode, Op, Proof, Scan, ScanPage, SlotState, SlotStates, Step,
+        Grace, Left, Listing, Mode, Op, Proof, Scan, ScanPage, SlotState, SlotStates, Step,
         Stepped, StillHeld, Ticket, Waited, Waits,
     },
 };
@@ -90,7 +90,7 @@ pub(super) async fn armed_in(
             open.get(slot)
         }
     });
-    let answer = connect(fixture, Lane::Control).await.arm(&arm).await;
+    let answer = control(fixture).await.arm(&arm).await;
     assert!(answer.expect("it was not armed").armed_now);
 }
 
@@ -108,7 +108,7 @@ impl Desk {
 
     /// Makes a mover's step.
     pub(super) async fn step(&mut self, step: &Step) -> Stepped {
-        self.link.step(step).await.expect("an answer")
+        self.mover.step(step).await.expect("an answer")
     }
 
     /// Changes the slot of `key`, which nothing forbids.
@@ -127,7 +127,7 @@ impl Desk {
                 grace_left,
                 left: found,
                 next,
-            } = self.link.scan(&scan).await.expect("an answer");
+            } = self.mover.scan(&scan).await.expect("an answer");
             assert_eq!(grace_left, Duration::ZERO);
             left.extend(found);
             after = next;
@@ -158,7 +158,7 @@ impl Desk {
             left,
             complete: complete.to_vec(),
         };
-        self.link.take_list(&listing).await.expect("an answer")
+        self.mover.take_list(&listing).await.expect("an answer")
     }
 
     /// Asks with a ticket for what only a proof makes free.
@@ -169,7 +169,7 @@ impl Desk {
 
     /// The waiters for `key`, in order.
     pub(super) async fn waiting(&mut self, key: &LockKey) -> Vec<Nonce> {
-        let found = self.link.inspect(key).await.expect("an answer");
+        let found = self.mover.inspect(key).await.expect("an answer");
         found.waiters.iter().map(|waiter| waiter.nonce).collect()
     }
 }

@@ -4,8 +4,8 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, connect,
-        incarnation, nonce, renew, settle, settled,
+        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, incarnation,
+        locks, mover, nonce, renew, settle, settled,
     },
     movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, seal_quietly, step},
     slots::elsewhere,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Grace, Lane, Mode, Op, Reply, ShardError, Step, Waited},
+    shard::{Grace, Mode, Op, Reply, ShardError, Step, Waited},
 };
 
 /// What a newcomer is answered where nobody holds `key`, and nobody came before it.
@@ -118,7 +118,7 @@ pub async fn a_stale_step_is_refused_and_writes_nothing(fixture: &dyn Fixture) {
         above: Token::new(Epoch(99), 1),
         ..step(MOVE, Mode::Sealed, &[key.slot()])
     };
-    let refused = desk.link.step(&stale).await;
+    let refused = desk.mover.step(&stale).await;
     let fence = incarnation(FIRST).to_string();
     let is_stale = matches!(&refused, Err(ShardError::Stale { fence: its }) if *its == fence);
     assert!(is_stale, "{refused:?}");
@@ -143,10 +143,10 @@ pub async fn a_step_on_an_unarmed_shard_creates_nothing_but_fence_and_copy(fixtu
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let key = desk.key("key");
     for mode in [Mode::Import, Mode::Open, Mode::Sealed, Mode::Shut] {
-        let mut link = connect(fixture, Lane::Control).await;
+        let mut link = mover(fixture).await;
         let refused = link.step(&step(MOVE, mode, &all_slots())).await;
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
-        let mut link = connect(fixture, Lane::Work).await;
+        let mut link = locks(fixture).await;
         let refused = link
             .call(&[desk.request(&key, acquire(nonce(), LONG))])
             .await;

@@ -4,7 +4,7 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, WINDOW, acquire, all_open_but, arm, armed_with, connect,
+        Desk, FIRST, LONG, PAST_WINDOW, WINDOW, acquire, all_open_but, arm, armed_with, control,
         incarnation, nonce, nonce_of,
     },
     line::{Ear, WAITER, queue, queue_for},
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Token},
     limits::{CLAIM_MAX, COUNTER_MAX},
-    shard::{Grace, Lane, Reply},
+    shard::{Grace, Reply},
 };
 
 /// Grace is for previous holders; waiters keep waiting, in the same order.
@@ -101,7 +101,7 @@ pub async fn a_shut_slot_passes_nothing_on(fixture: &dyn Fixture) {
     fixture.restart().await;
     let mut arm = arm(fixture, FIRST + 1, Grace::None);
     arm.slots = all_open_but(gone.slot());
-    let mut control = connect(fixture, Lane::Control).await;
+    let mut control = control(fixture).await;
     control.arm(&arm).await.expect("a new life");
 
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
@@ -125,7 +125,7 @@ pub async fn a_spent_counter_passes_nothing_on_and_nobody_overtakes(fixture: &dy
             assert_eq!(desk.one(&key, op).await, Reply::NoTokens);
             assert_eq!(desk.inspect(&key).await, None);
         }
-        let mut control = connect(fixture, Lane::Control).await;
+        let mut control = control(fixture).await;
         let raised = control.raise(incarnation(FIRST), Epoch(epoch)).await;
         raised.expect("it is armed");
         assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "held");

@@ -19,7 +19,7 @@ pub async fn a_slot_that_comes_here_grants_nothing_without_a_proof(fixture: &dyn
     let refused = Reply::NeedProof { epoch: MOVE };
     for _ in 0..2 {
         assert_eq!(desk.acquire(&key, newcomer, LONG).await, refused);
-        let found = desk.link.inspect(&key).await.expect("an answer");
+        let found = desk.mover.inspect(&key).await.expect("an answer");
         assert_eq!(found, Default::default(), "nothing is written");
     }
     assert_eq!(

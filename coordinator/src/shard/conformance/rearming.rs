@@ -8,23 +8,23 @@ use super::{
     decommission::force,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, all_open_but, all_slots,
-        arm, armed_with, connect, incarnation, nonce, settle, settled,
+        arm, armed_with, control, incarnation, nonce, settle, settled,
     },
     movers::{MOVE, armed_in, held, moving_desk},
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Arm, ArmAnswer, Armed, ForceOpen, Grace, Lane, Mode, Reply},
+    shard::{Arm, ArmAnswer, Armed, ForceOpen, Grace, Mode, Reply},
 };
 
 async fn arms(fixture: &dyn Fixture, arm: &Arm) -> ArmAnswer {
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = control(fixture).await;
     link.arm(arm).await.expect("an answer")
 }
 
 async fn armed(fixture: &dyn Fixture) -> Option<Armed> {
-    let mut link = connect(fixture, Lane::Control).await;
+    let mut link = control(fixture).await;
     link.armed().await.expect("an answer")
 }
 
@@ -200,7 +200,7 @@ pub async fn arming_anew_waits_in_full(fixture: &dyn Fixture) {
 /// A raise of a later epoch may come before: no token repeats.
 pub async fn arming_anew_keeps_a_later_token_epoch(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
-    let mut control = connect(fixture, Lane::Control).await;
+    let mut control = control(fixture).await;
     let raised = control.raise(incarnation(FIRST), Epoch(FIRST + 2)).await;
     raised.expect("it is armed");
     let earlier = desk.granted(&desk.key("one"), nonce(), LONG).await;

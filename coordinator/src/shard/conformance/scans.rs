@@ -7,7 +7,7 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, acquire, all_slots, armed_with,
-        connect, nonce,
+        mover, nonce,
     },
     line::{queue, queue_for},
     movers::{EARLIER, LATER, MOVE, armed_in, held, moving_desk, step, still},
@@ -18,7 +18,7 @@ use crate::{
     ids::{MapVersion, Nonce},
     limits::{BATCH_MAX, CARRIED_MAX, CLAIM_MAX, SCAN_PAGE, TICKET_KEEP},
     name::{Label, LockKey},
-    shard::{Grace, HeldStill, Lane, Left, Mode, Op, Scan, ShardError, Ticket, Waits},
+    shard::{Grace, HeldStill, Left, Mode, Op, Scan, ShardError, Ticket, Waits},
 };
 
 /// Keys that are held, in more than a few pages.
@@ -115,14 +115,14 @@ pub async fn in_grace_a_scan_lists_nothing_and_nothing_is_empty(fixture: &dyn Fi
     let in_grace = |left: Duration| !left.is_zero() && left <= WINDOW;
     let (epoch, after) = (MOVE, None);
     let page = desk
-        .link
+        .mover
         .scan(&Scan { epoch, after })
         .await
         .expect("an answer");
     assert!(in_grace(page.grace_left), "{page:?}");
     assert_eq!((page.left, page.next), (vec![], None));
     let all = still(MOVE, &[&key], &all_slots());
-    let answer = desk.link.still_held(&all).await.expect("an answer");
+    let answer = desk.mover.still_held(&all).await.expect("an answer");
     assert!(in_grace(answer.grace_left), "{answer:?}");
     assert_eq!((answer.keys, answer.refused), (vec![], vec![]));
 
@@ -151,7 +151,7 @@ pub async fn a_scan_comes_in_pages_and_misses_nothing(fixture: &dyn Fixture) {
     let (mut pages, mut after) = (Vec::new(), None);
     loop {
         let scan = Scan { epoch: MOVE, after };
-        let page = desk.link.scan(&scan).await.expect("an answer");
+        let page = desk.mover.scan(&scan).await.expect("an answer");
         // A server's table may have some in one place.
         assert!(page.left.len() <= 2 * SCAN_PAGE, "{}", page.left.len());
         pages.push(page.left);
@@ -197,7 +197,7 @@ pub async fn a_scan_tells_hostile_keys_as_they_are(fixture: &dyn Fixture) {
     assert!(left.iter().all(|left| left.held && left.waiting.len() == 1));
     let keys: Vec<_> = keys.iter().collect();
     let asked = still(MOVE, &keys, &all_slots());
-    let mut answer = desk.link.still_held(&asked).await.expect("an answer");
+    let mut answer = desk.mover.still_held(&asked).await.expect("an answer");
     answer.keys.sort();
     assert!(answer.keys.iter().eq(keys), "{answer:?}");
 }
@@ -234,7 +234,7 @@ pub async fn still_held_is_what_has_a_live_record(fixture: &dyn Fixture) {
     desk.granted(&removed, holder, LONG).await;
     desk.becomes(&kept, MOVE, Mode::Sealed).await;
     let asked = still(MOVE, &[&lapsed, &kept, &removed, &free], &slots);
-    let answer = desk.link.still_held(&asked).await.expect("an answer");
+    let answer = desk.mover.still_held(&asked).await.expect("an answer");
     assert!(answer.keys.contains(&kept) && answer.keys.contains(&removed));
     assert!(!answer.keys.contains(&free), "{answer:?}");
 
@@ -244,7 +244,7 @@ pub async fn still_held_is_what_has_a_live_record(fixture: &dyn Fixture) {
         epoch: MOVE,
     };
     assert_eq!(word(&desk.one(&removed, remove).await), "released");
-    let answer = desk.link.still_held(&asked).await.expect("an answer");
+    let answer = desk.mover.still_held(&asked).await.expect("an answer");
     let expected = HeldStill {
         grace_left: Duration::ZERO,
         keys: vec![kept],
@@ -267,7 +267,7 @@ pub async fn still_held_refuses_what_does_not_leave_by_that_move(fixture: &dyn F
         desk.becomes(&other, epoch, mode).await;
         for asked in [EARLIER, MOVE, LATER] {
             let still = still(asked, &[], &slots);
-            let answer = desk.link.still_held(&still).await.expect("an answer");
+            let answer = desk.mover.still_held(&still).await.expect("an answer");
             let mut expected = Vec::new();
             expected.extend((asked != MOVE).then_some(key.slot()));
             expected.extend((!leaves || asked != epoch).then_some(other.slot()));
@@ -281,7 +281,7 @@ pub async fn an_unarmed_shard_has_nothing_left_to_tell(fixture: &dyn Fixture) {
     let key = Desk::open(fixture, MapVersion::UNKNOWN).await.key("key");
     let (epoch, after) = (MOVE, None);
     for round in 0..2 {
-        let mut link = connect(fixture, Lane::Control).await;
+        let mut link = mover(fixture).await;
         let refused = link
             .scan(&Scan {
                 epoch,
@@ -289,7 +289,7 @@ pub async fn an_unarmed_shard_has_nothing_left_to_tell(fixture: &dyn Fixture) {
             })
             .await;
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
-        let mut link = connect(fixture, Lane::Control).await;
+        let mut link = mover(fixture).await;
         let refused = link.still_held(&still(MOVE, &[&key], &all_slots())).await;
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
         if round == 0 {

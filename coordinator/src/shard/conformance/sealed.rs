@@ -43,7 +43,7 @@ pub async fn a_sealed_slot_grants_nothing_and_says_where_to_ask(fixture: &dyn Fi
     for _ in 0..2 {
         assert_eq!(desk.acquire(&key, newcomer, LONG).await, absent);
         assert_eq!(desk.one(&key, queue(newcomer, 1)).await, absent);
-        let found = desk.link.inspect(&key).await.expect("an answer");
+        let found = desk.mover.inspect(&key).await.expect("an answer");
         assert_eq!(found, Default::default(), "nothing is written");
     }
 }
@@ -199,7 +199,7 @@ pub async fn what_leaves_can_be_given_back(fixture: &dyn Fixture) {
         assert_eq!(word(&desk.release(key, nonce()).await), "gone");
         assert_eq!(word(&desk.release(key, waiter).await), "gone");
         assert_eq!(word(&desk.release(key, holder).await), "released");
-        let found = desk.link.inspect(key).await.expect("an answer");
+        let found = desk.mover.inspect(key).await.expect("an answer");
         assert_eq!(found, Default::default(), "{mode:?}");
     }
 }
@@ -245,7 +245,7 @@ pub async fn in_a_sealed_slot_no_renewal_saves_a_record_of_an_older_arming(fixtu
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     assert_eq!(desk.scanned(MOVE).await, []);
     let asked = still(MOVE, &[&key], &[key.slot()]);
-    let answer = desk.link.still_held(&asked).await.expect("an answer");
+    let answer = desk.mover.still_held(&asked).await.expect("an answer");
     assert_eq!(answer.keys, []);
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "absent");
     assert_eq!(desk.renew(&key, (holder, token), LONG).await, Reply::Lost);

@@ -5,13 +5,13 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_open_but, all_slots, arm,
-        armed_with, connect, nonce, renew, settle, settled,
+        armed_with, control, nonce, renew, settle, settled,
     },
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Grace, Lane, Op, Reply, ShardError},
+    shard::{Grace, Op, Reply, ShardError},
 };
 
 /// A desk at a shard where the slot of the key called `gone` is shut.
@@ -20,7 +20,7 @@ pub(super) async fn shut_desk(fixture: &dyn Fixture, grace: Grace) -> (Desk, Loc
     let gone = desk.key("gone");
     let mut arm = arm(fixture, FIRST, grace);
     arm.slots = all_open_but(gone.slot());
-    connect(fixture, Lane::Control)
+    control(fixture)
         .await
         .arm(&arm)
         .await
@@ -80,11 +80,7 @@ pub async fn a_shut_slot_still_gives_back(fixture: &dyn Fixture) {
     fixture.restart().await;
     let mut arm = arm(fixture, FIRST + 1, Grace::Full(LONG));
     arm.slots = all_open_but(gone.slot());
-    connect(fixture, Lane::Control)
-        .await
-        .arm(&arm)
-        .await
-        .expect("a new life");
+    control(fixture).await.arm(&arm).await.expect("a new life");
 
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     assert_eq!(

@@ -10,10 +10,11 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen,
-        Groups, HeldStill, Inspection, Lane, Link, List, Listing, LockPage, Piece, PutAside,
-        Request, Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
+        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
+        Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Lane, Link, List, Listing,
+        LockLink, LockPage, MigrationLink, Piece, PutAside, Request, Scan, ScanPage, Settle,
+        ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -105,7 +106,10 @@ impl Link for MemoryLink {
     async fn ended(&mut self) {
         std::future::pending().await
     }
+}
 
+#[async_trait]
+impl LockLink for MemoryLink {
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
         if !self.shared.is_slow() {
             return self
@@ -116,16 +120,19 @@ impl Link for MemoryLink {
         self.exchange(move |memory, now| memory.call(&batch, now))
             .await
     }
+}
 
-    async fn call_counters(
-        &mut self,
-        batch: &[CounterRequest],
-    ) -> Result<CounterAnswers, ShardError> {
+#[async_trait]
+impl CounterLink for MemoryLink {
+    async fn call(&mut self, batch: &[CounterRequest]) -> Result<CounterAnswers, ShardError> {
         let (batch, shared) = (batch.to_vec(), self.shared.clone());
         self.exchange(move |memory, now| memory.call_counters(&batch, now, shared.unix_ms()))
             .await
     }
+}
 
+#[async_trait]
+impl ControlLink for MemoryLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         let arm = arm.clone();
         self.exchange(move |memory, now| memory.arm(&arm, now))
@@ -147,6 +154,21 @@ impl Link for MemoryLink {
             .await
     }
 
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
+        let key = key.clone();
+        self.exchange(move |memory, now| memory.inspect(&key, now))
+            .await
+    }
+
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
+        let list = list.clone();
+        self.exchange(move |memory, now| memory.list(&list, now))
+            .await
+    }
+}
+
+#[async_trait]
+impl MigrationLink for MemoryLink {
     async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
         let step = step.clone();
         self.exchange(move |memory, now| memory.step(&step, now))
@@ -206,18 +228,6 @@ impl Link for MemoryLink {
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
         let force = force.clone();
         self.exchange(move |memory, now| memory.force_open(&force, now))
-            .await
-    }
-
-    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
-        let key = key.clone();
-        self.exchange(move |memory, now| memory.inspect(&key, now))
-            .await
-    }
-
-    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
-        let list = list.clone();
-        self.exchange(move |memory, now| memory.list(&list, now))
             .await
     }
 }

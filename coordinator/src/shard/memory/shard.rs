@@ -10,7 +10,10 @@ use crate::{
     ids::{ClientId, Life},
     name::LockKey,
     random::Random,
-    shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
+    shard::{
+        ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, MigrationLink, Shard,
+        ShardError, Wakes,
+    },
 };
 
 /// A shard in this process's memory. What it holds is gone when the process is.
@@ -47,6 +50,22 @@ impl MemoryShard {
         state.memory.counters.groups.keys().cloned().collect()
     }
 
+    async fn connect(
+        &self,
+        lane: Lane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<MemoryLink, ShardError> {
+        self.0.travel().await;
+        let mut state = self.0.state();
+        state.check_reachable()?;
+        match former {
+            Some((life, id)) if life == *state.memory.life() => self.0.end(&mut state, id),
+            _ => {}
+        }
+        let connection = state.open(lane);
+        Ok(MemoryLink::new(Arc::clone(&self.0), connection))
+    }
+
     /// What it knows of topologies.
     pub fn traces(&self) -> Traces {
         self.0.state().memory.traces()
@@ -64,20 +83,30 @@ impl fmt::Debug for MemoryShard {
 
 #[async_trait]
 impl Shard for MemoryShard {
-    async fn connect(
+    async fn connect_locks(
         &self,
-        lane: Lane,
+        lane: LockLane,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn Link>, ShardError> {
-        self.0.travel().await;
-        let mut state = self.0.state();
-        state.check_reachable()?;
-        match former {
-            Some((life, id)) if life == *state.memory.life() => self.0.end(&mut state, id),
-            _ => {}
-        }
-        let connection = state.open(lane);
-        Ok(Box::new(MemoryLink::new(Arc::clone(&self.0), connection)))
+    ) -> Result<Box<dyn LockLink>, ShardError> {
+        Ok(Box::new(self.connect(lane.into(), former).await?))
+    }
+
+    async fn connect_counters(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn CounterLink>, ShardError> {
+        Ok(Box::new(self.connect(Lane::Counters, former).await?))
+    }
+
+    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
+        Ok(Box::new(self.connect(Lane::Control, None).await?))
+    }
+
+    async fn connect_migration(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+        Ok(Box::new(self.connect(Lane::Control, former).await?))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {

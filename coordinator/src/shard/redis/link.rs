@@ -23,10 +23,11 @@ use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId, CopyIn,
-        CopyOut, CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Grace,
-        Groups, HeldStill, Inspection, Link, List, Listing, LockPage, Piece, PutAside, Request,
-        Scan, ScanPage, Settle, ShardError, Step, Stepped, StillHeld,
+        Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
+        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
+        Dropped, ForceOpen, ForcedOpen, Grace, Groups, HeldStill, Inspection, Link, List, Listing,
+        LockLink, LockPage, MigrationLink, Piece, PutAside, Request, Scan, ScanPage, Settle,
+        ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -106,7 +107,10 @@ impl Link for RedisLink {
     async fn ended(&mut self) {
         self.connection.ended().await;
     }
+}
 
+#[async_trait]
+impl LockLink for RedisLink {
     async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
         if batch.is_empty() {
             return Reading::new(batch).finish();
@@ -137,11 +141,11 @@ impl Link for RedisLink {
             None => answers.finish(),
         }
     }
+}
 
-    async fn call_counters(
-        &mut self,
-        batch: &[CounterRequest],
-    ) -> Result<CounterAnswers, ShardError> {
+#[async_trait]
+impl CounterLink for RedisLink {
+    async fn call(&mut self, batch: &[CounterRequest]) -> Result<CounterAnswers, ShardError> {
         if batch.is_empty() {
             let (quiet, replies) = (true, Vec::new());
             return Ok(CounterAnswers { quiet, replies });
@@ -165,7 +169,10 @@ impl Link for RedisLink {
         counters::await_replicas(&mut self.connection, replies, &wanted, within).await?;
         Ok(answers)
     }
+}
 
+#[async_trait]
+impl ControlLink for RedisLink {
     async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
         let none = Duration::ZERO;
@@ -270,6 +277,22 @@ impl Link for RedisLink {
         self.control("raise", &command).await.map(drop)
     }
 
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
+        let command = inspect::inspect(&self.connection, key);
+        let parts = self.control("inspect", &command).await?;
+        inspect::inspection(&parts)
+    }
+
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
+        let command = inspect::list(&self.connection, list);
+        let parts = self.control("list", &command).await?;
+        let prefix = &self.connection.keys.prefix;
+        inspect::page(&parts, prefix, list.namespace.as_ref())
+    }
+}
+
+#[async_trait]
+impl MigrationLink for RedisLink {
     async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
         let command = migration::step(&self.connection, step);
         let parts = self.control("step", &command).await?;
@@ -341,18 +364,5 @@ impl Link for RedisLink {
         let command = decommission::force_open(&self.connection, force);
         let parts = self.control("force_open", &command).await?;
         decommission::forced_open(&parts)
-    }
-
-    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
-        let command = inspect::inspect(&self.connection, key);
-        let parts = self.control("inspect", &command).await?;
-        inspect::inspection(&parts)
-    }
-
-    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
-        let command = inspect::list(&self.connection, list);
-        let parts = self.control("list", &command).await?;
-        let prefix = &self.connection.keys.prefix;
-        inspect::page(&parts, prefix, list.namespace.as_ref())
     }
 }

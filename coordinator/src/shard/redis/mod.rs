@@ -32,11 +32,16 @@ pub(crate) use scripts::tests::{check_headers, check_rights};
 pub(crate) use scripts::{Script, scripts, shared};
 pub(crate) use subscription::Subscription;
 
+use link::RedisLink;
+
 use crate::{
     ids::{ClientId, Life},
     limits::{BATCH_MAX, SETTINGS_EVERY},
     name::KeyPrefix,
-    shard::{ConnectionId, Lane, Link, Shard, ShardError, Wakes},
+    shard::{
+        ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, MigrationLink, Shard,
+        ShardError, Wakes,
+    },
 };
 
 /// How one server is reached.
@@ -86,17 +91,43 @@ impl RedisShard {
     pub fn new(options: RedisOptions) -> Self {
         Self { options }
     }
-}
 
-#[async_trait]
-impl Shard for RedisShard {
     async fn connect(
         &self,
         lane: Lane,
         former: Option<(Life, ConnectionId)>,
-    ) -> Result<Box<dyn Link>, ShardError> {
+    ) -> Result<RedisLink, ShardError> {
         let connection = Connection::open(&self.options, lane.as_str(), former).await?;
-        Ok(Box::new(link::RedisLink::new(connection, &self.options)))
+        Ok(RedisLink::new(connection, &self.options))
+    }
+}
+
+#[async_trait]
+impl Shard for RedisShard {
+    async fn connect_locks(
+        &self,
+        lane: LockLane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn LockLink>, ShardError> {
+        Ok(Box::new(self.connect(lane.into(), former).await?))
+    }
+
+    async fn connect_counters(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn CounterLink>, ShardError> {
+        Ok(Box::new(self.connect(Lane::Counters, former).await?))
+    }
+
+    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
+        Ok(Box::new(self.connect(Lane::Control, None).await?))
+    }
+
+    async fn connect_migration(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+        Ok(Box::new(self.connect(Lane::Control, former).await?))
     }
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {

@@ -12,7 +12,7 @@ use ringfence_client::{BootClock, Clock as _, LockKey, Namespace, Weight};
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     mover::{Observer, Pace, Phase},
-    shard::{Lane, Link, Mode, Shard as _, Step, redis::RedisShard},
+    shard::{MigrationLink, Mode, Shard as _, Step, redis::RedisShard},
     topology::{
         Change, Migration, Round, Swap, Topology, TopologyStore as _, redis::RedisTopology,
         shard_id,
@@ -160,11 +160,11 @@ impl Ring {
         addresses.collect()
     }
 
-    async fn link(&self, place: usize) -> Box<dyn Link> {
+    async fn link(&self, place: usize) -> Box<dyn MigrationLink> {
         let record = self.store.load().await.unwrap();
         let address = &record.shard(&shard_id(place)).unwrap().address;
         let shard = RedisShard::new(self.store.options(address).unwrap());
-        shard.connect(Lane::Control, None).await.unwrap()
+        shard.connect_migration(None).await.unwrap()
     }
 
     async fn change(&self, change: impl FnOnce(&Topology) -> Topology) {

@@ -26,9 +26,8 @@ use super::{
     process::{HandClock, Process, World, poll_once},
 };
 use crate::{
-    driver::LockLane,
     name::{LockKey, Namespace},
-    shard::Op,
+    shard::{LockLane, Op},
     sync::explore,
 };
 

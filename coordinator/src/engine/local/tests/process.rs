@@ -23,11 +23,11 @@ use shuttle::{
 use super::super::super::{Dial, Engine, Parts, Sharing, renewer::LeaseRenewer};
 use crate::{
     clock::{Clock, Instant},
-    driver::{Answered, LockLane},
+    driver::Answered,
     ids::{ClientId, Epoch, Life, Nonce},
     name::Label,
     random::Random,
-    shard::{Lane, Link, Op, Shard, ShardError, Wakes, memory::MemoryShard},
+    shard::{LockLane, LockLink, Op, Shard, ShardError, Wakes, memory::MemoryShard},
     topology::{
         Blueprint, Constants, Founder, Home, ShardEntry, Topology, memory::MemoryTopology, shard_id,
     },
@@ -87,7 +87,7 @@ impl World {
         let shards: Vec<_> = (0..shards).map(shard).collect();
         let here = || String::from("memory:");
         let founders = shards.iter().enumerate().map(|(index, shard)| {
-            let link = block_on(shard.connect(Lane::Control, None)).unwrap();
+            let link = block_on(shard.connect_control()).unwrap();
             Founder {
                 id: shard_id(index),
                 address: here(),
@@ -138,7 +138,7 @@ impl World {
         let shard = &self.shards[0];
         let lane = |lane| Served {
             lane,
-            link: block_on(shard.connect(Lane::Work, None)).unwrap(),
+            link: block_on(shard.connect_locks(LockLane::Work, None)).unwrap(),
             renewer: renewer.clone(),
             clock: self.clock.clone(),
             ended: Arc::default(),
@@ -157,7 +157,7 @@ impl World {
 
     /// Checks that the key has no holder and no waiters.
     pub(super) fn assert_nothing_is_left(&self, key: &crate::name::LockKey) {
-        let mut link = block_on(self.shards[0].connect(Lane::Control, None)).unwrap();
+        let mut link = block_on(self.shards[0].connect_control()).unwrap();
         let left = block_on(link.inspect(key)).unwrap();
         assert!(left.holder.is_none(), "a record is left: {left:?}");
         assert!(left.waiters.is_empty(), "a ticket is left: {left:?}");
@@ -173,7 +173,7 @@ pub(super) struct Process {
 /// Stands in for a lane to the first shard.
 pub(super) struct Served {
     lane: LockLane,
-    link: Box<dyn Link>,
+    link: Box<dyn LockLink>,
     renewer: Arc<LeaseRenewer>,
     clock: Arc<HandClock>,
     /// Nonces released here.

@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
+use crate::shard::Lane;
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_was_applied_and_a_lost_request_was_not() {
     let (shard, mut work) = armed().await;
-    let mut renewals = connect(&shard, Lane::Renew).await;
+    let mut renewals = locks(&shard, LockLane::Renew).await;
     shard.faults().lose_reply(Lane::Work, 2);
     work.call(&[acquire("first", 1)]).await.unwrap();
     renewals.call(&[renew("first", 1)]).await.unwrap();
@@ -18,12 +19,12 @@ async fn a_lost_reply_was_applied_and_a_lost_request_was_not() {
     assert_eq!(holder(&shard, "second").await, Some(2), "applied");
     assert_eq!(holder(&shard, "third").await, None, "the link was dead");
 
-    let mut work = connect(&shard, Lane::Work).await;
+    let mut work = locks(&shard, LockLane::Work).await;
     shard.faults().lose_request(Lane::Work, 1);
     assert_no_reply(work.call(&[acquire("fourth", 4)]).await);
     assert_eq!(holder(&shard, "fourth").await, None);
     renewals.call(&[renew("first", 1)]).await.unwrap();
-    connect(&shard, Lane::Work)
+    locks(&shard, LockLane::Work)
         .await
         .call(&[acquire("fourth", 4)])
         .await
@@ -34,7 +35,7 @@ async fn a_lost_reply_was_applied_and_a_lost_request_was_not() {
 async fn a_stalled_shard_answers_when_it_goes_on() {
     let (shard, mut link) = armed().await;
     shard.faults().stall();
-    timeout(LEASE, connect(&shard, Lane::Work))
+    timeout(LEASE, locks(&shard, LockLane::Work))
         .await
         .expect_err("it is stalled");
     let faults = shard.faults();
@@ -73,7 +74,10 @@ async fn no_request_given_up_is_applied_after_its_connection_was_ended() {
         shard.faults().resume();
         let former = (link.life().clone(), link.connection());
         drop(link);
-        let mut link = shard.connect(Lane::Work, Some(former)).await.unwrap();
+        let mut link = shard
+            .connect_locks(LockLane::Work, Some(former))
+            .await
+            .unwrap();
         let applied = matches!(
             reply(&mut link, acquire("key", 2)).await,
             Reply::Held { .. }
@@ -90,7 +94,8 @@ async fn no_request_given_up_is_applied_after_its_connection_was_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_request_of_an_earlier_life_is_never_applied() {
-    let (shard, mut link) = armed().await;
+    let (shard, _) = armed().await;
+    let mut link = mover(&shard).await;
     shard.faults().stall();
     let incarnation = Incarnation {
         number: 9,
@@ -101,11 +106,7 @@ async fn a_late_request_of_an_earlier_life_is_never_applied() {
         .expect_err("it is stalled");
     shard.faults().restart(true);
     shard.faults().resume();
-    connect(&shard, Lane::Control)
-        .await
-        .arm(&arm(6, Grace::None))
-        .await
-        .unwrap();
+    mover(&shard).await.arm(&arm(6, Grace::None)).await.unwrap();
     assert_eq!(shard.traces().fence.unwrap().number, 6);
     assert_eq!(shard.traces().epoch_seen, Epoch(6));
 }

@@ -26,11 +26,7 @@ async fn what_is_forgotten_is_unarmed_in_the_same_life() {
         (traces.life, traces.fence, traces.copy, traces.armed),
         (life, None, None, None)
     );
-    connect(&shard, Lane::Control)
-        .await
-        .arm(&arm(1, Grace::None))
-        .await
-        .unwrap();
+    mover(&shard).await.arm(&arm(1, Grace::None)).await.unwrap();
     assert_eq!(holder(&shard, "key").await, None);
 }
 
@@ -42,7 +38,7 @@ async fn a_restart_is_another_life_with_records_or_without() {
         shard.faults().restart(keep_records);
         let refused = link.call(&[acquire("key", 2)]).await;
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
-        let mut control = connect(&shard, Lane::Control).await;
+        let mut control = mover(&shard).await;
         assert_ne!(control.life(), link.life());
         control.arm(&arm(6, Grace::Full(LEASE))).await.unwrap();
         assert_eq!(holder(&shard, "key").await, keep_records.then_some(1));
@@ -53,7 +49,7 @@ async fn a_restart_is_another_life_with_records_or_without() {
 async fn an_unreachable_shard_goes_on_with_who_is_connected() {
     let (shard, mut link) = armed().await;
     shard.faults().unreachable(true);
-    let refused = shard.connect(Lane::Work, None).await;
+    let refused = shard.connect_locks(LockLane::Work, None).await;
     assert!(
         matches!(refused, Err(ShardError::Unreachable { .. })),
         "{refused:?}"
@@ -96,7 +92,7 @@ async fn uptime_shortens_a_grace_unless_the_shard_was_emptied() {
         if emptied {
             shard.faults().forget();
         }
-        let mut control = connect(&shard, Lane::Control).await;
+        let mut control = mover(&shard).await;
         control.arm(&arm(5, grace)).await.unwrap().grace_left
     };
     let less = Grace::LessUptime(LEASE);
@@ -116,7 +112,7 @@ async fn uptime_shortens_a_grace_unless_the_shard_was_emptied() {
 #[tokio::test(start_paused = true)]
 async fn the_newest_copy_is_kept_not_the_first_nor_the_last() {
     let shard = shard();
-    let mut control = connect(&shard, Lane::Control).await;
+    let mut control = mover(&shard).await;
     for (number, version, kept) in [(5, 2, 2), (5, 1, 2), (5, 4, 4), (6, 3, 3), (6, 3, 3)] {
         let copy = (version, format!("{number}.{version}"));
         control
@@ -143,7 +139,7 @@ async fn the_newest_copy_is_kept_not_the_first_nor_the_last() {
         .await;
     assert!(matches!(stale, Err(ShardError::Stale { .. })), "{stale:?}");
     assert_eq!(shard.traces().copy.unwrap().2, "6.3");
-    connect(&shard, Lane::Control)
+    mover(&shard)
         .await
         .raise(shard.traces().fence.unwrap(), Epoch(8))
         .await
@@ -216,7 +212,7 @@ async fn a_settle_fails_while_shut() {
         map: MapVersion(7),
         slots: Vec::new(),
     };
-    let mut control = connect(&shard, Lane::Control).await;
+    let mut control = mover(&shard).await;
     assert!(!control.settle(&settle).await.unwrap());
     sleep(Duration::from_millis(1000)).await;
     assert!(control.settle(&settle).await.unwrap());

@@ -38,13 +38,19 @@ fn adopt(name: &str, sequence: u64) -> Request {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_has_been_seen_with_both_its_epochs() {
-    let (shard, mut link) = armed().await;
-    link.step(&step(Mode::Sealed, Token::default()))
+    let (shard, _) = armed().await;
+    mover(&shard)
+        .await
+        .step(&step(Mode::Sealed, Token::default()))
         .await
         .unwrap();
     assert_eq!(shard.traces().epoch_seen, MOVE);
     let above = Token::new(Epoch(30), 1);
-    link.step(&step(Mode::Import, above)).await.unwrap();
+    mover(&shard)
+        .await
+        .step(&step(Mode::Import, above))
+        .await
+        .unwrap();
     assert_eq!(shard.traces().epoch_seen, Epoch(30));
 }
 
@@ -52,7 +58,9 @@ async fn a_step_has_been_seen_with_both_its_epochs() {
 #[tokio::test(start_paused = true)]
 async fn while_shut_nothing_is_brought_along_or_told_free() {
     let (shard, mut link) = armed().await;
-    link.step(&step(Mode::Import, Token::default()))
+    mover(&shard)
+        .await
+        .step(&step(Mode::Import, Token::default()))
         .await
         .unwrap();
     {
@@ -80,9 +88,9 @@ async fn while_shut_nothing_is_brought_along_or_told_free() {
 
 #[tokio::test(start_paused = true)]
 async fn a_page_after_what_is_no_key_is_refused() {
-    let (_, mut link) = armed().await;
+    let (shard, _) = armed().await;
     let after = Some(Cursor(b"17".to_vec()));
-    let refused = link.scan(&Scan { epoch: MOVE, after }).await;
+    let refused = mover(&shard).await.scan(&Scan { epoch: MOVE, after }).await;
     let of_scan = matches!(refused, Err(ShardError::Refused { what: "scan", .. }));
     assert!(of_scan, "{refused:?}");
 }

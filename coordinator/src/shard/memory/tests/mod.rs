@@ -16,8 +16,8 @@ use crate::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, Lane, Link, Mode, Op, Record, Reply, Request, Settle, Shard, ShardError,
-        SlotState, SlotStates, Ticket,
+        Arm, Grace, LockLane, LockLink, MigrationLink, Mode, Op, Record, Reply, Request, Settle,
+        Shard, ShardError, SlotState, SlotStates, Ticket,
     },
 };
 
@@ -53,21 +53,22 @@ fn arm(number: u64, grace: Grace) -> Arm {
     }
 }
 
-async fn connect(shard: &MemoryShard, lane: Lane) -> Box<dyn Link> {
-    shard.connect(lane, None).await.unwrap()
+async fn locks(shard: &MemoryShard, lane: LockLane) -> Box<dyn LockLink> {
+    shard.connect_locks(lane, None).await.unwrap()
 }
 
-async fn armed() -> (Arc<MemoryShard>, Box<dyn Link>) {
+/// As a mover connects.
+async fn mover(shard: &MemoryShard) -> Box<dyn MigrationLink> {
+    shard.connect_migration(None).await.unwrap()
+}
+
+async fn armed() -> (Arc<MemoryShard>, Box<dyn LockLink>) {
     armed_from(shard()).await
 }
 
-async fn armed_from(shard: Arc<MemoryShard>) -> (Arc<MemoryShard>, Box<dyn Link>) {
-    connect(&shard, Lane::Control)
-        .await
-        .arm(&arm(5, Grace::None))
-        .await
-        .unwrap();
-    let link = connect(&shard, Lane::Work).await;
+async fn armed_from(shard: Arc<MemoryShard>) -> (Arc<MemoryShard>, Box<dyn LockLink>) {
+    mover(&shard).await.arm(&arm(5, Grace::None)).await.unwrap();
+    let link = locks(&shard, LockLane::Work).await;
     (shard, link)
 }
 
@@ -126,15 +127,11 @@ fn renew(name: &str, sequence: u64) -> Request {
 }
 
 async fn holder(shard: &MemoryShard, name: &str) -> Option<u64> {
-    let found = connect(shard, Lane::Control)
-        .await
-        .inspect(&key(name))
-        .await
-        .unwrap();
+    let found = mover(shard).await.inspect(&key(name)).await.unwrap();
     found.holder.map(|found| found.nonce.sequence)
 }
 
-async fn reply(link: &mut Box<dyn Link>, request: Request) -> Reply {
+async fn reply(link: &mut Box<dyn LockLink>, request: Request) -> Reply {
     link.call(&[request]).await.unwrap().replies.remove(0)
 }
 

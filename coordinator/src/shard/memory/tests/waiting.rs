@@ -52,8 +52,9 @@ async fn a_queue_is_kept_with_the_records_or_gone() {
             .await
             .unwrap();
         shard.faults().restart(keep_records);
-        let mut link = connect(&shard, Lane::Control).await;
-        link.arm(&arm(6, Grace::None)).await.unwrap();
+        let arm = arm(6, Grace::None);
+        mover(&shard).await.arm(&arm).await.unwrap();
+        let mut link = locks(&shard, LockLane::Work).await;
         link.call(&[release("key", 1)]).await.unwrap();
         let next = keep_records.then_some(2);
         assert_eq!(holder(&shard, "key").await, next);

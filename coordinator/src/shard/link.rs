@@ -1,0 +1,256 @@
+//! Connections to a shard, one trait for each purpose.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use ringfence_ring::Slot;
+
+use super::{
+    Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, CopyIn, CopyOut,
+    CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Groups, HeldStill,
+    Inspection, List, Listing, LockPage, Piece, PutAside, Request, Scan, ScanPage, Settle,
+    ShardError, Step, Stepped, StillHeld, Wakes,
+};
+use crate::{
+    ids::{ClientId, Epoch, Incarnation, Life},
+    name::LockKey,
+};
+
+/// The purpose of a connection. Requests never wait behind requests of another purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// As [`LockLane::Work`].
+    Work,
+    /// As [`LockLane::Renew`].
+    Renew,
+    /// Requests about counters.
+    Counters,
+    /// Rare requests: arming, settling, inspection, migration.
+    Control,
+}
+
+/// A lane for requests about locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockLane {
+    /// Acquires, and releases that need not follow a renewal.
+    Work,
+    /// Renewals, and requests that must follow one.
+    Renew,
+}
+
+impl Lane {
+    /// The word in the connection's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Renew => "renew",
+            Self::Counters => "counters",
+            Self::Control => "control",
+        }
+    }
+}
+
+impl From<LockLane> for Lane {
+    fn from(lane: LockLane) -> Self {
+        match lane {
+            LockLane::Work => Self::Work,
+            LockLane::Renew => Self::Renew,
+        }
+    }
+}
+
+/// The number that a shard gives to a connection. With it a later connection ends this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// A shard that accepts connections.
+///
+/// # Contract
+///
+/// * Every implementation passes [`conformance`](super::conformance).
+/// * Each method opens one physical connection and reads the shard's life over it. No [`Link`] reconnects by itself.
+/// * If `former` is a connection in the same life, it is ended before the new one is returned: none of its requests
+///   takes effect later.
+/// * There are no default methods: a wrapper that forgets one must not compile.
+///
+/// # Cancel safety
+///
+/// Dropping a future closes the connection that it was opening.
+#[async_trait]
+pub trait Shard: fmt::Debug + Send + Sync + 'static {
+    /// Opens a connection for requests about locks.
+    async fn connect_locks(
+        &self,
+        lane: LockLane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn LockLink>, ShardError>;
+
+    /// Opens a connection for requests about counters.
+    async fn connect_counters(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn CounterLink>, ShardError>;
+
+    /// Opens a connection for control of the shard, and for looks at its locks.
+    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError>;
+
+    /// Opens a connection for a mover.
+    async fn connect_migration(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn MigrationLink>, ShardError>;
+
+    /// Opens the connection over which the shard sends messages about the nonces of `client`: grants to them, and
+    /// requests for their keys.
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError>;
+}
+
+/// One connection to a shard, in one life of the shard.
+///
+/// # Contract
+///
+/// * No answer comes from another life: [`ShardError::Unarmed`] instead, and nothing is written.
+/// * Each request may be repeated.
+/// * After an error that [ends the link](ShardError::ends_link), drop the link and connect anew.
+///
+/// # Cancel safety
+///
+/// A dropped request was applied, in whole or in part, or not, or it is applied later. Drop the link too, and connect
+/// anew in its place: after that no request of it is applied.
+#[async_trait]
+pub trait Link: fmt::Debug + Send {
+    /// The life of the shard that this connection reads and writes.
+    fn life(&self) -> &Life;
+
+    /// The id by which the next connection ends this one.
+    fn connection(&self) -> ConnectionId;
+
+    /// Waits until the connection is seen to have ended. This may never happen: a peer that vanished sends nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    async fn ended(&mut self);
+}
+
+/// A connection for requests about locks.
+///
+/// # Contract
+///
+/// * A batch is applied in order, each operation atomically. Batches do not interleave within one operation. The shard
+///   answers every operation of a batch, or none.
+/// * A repeated acquire by the same nonce gets the same token and a full lease again. A second release finds nothing.
+/// * A grant requires: this life is armed; its grace is over; the key's slot is open, or comes here and the key is
+///   [free](super::Mode::Import); no other nonce has a live record; and, for a newcomer, there is no live ticket. The
+///   record is written together with its expiry, in one step.
+/// * In a slot that comes here, a key is free if a request ever brought a proof of this move for it, or if the list is
+///   complete and does not contain the key. A sealed slot grants nothing: it only shrinks.
+/// * Waiters of a slot's former shard go before all waiters that came to the next shard by themselves: first the waiter
+///   that was first there and brings the proof, then the waiters in the list. While others still wait at the former shard
+///   and the list is not complete, a proof frees the key only for these.
+/// * A key has one queue of tickets, in order of arrival. A request that finds the key without a holder (an acquire before
+///   all else, a release and a lost renewal after all else) grants the key to the first live ticket, for its claim, and
+///   notifies the client of that nonce; not in grace, and not in a slot that is not open. It sends one message for any
+///   number of waiters. A queue is a hint: it may vanish, and proves nothing.
+/// * A holder learns that its key is contended: by a message when another client's ticket is new, unless the grant said so
+///   already, and each time a ticket is sent again; and by the answers to its own requests.
+/// * Tokens of a shard rise strictly, across keys and lives, as long as every arming has a fresh epoch.
+#[async_trait]
+pub trait LockLink: Link {
+    /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests, and answers each.
+    ///
+    /// Requests with the same map version should be adjacent, and requests without one should follow these: each such run
+    /// is applied by itself.
+    async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError>;
+}
+
+/// A connection for requests about counters.
+///
+/// # Contract
+///
+/// * A request is applied only where the key's slot is open, or where the slot comes here and its counters have arrived.
+///   Timers do not matter, except in slots that were opened by force.
+/// * A counter is in one place.
+#[async_trait]
+pub trait CounterLink: Link {
+    /// Applies `batch`, of at most [`BATCH_MAX`](crate::limits::BATCH_MAX) requests, run by run as
+    /// [`LockLink::call`] does, each request in one atomic step and in their order. Answers each once its change is as
+    /// durable as its account requires.
+    async fn call(&mut self, batch: &[CounterRequest]) -> Result<CounterAnswers, ShardError>;
+}
+
+/// A connection for control of the shard, and for looks at its locks.
+#[async_trait]
+pub trait ControlLink: Link {
+    /// Gives this life its slots, epoch and timers.
+    ///
+    /// A life that is armed with the same or a later epoch stays as it is. A life that is armed with an earlier epoch is
+    /// armed anew: all of its content is replaced and its grace begins again in full; no timer is cut short and no
+    /// token repeats. It stays as it is if it has seen a later record than the one of `arm`: a step of that record may
+    /// have changed a slot.
+    async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError>;
+
+    /// The state of this life; `None` if it has none.
+    async fn armed(&mut self) -> Result<Option<Armed>, ShardError>;
+
+    /// Declares this life quiet at a map version, if every slot of that version is open and no
+    /// timer runs. A life that is quiet at a later version stays so. Answers whether it is quiet now at this version.
+    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError>;
+
+    /// Moves to token epoch `epoch`, if that is greater than the present one.
+    async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError>;
+
+    /// The holder of `key`, and its waiters.
+    async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError>;
+
+    /// A page of the held locks, found among about [`LIST_PAGE`](crate::limits::LIST_PAGE) records. Page by page, a lock
+    /// that is held throughout is listed; one may be listed twice.
+    async fn list(&mut self, list: &List) -> Result<LockPage, ShardError>;
+}
+
+/// A mover's connection: it changes slots, and moves their content. A mover also has shards armed and settled, and has one
+/// connection to each.
+///
+/// # Contract
+///
+/// A step that moves a counter may be repeated, and has no effect if it comes late. A change that was made to a counter at
+/// the later shard is never undone by the earlier shard.
+#[async_trait]
+pub trait MigrationLink: ControlLink {
+    /// Changes the mode of slots, and keeps the topology that says so.
+    async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError>;
+
+    /// A page of the content that is left in sealed slots, found among about
+    /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) records.
+    async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError>;
+
+    /// Tells the shard the content that is left in the slots' former shard, about
+    /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) keys at a time. Answers the slots that are refused: they
+    /// do not come here by that move.
+    async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError>;
+
+    /// The part of `still` that is held.
+    async fn still_held(&mut self, still: &StillHeld) -> Result<HeldStill, ShardError>;
+
+    /// Some of the groups that are left in slots that leave, or are to leave. Grace does not matter.
+    async fn groups(&mut self, ask: &AskGroups) -> Result<Groups, ShardError>;
+
+    /// A piece of a group that leaves; `None` if it is not there any more, or its slot does not leave by that move.
+    async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError>;
+
+    /// Puts a piece of a group aside. Answers whether its slot comes here by that move: else nothing was done.
+    async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError>;
+
+    /// Makes a group of the pieces that were put aside.
+    async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError>;
+
+    /// Drops groups that have arrived at their slots' next shards.
+    async fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError>;
+
+    /// Serves the counters of slots that still come. Answers the slots that are refused: they do not come here by that
+    /// move.
+    async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError>;
+
+    /// Opens slots of a shard that was given up for dead, after a time in which no shard has them.
+    async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError>;
+}
