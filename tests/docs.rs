@@ -1,5 +1,4 @@
 //! Pages that name tests name tests that exist.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,11 +1,8 @@
 //! The binary's commands, against real servers.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
-
-mod binary;
 
 use std::fs;
 
-use binary::{Output, ringfence};
+use crate::binary::{self, Output, ringfence};
 use ringfence_test_support::Servers;
 use serde_json::Value;
 use tokio::time::Instant;

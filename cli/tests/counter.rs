@@ -1,9 +1,6 @@
 //! `ringfence counter`, on real servers.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
-mod binary;
-
-use binary::{Output, ringfence};
+use crate::binary::{Output, ringfence};
 use ringfence_coordinator::spawn::RedisServerBuilder;
 use ringfence_test_support::Servers;
 use serde_json::Value;

@@ -1,11 +1,8 @@
 //! `ringfence locks`, on real servers.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
-
-mod binary;
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use binary::{Output, ringfence};
+use crate::binary::{self, Output, ringfence};
 use ringfence_client::{Client, Guard, Namespace};
 use ringfence_test_support::{Servers, eventually};
 use serde_json::Value;

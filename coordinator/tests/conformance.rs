@@ -1,26 +1,22 @@
 //! Every backend keeps the contract of a shard.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
-
-mod memory_fixture;
-mod redis_fixture;
 
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::Secured;
 
 mod memory {
-    ringfence_coordinator::shard_conformance!(super::memory_fixture::Memory::new());
+    ringfence_coordinator::shard_conformance!(crate::memory_fixture::Memory::new());
 }
 
 mod redis {
-    ringfence_coordinator::shard_conformance!(super::redis_fixture::Redis::new());
+    ringfence_coordinator::shard_conformance!(crate::redis_fixture::Redis::new());
 }
 
 /// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that the
 /// README lists.
-async fn secured() -> redis_fixture::Redis {
+async fn secured() -> crate::redis_fixture::Redis {
     let secured = Secured::default();
     let (server, port) = secured.spawn(RedisServer::builder()).await;
-    redis_fixture::Redis::at(server, port, move |port| secured.url(port, true)).await
+    crate::redis_fixture::Redis::at(server, port, move |port| secured.url(port, true)).await
 }
 
 mod redis_over_tls_with_few_rights {

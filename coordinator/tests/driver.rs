@@ -1,9 +1,5 @@
 //! Requests that are submitted and dropped: an acquire is withdrawn if it was not sent yet; no
 //! other request is.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
-
-mod memory_fixture;
-mod redis_fixture;
 
 use std::{
     sync::{
@@ -32,7 +28,8 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount};
 use tokio::time::{sleep, timeout};
 
-use crate::{memory_fixture::Memory, redis_fixture::Redis};
+use crate::memory_fixture::Memory;
+use crate::redis_fixture::Redis;
 
 /// What the shard is armed with.
 const EPOCH: Epoch = Epoch(1);

@@ -1,5 +1,4 @@
 //! A spawned server lives as long as it is wanted, and no longer.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 use std::{
     io::{BufRead, BufReader},
@@ -193,7 +192,7 @@ async fn victim() {
 #[tokio::test]
 async fn a_server_dies_with_the_process_that_spawned_it() {
     let mut victim = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "victim", "--nocapture"])
+        .args(["--ignored", "--exact", "spawn::victim", "--nocapture"])
         .env(VICTIM, "1")
         .stdout(Stdio::piped())
         .spawn()

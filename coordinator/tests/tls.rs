@@ -1,5 +1,4 @@
 //! A server that is not the one it says, or to which we are nobody, is not spoken to.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 use nix::sys::signal::Signal;
 use ringfence_coordinator::{

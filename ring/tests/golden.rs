@@ -1,7 +1,5 @@
 //! What must never change: where keys live, and what a bootstrap gives on any machine.
 
-#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
-
 use ringfence_ring::{Membership, Placement, ShardId, SlotCount, Table, Weight, key_hash};
 
 const GOLDEN_SLOTS: &str = include_str!("golden_slots.txt");

@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{BALANCE, Resource, mariadb, postgresql, redis};
+use super::{BALANCE, Resource, mariadb, postgresql, redis};
 
 const KIND: &str = "RINGFENCE_HOLDER_KIND";
 const ADDRESS: &str = "RINGFENCE_HOLDER_ADDRESS";
@@ -67,7 +67,12 @@ struct Holder {
 impl Holder {
     fn start(kind: &str, address: &str, shards: &[String]) -> Self {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "holder::process", "--nocapture"])
+            .args([
+                "--ignored",
+                "--exact",
+                "fencing::holder::process",
+                "--nocapture",
+            ])
             .env(KIND, kind)
             .env(ADDRESS, address)
             .env(SHARDS, shards.join(","))

@@ -4,7 +4,7 @@ use mysql_async::{Conn, params, prelude::Queryable};
 use ringfence::Token;
 use ringfence_test_support::database::mariadb::{MariaDb, connect};
 
-use crate::{
+use super::{
     BALANCE, Resource, holder, keeps_the_greatest,
     overtaken::{Database, overtaken},
     update,

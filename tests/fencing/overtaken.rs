@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence::Token;
 use tokio::time::{sleep, timeout};
 
-use crate::{BALANCE, Resource};
+use super::{BALANCE, Resource};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

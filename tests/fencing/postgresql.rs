@@ -3,7 +3,7 @@
 use ringfence::Token;
 use ringfence_test_support::database::postgresql::{Connection, PostgreSql, connect};
 
-use crate::{
+use super::{
     BALANCE, Resource, holder, keeps_the_greatest,
     overtaken::{Database, overtaken},
     update,

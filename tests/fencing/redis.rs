@@ -5,7 +5,7 @@ use ringfence::Token;
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::ask;
 
-use crate::{BALANCE, Resource, block, holder, keeps_the_greatest};
+use super::{BALANCE, Resource, block, holder, keeps_the_greatest};
 
 const FILE: &str = include_str!("../../docs/fence/redis.lua");
 

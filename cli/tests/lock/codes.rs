@@ -4,11 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{
-    Stage,
-    binary::{Output, ringfence},
-    our_line,
-};
+use super::{Stage, our_line};
+use crate::binary::{Output, ringfence};
 
 const LEASE: Duration = Duration::from_secs(30);
 

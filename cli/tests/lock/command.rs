@@ -5,7 +5,8 @@ use std::{process::Command, time::Duration};
 use nix::sys::signal::Signal;
 use tokio::io::AsyncWriteExt;
 
-use crate::{Running, Stage, binary, unix};
+use super::{Running, Stage, unix};
+use crate::binary;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -97,7 +98,7 @@ async fn what_the_command_leaves_behind_goes_on_without_the_lock() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let left = ran.stdout.trim();
     assert!(stage.is_free("key"));
-    assert!(crate::runs(left), "{ran:?}");
+    assert!(super::runs(left), "{ran:?}");
     let killed = Command::new("kill").arg(left).status().unwrap();
     assert!(killed.success());
 }

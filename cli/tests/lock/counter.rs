@@ -10,7 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::Stage;
+use super::Stage;
 
 const PROCESSES: usize = 8;
 const INCREMENTS: usize = 200;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::{Running, Stage, our_line};
+use super::{Running, Stage, our_line};
 
 const LEASE: Duration = Duration::from_secs(2);
 

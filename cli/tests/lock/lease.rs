@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use ringfence_test_support::eventually;
 use tokio::time::sleep;
 
-use crate::{Stage, our_line, runs, unix};
+use super::{Stage, our_line, runs, unix};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(2);

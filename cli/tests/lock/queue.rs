@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{Running, Stage};
+use super::{Running, Stage};
 
 const LEASE: Duration = Duration::from_secs(30);
 const KEY: &str = "key";

@@ -4,7 +4,8 @@ use std::{fs, time::Duration};
 
 use ringfence_test_support::Servers;
 
-use crate::{Stage, binary::ringfence_with, our_line};
+use super::{Stage, our_line};
+use crate::binary::ringfence_with;
 
 const LEASE: Duration = Duration::from_secs(30);
 /// Nobody is there.
@@ -67,7 +68,7 @@ async fn a_file_without_servers_is_no_file_of_servers() {
         let args = ["lock", "key", "--redis-file", &file, "--", "true"];
         let refused = ringfence_with(&args, &[("RINGFENCE_REDIS", &url)]);
         assert_eq!(refused.code, 2, "{refused:?}");
-        assert!(crate::our_line(&refused).contains(problem), "{refused:?}");
+        assert!(super::our_line(&refused).contains(problem), "{refused:?}");
     }
 }
 

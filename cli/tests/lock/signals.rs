@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, killpg};
 use ringfence_test_support::eventually;
 use tokio::time::{Instant, sleep};
 
-use crate::{Running, Stage, our_line, our_lines, runs};
+use super::{Running, Stage, our_line, our_lines, runs};
 
 const LEASE: Duration = Duration::from_secs(30);
 

@@ -5,7 +5,8 @@ use std::{process::Command, time::Duration};
 use ringfence_test_support::eventually;
 use tokio::io::AsyncWriteExt;
 
-use crate::{Running, Stage, binary::Output};
+use super::{Running, Stage};
+use crate::binary::Output;
 
 const LEASE: Duration = Duration::from_secs(30);
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use ringfence_test_support::eventually;
 use tokio::time::sleep;
 
-use crate::{Stage, binary::Output, our_lines};
+use super::{Stage, our_lines};
+use crate::binary::Output;
 
 const LEASE: Duration = Duration::from_secs(4);
 

@@ -4,7 +4,7 @@ use ringfence_client::{Client, Guard, Namespace};
 use ringfence_test_support::{Servers, eventually};
 use serde_json::{Value, json};
 
-use crate::{LEASED, each, founded, founded_with, ring, told};
+use super::{LEASED, each, founded, founded_with, ring, told};
 
 /// The shard that goes, and its server.
 const C: (&str, usize) = ("c", 2);

@@ -13,11 +13,8 @@ use ringfence_client::{Client, Guard};
 use ringfence_test_support::Servers;
 use serde_json::{Value, json};
 
-use crate::{
-    LEASED,
-    binary::{Output, command},
-    each, everything, founded, founded_with, ring, told,
-};
+use super::{LEASED, each, everything, founded, founded_with, ring, told};
+use crate::binary::{Output, command};
 
 /// The last of the lines of JSON that a mover wrote.
 fn last(output: &Output) -> Value {

@@ -5,10 +5,8 @@ use std::{fs, process::Command};
 use ringfence_test_support::Servers;
 use serde_json::{Value, json};
 
-use crate::{
-    binary::{output, ringfence},
-    each, everything, founded, ring, told,
-};
+use super::{each, everything, founded, ring, told};
+use crate::binary::{output, ringfence};
 
 #[tokio::test]
 async fn show_tells_what_the_ring_is() {

@@ -8,7 +8,7 @@ use ringfence_client::{
 };
 use ringfence_coordinator::shard::Lane;
 
-use crate::{account, amount, client_of, deduct_at_once, exact};
+use super::{account, amount, client_of, deduct_at_once, exact};
 
 fn faults_of(client: &ringfence_client::Client) -> Vec<Faults> {
     client.faults().into_values().collect()

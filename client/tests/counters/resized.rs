@@ -2,7 +2,7 @@
 
 use ringfence_client::{NewShard, Reshape, ShardId};
 
-use crate::{account, amount, client_of, deduct_at_once, exact};
+use super::{account, amount, client_of, deduct_at_once, exact};
 
 #[tokio::test(start_paused = true)]
 async fn segments_come_and_go_while_coins_are_taken() {

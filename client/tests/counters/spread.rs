@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_client::Namespace;
 
-use crate::{account, client_of};
+use super::{account, client_of};
 
 #[tokio::test(start_paused = true)]
 async fn no_shard_has_more_than_its_part_of_an_accounts_segments_and_one() {

@@ -1,6 +1,6 @@
 //! Many at once.
 
-use crate::{account, amount, client_of, deduct_at_once, exact};
+use super::{account, amount, client_of, deduct_at_once, exact};
 
 #[tokio::test(start_paused = true)]
 async fn as_many_are_served_as_there_is_money_for_wherever_it_is() {

@@ -7,7 +7,7 @@ use ringfence_coordinator::{cancel::dropped_after, shard::Lane};
 use ringfence_test_support::cancel;
 use tokio::{task::yield_now, time::sleep};
 
-use crate::{SECOND, client_of, faults, freed_within, held};
+use super::{SECOND, client_of, faults, freed_within, held};
 
 /// A shard that takes its time, so that a request is under way for many turns.
 async fn slow_client() -> Client {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_client::{AcquireError, Danger, LockLost, ReleaseAnswer};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{LEASE, SECOND, client_of, faults, held, is_recorded};
+use super::{LEASE, SECOND, client_of, faults, held, is_recorded};
 
 /// How far a deadline lies before the end of `lease`: 1 % and 20 ms.
 fn believed(lease: Duration) -> Duration {

@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{LEASE, SECOND, client_of, faults, held, is_recorded, simulated};
+use super::{LEASE, SECOND, client_of, faults, held, is_recorded, simulated};
 
 /// Comes back, empty or with its records, and is armed by the engine itself.
 async fn come_back(client: &ringfence_client::Client, keep_records: bool) {

@@ -6,7 +6,7 @@ use ringfence_client::{Client, Guard, Locks, LocksPage, ShardId, limits::LIST_PA
 use ringfence_coordinator::cancel::{after_every_turn, dropped_after};
 use tokio::time::sleep;
 
-use crate::{client_of, held};
+use super::{client_of, held};
 
 /// A few pages on each of two shards.
 const MANY: usize = 5 * LIST_PAGE;

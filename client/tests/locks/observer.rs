@@ -7,7 +7,7 @@ use std::{
 
 use ringfence_client::{AcquireError, Client, Effect, Guard, ShardError, Waiting};
 
-use crate::{LEASE, SECOND, client_of, faults, held};
+use super::{LEASE, SECOND, client_of, faults, held};
 
 /// Waits for `key` for at most `wait`: what came of it, and what was told meanwhile.
 async fn wait_for(

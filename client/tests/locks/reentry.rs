@@ -2,7 +2,7 @@
 
 use ringfence_client::{AcquireError, Owner, ReleaseAnswer};
 
-use crate::{LEASE, client_of, faults, is_recorded, seeded};
+use super::{LEASE, client_of, faults, is_recorded, seeded};
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_enters_again_with_the_same_token_and_leaves_last() {

@@ -4,7 +4,7 @@ use ringfence_client::ReleaseAnswer;
 use ringfence_coordinator::shard::Lane;
 use tokio::time::timeout;
 
-use crate::{LEASE, SECOND, client_of, faults, freed_within, held, is_recorded};
+use super::{LEASE, SECOND, client_of, faults, freed_within, held, is_recorded};
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_guard_is_released_in_the_background() {

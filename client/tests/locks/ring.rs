@@ -2,7 +2,7 @@
 
 use ringfence_client::{NewShard, Reshape, ReshapeError, ResizeError, Weight};
 
-use crate::{client_of, held};
+use super::{client_of, held};
 
 #[tokio::test(start_paused = true)]
 async fn shards_come_weigh_and_go_and_no_lock_is_lost() {

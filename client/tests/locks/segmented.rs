@@ -11,7 +11,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{SECOND, client_of, faults, held};
+use super::{SECOND, client_of, faults, held};
 
 async fn split(client: &Client, segments: u32) -> SegmentedLock {
     let created = client.segmented_lock("stock/7").create(segments).await;

@@ -3,7 +3,7 @@
 use ringfence_client::{Client, Namespace, limits};
 use tokio::time::sleep;
 
-use crate::{LEASE, SECOND, client_of, held};
+use super::{LEASE, SECOND, client_of, held};
 
 /// A key on each shard.
 fn one_key_a_shard(client: &Client) -> Vec<(ringfence_client::ShardId, String)> {
@@ -60,7 +60,7 @@ async fn a_thousand_renewals_travel_together() {
 async fn tokens_go_on_rising_when_a_shard_runs_out_of_numbers() {
     let client = client_of(1).await;
     let before = held(&client, "key").await;
-    crate::faults(&client).set_counter(limits::COUNTER_MAX - 1);
+    super::faults(&client).set_counter(limits::COUNTER_MAX - 1);
     let (mut last, mut epoch) = (before.token(), before.token().epoch());
     before.release().await;
     for _ in 0..20 {

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{LEASE, SECOND, client_of, faults, freed_within, held};
+use super::{LEASE, SECOND, client_of, faults, freed_within, held};
 
 #[tokio::test(start_paused = true)]
 async fn a_held_lock_is_refused_and_names_its_holder() {

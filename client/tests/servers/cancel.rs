@@ -11,7 +11,7 @@ use ringfence_coordinator::{
 use ringfence_test_support::{Flow, Relay, Whose, cancel, eventually};
 use tokio::task::yield_now;
 
-use crate::{
+use super::{
     SECOND,
     comeback::Stage,
     queue::{KEY, Waiter, leaves_only, traces},

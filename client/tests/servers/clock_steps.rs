@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_client::{AcquireError, Client, Danger, Guard, ReleaseAnswer};
 use ringfence_test_support::{Servers, WallClock, eventually};
 
-use crate::SECOND;
+use super::SECOND;
 
 const MAX_LEASE: Duration = Duration::from_secs(3);
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
 use ringfence_test_support::{Deed, Flow, Trap, Whose, eventually};
 
-use crate::{SECOND, scene::Proxied};
+use super::{SECOND, scene::Proxied};
 
 /// Such that one silent time-out of a connection (1 s) would cost the lock.
 const LEASE: Duration = Duration::from_millis(1500);

@@ -7,7 +7,7 @@ use ringfence_client::{AcquireError, Danger, Effect, ReleaseAnswer, ShardError};
 use ringfence_coordinator::spawn::RedisServerBuilder;
 use ringfence_test_support::{Servers, connection, eventually};
 
-use crate::{SECOND, scene::Scene};
+use super::{SECOND, scene::Scene};
 
 /// Far longer than each trouble lasts.
 const LEASE: Duration = Duration::from_secs(4);

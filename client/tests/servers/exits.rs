@@ -20,7 +20,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{SECOND, scene::Proxied};
+use super::{SECOND, scene::Proxied};
 
 /// Tells the process that ends how it is to end, and where its servers are.
 const WAY: &str = "RINGFENCE_TEST_EXIT";
@@ -88,7 +88,10 @@ fn main_of(way: &str, servers: &str) -> Result<(), Box<dyn Error>> {
 async fn ends(way: &str, code: i32, urls: &str, servers: &[RedisServer]) {
     let mut process = Command::new(env::current_exe().unwrap());
     process
-        .args(["exits::a_process_that_ends_without_close", "--exact"])
+        .args([
+            "servers::exits::a_process_that_ends_without_close",
+            "--exact",
+        ])
         .args(["--ignored", "--nocapture"])
         .envs([(WAY, way), (SERVERS, urls)]);
     let output = process.output().await.unwrap();

@@ -8,7 +8,7 @@ use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Pair, eventually};
 use tokio::time::{Instant, sleep};
 
-use crate::{
+use super::{
     SECOND,
     comeback::{
         MAX_LEASE, Returning, Stage, ask_until_granted,

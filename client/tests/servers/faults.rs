@@ -4,7 +4,7 @@ use ringfence_client::{AcquireError, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep};
 
-use crate::{SECOND, keys_on, not_the_home, take_and_give_back};
+use super::{SECOND, keys_on, not_the_home, take_and_give_back};
 
 #[tokio::test]
 async fn killed_connections_cost_no_lock() {

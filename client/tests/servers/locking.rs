@@ -9,7 +9,7 @@ use ringfence_client::{AcquireError, Owner, ReleaseAnswer};
 use ringfence_test_support::Servers;
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{SECOND, take_and_give_back};
+use super::{SECOND, take_and_give_back};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn at_most_one_of_many_clients_holds_a_lock_and_tokens_rise() {

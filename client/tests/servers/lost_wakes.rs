@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, interval, sleep, timeout},
 };
 
-use crate::{
+use super::{
     SECOND,
     queue::{KEY, SLACK, Waiter, queue, recorded},
     scene::Proxied,

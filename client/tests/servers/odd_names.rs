@@ -6,7 +6,7 @@ use ringfence_client::{
 };
 use ringfence_test_support::Servers;
 
-use crate::SECOND;
+use super::SECOND;
 
 const NAMES: [&str; 5] = ["{7}", "coins/{12}", "{16383}:x", "#{0}", "a:{3}:{7}"];
 

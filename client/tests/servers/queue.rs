@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::SECOND;
+use super::SECOND;
 
 pub(crate) const KEY: &str = "key";
 

@@ -6,7 +6,7 @@ use ringfence_client::{AcquireError, Client, Guard, ReleaseAnswer};
 use ringfence_test_support::{OnDisk, Servers, eventually};
 use tokio::time::{Instant, sleep};
 
-use crate::{
+use super::{
     SECOND,
     comeback::{MAX_LEASE, ask_until_granted, recorded},
     home_of, keys_on, not_the_home, take_and_give_back,

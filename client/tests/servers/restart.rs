@@ -7,7 +7,7 @@ use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
 use ringfence_test_support::{OnDisk, Servers, ask, eventually};
 use tokio::time::timeout;
 
-use crate::{
+use super::{
     SECOND,
     comeback::{
         MAX_LEASE, Returning, Stage, ask_until_granted,

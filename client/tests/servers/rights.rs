@@ -3,7 +3,7 @@
 use ringfence_client::{AcquireError, Client, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually, rights};
 
-use crate::SECOND;
+use super::SECOND;
 
 const USER: &str = "narrow";
 

@@ -7,7 +7,7 @@ use ringfence_client::{AcquireError, Client, Effect, Guard, ReleaseAnswer, Shard
 use ringfence_coordinator::spawn::RedisServerBuilder;
 use ringfence_test_support::{Proxy, Servers, connection, eventually};
 
-use crate::{SECOND, keys_on, not_the_home};
+use super::{SECOND, keys_on, not_the_home};
 
 /// The pattern of all lock records.
 const RECORDS: &str = "ringfence:{*";

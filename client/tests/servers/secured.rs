@@ -5,7 +5,7 @@ use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::Secured;
 use tokio::time::sleep;
 
-use crate::SECOND;
+use super::SECOND;
 
 #[tokio::test]
 async fn certificates_and_the_rights_that_the_readme_lists_are_enough() {

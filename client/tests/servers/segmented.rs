@@ -9,7 +9,7 @@ use ringfence_client::{Client, Namespace, NewShard, Reshape, SegmentedLock};
 use ringfence_test_support::Servers;
 use tokio::task::JoinSet;
 
-use crate::{SECOND, comeback::MAX_LEASE};
+use super::{SECOND, comeback::MAX_LEASE};
 
 const CLIENTS: usize = 4;
 const TASKS: usize = 8;

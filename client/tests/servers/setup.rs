@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringfence_client::{AcquireError, Client, ReleaseAnswer};
 use ringfence_test_support::{Servers, eventually};
 
-use crate::{SECOND, take_and_give_back};
+use super::{SECOND, take_and_give_back};
 
 #[tokio::test]
 async fn a_second_run_on_the_same_servers_just_works() {

@@ -7,7 +7,7 @@ use ringfence_client::{AcquireError, BootClock, Client, Clock, Guard, ReleaseAns
 use ringfence_test_support::{Servers, eventually};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{SECOND, home_of, keys_on, not_the_home, scene::Scene};
+use super::{SECOND, home_of, keys_on, not_the_home, scene::Scene};
 
 /// Renewals that the server did, ever.
 async fn renewals(servers: &Servers) -> f64 {

@@ -14,7 +14,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
+use super::{
     SECOND,
     queue::{KEY, SLACK, Waiter, queue, recorded},
     scene::Proxied,

@@ -2,7 +2,6 @@
 //!
 //! A rule is off in all of the process, so the tests here take turns.
 
-#![cfg(feature = "failpoints")]
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 #[path = "../mover/lockers.rs"]

@@ -19,12 +19,12 @@ use ringfence_segment_lock::{
     segment::{Answer, Inspect, Refusal, Reply, Request, Segment},
 };
 
-use crate::{
+use super::{
     desk::{Desk, create, key},
-    redis_fixture::Redis,
     requests::{Kind, SEGMENTS, Since, Step, batches},
     stored::{part_of, stored},
 };
+use crate::redis_fixture::Redis;
 
 /// How many runs, each of some hundred requests.
 const CASES: u32 = 200;

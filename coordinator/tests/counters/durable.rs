@@ -15,7 +15,7 @@ use ringfence_segment_lock::{
     segment::{Accept, Create, Refusal, Reply, State},
 };
 
-use crate::desk::{Desk, create, deduct, deposit, eventually, id, key};
+use super::desk::{Desk, create, deduct, deposit, eventually, id, key};
 
 fn terms(durability: Durability) -> Terms {
     Terms {

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
 };
 use ringfence_segment_lock::Durability;
 
-use crate::{
+use super::{
     desk::key,
     durable::{desk, raw, synced},
 };

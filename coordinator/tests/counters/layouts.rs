@@ -5,7 +5,7 @@ use ringfence_segment_lock::{
     segment::{Create, Prepare},
 };
 
-use crate::{names::at, requests::Since};
+use super::{names::at, requests::Since};
 
 /// How far ahead a request may come.
 const SKEW_MS: u64 = 10_000;

@@ -7,11 +7,11 @@ use ringfence_segment_lock::{
     segment::{Inspect, Purge},
 };
 
-use crate::{
+use super::{
     desk::{Desk, create, deposit, id, key, op},
-    redis_fixture::Redis,
     stored::part_of,
 };
+use crate::redis_fixture::Redis;
 
 #[tokio::test]
 async fn a_full_server_refuses_a_batch_whole() {

@@ -2,7 +2,7 @@
 
 use ringfence_segment_lock::{Account, Amount, RequestId, segment::CreditId};
 
-use crate::requests::{Id, Since};
+use super::requests::{Id, Since};
 
 pub(crate) fn at(began_ms: u64, Since(since): Since) -> u64 {
     match since {

@@ -10,10 +10,8 @@ use ringfence_segment_lock::{
     segment::{Find, Purge, Refusal, Reply, State},
 };
 
-use crate::{
-    desk::{Desk, create, deduct, deposit, eventually, key},
-    redis_fixture::Redis,
-};
+use super::desk::{Desk, create, deduct, deposit, eventually, key};
+use crate::redis_fixture::Redis;
 
 fn now_ms() -> u64 {
     BootClock.unix().as_millis() as u64

@@ -12,7 +12,7 @@ use ringfence_segment_lock::{
     },
 };
 
-use crate::{
+use super::{
     desk::caller,
     layouts::{create, prepare},
     names::{account, at, credit_of, id_of, money},

@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     },
 };
 
-use crate::{
+use super::{
     pair::{Checked, Pair, gone, lock_key, slot_count, wall_ms},
     steps::{Arming, When},
 };

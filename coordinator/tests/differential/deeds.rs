@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     shard::{Answers, Op, Proof, Reply, Request, Ticket, Waited, Wake},
 };
 
-use crate::{
+use super::{
     pair::{ANSWER_MS, Checked, Pair, lock_key, wall_ms},
     steps::{CLIENTS, Claim, Deed, KEYS, Verb, When},
 };

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use ringfence_coordinator::limits::TICKET_KEEP;
 
-use crate::steps::KEYS;
+use super::steps::KEYS;
 
 /// Ends, in milliseconds of the shards' clock.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::Slot;
 
-use crate::{
+use super::{
     deeds::nonce,
     pair::{Checked, Pair, lock_key, slot_count, wall_ms},
     steps::{Leftover, MOVING, When},

@@ -24,13 +24,13 @@ use ringfence_coordinator::{
 use ringfence_ring::{Slot, SlotCount};
 use tokio::time::sleep;
 
-use crate::{
+use super::{
     ends::Ends,
-    redis_fixture::Redis,
     steps::{Arming, KEYS, Step},
     tally::Tally,
     wakes::{Ears, listen},
 };
+use crate::redis_fixture::Redis;
 
 /// How far two times may be apart, in milliseconds; and how near to now an end may lie.
 const TOLERANCE_MS: u64 = 2;

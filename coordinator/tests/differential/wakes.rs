@@ -9,11 +9,11 @@ use ringfence_coordinator::{
 };
 use tokio::time::timeout;
 
-use crate::{
+use super::{
     pair::{Checked, Pair},
-    redis_fixture::Redis,
     steps::CLIENTS,
 };
+use crate::redis_fixture::Redis;
 
 /// How long a message may take on a busy machine.
 const DELIVERY_MAX: Duration = Duration::from_secs(20);

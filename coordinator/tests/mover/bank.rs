@@ -29,7 +29,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{lockers::Ring, stage::FOR_EVER};
+use super::{lockers::Ring, stage::FOR_EVER};
 
 /// Accounts, each of one segment and one head: some slots have several.
 const ACCOUNTS: usize = 40;

@@ -16,7 +16,7 @@ use ringfence_segment_lock::{
 };
 use tokio::sync::watch;
 
-use crate::{
+use super::{
     bank::{Desk, account_key},
     lockers::engine,
     servers::{PAUSE, Stage, mover, ring},

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
 use ringfence_segment_lock::Durability;
 use tokio::sync::watch;
 
-use crate::{
+use super::{
     bank::Bank,
     lockers::engine,
     servers::{Stage, ring},

@@ -12,7 +12,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
+use super::{
     bank::Bank,
     lockers::Lockers,
     stage::{FOR_EVER, Stage, at, moved},

@@ -5,7 +5,7 @@ use std::{os::unix::process::ExitStatusExt, process::Stdio};
 use ringfence_coordinator::{failpoint::KILL_AT, mover::Phase, topology::TopologyStore};
 use ringfence_test_support::eventually;
 
-use crate::{
+use super::{
     bank::Bank,
     lockers::Lockers,
     servers::{Stage, mover, ring, topology},
@@ -33,7 +33,7 @@ async fn process() {
 async fn kill_one_at(phase: Phase, seeds: &str) {
     let mut process = std::process::Command::new(std::env::current_exe().unwrap());
     process
-        .args(["--ignored", "--exact", "killed::process"])
+        .args(["--ignored", "--exact", "mover::killed::process"])
         .env(SEEDS, seeds)
         .env(KILL_AT, phase.as_str())
         .stdout(Stdio::null());

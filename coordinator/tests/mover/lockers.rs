@@ -23,7 +23,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::stage::FOR_EVER;
+use super::stage::FOR_EVER;
 
 /// Keys that are held throughout.
 const HELD: usize = 48;

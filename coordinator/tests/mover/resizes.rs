@@ -12,7 +12,7 @@ use ringfence_coordinator::{
 };
 use tokio::time::{Instant, timeout};
 
-use crate::{
+use super::{
     bank::Bank,
     lockers::{Lockers, engine},
     stage::{Stage, moved},

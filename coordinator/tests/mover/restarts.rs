@@ -8,7 +8,7 @@ use ringfence_coordinator::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{
+use super::{
     bank::Bank,
     lockers::{Lockers, acquire, engine},
     stage::{FOR_EVER, Stage, at, moved},

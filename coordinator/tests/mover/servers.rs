@@ -22,7 +22,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount, Weight};
 use tokio::time::timeout;
 
-use crate::{
+use super::{
     bank::Bank,
     lockers::{Lockers, Ring},
     stage::moved,

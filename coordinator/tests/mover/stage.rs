@@ -22,7 +22,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount, Weight};
 use tokio::time::timeout;
 
-use crate::lockers::Ring;
+use super::lockers::Ring;
 
 /// Nothing takes so long here.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(3600);

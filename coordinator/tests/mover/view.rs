@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{lockers::acquire, stage::Stage};
+use super::{lockers::acquire, stage::Stage};
 
 const SECOND: Duration = Duration::from_secs(1);
 

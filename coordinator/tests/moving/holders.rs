@@ -8,7 +8,7 @@ use ringfence_coordinator::{
 };
 use tokio::time::sleep;
 
-use crate::{MILLISECOND, Process, Ring, SECOND, SOON};
+use super::{MILLISECOND, Process, Ring, SECOND, SOON};
 
 #[tokio::test(start_paused = true)]
 async fn a_holder_goes_along_and_keeps_its_token() {

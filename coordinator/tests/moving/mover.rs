@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     topology::{Migration, Round, ShardName, Swap, Topology, TopologyStore, shard_id},
 };
 
-use crate::{Ring, lock_key};
+use super::{Ring, lock_key};
 
 impl Ring {
     /// The key's slot is on its way, by the record.

@@ -3,7 +3,7 @@
 use ringfence_coordinator::engine::AcquireError;
 use tokio::time::{Instant, sleep};
 
-use crate::{MILLISECOND, Ring, SOON};
+use super::{MILLISECOND, Ring, SOON};
 
 #[tokio::test(start_paused = true)]
 async fn before_the_list_the_former_shards_word_is_proof() {

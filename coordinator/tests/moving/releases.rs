@@ -3,7 +3,7 @@
 use ringfence_coordinator::shard::Lane;
 use tokio::time::sleep;
 
-use crate::{MILLISECOND, Ring, SECOND, SOON};
+use super::{MILLISECOND, Ring, SECOND, SOON};
 
 #[tokio::test(start_paused = true)]
 async fn a_release_behind_an_unanswered_adoption_leaves_nothing() {

@@ -8,7 +8,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{MILLISECOND, Process, Ring, SECOND, SOON};
+use super::{MILLISECOND, Process, Ring, SECOND, SOON};
 
 async fn crowd(ring: &Ring) -> (Process, Vec<Process>) {
     let holder = ring.process(1).await;

@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
+use super::{
     AT_ONCE, Crew, MILLISECOND, SECOND, acquire, ask, handing_on, recorded, try_acquire, waiting,
 };
 

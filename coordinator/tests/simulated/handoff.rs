@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{
+use super::{
     AT_ONCE, Crew, LEASE, MILLISECOND, Process, SECOND, acquire, acquire_as, ask, handing_on,
     recorded, try_acquire, waiting,
 };

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{
+use super::{
     AT_ONCE, Crew, LEASE, MILLISECOND, SECOND, acquire, acquire_as, ask, lingering, recorded,
     waiting,
 };

@@ -3,7 +3,7 @@
 use ringfence_coordinator::engine::AcquireError;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{AT_ONCE, Crew, LEASE, MILLISECOND, SECOND, acquire, holder, try_acquire, waiting};
+use super::{AT_ONCE, Crew, LEASE, MILLISECOND, SECOND, acquire, holder, try_acquire, waiting};
 
 #[tokio::test(start_paused = true)]
 async fn nobody_in_a_queue_is_granted_in_grace_and_all_are_after_it() {

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{AT_ONCE, Crew, LEASE, SECOND, acquire, recorded, try_acquire, waiting};
+use super::{AT_ONCE, Crew, LEASE, SECOND, acquire, recorded, try_acquire, waiting};
 
 #[tokio::test(start_paused = true)]
 async fn a_release_grants_to_whoever_waits_in_another_process_at_once() {

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
 use ringfence_test_support::Relay;
 use tokio::task::yield_now;
 
-use crate::servers::{Servers, join, options, successor};
+use super::servers::{Servers, join, options, successor};
 
 /// Two servers, the topology on them by ways that take long, and the ways.
 async fn founded_by_relays() -> (Servers, Vec<Relay>, Joined) {

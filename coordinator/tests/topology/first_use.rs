@@ -14,7 +14,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, Weight};
 use tokio::task::JoinSet;
 
-use crate::servers::{RECORD, Servers, founding, hopeless, join, join_with, members, options};
+use super::servers::{RECORD, Servers, founding, hopeless, join, join_with, members, options};
 
 #[tokio::test]
 async fn a_topology_is_founded_on_all_seeds_in_their_order() {

@@ -12,7 +12,7 @@ use ringfence_coordinator::topology::{
     redis::{Founding, Observer, Step},
 };
 
-use crate::servers::{
+use super::servers::{
     LOST_VERSIONS, RECORD, Servers, founding, join, join_with, recover_needed, successor,
 };
 

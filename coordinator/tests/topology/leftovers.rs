@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     topology::{TopologyError, redis::Step},
 };
 
-use crate::servers::{POINTER, RECORD, Servers, hopeless, join, join_with, options};
+use super::servers::{POINTER, RECORD, Servers, hopeless, join, join_with, options};
 
 const NOBODYS: &str = "0123456789abcdef0123456789abcdef";
 

@@ -5,7 +5,7 @@ use ringfence_coordinator::{
     topology::{Swap, Topology, TopologyStore},
 };
 
-use crate::servers::{Servers, options, successor};
+use super::servers::{Servers, options, successor};
 
 /// A server that ends before it is armed has data under its life's name already: the fence, from a
 /// process that believes it armed, or a copy of the change that adds it.

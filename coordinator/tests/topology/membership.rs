@@ -15,7 +15,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::{ShardId, Weight};
 
-use crate::{
+use super::{
     newcomer::{Stage, take_in},
     servers::{POINTER, Servers, founding, join, join_with, options, successor},
 };

@@ -10,7 +10,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::{ShardId, Weight};
 
-use crate::servers::{Servers, successor};
+use super::servers::{Servers, successor};
 
 /// A topology, and a server that is none of its.
 pub(crate) struct Stage {

@@ -7,7 +7,7 @@ use std::{
 
 use ringfence_coordinator::topology::redis::{Founding, Observer};
 
-use crate::servers::{Servers, founding, join, join_with, members, options};
+use super::servers::{Servers, founding, join, join_with, members, options};
 
 /// The seeds, for a process that is to find its topology.
 const SEEDS: &str = "RINGFENCE_TOPOLOGY_SEEDS";
@@ -62,7 +62,12 @@ struct Process {
 impl Process {
     fn start(seeds: &[String], stop_at: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "processes::process", "--nocapture"])
+            .args([
+                "--ignored",
+                "--exact",
+                "topology::processes::process",
+                "--nocapture",
+            ])
             .env(SEEDS, seeds.join(","))
             .env(STOP_AT, stop_at)
             .stdin(Stdio::piped())

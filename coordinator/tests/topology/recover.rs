@@ -11,7 +11,7 @@ use ringfence_coordinator::topology::{
 };
 use tokio::{task::JoinSet, time::timeout};
 
-use crate::servers::{
+use super::servers::{
     LOST_VERSIONS, POINTER, RECORD, Servers, founding, join, join_with, recover_needed, successor,
 };
 

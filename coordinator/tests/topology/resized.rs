@@ -8,7 +8,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::{ShardId, Slot};
 
-use crate::{
+use super::{
     newcomer::Stage,
     servers::{join, recover_needed, successor},
 };

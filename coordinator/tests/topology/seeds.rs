@@ -2,7 +2,7 @@
 
 use ringfence_coordinator::topology::{TopologyError, redis::Founding};
 
-use crate::servers::{
+use super::servers::{
     POINTER, RECORD, Servers, founding, hopeless, join, join_with, members, options, successor,
 };
 

@@ -12,7 +12,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};
 
-use crate::servers::{Servers, join};
+use super::servers::{Servers, join};
 
 /// The record in this process's memory.
 struct Memory {

@@ -9,7 +9,7 @@ use ringfence_coordinator::topology::{
 use ringfence_test_support::eventually;
 use tokio::{task::JoinSet, time::timeout};
 
-use crate::servers::{RECORD, Servers, founding, join_with, successor};
+use super::servers::{RECORD, Servers, founding, join_with, successor};
 
 /// No test lasts until a watch looks by itself.
 const FAR: Duration = Duration::from_secs(24 * 3600);

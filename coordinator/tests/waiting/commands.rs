@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     shard::{Reply, Request},
 };
 
-use crate::{Desk, acquire, key, release};
+use super::{Desk, acquire, key, release};
 
 /// The calls that `desk`'s server made of each command since it was last asked.
 async fn calls(desk: &mut Desk) -> BTreeMap<String, u64> {

@@ -14,7 +14,7 @@ use ringfence_coordinator::{
 use ringfence_test_support::eventually;
 use tokio::time::timeout;
 
-use crate::{Desk, acquire, key, nonce, release};
+use super::{Desk, acquire, key, nonce, release};
 
 /// Longer than it takes to notice that a server is silent, on a busy machine too.
 const NOTICED: Duration = Duration::from_secs(20);

@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     },
 };
 
-use crate::{Desk, acquire, incarnation, key, nonce, release};
+use super::{Desk, acquire, incarnation, key, nonce, release};
 
 /// The epoch of every move here.
 const MOVE: Epoch = Epoch(9);
@@ -195,7 +195,7 @@ async fn a_full_server_loses_no_lock_that_moves() {
         nonce: nonce(1),
         epoch: MOVE,
     };
-    let removed = desk.moving(crate::request(&leaves, remove)).await;
+    let removed = desk.moving(super::request(&leaves, remove)).await;
     assert_eq!(removed, Reply::Released { held: true });
     let still = StillHeld {
         epoch: MOVE,

@@ -7,7 +7,7 @@ use ringfence_coordinator::{
 use ringfence_test_support::eventually;
 use tokio::time::sleep;
 
-use crate::{Desk, acquire, assert_held, key, release};
+use super::{Desk, acquire, assert_held, key, release};
 
 fn names(text: &[u8]) -> [String; 2] {
     let text = std::str::from_utf8(text).unwrap();

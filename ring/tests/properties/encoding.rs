@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ringfence_ring::{Placement, RingError, Table};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{Shards, alike, any_placement, id, light_shards, membership, table};
+use super::{Shards, alike, any_placement, id, light_shards, membership, table};
 
 /// Two shards, `a` of weight 1 and `b` of weight 2, 8 slots.
 ///

@@ -2,7 +2,7 @@
 
 use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight};
 
-use crate::{Shards, alike, id, membership, table};
+use super::{Shards, alike, id, membership, table};
 
 fn members(names: &[&str]) -> Vec<(ShardId, Weight)> {
     names.iter().map(|name| (id(name), Weight::ONE)).collect()

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use ringfence_ring::{Membership, Placement, Table};
 
-use crate::oracle::{error, sharings};
-use crate::{Shards, alike, any_placement, id, light_shards, membership, shards, table};
+use super::oracle::{error, sharings};
+use super::{Shards, alike, any_placement, id, light_shards, membership, shards, table};
 
 /// The table after a plan to each in turn.
 fn follow(table: Table, steps: &[Shards]) -> Table {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use ringfence_ring::{Membership, Placement, SlotCount, Table, Weight};
 
-use crate::oracle::{error, sharings};
-use crate::{Shards, alike, any_placement, id, light_shards, membership, shards, table};
+use super::oracle::{error, sharings};
+use super::{Shards, alike, any_placement, id, light_shards, membership, shards, table};
 
 proptest! {
     #[test]

@@ -14,7 +14,7 @@ use ringfence_segment_lock::{
 };
 use tokio::task::yield_now;
 
-use crate::audit::Audit;
+use super::audit::Audit;
 
 /// What a storage must never do, each of them a shortcut that looks harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

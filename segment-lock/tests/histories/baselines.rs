@@ -1,7 +1,7 @@
 //! Shortcuts that lose or mint coins, and histories that show it: a check that finds nothing wrong
 //! with them would find nothing.
 
-use crate::{
+use super::{
     bank::Shortcut::{self, *},
     plan, run,
 };

@@ -20,7 +20,7 @@ use tokio::{
     time::{Duration, Instant, sleep},
 };
 
-use crate::{
+use super::{
     audit::Whole,
     bank::{Bank, Shortcut},
     plan::{Kind, Plan, Step, Wish},

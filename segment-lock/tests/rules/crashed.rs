@@ -17,7 +17,7 @@ use ringfence_segment_lock::{
 };
 use tokio::time::timeout;
 
-use crate::*;
+use super::*;
 
 /// Never applies one kind of request: whoever sends it is as good as crashed.
 struct CrashesAt {

@@ -4,7 +4,7 @@ use ringfence_segment_lock::segment::{
     Cancel, Collect, Confirm, Op, Refusal, Refuse, Reply, State,
 };
 
-use crate::*;
+use super::*;
 
 /// When the second layout begins, in ms.
 const CUT: u64 = NOW + 20;

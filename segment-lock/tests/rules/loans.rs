@@ -2,7 +2,7 @@
 
 use ringfence_segment_lock::segment::{Channel, Land, Lend, Op, Refusal, Reply, State};
 
-use crate::*;
+use super::*;
 
 fn lend(seq: u64, want: i64) -> Lend {
     Lend {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringfence_segment_lock::{At, Counter, Storage, memory::Memory};
 
-use crate::*;
+use super::*;
 
 /// Two segments, of which the second lends to the first.
 struct Pair {

@@ -17,7 +17,7 @@ use ringfence_segment_lock::{
     },
 };
 
-use crate::*;
+use super::*;
 
 /// When the replacements are made, in ms: later than every request of before.
 const LATER: u64 = NOW + 1000;

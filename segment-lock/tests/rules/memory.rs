@@ -13,7 +13,7 @@ use ringfence_segment_lock::{
     segment::{CreditId, GiveCredit, Lend, Outcome, Refusal},
 };
 
-use crate::*;
+use super::*;
 
 fn storage() -> Storage {
     Storage::new(Arc::new(Memory::new(Box::new(|| NOW))), 1)

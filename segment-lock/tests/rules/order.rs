@@ -4,7 +4,7 @@ use ringfence_segment_lock::segment::{
     Collect, Find, Freeze, Op, Prepare, Purge, Refusal, Refuse, Reply, State,
 };
 
-use crate::*;
+use super::*;
 
 fn freeze(segment: &mut Segment, caller: Caller) {
     let collect = Collect {

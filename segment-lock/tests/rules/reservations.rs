@@ -2,7 +2,7 @@
 
 use ringfence_segment_lock::segment::{Cancel, Confirm, Expire, Refusal, Reply, State};
 
-use crate::*;
+use super::*;
 
 fn held() -> State {
     State::Held {

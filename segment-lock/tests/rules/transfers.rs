@@ -4,7 +4,7 @@ use ringfence_segment_lock::segment::{
     CreditId, Forget, GiveCredit, Outcome, Pinned, Purge, Refusal, Reply, Sent, Settle, State,
 };
 
-use crate::*;
+use super::*;
 
 fn sent() -> Segment {
     let mut segment = segment(5);

@@ -10,7 +10,7 @@ use ringfence_segment_lock::{
     segment::{Collect, Confirm, State},
 };
 
-use crate::*;
+use super::*;
 
 /// Does something of its own to the memory just before each look, knowing how many came before.
 struct Meddler<F> {

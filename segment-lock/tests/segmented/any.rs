@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use futures_util::future::join_all;
 use tokio::time::{advance, sleep};
 
-use crate::{SECOND, World};
+use super::{SECOND, World};
 
 #[tokio::test(start_paused = true)]
 async fn a_process_goes_back_where_it_was() {

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::task::yield_now;
 
-use crate::{Lock, World};
+use super::{Lock, World};
 
 /// Drops what `call` makes after 0, 1, 2, … turns, until it is done in its turns.
 async fn dropped_after_every_turn<F: Future>(call: impl Fn(Lock) -> F) {

@@ -6,7 +6,7 @@ use ringfence_segment_lock::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::{SECOND, World};
+use super::{SECOND, World};
 
 #[tokio::test(start_paused = true)]
 async fn one_deadline_is_for_all_of_them_together() {

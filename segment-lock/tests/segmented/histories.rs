@@ -8,7 +8,7 @@ use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use ringfence_segment_lock::{Heads, VersionedHead, lock::Split};
 use tokio::task::yield_now;
 
-use crate::{Lock, World, locks::Grant};
+use super::{Lock, World, locks::Grant};
 
 const SEEDS: u64 = 400;
 const CALLS: usize = 12;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringfence_segment_lock::lock::SegmentedLockError::{NoSegment, NotAcquired};
 use tokio::{join, time::sleep};
 
-use crate::{SECOND, World};
+use super::{SECOND, World};
 
 #[tokio::test(start_paused = true)]
 async fn more_are_not_made_while_somebody_has_all() {

@@ -4,7 +4,7 @@
 use ringfence_segment_lock::lock::SegmentedLockError::Lost;
 use tokio::join;
 
-use crate::World;
+use super::World;
 
 /// It is paused with its write on the way; then another has all.
 #[tokio::test]

@@ -1,9 +1,6 @@
 //! First use: the clean configurations hold, and no rule may be left out.
 
-#[macro_use]
-mod common;
-
-use common::{assert_breaks, assert_holds};
+use crate::common::{assert_breaks, assert_holds};
 use ringfence_model::{
     Named, check,
     first_use::{FirstUseModel, Rule, beyond, clean, control},

@@ -1,10 +1,7 @@
 //! The topology's record: the clean configurations hold as far as fits into a test, and no rule may be
 //! left out.
 
-#[macro_use]
-mod common;
-
-use common::{assert_breaks, assert_holds};
+use crate::common::{assert_breaks, assert_holds};
 use ringfence_model::{
     Named,
     topology::{Rule, clean, control},

@@ -1,6 +1,5 @@
 //! Databases of one's own.
 #![cfg(feature = "databases")]
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 use std::{fs, path::Path};
 

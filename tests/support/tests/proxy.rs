@@ -1,5 +1,4 @@
 //! What the proxy does to real connections to a real server.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 use std::{io, time::Duration};
 

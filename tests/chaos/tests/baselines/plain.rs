@@ -3,7 +3,7 @@
 use ringfence_chaos::history::{Deed, History, Kind, Phase, Recorder, Token};
 use ringfence_client::{BootClock, Clock as _};
 
-use crate::stage::{KEY, LEASE, Stage};
+use super::stage::{KEY, LEASE, Stage};
 
 /// The server forgets that one client holds the key; another asks for it.
 pub(crate) async fn restarted_empty() -> History {

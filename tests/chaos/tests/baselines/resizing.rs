@@ -7,7 +7,7 @@ use ringfence_coordinator::{mover::Phase, shard::Mode, topology::TopologyStore a
 use ringfence_test_support::{Deed, Flow, Trap, Whose, eventually};
 use tokio::time::timeout;
 
-use crate::{
+use super::{
     ring::Ring,
     stage::{LEASE, Stage},
 };

@@ -20,7 +20,7 @@ use ringfence_coordinator::{
 };
 use tokio::sync::oneshot;
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// More than ever move.
 const ALL_AT_ONCE: usize = 16_384;

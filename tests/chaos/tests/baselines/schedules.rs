@@ -10,7 +10,7 @@ use ringfence_client::AcquireError;
 use ringfence_test_support::{Flow, Whose, eventually};
 use tokio::time::{sleep, timeout};
 
-use crate::stage::{KEY, Stage};
+use super::stage::{KEY, Stage};
 
 /// How long somebody asks for a lock that somebody else holds.
 const WAIT: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use futures_util::StreamExt as _;
 use redis::aio::{MultiplexedConnection, PubSub};
 use ringfence_chaos::history::{Answer, Deed, History, Kind, Phase, Recorder, Token};
 
-use crate::stage::{KEY, LEASE, Stage};
+use super::stage::{KEY, LEASE, Stage};
 
 const CHANNEL: &str = "released";
 

@@ -1,11 +1,11 @@
-//! One thing done wrong about queues, turns and hand-offs; see [`crate::mutations`].
+//! One thing done wrong about queues, turns and hand-offs; see [`super::mutations`].
 
 use ringfence_chaos::{
     checker::{Grant, Grants, Stay, Ticket, Tickets},
     history::{Answer, Deed, Event, Fault, History, Kind, Phase, Token},
 };
 
-use crate::mutations::{BELIEVED, MS, changed, has_writes, is_of, ran_out, with};
+use super::mutations::{BELIEVED, MS, changed, has_writes, is_of, ran_out, with};
 
 /// The lock is handed on for no longer than this once it is known that another waits.
 const HANDED_ON_FOR: u64 = 210 * MS;

@@ -1,5 +1,4 @@
 //! The checker passes what a right lock does, and finds each thing done wrong: that rule, no other.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod mutations;
 mod queueing;

@@ -1,5 +1,4 @@
 //! What a counter promises, on embedded shards under simulated time, through a client.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod faults;
 mod resized;

@@ -1,6 +1,5 @@
 //! What a lock promises, on embedded shards under simulated time. Every test is repeatable: all
 //! time comes from tokio's paused clock, all randomness from one seed.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod cancel;
 mod deadline;

@@ -1,7 +1,5 @@
 //! What holds for any membership, any table and any change of shards.
 
-#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
-
 mod encoding;
 mod errors;
 mod movement;

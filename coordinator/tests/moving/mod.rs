@@ -1,5 +1,4 @@
 //! One slot on its way from one shard to another, step by step, and the engines of several processes meanwhile.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the tasks are a test's, and end with it"

@@ -1,12 +1,7 @@
 //! The queue of one key against a model of it that is a `Vec`: every answer, and every message to every
 //! client, on every backend.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-#[path = "../memory_fixture/mod.rs"]
-mod memory_fixture;
 mod model;
-#[path = "../redis_fixture/mod.rs"]
-mod redis_fixture;
 mod steps;
 
 use std::{
@@ -33,12 +28,12 @@ use ringfence_coordinator::{
 use ringfence_ring::SlotCount;
 use tokio::{runtime::Builder, sync::Mutex, time::timeout};
 
-use crate::{
-    memory_fixture::Memory,
+use self::{
     model::Model,
-    redis_fixture::Redis,
     steps::{CLIENTS, Step, steps},
 };
+use crate::memory_fixture::Memory;
+use crate::redis_fixture::Redis;
 
 /// How long a message may take on a busy machine.
 const DELIVERY_MAX: Duration = Duration::from_secs(20);

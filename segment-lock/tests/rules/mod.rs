@@ -1,5 +1,4 @@
 //! The rules of one segment, one by one.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod crashed;
 mod layout;

@@ -1,5 +1,4 @@
 //! Several processes and one shard, in one simulation: its clock is paused, and moves while all wait.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the tasks are a test's, and end with it"
@@ -32,7 +31,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount, Weight};
 use tokio::time::{sleep, timeout};
 
-use crate::wire::{OverWire, Wire};
+use self::wire::{OverWire, Wire};
 
 const LEASE: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,5 +1,4 @@
 //! The fence checks that we ship, on real servers, and holders that write too late.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod holder;
 mod mariadb;

@@ -1,6 +1,5 @@
 //! What each rule is there for: with it switched off a schedule on real servers reaches a violation,
 //! and the checker of the chaos runs finds it; with it on, the same schedule finds nothing.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod accounts;
 mod plain;

@@ -1,7 +1,5 @@
 //! One topology, for any founder and any events meanwhile.
 
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
-
 mod cancel;
 mod first_use;
 mod home;

@@ -4,8 +4,6 @@
 //! A run repeats itself: it follows a plan and a seed, under a paused clock. Four times
 //! `PROPTEST_CASES` of them.
 
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
-
 mod audit;
 mod bank;
 mod baselines;

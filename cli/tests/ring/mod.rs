@@ -1,14 +1,10 @@
 //! `ringfence ring`: shows, plans and resizes, on real servers.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
-
-#[path = "../binary/mod.rs"]
-mod binary;
 
 mod gone;
 mod moved;
 mod shown;
 
-use binary::{Output, ringfence};
+use crate::binary::{Output, ringfence};
 use ringfence_test_support::Servers;
 use serde_json::Value;
 

@@ -1,5 +1,4 @@
 //! What a lock promises, on real Redis servers.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod cancel;
 mod clock_steps;

@@ -1,5 +1,4 @@
 //! What a segmented lock promises, over locks and a record in memory, under simulated time.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod any;
 mod cancel;

@@ -3,15 +3,12 @@
 //!
 //! Memory runs on a clock that is set to what Redis answered. Times are compared to within 2 ms.
 //! A run ends early where an expiry or a timer lay so near that the two may rightly differ.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod control;
 mod deeds;
 mod ends;
 mod migration;
 mod pair;
-#[path = "../redis_fixture/mod.rs"]
-mod redis_fixture;
 mod server;
 mod steps;
 mod tally;
@@ -19,8 +16,8 @@ mod wakes;
 
 use proptest::test_runner::{Config, TestRunner};
 
+use crate::redis_fixture::Redis;
 use pair::Pair;
-use redis_fixture::Redis;
 use tally::Tally;
 
 /// Runs at a time, each with a server of its own: most of a run is waiting.

@@ -1,13 +1,10 @@
 //! What waiting and moving cost on Redis, and what only a server can have done to it. What holds on every backend
 //! is in the conformance suite.
-#![expect(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod commands;
 mod listening;
 mod moving;
 mod queues;
-#[path = "../redis_fixture/mod.rs"]
-mod redis_fixture;
 
 use std::time::Duration;
 
@@ -24,7 +21,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::SlotCount;
 
-use redis_fixture::Redis;
+use crate::redis_fixture::Redis;
 
 /// The map version that every shard here is quiet at.
 const QUIET: MapVersion = MapVersion(7);

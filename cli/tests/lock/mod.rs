@@ -1,8 +1,4 @@
 //! `ringfence lock`, on real servers, with real processes and real signals.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
-
-#[path = "../binary/mod.rs"]
-mod binary;
 
 mod codes;
 mod command;
@@ -22,7 +18,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use binary::Output;
+use crate::binary::{self, Output};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

@@ -1,6 +1,5 @@
 //! Resizes while locks are held and wanted. On shards in memory it is a simulation: its clock is paused,
 //! and moves while all wait. On servers it takes its time.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 #![expect(
     clippy::disallowed_methods,
     reason = "the tasks are a test's, and end with it"

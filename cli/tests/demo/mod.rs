@@ -1,8 +1,4 @@
 //! `ringfence demo`: it passes, it can fail, it repeats itself, and it leaves nothing behind.
-#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
-
-#[path = "../binary/mod.rs"]
-mod binary;
 
 mod honest;
 mod hot;
@@ -14,7 +10,7 @@ use std::{
     process::{Child, Stdio},
 };
 
-use binary::{Output, command, ringfence, ringfence_with};
+use crate::binary::{Output, command, ringfence, ringfence_with};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

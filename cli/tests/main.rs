@@ -1,0 +1,10 @@
+//! The binary, on real servers.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod binary;
+mod cli;
+mod counter;
+mod demo;
+mod lock;
+mod locks;
+mod ring;

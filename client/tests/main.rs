@@ -1,0 +1,6 @@
+//! What locks and counters promise, through a client.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod counters;
+mod locks;
+mod servers;

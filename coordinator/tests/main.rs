@@ -1,0 +1,17 @@
+//! The backends, the driver, the engine, the topology and the mover.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod conformance;
+mod counters;
+mod differential;
+mod driver;
+mod memory_fixture;
+mod mover;
+mod moving;
+mod queue;
+mod redis_fixture;
+mod simulated;
+mod spawn;
+mod tls;
+mod topology;
+mod waiting;

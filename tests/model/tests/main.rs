@@ -1,0 +1,9 @@
+//! Every clean configuration holds, and every rule is needed.
+
+#[macro_use]
+mod common;
+mod first_use;
+mod queue;
+mod record;
+mod segments;
+mod slot;
