@@ -70,7 +70,7 @@ impl Engine {
             hold_for: ask.hold_for,
         };
         let once = ask.wait == Wait::No;
-        let who = (&self.0, ask.owner, ask.observer);
+        let who = (ask.owner, ask.observer);
         let mut place = match self.0.queues.join(&key, terms, once, who)? {
             Joined::Entered(guard) => return Ok(guard),
             Joined::Waits(place) => place,

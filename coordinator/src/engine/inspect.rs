@@ -5,11 +5,14 @@ use std::{collections::VecDeque, sync::Arc};
 use hashbrown::HashSet;
 use ringfence_ring::ShardId;
 
-use super::{AcquireError, Engine, renewer::LeaseRenewer};
+use super::{AcquireError, Engine, Inner, ring::renewer::LeaseRenewer};
 use crate::{
     ids::{Life, Nonce},
-    name::Namespace,
-    shard::{ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockPage, Shard, ShardError},
+    name::{LockKey, Namespace},
+    shard::{
+        ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockLane, LockPage, Op, Reply,
+        Request, Shard, ShardError,
+    },
 };
 
 impl Engine {
@@ -154,5 +157,28 @@ impl Walk {
             self.link = Some(link);
         }
         Ok(locks)
+    }
+}
+
+impl Inner {
+    /// Releases an acquisition of any process; returns whether its record was still there.
+    async fn force_release(&self, key: &LockKey, nonce: Nonce) -> Result<bool, ShardError> {
+        let mut released = false;
+        for renewer in self.routing.route(key).renewers() {
+            let request = Request {
+                key: key.clone(),
+                map: renewer.map(key.slot()),
+                op: Op::Release { nonce },
+            };
+            released |= match renewer.driver.submit(LockLane::Work, request).await {
+                Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    let reason = "the engine was closed".into();
+                    return Err(ShardError::NoReply { reason });
+                }
+            };
+        }
+        Ok(released)
     }
 }

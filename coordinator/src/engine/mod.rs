@@ -3,53 +3,21 @@
 //! | file | content |
 //! |---|---|
 //! | `acquire.rs` | one acquisition |
-//! | `local queue/` | the holder and the waiters of a key in this process; the request at the shard |
-//! | `hold.rs` | one record at a shard: tokens, deadline, state |
-//! | `current_shard.rs` | the shard that a record is at |
-//! | `in_flight.rs` | the unanswered requests for it |
-//! | `grant.rs` | one holder's time with it |
-//! | `guard.rs` | the holder's side of a grant |
-//! | `release.rs` | releases, now or in the background |
-//! | `last_releases.rs` | releases when no task is left to send them |
-//! | `renewer.rs` | renewals, one task per shard |
-//! | `moving.rs` | a holder moves with its slot |
-//! | `wheel.rs` | the times at which to tend each hold |
+//! | `local/` | the holder and the waiters of a key in this process; sends nothing itself |
+//! | `ring/` | requests, renewals, and releases at the shards; routing |
 //! | `inspect.rs` | holders and waiters, and releases by force |
-//! | `waiting.rs` | the reason why an acquisition waits, for an observer |
-//! | `owner.rs` | re-entry |
 //! | `counters/` | the storage of counters |
 //! | `segmented.rs` | sub-locks of one name |
 //! | `reshape.rs` | changing the ring |
-//! | `routing.rs` | key → shard |
-//! | `map.rs` | the slots a shard has at rest |
-//! | `checks.rs` | checks again and again whether servers are set up as required |
-//! | `monitor.rs` | arms and settles shards, follows the topology |
-//! | `events.rs` | requests to shards about grants, and their answers, as debug events |
 
 mod acquire;
-mod checks;
 mod counters;
-mod current_shard;
 mod error;
-mod events;
-mod grant;
-mod guard;
-mod hold;
-mod in_flight;
 mod inspect;
-mod last_releases;
 mod local;
-mod map;
-mod monitor;
-mod moving;
-mod owner;
-mod release;
-mod renewer;
 mod reshape;
-mod routing;
+mod ring;
 mod segmented;
-mod waiting;
-mod wheel;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -69,15 +37,11 @@ use crate::{
 pub use acquire::{Acquire, Wait};
 pub use counters::CounterFault;
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
-pub use guard::Guard;
 pub use inspect::{Locks, LocksPage};
-use local::LocalQueues;
-pub use local::{Handoff, Sharing};
-pub use owner::Owner;
-use release::Releases;
-use routing::Routing;
+pub use local::{Guard, Handoff, Owner, Sharing, WaitObserver, Waiting};
+use local::{Handle, LocalQueues};
+use ring::{Releases, Requests, Ring, Routing, monitor};
 pub use segmented::{SubLockTerms, SubLocks};
-pub use waiting::{WaitObserver, Waiting};
 
 /// Creates the shard that a topology's entry names.
 pub trait Dial: fmt::Debug + Send + Sync + 'static {
@@ -124,9 +88,9 @@ pub struct Engine(Arc<Inner>);
 struct Inner {
     around: Context,
     label: Label,
-    queues: Arc<LocalQueues>,
+    queues: Arc<Handle>,
     routing: Arc<Routing>,
-    releases: Arc<Releases>,
+    requests: Arc<Requests>,
     store: Arc<dyn TopologyStore>,
     servers_are_new: bool,
 }
@@ -175,21 +139,20 @@ impl Engine {
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
         let releases = Releases::start(&around, shared);
-        let queues = LocalQueues::new(client, sharing, releases.clone(), &around);
-        let routing = Routing::new(
-            topology,
-            dial,
-            client,
-            (releases.clone(), queues.clone()),
-            &around,
-        );
+        let requests = Requests::new(client, releases, &around);
+        let routing = Routing::new(topology, dial, client, requests.clone(), &around);
         let routing = Arc::new(routing);
-        queues.start(&routing);
+        let ring = Ring {
+            requests: requests.clone(),
+            routing: routing.clone(),
+        };
+        let queues = LocalQueues::start(Arc::new(ring), client, sharing, &around);
+        requests.start(&routing, queues.queues());
         let inner = Arc::new(Inner {
             label,
             queues,
             routing,
-            releases,
+            requests,
             store,
             servers_are_new,
             around,
@@ -231,7 +194,7 @@ impl Engine {
 
     /// The number of locks this engine holds now.
     pub fn held(&self) -> usize {
-        self.0.queues.held()
+        self.0.requests.held()
     }
 
     /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task. Held
@@ -245,7 +208,7 @@ impl Engine {
     /// Dropping the future leaves the engine running; call again.
     pub async fn close(&self, grace: Duration) -> usize {
         self.0.queues.close();
-        let unsent = self.0.releases.flush(grace).await;
+        let unsent = self.0.requests.releases.flush(grace).await;
         self.0.around.stop.cancel();
         self.0.around.tasks.close();
         self.0.around.tasks.wait().await;
@@ -260,13 +223,5 @@ impl Engine {
 impl Inner {
     fn now(&self) -> Instant {
         self.around.clock.now()
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.queues.close();
-        self.around.stop.cancel();
-        self.releases.take_over();
     }
 }

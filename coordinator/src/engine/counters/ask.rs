@@ -6,7 +6,10 @@ use ringfence_segment_lock::{Effect, StorageError, segment::Refusal};
 use tokio::time::sleep;
 
 use super::{
-    super::{Inner, renewer::LeaseRenewer, routing::Route},
+    super::{
+        Inner,
+        ring::{renewer::LeaseRenewer, routing::Route},
+    },
     error::CounterFault,
 };
 use crate::{

@@ -5,8 +5,7 @@ use std::sync::{Arc, atomic::Ordering::Acquire};
 use tokio::sync::oneshot;
 
 use super::{
-    super::{AcquireError, Guard, Inner, Owner, WaitObserver, grant::Grant},
-    LocalQueues, Terms, held_by,
+    super::AcquireError, Guard, Handle, Owner, Terms, WaitObserver, Waiting, grant::Grant, held_by,
     rules::WaiterId,
 };
 use crate::{
@@ -16,16 +15,16 @@ use crate::{
 };
 
 /// A waiter in this process.
-pub(in super::super) struct Waiter {
-    pub(in super::super) engine: Arc<Inner>,
-    pub(in super::super) owner: Option<Owner>,
-    pub(in super::super) observer: Option<WaitObserver>,
+pub(crate) struct Waiter {
+    queues: Arc<Handle>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) observer: Option<WaitObserver>,
     events: oneshot::Sender<Result<Guard, AcquireError>>,
 }
 
 /// A place in a local queue. Dropping it leaves the local queue, and releases a lock that was granted meanwhile.
-pub(in super::super) struct Place<'a> {
-    queues: &'a Arc<LocalQueues>,
+pub(crate) struct Place<'a> {
+    queues: &'a Arc<Handle>,
     key: &'a LockKey,
     id: WaiterId,
     events: oneshot::Receiver<Result<Guard, AcquireError>>,
@@ -33,28 +32,28 @@ pub(in super::super) struct Place<'a> {
 }
 
 /// The result of joining.
-pub(in super::super) enum Joined<'a> {
+pub(crate) enum Joined<'a> {
     /// The owner has the lock already.
     Entered(Guard),
     Waits(Place<'a>),
 }
 
-impl LocalQueues {
+impl Handle {
     /// Takes a place at the end of `key`'s local queue, on `terms`; or enters the lock that its owner has.
     /// With `once` it takes the first answer, and waits for no other.
-    pub(in super::super) fn join<'a>(
+    pub(crate) fn join<'a>(
         self: &'a Arc<Self>,
         key: &'a LockKey,
         terms: Terms,
         once: bool,
-        (engine, owner, observer): (&Arc<Inner>, Option<&Owner>, Option<&WaitObserver>),
+        (owner, observer): (Option<&Owner>, Option<&WaitObserver>),
     ) -> Result<Joined<'a>, AcquireError> {
-        let now = self.around.clock.now();
+        let now = self.now();
         let mut table = self.table(key).lock();
         if self.closed.load(Acquire) {
             return Err(AcquireError::Closed);
         }
-        if let Some(guard) = self.enter(key, engine, owner, now)? {
+        if let Some(guard) = self.enter(key, owner, now)? {
             return Ok(Joined::Entered(guard));
         }
         let queue = table.entry(key.clone()).or_default();
@@ -67,15 +66,18 @@ impl LocalQueues {
         if once
             && let Some(refusal) = queue
                 .asking()
-                .and_then(|hold| hold.in_flight.lock().refusal.clone())
+                .and_then(|lease| lease.state().refusal.lock().clone())
         {
             return Err(refusal);
         }
         let observer = observer.filter(|_| !once);
-        let in_the_way = observer.and(queue.held()).map(|hold| held_by(hold, now));
+        let in_the_way = observer.and(queue.held()).map(|lease| Waiting::Held {
+            holder: lease.state().terms.label.clone(),
+            remaining: lease.state().deadline().since(now),
+        });
         let (tell, events) = oneshot::channel();
         let waiter = Waiter {
-            engine: engine.clone(),
+            queues: self.clone(),
             owner: owner.cloned(),
             observer: observer.cloned(),
             events: tell,
@@ -87,8 +89,8 @@ impl LocalQueues {
         }
         drop(table);
         self.perform(due);
-        if let (Some(observer), Some(refusal)) = (observer, in_the_way) {
-            self.tell(observer, key, &refusal);
+        if let (Some(observer), Some(waiting)) = (observer, in_the_way) {
+            observer.tell(waiting);
         }
         Ok(Joined::Waits(Place {
             queues: self,
@@ -100,9 +102,8 @@ impl LocalQueues {
     }
 
     fn enter(
-        &self,
+        self: &Arc<Self>,
         key: &LockKey,
-        engine: &Arc<Inner>,
         owner: Option<&Owner>,
         now: Instant,
     ) -> Result<Option<Guard>, AcquireError> {
@@ -110,44 +111,44 @@ impl LocalQueues {
             return Ok(None);
         };
         match grant.enter() {
-            Ok(()) => Ok(Some(Guard::new(grant, engine.clone()))),
+            Ok(()) => Ok(Some(Guard::new(grant, self.clone()))),
             Err(0) => Ok(None),
             Err(_) => Err(AcquireError::TooManyEntries(REENTRY_MAX)),
         }
     }
 
     /// The reason why `key` is not granted yet.
-    pub(in super::super) fn refusal(&self, key: &LockKey) -> Option<AcquireError> {
+    pub(crate) fn refusal(&self, key: &LockKey) -> Option<AcquireError> {
         let table = self.table(key).lock();
         let queue = table.get(key)?;
         match queue.held() {
-            Some(hold) => Some(held_by(hold, self.around.clock.now())),
-            None => queue.asking()?.in_flight.lock().refusal.clone(),
+            Some(lease) => Some(held_by(lease.state(), self.now())),
+            None => queue.asking()?.state().refusal.lock().clone(),
         }
     }
 }
 
 impl Waiter {
     /// A waiter that has left by now drops the guard, which releases the lock.
-    pub(super) fn grant(self, grant: Arc<Grant>) {
-        drop(self.events.send(Ok(Guard::new(grant, self.engine))));
+    pub(crate) fn grant(self, grant: Arc<Grant>) {
+        drop(self.events.send(Ok(Guard::new(grant, self.queues))));
     }
 
-    pub(super) fn refuse(self, refusal: AcquireError) {
+    pub(crate) fn refuse(self, refusal: AcquireError) {
         drop(self.events.send(Err(refusal)));
     }
 }
 
 impl Place<'_> {
     /// Waits for the grant, or for a final refusal.
-    pub(in super::super) async fn turn(&mut self) -> Result<Guard, AcquireError> {
+    pub(crate) async fn turn(&mut self) -> Result<Guard, AcquireError> {
         let answer = (&mut self.events).await;
         self.answered = true;
         answer.unwrap_or(Err(AcquireError::Closed))
     }
 
     /// An answer that came at the last moment.
-    pub(in super::super) fn late(&mut self) -> Option<Result<Guard, AcquireError>> {
+    pub(crate) fn late(&mut self) -> Option<Result<Guard, AcquireError>> {
         let answer = self.events.try_recv().ok()?;
         self.answered = true;
         Some(answer)

@@ -1,38 +1,51 @@
 //! The local queue: for each key in use, its holder and its waiters in this process, first come,
-//! first served.
+//! first served. Sends nothing itself: an [`Authority`] does.
 //!
 //! ```text
-//! join ─► rules: LocalQueue ─► ask ─► shard ─► answered, or a turn ─► guard ─► released ─► the next
+//! join ─► rules: LocalQueue ─► Lease::request ┄► granted ─► deliver ─► guard ─► released ─► the next
 //! ```
 //!
 //! | file | content |
 //! |---|---|
+//! | `authority.rs` | the seam: what grants locks to this process |
+//! | `lease.rs` | one acquisition: tokens, deadline, phase |
 //! | `rules.rs` | one key's local queue: pure |
 //! | `record.rs` | how far a record is handed on: pure |
 //! | `tokens.rs` | the fencing tokens that came with a grant |
 //! | `join.rs` | taking a place, waiting there, leaving it |
-//! | `ask.rs` | the request at the shard for the whole local queue |
-//! | `search.rs` | the shard to ask, while the slot is on its way |
-//! | `turn.rs` | messages from the shard; the next grant |
+//! | `answers.rs` | the authority's answers |
+//! | `deliver.rs` | the next grant, to its waiters |
+//! | `grant.rs` | one holder's time with a lease |
+//! | `guard.rs` | the holder's side of a grant |
+//! | `owner.rs` | re-entry |
+//! | `waiting.rs` | the reason why an acquisition waits, for an observer |
+//! | `events.rs` | requests about grants, and their answers, as debug events |
 
-mod ask;
+mod answers;
+mod authority;
+mod deliver;
+pub(crate) mod events;
+mod grant;
+mod guard;
 mod join;
+mod lease;
+mod owner;
 mod record;
 mod rules;
-mod search;
 mod tokens;
-mod turn;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
 
 use std::{
     array, fmt,
+    ops::Deref,
     sync::{
-        Arc, OnceLock, Weak,
+        Arc,
         atomic::{
-            AtomicBool, AtomicU64, AtomicUsize,
-            Ordering::{Acquire, Relaxed, Release},
+            AtomicBool,
+            Ordering::{Acquire, Release},
         },
     },
     time::Duration,
@@ -40,31 +53,31 @@ use std::{
 
 use hashbrown::{HashMap, hash_map::EntryRef};
 
-use super::{
-    AcquireError,
-    hold::{Hold, Phase},
-    release::Releases,
-    renewer::LeaseRenewer,
-    routing::Routing,
-};
+use super::AcquireError;
 use crate::{
-    clock::Instant,
+    clock::{Clock, Instant},
     driver::Context,
     ids::{ClientId, Nonce},
     limits::{HANDOFF_FOR, HANDOFF_MAX},
     name::LockKey,
     sync::Mutex,
 };
-pub(super) use join::{Joined, Waiter};
-use rules::{Effects, LocalQueue, Policy};
-pub(super) use rules::{LeaseView, Terms};
-use search::StaleRoutes;
-use turn::LocalGrant;
+pub(crate) use answers::{Answer, Judged};
+pub(crate) use authority::{Authority, Lease, Releasing};
+use deliver::LocalGrant;
+pub use guard::Guard;
+pub(crate) use join::{Joined, Waiter};
+pub(crate) use lease::{LeaseState, Phase};
+pub use owner::Owner;
+pub(crate) use rules::Terms;
+use rules::{Effects, LeaseView, LocalQueue, Policy};
+pub(crate) use tokens::Tokens;
+pub use waiting::{WaitObserver, Waiting};
 
 /// Tables that the local queues are spread over, by slot, so that no key waits for another's.
 const TABLES: usize = 64;
 
-type KeyQueue = LocalQueue<Arc<Hold>, Waiter>;
+type KeyQueue = LocalQueue<Arc<dyn Lease>, Waiter>;
 
 /// How a process shares held locks among its own tasks.
 #[derive(Clone, Debug, Default)]
@@ -95,20 +108,40 @@ impl Default for Handoff {
 }
 
 /// The local queues of every key in use.
-pub(super) struct LocalQueues {
-    around: Context,
-    releases: Arc<Releases>,
-    routing: OnceLock<Weak<Routing>>,
+pub(crate) struct LocalQueues {
+    authority: Arc<dyn Authority>,
+    clock: Arc<dyn Clock>,
     client: ClientId,
-    sequence: AtomicU64,
-    /// Requests and records at shards.
-    held: AtomicUsize,
     sharing: Sharing,
     closed: AtomicBool,
-    /// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for
-    /// a new picture.
-    stale_routes: Mutex<StaleRoutes>,
     tables: [Mutex<HashMap<LockKey, KeyQueue>>; TABLES],
+}
+
+/// The local queues, as handles of the engine, waiters, and guards share them: they close when the last
+/// of these is gone.
+#[derive(Debug)]
+pub(crate) struct Handle(Arc<LocalQueues>);
+
+impl Handle {
+    /// For the authority's answers.
+    pub(crate) fn queues(&self) -> &Arc<LocalQueues> {
+        &self.0
+    }
+}
+
+impl Deref for Handle {
+    type Target = LocalQueues;
+
+    fn deref(&self) -> &LocalQueues {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.close();
+        self.authority.shut_down();
+    }
 }
 
 /// Closes the local queues at the end of its task.
@@ -121,56 +154,64 @@ impl Drop for ClosesWhenDropped {
 }
 
 /// The effects of a change.
-pub(super) struct Outcome {
-    pub(super) effects: Effects<Arc<Hold>, Waiter, AcquireError>,
+struct Outcome {
+    effects: Effects<Arc<dyn Lease>, Waiter, AcquireError>,
     turn: Option<LocalGrant>,
 }
 
+impl LeaseView for Arc<dyn Lease> {
+    type Id = Nonce;
+
+    fn id(&self) -> Nonce {
+        self.state().nonce
+    }
+
+    fn terms(&self) -> &Terms {
+        &self.state().terms
+    }
+
+    fn is_held(&self, now: Instant) -> bool {
+        self.state().is_held(now)
+    }
+}
+
 impl LocalQueues {
-    pub(super) fn new(
+    /// The local queues of a process, whose requests `authority` grants. Dismisses all waiters when
+    /// told to stop, or when the runtime ends.
+    pub(crate) fn start(
+        authority: Arc<dyn Authority>,
         client: ClientId,
         sharing: Sharing,
-        releases: Arc<Releases>,
         around: &Context,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            around: around.clone(),
-            releases,
-            routing: OnceLock::new(),
+    ) -> Arc<Handle> {
+        let queues = Arc::new(Self {
+            authority,
+            clock: around.clock.clone(),
             client,
-            sequence: AtomicU64::new(0),
-            held: AtomicUsize::new(0),
             sharing,
             closed: AtomicBool::new(false),
-            stale_routes: Mutex::default(),
             tables: array::from_fn(|_| Mutex::default()),
-        })
-    }
-
-    /// Sends requests by `routing` from now on. Dismisses all waiters when told to stop, or when
-    /// the runtime ends.
-    pub(super) fn start(self: &Arc<Self>, routing: &Arc<Routing>) {
-        self.routing
-            .set(Arc::downgrade(routing))
-            .expect("started once");
-        let closes = ClosesWhenDropped(self.clone());
-        self.around.tasks.spawn(async move {
-            closes.0.around.stop.cancelled().await;
         });
+        let closes = ClosesWhenDropped(queues.clone());
+        let stop = around.stop.clone();
+        around.tasks.spawn(async move {
+            let _closes = closes;
+            stop.cancelled().await;
+        });
+        Arc::new(Handle(queues))
     }
 
-    /// Requests and records at shards.
-    pub(super) fn held(&self) -> usize {
-        self.held.load(Relaxed)
+    fn now(&self) -> Instant {
+        self.clock.now()
     }
 
     /// Changes `key`'s local queue, if it has one, and performs the effects.
     fn change<T>(
-        self: &Arc<Self>,
+        &self,
         key: &LockKey,
         change: impl FnOnce(&mut KeyQueue, Instant) -> T,
     ) -> Option<T> {
-        let now = self.around.clock.now();
+        let now = self.now();
         let (changed, due) = self.step(key, now, |queue| change(queue, now))?;
         self.perform(due);
         Some(changed)
@@ -196,22 +237,23 @@ impl LocalQueues {
         Some((changed, due))
     }
 
-    /// The effects. Holds and owners learn of them before any other task can look at this local queue.
+    /// The effects. Leases and owners learn of them before any other task can look at this local
+    /// queue.
     fn settle(&self, key: &LockKey, queue: &mut KeyQueue, now: Instant) -> Outcome {
         let linger = self.linger(key);
         let policy = Policy {
             handoff: self.sharing.handoff,
             lingers: linger.is_some(),
         };
-        let mut effects = queue.settle(now, policy, |first, terms, tokens, patient| {
-            self.begin(key, first, terms, tokens, patient)
+        let mut effects = queue.settle(now, policy, |_, terms, tokens, queues| {
+            self.authority.begin(key, terms, tokens, queues)
         });
-        if let (Some(hold), Some(linger)) = (&effects.linger, linger)
-            && hold.idle_until().is_none()
+        if let (Some(lease), Some(linger)) = (&effects.linger, linger)
+            && lease.state().idle_until().is_none()
         {
-            let until = (now + linger).min(hold.deadline());
-            hold.leave_idle(until);
-            hold.renewer().tend_by(hold, until);
+            let until = (now + linger).min(lease.state().deadline());
+            lease.state().leave_idle(until);
+            lease.clone().keep_idle(until);
         }
         let turn = effects
             .grant
@@ -221,18 +263,15 @@ impl LocalQueues {
     }
 
     /// Performs the effects.
-    pub(super) fn perform(self: &Arc<Self>, Outcome { effects, turn }: Outcome) {
-        if let Some(hold) = effects.give_back {
-            match self.end(&hold) {
-                Phase::Held => self.releases.send(&hold, effects.yields),
-                Phase::Asked | Phase::Over => self.yielded(&hold),
-            }
+    fn perform(&self, Outcome { effects, turn }: Outcome) {
+        if let Some(lease) = effects.give_back {
+            lease.release_in_background(effects.yields);
         }
-        if let Some(hold) = effects.abandon {
-            self.abandon(&hold);
+        if let Some(lease) = effects.abandon {
+            lease.abandon();
         }
-        if let Some(hold) = effects.ask {
-            self.ask(&hold);
+        if let Some(lease) = effects.ask {
+            lease.request();
         }
         if let Some(turn) = turn {
             turn.deliver();
@@ -240,88 +279,42 @@ impl LocalQueues {
         for (waiter, refusal) in effects.refused {
             waiter.refuse(refusal);
         }
-        if let Some((hold, waiters)) = effects.busy {
-            let refusal = held_by(&hold, self.around.clock.now());
+        if let Some((lease, waiters)) = effects.busy {
+            let refusal = held_by(lease.state(), self.now());
             for waiter in waiters {
                 waiter.refuse(refusal.clone());
             }
         }
     }
 
-    /// Ends belief in `hold`, once. Returns the phase until now.
-    pub(super) fn end(&self, hold: &Hold) -> Phase {
-        let before = hold.end();
-        if before != Phase::Over {
-            // It may be moving from one shard to another.
-            while !hold.renewer().forget(hold) {}
-            self.held.fetch_sub(1, Relaxed);
-        }
-        before
+    /// The last guard of one holder of `lease` is gone. Returns the effects: it may be given back.
+    fn released(&self, lease: &LeaseState, now: Instant) -> Option<Outcome> {
+        let released = self.step(&lease.key, now, |queue| queue.released(lease.nonce));
+        released.map(|((), due)| due)
     }
 
-    /// `hold` is lost or past its time, and has no holder any more: the waiters ask anew. Returns
-    /// the phase until now.
-    pub(super) fn over(self: &Arc<Self>, hold: &Arc<Hold>) -> Phase {
-        let before = self.end(hold);
-        self.change(&hold.key, |queue, _| queue.over(hold));
-        before
-    }
-
-    /// The release of `hold`, for which another process waited, was answered or cannot be sent.
-    pub(super) fn yielded(self: &Arc<Self>, hold: &Arc<Hold>) {
-        self.change(&hold.key, |queue, _| queue.yielded(hold));
-    }
-
-    /// The shard has no record of `hold` any more. Its unanswered requests must not make one.
-    pub(super) fn lost(self: &Arc<Self>, hold: &Arc<Hold>) {
-        if self.over(hold) == Phase::Held && hold.in_flight.lock().is_in_doubt() {
-            self.releases.send(hold, false);
-        }
-    }
-
-    /// The record of `nonce` was taken from this process by force.
-    pub(super) fn taken(self: &Arc<Self>, key: &LockKey, nonce: Nonce) {
-        let table = self.table(key).lock();
-        let hold = table.get(key).and_then(|queue| queue.held().cloned());
-        drop(table);
-        if let Some(hold) = hold.filter(|hold| hold.nonce == nonce) {
-            self.lost(&hold);
-        }
-    }
-
-    /// The holds of this process at the shard of `renewer`.
-    pub(super) fn held_at(&self, renewer: &LeaseRenewer) -> Vec<Arc<Hold>> {
+    /// The acquisitions in use, or kept.
+    fn held(&self) -> Vec<Arc<dyn Lease>> {
         let mut found = Vec::new();
         for table in &self.tables {
             let table = table.lock();
-            let held = table.values().filter_map(LocalQueue::held);
-            found.extend(held.filter(|hold| hold.is_at(renewer)).cloned());
+            found.extend(table.values().filter_map(LocalQueue::held).cloned());
         }
         found
     }
 
-    /// The last guard of one holder of `hold` is gone. Returns the effects: the record may be given
-    /// back to the shard.
-    pub(super) fn released(&self, hold: &Arc<Hold>, now: Instant) -> Option<Outcome> {
-        let released = self.step(&hold.key, now, |queue| queue.released(hold));
-        released.map(|((), due)| due)
-    }
-
-    /// It is time to tend `hold`, which has no holder: returns until when it may be kept, if it
-    /// still is.
-    pub(super) fn idle(self: &Arc<Self>, hold: &Arc<Hold>) -> Option<Instant> {
-        let ended = |queue: &mut KeyQueue, now| {
-            let until = hold.idle_until().filter(|_| queue.holds(hold))?;
-            if until <= now {
-                queue.tired();
-            }
-            Some(until)
-        };
-        self.change(&hold.key, ended).flatten()
+    /// The record of `nonce` was taken from this process by force.
+    pub(crate) fn taken(&self, key: &LockKey, nonce: Nonce) {
+        let table = self.table(key).lock();
+        let lease = table.get(key).and_then(|queue| queue.held().cloned());
+        drop(table);
+        if let Some(lease) = lease.filter(|lease| lease.id() == nonce) {
+            lease.taken();
+        }
     }
 
     /// Dismisses all waiters; records without a holder go back.
-    pub(super) fn close(self: &Arc<Self>) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Release);
         for table in &self.tables {
             let keys: Vec<LockKey> = table.lock().keys().cloned().collect();
@@ -332,11 +325,6 @@ impl LocalQueues {
                 }
             }
         }
-    }
-
-    /// None once the engine is gone and only its last requests are still answered.
-    pub(super) fn routing(&self) -> Option<Arc<Routing>> {
-        self.routing.get().and_then(Weak::upgrade)
     }
 
     fn linger(&self, key: &LockKey) -> Option<Duration> {
@@ -354,16 +342,16 @@ impl LocalQueues {
 impl fmt::Debug for LocalQueues {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
-            .debug_struct("Lines")
-            .field("held", &self.held())
+            .debug_struct("LocalQueues")
+            .field("authority", &self.authority)
             .finish_non_exhaustive()
     }
 }
 
 /// The answer to a caller that asks once while this process has the lock.
-fn held_by(hold: &Hold, now: Instant) -> AcquireError {
+fn held_by(lease: &LeaseState, now: Instant) -> AcquireError {
     AcquireError::Held {
-        holder: hold.terms.label.clone(),
-        remaining: hold.deadline().since(now),
+        holder: lease.terms.label.clone(),
+        remaining: lease.deadline().since(now),
     }
 }

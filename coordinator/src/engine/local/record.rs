@@ -5,15 +5,15 @@ use crate::{clock::Instant, ids::Token};
 
 /// A record, and the hand-offs it has had.
 #[derive(Debug)]
-pub(super) struct Record<H> {
-    pub(super) hold: H,
+pub(crate) struct Record<H> {
+    pub(crate) hold: H,
     tokens: Tokens,
     /// It has a holder in this process.
-    pub(super) in_use: bool,
+    pub(crate) in_use: bool,
     /// It had no holder yet: giving it to the first one is not a hand-off.
     fresh: bool,
     /// It was without a holder for as long as allowed.
-    pub(super) tired: bool,
+    pub(crate) tired: bool,
     wanted: Option<Wanted>,
 }
 
@@ -26,7 +26,7 @@ struct Wanted {
 
 impl<H: LeaseView> Record<H> {
     /// A record without a holder so far.
-    pub(super) fn new(hold: H, tokens: Tokens) -> Self {
+    pub(crate) fn new(hold: H, tokens: Tokens) -> Self {
         Self {
             hold,
             tokens,
@@ -38,19 +38,19 @@ impl<H: LeaseView> Record<H> {
     }
 
     /// Another process waits for it.
-    pub(super) fn want(&mut self, now: Instant) {
+    pub(crate) fn want(&mut self, now: Instant) {
         self.wanted.get_or_insert(Wanted {
             since: now,
             handed: 0,
         });
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.is_some()
     }
 
     /// Whether a waiter here may have it, now that it has no holder.
-    pub(super) fn may_be_used(&self, now: Instant, handoff: Handoff) -> bool {
+    pub(crate) fn may_be_used(&self, now: Instant, handoff: Handoff) -> bool {
         let within = |wanted: Wanted| {
             wanted.handed < handoff.max && now.since(wanted.since) < handoff.length
         };
@@ -59,7 +59,7 @@ impl<H: LeaseView> Record<H> {
     }
 
     /// Whether it would be handed on if a token were left.
-    pub(super) fn ran_out(&self, handoff: Handoff) -> bool {
+    pub(crate) fn ran_out(&self, handoff: Handoff) -> bool {
         self.hands_on(handoff) && self.tokens.is_empty()
     }
 
@@ -68,7 +68,7 @@ impl<H: LeaseView> Record<H> {
     }
 
     /// Gives it to a holder, with this token; and tells whether it had a holder before.
-    pub(super) fn take(&mut self) -> Option<(Token, bool)> {
+    pub(crate) fn take(&mut self) -> Option<(Token, bool)> {
         let token = self.tokens.take()?;
         let handed = !std::mem::replace(&mut self.fresh, false);
         if let Some(wanted) = &mut self.wanted {

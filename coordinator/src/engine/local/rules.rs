@@ -34,8 +34,10 @@ pub(crate) struct Policy {
 
 /// The process's entry at the shard: a request, then a record.
 pub(crate) trait LeaseView: Clone {
-    /// Whether this is the same object as `other`, not only equal.
-    fn is(&self, other: &Self) -> bool;
+    /// Identifies it.
+    type Id: Copy + PartialEq;
+    /// Its id.
+    fn id(&self) -> Self::Id;
     /// Its terms.
     fn terms(&self) -> &Terms;
     /// Whether the record is certainly there at `now`.
@@ -168,10 +170,16 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     }
 
     /// The shard granted the request.
-    pub(crate) fn granted(&mut self, hold: &H, tokens: Tokens, wanted: bool, now: Instant) {
-        let wanted = wanted || matches!(self.state, State::Asking { wanted: true, .. });
+    pub(crate) fn granted(&mut self, tokens: Tokens, wanted: bool, now: Instant) {
+        let State::Asking {
+            hold,
+            wanted: known,
+        } = &self.state
+        else {
+            return;
+        };
         let mut record = Record::new(hold.clone(), tokens);
-        if wanted {
+        if wanted || *known {
             record.want(now);
         }
         self.state = State::Held(record);
@@ -187,9 +195,9 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     }
 
     /// The holder of `hold` has released it.
-    pub(crate) fn released(&mut self, hold: &H) {
+    pub(crate) fn released(&mut self, hold: H::Id) {
         if let State::Held(held) = &mut self.state
-            && held.hold.is(hold)
+            && held.hold.id() == hold
         {
             held.in_use = false;
         }
@@ -203,14 +211,14 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     }
 
     /// The release of `hold` was answered, or cannot be sent.
-    pub(crate) fn yielded(&mut self, hold: &H) {
-        if matches!(&self.state, State::Yielding(its) if its.is(hold)) {
+    pub(crate) fn yielded(&mut self, hold: H::Id) {
+        if matches!(&self.state, State::Yielding(its) if its.id() == hold) {
             self.state = State::Nothing;
         }
     }
 
     /// `hold` is gone, whether in use or only requested.
-    pub(crate) fn over(&mut self, hold: &H) {
+    pub(crate) fn over(&mut self, hold: H::Id) {
         if self.is_asking(hold) || self.holds(hold) {
             self.state = State::Nothing;
         }
@@ -262,12 +270,12 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         }
     }
 
-    pub(crate) fn is_asking(&self, hold: &H) -> bool {
-        self.asking().is_some_and(|asking| asking.is(hold))
+    pub(crate) fn is_asking(&self, hold: H::Id) -> bool {
+        self.asking().is_some_and(|asking| asking.id() == hold)
     }
 
-    pub(crate) fn holds(&self, hold: &H) -> bool {
-        self.held().is_some_and(|held| held.is(hold))
+    pub(crate) fn holds(&self, hold: H::Id) -> bool {
+        self.held().is_some_and(|held| held.id() == hold)
     }
 
     /// Whether a waiter waits for more than one answer.

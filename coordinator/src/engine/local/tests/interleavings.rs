@@ -330,10 +330,7 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
         assert!(poll_once(asking.as_mut()).is_none());
         assert!(one.work.step());
         let guard = poll_once(asking.as_mut()).expect("nobody has it").unwrap();
-        let queue = one.engine.0.queues.table(&key).lock();
-        let hold = queue.get(&key).and_then(|queue| queue.held().cloned());
-        let hold = hold.expect("it was granted");
-        drop(queue);
+        let hold = from.kept().pop().expect("it was granted");
 
         let (goes, next) = (hold.clone(), to.clone());
         let moving = thread::spawn(move || from.rehome(&goes, &next));

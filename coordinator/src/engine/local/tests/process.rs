@@ -20,7 +20,7 @@ use shuttle::{
     rand::{Rng, thread_rng},
 };
 
-use super::super::super::{Dial, Engine, Parts, Sharing, renewer::LeaseRenewer};
+use super::super::super::{Dial, Engine, Parts, Sharing, ring::renewer::LeaseRenewer};
 use crate::{
     clock::{Clock, Instant},
     driver::Answered,
@@ -224,7 +224,7 @@ impl Others {
             busy = true;
             if thread_rng().gen_bool(self.hears) {
                 let shard = self.renew.renewer.driver.id();
-                self.engine.0.queues.woken(shard, wake.unwrap());
+                self.engine.0.queues.pushed(shard, wake.unwrap());
             }
         }
         busy

@@ -39,8 +39,10 @@ pub(super) struct Facts {
 pub(super) struct Stands(pub(super) Rc<Facts>);
 
 impl LeaseView for Stands {
-    fn is(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
+    type Id = *const Facts;
+
+    fn id(&self) -> Self::Id {
+        Rc::as_ptr(&self.0)
     }
 
     fn terms(&self) -> &Terms {
@@ -157,7 +159,7 @@ impl World {
             stands.0.wanted.set(Some(self.now));
         }
         self.queue
-            .granted(&stands, Tokens::new(first, tokens), wanted, self.now);
+            .granted(Tokens::new(first, tokens), wanted, self.now);
         self.settle();
     }
 
@@ -184,7 +186,7 @@ impl World {
             // It may have been lost meanwhile; then this has no effect.
             let held = self.queue.held().cloned();
             if let Some(held) = held {
-                self.queue.released(&held);
+                self.queue.released(held.id());
             }
         }
         self.settle();
@@ -193,7 +195,7 @@ impl World {
     /// The release of the entry that was given back is answered.
     pub(super) fn yielded(&mut self) {
         if let Some(yielding) = self.yielding.take() {
-            self.queue.yielded(&yielding);
+            self.queue.yielded(yielding.id());
             self.settle();
         }
     }
@@ -203,7 +205,7 @@ impl World {
         if let Some(stands) = self.stands.take() {
             stands.0.ended.set(true);
             self.holder = None;
-            self.queue.over(&stands);
+            self.queue.over(stands.id());
             self.former.push(stands);
             self.settle();
         }
@@ -213,10 +215,14 @@ impl World {
     pub(super) fn late(&mut self, at: usize) {
         if !self.former.is_empty() {
             let former = &self.former[at % self.former.len()];
-            self.queue.over(former);
-            self.queue.released(former);
-            if self.yielding.as_ref().is_none_or(|its| !its.is(former)) {
-                self.queue.yielded(former);
+            self.queue.over(former.id());
+            self.queue.released(former.id());
+            if self
+                .yielding
+                .as_ref()
+                .is_none_or(|its| its.id() != former.id())
+            {
+                self.queue.yielded(former.id());
             }
             self.settle();
         }

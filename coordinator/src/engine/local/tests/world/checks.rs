@@ -11,7 +11,7 @@ impl World {
             assert!(self.holder.is_none(), "taken from its holder");
             assert!(!gone.0.ended.replace(true), "ended twice");
             let stood = self.stands.take().expect("only what stands there");
-            assert!(stood.is(gone));
+            assert!(stood.id() == gone.id());
             self.former.push(stood);
             if asked {
                 let front = self.expected.first();
@@ -58,7 +58,7 @@ impl World {
     pub(super) fn check_asked(&mut self, did: &Did, begun: &[Stands]) {
         assert_eq!(did.ask.is_some(), !begun.is_empty());
         let Some(ask) = &did.ask else { return };
-        assert!(begun.len() == 1 && begun[0].is(ask));
+        assert!(begun.len() == 1 && begun[0].id() == ask.id());
         assert!(self.stands.is_none(), "two things at the shard");
         assert!(
             self.yielding.is_none(),
@@ -86,7 +86,11 @@ impl World {
         } = granted;
         let facts = &hold.0;
         assert!(self.holder.replace(*who).is_none(), "two holders");
-        assert!(self.stands.as_ref().is_some_and(|stands| stands.is(hold)));
+        assert!(
+            self.stands
+                .as_ref()
+                .is_some_and(|stands| stands.id() == hold.id())
+        );
         assert!(!facts.ended.get(), "handed on after its end");
         assert!(hold.is_held(self.now), "handed on past its deadline");
         let first = self.expected.remove(0);
@@ -116,7 +120,11 @@ impl World {
 
     pub(super) fn check_busy(&mut self, did: &Did) {
         if let Some((hold, events)) = &did.busy {
-            assert!(self.stands.as_ref().is_some_and(|stands| stands.is(hold)));
+            assert!(
+                self.stands
+                    .as_ref()
+                    .is_some_and(|stands| stands.id() == hold.id())
+            );
             assert!(self.holder.is_some());
             assert_eq!(*events, self.drop_known(|known| known.once));
         }
@@ -149,7 +157,11 @@ impl World {
                     assert!(self.policy.lingers && !self.asks(), "kept for nobody");
                     assert!(facts.wanted.get().is_none(), "kept, and wanted");
                     assert!(!facts.tired.get() && stands.is_held(self.now));
-                    assert!(did.linger.as_ref().is_some_and(|kept| kept.is(stands)));
+                    assert!(
+                        did.linger
+                            .as_ref()
+                            .is_some_and(|kept| kept.id() == stands.id())
+                    );
                 }
             }
         }

@@ -2,7 +2,11 @@
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-use super::{Danger, Inner, LockLost, ReleaseAnswer, grant::Grant};
+use super::{
+    super::{Danger, LockLost, ReleaseAnswer},
+    Handle, LocalQueues,
+    grant::Grant,
+};
 use crate::{
     clock::{Instant, sleep_until},
     ids::Token,
@@ -20,24 +24,24 @@ use crate::{
 #[must_use = "dropping the guard releases the lock"]
 pub struct Guard {
     grant: Arc<Grant>,
-    engine: Arc<Inner>,
+    queues: Arc<Handle>,
     /// Whether this guard still counts as one of the grant's.
     counted: bool,
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Grant { hold, token, .. } = &*self.grant;
-        write!(formatter, "Guard({:?}, token {token})", hold.key)
+        let (key, token) = (&self.grant.lease().key, self.grant.token);
+        write!(formatter, "Guard({key:?}, token {token})")
     }
 }
 
 impl Guard {
     /// A guard that is counted already.
-    pub(super) fn new(grant: Arc<Grant>, engine: Arc<Inner>) -> Self {
+    pub(crate) fn new(grant: Arc<Grant>, queues: Arc<Handle>) -> Self {
         Self {
             grant,
-            engine,
+            queues,
             counted: true,
         }
     }
@@ -52,13 +56,13 @@ impl Guard {
     /// The time until which the lock is certainly held, on the engine's
     /// [`clock`](super::Engine::clock). Renewals move it.
     pub fn deadline(&self) -> Instant {
-        self.grant.hold.deadline()
+        self.grant.lease().deadline()
     }
 
     /// How long the lock is certainly held from now on; zero once it is not.
     pub fn remaining(&self) -> Duration {
         if self.is_held() {
-            self.deadline().since(self.engine.now())
+            self.deadline().since(self.queues.now())
         } else {
             Duration::ZERO
         }
@@ -69,12 +73,12 @@ impl Guard {
     /// turn, a third of the rest of that turn. Renewals and confirmations move this time; in normal
     /// operation each leaves more than that.
     pub fn danger_at(&self) -> Instant {
-        self.grant.hold.danger_at()
+        self.grant.lease().danger_at()
     }
 
     /// Whether the lock is held now.
     pub fn is_held(&self) -> bool {
-        self.grant.hold.is_held(self.engine.now())
+        self.grant.lease().is_held(self.queues.now())
     }
 
     /// Waits until the lock is in danger: a renewal failed, the server's clock stepped, or the end
@@ -85,23 +89,23 @@ impl Guard {
     /// Dropping the future has no effect.
     pub async fn danger(&self) -> Danger {
         loop {
-            let changed = self.grant.hold.changed.notified();
+            let changed = self.grant.lease().changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.grant.hold.is_by_a_stepped_clock() {
+            if self.grant.lease().is_by_a_stepped_clock() {
                 return Danger::ClockStepped;
             }
-            if self.grant.hold.has_failed_renewal() {
+            if self.grant.lease().has_failed_renewal() {
                 return Danger::RenewalFailed;
             }
             let near = self.danger_at();
-            if self.engine.now() >= near || !self.is_held() {
+            if self.queues.now() >= near || !self.is_held() {
                 return Danger::NearDeadline;
             }
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = sleep_until(&*self.engine.around.clock, near) => {}
+                () = sleep_until(&*self.queues.clock, near) => {}
             }
         }
     }
@@ -113,7 +117,7 @@ impl Guard {
     /// Dropping the future has no effect.
     pub async fn lost(&self) {
         loop {
-            let changed = self.grant.hold.changed.notified();
+            let changed = self.grant.lease().changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             if !self.is_held() {
@@ -122,7 +126,7 @@ impl Guard {
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = sleep_until(&*self.engine.around.clock, self.deadline()) => {}
+                () = sleep_until(&*self.queues.clock, self.deadline()) => {}
             }
         }
     }
@@ -153,11 +157,11 @@ impl Guard {
     ///
     /// Dropping the future releases the lock in the background, as dropping the guard does.
     pub async fn release(mut self) -> ReleaseAnswer {
-        let now = self.engine.now();
-        let held = self.grant.hold.is_held(now);
+        let now = self.queues.now();
+        let held = self.grant.lease().is_held(now);
         self.counted = false;
         if self.grant.leave() {
-            self.engine.release(&self.grant, now).await
+            self.queues.release(&self.grant, now).await
         } else if held {
             ReleaseAnswer::Held
         } else {
@@ -169,7 +173,35 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.counted && self.grant.leave() {
-            self.engine.release_in_background(&self.grant);
+            self.queues.release_in_background(&self.grant);
+        }
+    }
+}
+
+impl LocalQueues {
+    /// Ends `grant` after its last guard: the lock goes to the next waiter in this process, or back
+    /// to the authority. `now` is the time of the request.
+    async fn release(&self, grant: &Grant, now: Instant) -> ReleaseAnswer {
+        let held = grant.lease().is_held(now);
+        let Some(mut due) = self.released(grant.lease(), now) else {
+            return ReleaseAnswer::Lost;
+        };
+        let yields = due.effects.yields;
+        let given_back = due.effects.give_back.take();
+        let releasing = given_back.and_then(|lease| lease.release(yields, held));
+        // The request for the next waiter goes behind it.
+        self.perform(due);
+        match releasing {
+            Some(releasing) => releasing.await,
+            None if held => ReleaseAnswer::Held,
+            None => ReleaseAnswer::Lost,
+        }
+    }
+
+    /// Ends `grant` without waiting.
+    fn release_in_background(&self, grant: &Grant) {
+        if let Some(due) = self.released(grant.lease(), self.now()) {
+            self.perform(due);
         }
     }
 }

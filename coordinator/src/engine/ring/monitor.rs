@@ -7,7 +7,12 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::time::{sleep, timeout};
 
-use super::{ShardStatus, checks, events, renewer::LeaseRenewer, routing::Routing};
+use super::{
+    super::{ShardStatus, local::events},
+    checks,
+    renewer::LeaseRenewer,
+    routing::Routing,
+};
 use crate::{
     arming::{ArmError, Arming, Known},
     clock::sleep_until,
@@ -32,7 +37,7 @@ const STORE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Arms and settles every shard once, then starts a task for each, and one that follows the
 /// topology.
-pub(super) async fn start(
+pub(crate) async fn start(
     routing: &Arc<Routing>,
     store: &Arc<dyn TopologyStore>,
     around: &Context,
@@ -176,7 +181,7 @@ async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Con
 }
 
 /// The state of every shard, requested now.
-pub(super) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
+pub(crate) async fn look(routing: &Routing) -> BTreeMap<ShardId, ShardStatus> {
     let view = routing.view();
     let look_at = |renewer: &Arc<LeaseRenewer>| {
         let (topology, driver) = (view.topology.clone(), renewer.driver.clone());

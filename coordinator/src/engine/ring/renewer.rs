@@ -13,12 +13,10 @@ use ringfence_ring::Slot;
 use tokio::sync::Notify;
 
 use super::{
-    events,
-    hold::{Hold, Phase},
-    local::LocalQueues,
+    super::local::{Phase, events},
+    Requests, Routing,
+    hold::Hold,
     map::Map,
-    release::Releases,
-    routing::Routing,
     wheel::{TICK, Wheel, tick_at, tick_from},
 };
 use crate::{
@@ -35,22 +33,21 @@ const RETRY_MAX: Duration = Duration::from_millis(500);
 /// The holds at one shard, in the order in which their renewals are due; and the driver of the
 /// shard.
 #[derive(Debug)]
-pub(super) struct LeaseRenewer {
-    pub(super) driver: Arc<Driver>,
+pub(crate) struct LeaseRenewer {
+    pub(crate) driver: Arc<Driver>,
     map: ArcSwap<Map>,
-    pub(super) around: Context,
-    releases: Arc<Releases>,
-    pub(super) queues: Arc<LocalQueues>,
+    pub(crate) around: Context,
+    pub(crate) requests: Arc<Requests>,
     wheel: Mutex<Wheel>,
     earlier: Notify,
 }
 
 impl LeaseRenewer {
     /// A renewer of the shard behind `driver`; its task runs until `around` stops.
-    pub(super) fn start(
+    pub(crate) fn start(
         driver: Arc<Driver>,
         map: Map,
-        (releases, queues): (Arc<Releases>, Arc<LocalQueues>),
+        requests: Arc<Requests>,
         around: Context,
     ) -> Arc<Self> {
         let tasks = around.tasks.clone();
@@ -58,8 +55,7 @@ impl LeaseRenewer {
             driver,
             map: ArcSwap::from_pointee(map),
             around,
-            releases,
-            queues,
+            requests,
             wheel: Mutex::default(),
             earlier: Notify::new(),
         });
@@ -71,21 +67,21 @@ impl LeaseRenewer {
     }
 
     /// The map version for a request for a key of `slot`.
-    pub(super) fn map(&self, slot: Slot) -> MapVersion {
+    pub(crate) fn map(&self, slot: Slot) -> MapVersion {
         self.map.load().version(slot)
     }
 
-    pub(super) fn set_map(&self, map: Map) {
+    pub(crate) fn set_map(&self, map: Map) {
         self.map.store(Arc::new(map));
     }
 
     /// Keeps `hold`, which was granted or renewed by the request that its deadline counts from.
-    pub(super) fn keep(self: &Arc<Self>, hold: &Arc<Hold>) {
+    pub(crate) fn keep(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.tend_at(hold, self.due(hold));
     }
 
     /// Keeps `hold`, which had no holder for a while.
-    pub(super) fn keep_on(self: &Arc<Self>, hold: &Arc<Hold>) {
+    pub(crate) fn keep_on(self: &Arc<Self>, hold: &Arc<Hold>) {
         self.tend_by(hold, self.due(hold));
     }
 
@@ -95,12 +91,12 @@ impl LeaseRenewer {
     }
 
     /// Tends `hold` at `at`, or earlier if it is due earlier.
-    pub(super) fn tend_by(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
+    pub(crate) fn tend_by(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
         self.tend_within(hold, at, |due, at| due.min(at));
     }
 
     /// Stops keeping `hold`. Returns whether this renewer had it.
-    pub(super) fn forget(&self, hold: &Hold) -> bool {
+    pub(crate) fn forget(&self, hold: &Hold) -> bool {
         let mut wheel = self.wheel.lock();
         let here = hold.is_at(self);
         if here {
@@ -111,7 +107,7 @@ impl LeaseRenewer {
 
     /// `hold` is at the shard of `to` from now on, and is kept there as soon as that renewer is
     /// asked to. Returns whether it was at this shard. Called under the lock of its `in_flight`.
-    pub(super) fn hand_over(&self, hold: &Hold, to: &Arc<Self>) -> bool {
+    pub(crate) fn hand_over(&self, hold: &Hold, to: &Arc<Self>) -> bool {
         let mut wheel = self.wheel.lock();
         let here = hold.is_at(self);
         if here {
@@ -122,22 +118,30 @@ impl LeaseRenewer {
     }
 
     /// Its shard is no longer a member: the engine looks for its holds elsewhere, at once.
-    pub(super) fn leave(self: &Arc<Self>, routing: &Routing) {
+    pub(crate) fn leave(self: &Arc<Self>, routing: &Routing) {
         self.driver.dismiss();
         self.around.stop.cancel();
         self.rehome_all(routing);
     }
 
     /// No grant made until now counts any more.
-    pub(super) fn disbelieve(self: &Arc<Self>) {
+    pub(crate) fn disbelieve(self: &Arc<Self>) {
         let holds = self.wheel.lock().take_all();
         holds.iter().for_each(|hold| self.tend(hold));
     }
 
     /// The shard's wall clock stepped: locks held there may end earlier than their holders believe.
-    pub(super) fn endanger(&self) {
-        let held = self.queues.held_at(self);
-        held.iter().for_each(|hold| hold.clock_stepped());
+    pub(crate) fn endanger(&self) {
+        if let Some(local) = self.requests.local() {
+            local.clock_stepped(self.driver.id());
+        }
+    }
+
+    /// The holds at this shard.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> Vec<Arc<Hold>> {
+        let wheel = self.wheel.lock();
+        wheel.due.values().flatten().cloned().collect()
     }
 
     fn rehome_all(self: &Arc<Self>, routing: &Routing) {
@@ -148,7 +152,7 @@ impl LeaseRenewer {
     }
 
     /// Tends `hold` at `at`; earlier, if it is held and its deadline is earlier.
-    pub(super) fn tend_at(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
+    pub(crate) fn tend_at(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
         self.tend_within(hold, at, |_, at| at);
     }
 
@@ -178,7 +182,7 @@ impl LeaseRenewer {
         }
         // After it was added: either the stop of this renewer saw it, or the stop is seen here.
         if self.around.stop.is_cancelled()
-            && let Some(routing) = self.queues.routing()
+            && let Some(routing) = self.requests.routing()
         {
             self.rehome_all(&routing);
         }
@@ -207,7 +211,7 @@ impl LeaseRenewer {
         }
     }
 
-    pub(super) fn tend_due(self: &Arc<Self>) {
+    pub(crate) fn tend_due(self: &Arc<Self>) {
         let due = self.wheel.lock().take_due(tick_at(self.around.clock.now()));
         due.iter().for_each(|hold| self.tend(hold));
     }
@@ -216,7 +220,7 @@ impl LeaseRenewer {
     fn tend(self: &Arc<Self>, hold: &Arc<Hold>) {
         let now = self.around.clock.now();
         match hold.phase() {
-            Phase::Asked => return self.queues.recheck(hold),
+            Phase::Asked => return self.requests.recheck(hold),
             Phase::Over => return,
             Phase::Held => {}
         }
@@ -224,7 +228,7 @@ impl LeaseRenewer {
             return self.expire(hold);
         }
         if hold.idle_until().is_some()
-            && let Some(until) = self.queues.idle(hold)
+            && let Some(until) = self.requests.local().and_then(|local| local.idle(hold))
         {
             // A holder that took it meanwhile has it tended earlier.
             return self.tend_by(hold, until);
@@ -256,14 +260,14 @@ impl LeaseRenewer {
             lease: hold.lease_to_ask(),
         };
         let (renewer, renewed) = (self.clone(), hold.clone());
-        let routing = self.queues.routing();
+        let routing = self.requests.routing();
         let forced = routing.is_some_and(|routing| routing.is_to_be_forced(&hold.key));
         let respond = move |answer| renewer.renewed(&renewed, answer, forced);
         self.submit(hold, op, Respond::Engine(Box::new(respond)))
     }
 
     /// Sends `op` for `hold`, on the lane of renewals.
-    pub(super) fn submit(
+    pub(crate) fn submit(
         &self,
         hold: &Hold,
         op: Op,
@@ -321,7 +325,7 @@ impl LeaseRenewer {
                     self.expire(hold);
                 }
                 if wanted {
-                    self.queues.wanted(hold);
+                    self.requests.contended(hold);
                 }
                 if let Some(epoch) = moving.filter(|_| useful) {
                     self.bring_along(hold, epoch);
@@ -333,7 +337,7 @@ impl LeaseRenewer {
             }) if !forced => {
                 tracing::warn!(key = %hold.key, "lock lost: the shard has no record of it");
                 events::lost(hold, now);
-                self.queues.lost(hold);
+                self.requests.lost(hold);
             }
             Ok(Answered {
                 reply: Reply::Moved { .. },
@@ -353,11 +357,11 @@ impl LeaseRenewer {
 
     /// The deadline has passed: no guard is held any more, so a remaining record is released.
     fn expire(self: &Arc<Self>, hold: &Arc<Hold>) {
-        if self.queues.over(hold) == Phase::Held {
+        if self.requests.over(hold) == Phase::Held {
             if hold.idle_until().is_none() && !hold.is_final() {
                 tracing::warn!(key = %hold.key, "lock lost: not renewed before its deadline");
             }
-            self.releases.send(hold, false);
+            self.requests.releases.send(hold, false);
         }
     }
 }

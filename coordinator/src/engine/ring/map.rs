@@ -7,7 +7,7 @@ use crate::{ids::MapVersion, topology::Topology};
 /// The slots that a shard has and that are not in motion, and the version at which this last
 /// changed.
 #[derive(Debug)]
-pub(super) struct Map {
+pub(crate) struct Map {
     version: MapVersion,
     /// One bit per slot.
     at_rest: Box<[u64]>,
@@ -15,7 +15,7 @@ pub(super) struct Map {
 
 impl Map {
     /// The map of `shard`, a member of `topology`.
-    pub(super) fn of(topology: &Topology, shard: &ShardId) -> Self {
+    pub(crate) fn of(topology: &Topology, shard: &ShardId) -> Self {
         let words = topology.table.slots().get().div_ceil(u64::BITS);
         let mut at_rest = vec![0; words as usize];
         for slot in topology.slots_at_rest(shard) {
@@ -30,7 +30,7 @@ impl Map {
 
     /// The map version for a request for a key of `slot`; none if the shard may not have the slot
     /// and has to look.
-    pub(super) fn version(&self, slot: Slot) -> MapVersion {
+    pub(crate) fn version(&self, slot: Slot) -> MapVersion {
         let (word, bit) = place(slot);
         match self.at_rest[word] & bit {
             0 => MapVersion::UNKNOWN,

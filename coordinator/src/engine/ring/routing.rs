@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use ringfence_ring::{ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
-use super::{Dial, local::LocalQueues, map::Map, release::Releases, renewer::LeaseRenewer};
+use super::{super::Dial, Requests, map::Map, renewer::LeaseRenewer};
 use crate::{
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Life},
@@ -21,16 +21,16 @@ use crate::{
 
 /// The route of a key.
 #[derive(Clone, Debug)]
-pub(super) struct Route {
+pub(crate) struct Route {
     /// The renewer of the shard to ask first.
-    pub(super) renewer: Arc<LeaseRenewer>,
+    pub(crate) renewer: Arc<LeaseRenewer>,
     /// The slot is in motion.
-    pub(super) way: Option<Way>,
+    pub(crate) way: Option<Way>,
 }
 
 impl Route {
     /// The renewers of all shards that may have something of the key.
-    pub(super) fn renewers(&self) -> Vec<Arc<LeaseRenewer>> {
+    pub(crate) fn renewers(&self) -> Vec<Arc<LeaseRenewer>> {
         match &self.way {
             Some(way) => vec![way.from.clone(), way.to.clone()],
             None => vec![self.renewer.clone()],
@@ -38,7 +38,7 @@ impl Route {
     }
 
     /// Whether `renewer` can answer a request that is there already.
-    pub(super) fn leads_by(&self, renewer: &Arc<LeaseRenewer>) -> bool {
+    pub(crate) fn leads_by(&self, renewer: &Arc<LeaseRenewer>) -> bool {
         let is = |other| Arc::ptr_eq(renewer, other);
         match &self.way {
             Some(way) => is(&way.from) || is(&way.to),
@@ -49,15 +49,15 @@ impl Route {
 
 /// The two shards of a slot in motion.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
-    pub(super) epoch: Epoch,
-    pub(super) from: Arc<LeaseRenewer>,
-    pub(super) to: Arc<LeaseRenewer>,
+pub(crate) struct Way {
+    pub(crate) epoch: Epoch,
+    pub(crate) from: Arc<LeaseRenewer>,
+    pub(crate) to: Arc<LeaseRenewer>,
 }
 
 /// The topology in use, and the renewers of its shards.
 #[derive(Debug)]
-pub(super) struct Routing {
+pub(crate) struct Routing {
     view: ArcSwap<View>,
     /// Held while the view is changed.
     adopting: Mutex<()>,
@@ -66,26 +66,25 @@ pub(super) struct Routing {
     /// Fixed at the founding, like the longest lease.
     slots: SlotCount,
     max_lease: Duration,
-    releases: Arc<Releases>,
-    queues: Arc<LocalQueues>,
+    requests: Arc<Requests>,
     around: Context,
     stale: Notify,
     adopted: Notify,
 }
 
 #[derive(Debug)]
-pub(super) struct View {
-    pub(super) topology: Arc<Topology>,
+pub(crate) struct View {
+    pub(crate) topology: Arc<Topology>,
     /// In the order of the table's shards.
-    pub(super) renewers: Vec<Arc<LeaseRenewer>>,
+    pub(crate) renewers: Vec<Arc<LeaseRenewer>>,
 }
 
 impl Routing {
-    pub(super) fn new(
+    pub(crate) fn new(
         topology: Arc<Topology>,
         dial: Arc<dyn Dial>,
         client: ClientId,
-        (releases, queues): (Arc<Releases>, Arc<LocalQueues>),
+        requests: Arc<Requests>,
         around: &Context,
     ) -> Self {
         let nothing = View {
@@ -99,8 +98,7 @@ impl Routing {
             client,
             slots: topology.table.slots(),
             max_lease: topology.constants.max_lease(),
-            releases,
-            queues,
+            requests,
             around: around.clone(),
             stale: Notify::new(),
             adopted: Notify::new(),
@@ -110,13 +108,13 @@ impl Routing {
     }
 
     /// The route of `key`, by the present view.
-    pub(super) fn route(&self, key: &LockKey) -> Route {
+    pub(crate) fn route(&self, key: &LockKey) -> Route {
         self.view.load().route(key.slot())
     }
 
     /// The shards of `key` in the move of `epoch`. If the view knows no such move, it is out of
     /// date.
-    pub(super) fn way(&self, key: &LockKey, epoch: Epoch) -> Option<Way> {
+    pub(crate) fn way(&self, key: &LockKey, epoch: Epoch) -> Option<Way> {
         let way = self.route(key).way.filter(|way| way.epoch == epoch);
         if way.is_none() {
             self.refresh();
@@ -125,57 +123,57 @@ impl Routing {
     }
 
     /// Whether the slot of `key` belonged to a shard declared dead, and may not be open yet.
-    pub(super) fn is_to_be_forced(&self, key: &LockKey) -> bool {
+    pub(crate) fn is_to_be_forced(&self, key: &LockKey) -> bool {
         self.view.load().topology.opening_of(key.slot()).is_some()
     }
 
     /// The renewer of shard `id`, if it is a member.
-    pub(super) fn renewer(&self, id: &ShardId) -> Option<Arc<LeaseRenewer>> {
+    pub(crate) fn renewer(&self, id: &ShardId) -> Option<Arc<LeaseRenewer>> {
         let view = self.view.load();
         let mut renewers = view.renewers.iter();
         renewers.find(|renewer| renewer.driver.id() == id).cloned()
     }
 
     /// The dialer of its shards.
-    pub(super) fn dial(&self) -> &Arc<dyn Dial> {
+    pub(crate) fn dial(&self) -> &Arc<dyn Dial> {
         &self.dial
     }
 
-    pub(super) fn slots(&self) -> SlotCount {
+    pub(crate) fn slots(&self) -> SlotCount {
         self.slots
     }
 
     /// The longest lease that may be requested.
-    pub(super) fn max_lease(&self) -> Duration {
+    pub(crate) fn max_lease(&self) -> Duration {
         self.max_lease
     }
 
-    pub(super) fn topology(&self) -> Arc<Topology> {
+    pub(crate) fn topology(&self) -> Arc<Topology> {
         self.view.load().topology.clone()
     }
 
-    pub(super) fn view(&self) -> Arc<View> {
+    pub(crate) fn view(&self) -> Arc<View> {
         self.view.load_full()
     }
 
     /// Reports that the view seems to be out of date.
-    pub(super) fn refresh(&self) {
+    pub(crate) fn refresh(&self) {
         self.stale.notify_one();
     }
 
     /// Waits for such a report.
-    pub(super) async fn stale(&self) {
+    pub(crate) async fn stale(&self) {
         self.stale.notified().await;
     }
 
     /// Waits until the view has changed.
-    pub(super) async fn adopted(&self) {
+    pub(crate) async fn adopted(&self) {
         self.adopted.notified().await;
     }
 
     /// Routes by `topology` from now on, unless a newer one is in use. Shards that stay keep their
     /// connections and their holds.
-    pub(super) fn adopt(&self, topology: Arc<Topology>) {
+    pub(crate) fn adopt(&self, topology: Arc<Topology>) {
         let adopting = self.adopting.lock();
         let before = self.view.load_full();
         if topology.version() <= before.topology.version() {
@@ -188,7 +186,7 @@ impl Routing {
         let left = before.renewers.iter().filter(|renewer| !is_kept(renewer));
         drop(adopting);
         left.for_each(|renewer| renewer.leave(self));
-        self.queues.look_again();
+        self.requests.look_again();
         self.adopted.notify_one();
     }
 
@@ -212,12 +210,15 @@ impl Routing {
                 stop: self.around.stop.child_token(),
                 ..self.around.clone()
             };
-            let (queues, from) = (self.queues.clone(), id.clone());
-            let woken = Arc::new(move |wake| queues.woken(&from, wake));
+            let (requests, from) = (self.requests.clone(), id.clone());
+            let woken = Arc::new(move |message| {
+                if let Some(local) = requests.local() {
+                    local.pushed(&from, message);
+                }
+            });
             let present = (entry.life.clone(), entry.epoch);
             let driver = Driver::start(id.clone(), shard, present, self.client, woken, &around);
-            let shared = (self.releases.clone(), self.queues.clone());
-            LeaseRenewer::start(driver, map, shared, around)
+            LeaseRenewer::start(driver, map, self.requests.clone(), around)
         };
         let renewers = topology.table.shards().iter().map(renewer).collect();
         self.view.store(Arc::new(View { topology, renewers }));

@@ -13,20 +13,20 @@ use super::hold::Hold;
 use crate::clock::Instant;
 
 /// Holds due within the same tick are tended together: their renewals travel together.
-pub(super) const TICK: Duration = Duration::from_millis(10);
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// The holds at one shard, by the time to tend them.
 #[derive(Debug, Default)]
-pub(super) struct Wheel {
-    pub(super) due: BTreeMap<u64, Vec<Arc<Hold>>>,
+pub(crate) struct Wheel {
+    pub(crate) due: BTreeMap<u64, Vec<Arc<Hold>>>,
     /// The tick until which the task sleeps.
-    pub(super) asleep_until: u64,
+    pub(crate) asleep_until: u64,
 }
 
 /// The place of a hold in the wheel. Touched only with the wheel locked.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) tick: AtomicU64,
+pub(crate) struct Place {
+    pub(crate) tick: AtomicU64,
     index: AtomicUsize,
 }
 
@@ -44,14 +44,14 @@ impl Place {
 }
 
 impl Wheel {
-    pub(super) fn add(&mut self, hold: Arc<Hold>, tick: u64) {
+    pub(crate) fn add(&mut self, hold: Arc<Hold>, tick: u64) {
         let bucket = self.due.entry(tick).or_default();
         hold.place.tick.store(tick, Relaxed);
         hold.place.index.store(bucket.len(), Relaxed);
         bucket.push(hold);
     }
 
-    pub(super) fn remove(&mut self, hold: &Hold) {
+    pub(crate) fn remove(&mut self, hold: &Hold) {
         let tick = hold.place.tick.swap(Place::NOWHERE, Relaxed);
         if tick == Place::NOWHERE {
             return;
@@ -67,13 +67,13 @@ impl Wheel {
     }
 
     /// Takes the holds due at `tick` or before.
-    pub(super) fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
+    pub(crate) fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
         let later = self.due.split_off(&(tick + 1));
         taken(std::mem::replace(&mut self.due, later))
     }
 
     /// Takes everything.
-    pub(super) fn take_all(&mut self) -> Vec<Arc<Hold>> {
+    pub(crate) fn take_all(&mut self) -> Vec<Arc<Hold>> {
         taken(std::mem::take(&mut self.due))
     }
 }
@@ -87,11 +87,11 @@ fn taken(due: BTreeMap<u64, Vec<Arc<Hold>>>) -> Vec<Arc<Hold>> {
 }
 
 /// The last tick at `at`.
-pub(super) fn tick_at(at: Instant) -> u64 {
+pub(crate) fn tick_at(at: Instant) -> u64 {
     at.as_nanos() / TICK.as_nanos() as u64
 }
 
 /// The first tick not before `at`.
-pub(super) fn tick_from(at: Instant) -> u64 {
+pub(crate) fn tick_from(at: Instant) -> u64 {
     at.as_nanos().div_ceil(TICK.as_nanos() as u64)
 }

@@ -1,4 +1,4 @@
-//! The state of one grant.
+//! The state of one acquisition: tokens, deadline, phase.
 
 use std::{
     sync::{
@@ -13,13 +13,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{
-    current_shard::{CurrentShard, Found},
-    in_flight::InFlight,
-    local::{LeaseView, Terms},
-    renewer::LeaseRenewer,
-    wheel::Place,
-};
+use super::{super::AcquireError, rules::Terms};
 use crate::{
     clock::Instant,
     ids::{Nonce, Token},
@@ -32,7 +26,7 @@ use crate::{
 /// The phases of a grant. It only ever moves down this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Requested.
     Asked,
     /// Held, for as long as the clock is before the deadline.
@@ -51,18 +45,14 @@ impl From<u8> for Phase {
     }
 }
 
-/// One acquisition at a shard: from before its first request to after its last one. Its holders in
-/// this process have it one after the other.
+/// One acquisition, as its holders see it. They have it one after the other.
 #[derive(Debug)]
-pub(super) struct Hold {
-    pub(super) key: LockKey,
-    pub(super) nonce: Nonce,
-    pub(super) terms: Terms,
+pub(crate) struct LeaseState {
+    pub(crate) key: LockKey,
+    pub(crate) nonce: Nonce,
+    pub(crate) terms: Terms,
     /// How many tokens are requested.
-    pub(super) tokens: u32,
-    /// The present shard. Changed under the lock of `in_flight`, and outside that shard's wheel.
-    current_shard: CurrentShard,
-    pub(super) place: Place,
+    pub(crate) tokens: u32,
     /// The first of its tokens.
     token: AtomicU64,
     deadline: AtomicU64,
@@ -82,44 +72,27 @@ pub(super) struct Hold {
     /// The rest of the turn that granted it, when the turn arrived; 0 after a renewal, or without a
     /// turn.
     claim: AtomicU64,
-    pub(super) in_flight: Mutex<InFlight>,
-    pub(super) changed: Notify,
+    /// The reason why it is not granted yet.
+    pub(crate) refusal: Mutex<Option<AcquireError>>,
+    pub(crate) changed: Notify,
 }
 
-impl LeaseView for Arc<Hold> {
-    fn is(&self, other: &Self) -> bool {
-        Self::ptr_eq(self, other)
-    }
-
-    fn terms(&self) -> &Terms {
-        &self.terms
-    }
-
-    fn is_held(&self, now: Instant) -> bool {
-        Hold::is_held(self, now)
-    }
-}
-
-impl Hold {
-    /// A hold that is about to be requested. The request queues if it has a `ticket`.
-    pub(super) fn new(
+impl LeaseState {
+    /// An acquisition that is about to be requested, under the present `view` of the topology.
+    pub(crate) fn new(
         key: LockKey,
         nonce: Nonce,
         terms: Terms,
         tokens: u32,
-        ticket: bool,
-        renewer: Arc<LeaseRenewer>,
-    ) -> Arc<Self> {
-        let view = &renewer.around.view;
-        Arc::new(Self {
+        view: &Arc<ViewLease>,
+    ) -> Self {
+        Self {
             view: view.length().map(|_| view.clone()),
             believed: Mutex::default(),
             key,
             nonce,
             terms,
             tokens,
-            current_shard: CurrentShard::new(renewer),
-            place: Place::default(),
             token: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -129,29 +102,14 @@ impl Hold {
             renewal_failed: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
             claim: AtomicU64::new(0),
-            in_flight: Mutex::new(InFlight::new(ticket)),
+            refusal: Mutex::default(),
             changed: Notify::new(),
-        })
-    }
-
-    /// The renewer of the present shard.
-    pub(super) fn renewer(&self) -> Found<'_> {
-        self.current_shard.get()
-    }
-
-    /// Whether the hold is at the shard of `renewer`.
-    pub(super) fn is_at(&self, renewer: &LeaseRenewer) -> bool {
-        std::ptr::eq(&**self.current_shard.get(), renewer)
-    }
-
-    /// The hold is at the shard of `renewer` from now on.
-    pub(super) fn set_keeper(&self, renewer: &Arc<LeaseRenewer>) {
-        self.current_shard.set(renewer);
+        }
     }
 
     /// The shard granted the request sent at `sent`, for a full lease; or, by a turn, for its claim
     /// time. Returns whether the grant is still of use at `now`.
-    pub(super) fn granted(
+    pub(crate) fn granted(
         &self,
         token: Token,
         sent: Instant,
@@ -182,7 +140,7 @@ impl Hold {
 
     /// The shard renewed it, by a request sent at `sent`. Returns whether the renewal still counts:
     /// a guard past its deadline is gone, and no late answer revives it.
-    pub(super) fn renewed(&self, sent: Instant, now: Instant) -> bool {
+    pub(crate) fn renewed(&self, sent: Instant, now: Instant) -> bool {
         if !self.is_held(now) {
             return false;
         }
@@ -200,13 +158,13 @@ impl Hold {
     }
 
     /// Whether an answer to a request sent at `sent` still counts at `now`.
-    pub(super) fn would_last(&self, sent: Instant, now: Instant) -> bool {
+    pub(crate) fn would_last(&self, sent: Instant, now: Instant) -> bool {
         now < self.deadline_of(sent, self.lease_to_ask())
     }
 
     /// Another shard adopted it, by a request sent at `sent`: from then on only that shard's
     /// answers count.
-    pub(super) fn adopted(&self, sent: Instant) {
+    pub(crate) fn adopted(&self, sent: Instant) {
         let deadline = self.deadline_of(sent, self.lease_to_ask());
         self.sent.store(sent.as_nanos(), Relaxed);
         self.deadline.store(deadline.as_nanos(), Relaxed);
@@ -217,42 +175,42 @@ impl Hold {
     }
 
     /// A renewal got no answer, or the answer "not now".
-    pub(super) fn renewal_failed(&self) {
+    pub(crate) fn renewal_failed(&self) {
         self.renewal_failed.store(true, Relaxed);
         self.changed.notify_waiters();
     }
 
     /// The clock of its shard stepped: its record may end before its deadline.
-    pub(super) fn clock_stepped(&self) {
+    pub(crate) fn endanger(&self) {
         self.clock_stepped.store(true, Relaxed);
         self.changed.notify_waiters();
     }
 
     /// Ends belief in it. Returns the phase until now.
-    pub(super) fn end(&self) -> Phase {
+    pub(crate) fn end(&self) -> Phase {
         let before = self.phase.swap(Phase::Over as u8, AcqRel);
         self.changed.notify_waiters();
         Phase::from(before)
     }
 
     /// It has no holder: it is kept until `until`.
-    pub(super) fn leave_idle(&self, until: Instant) {
+    pub(crate) fn leave_idle(&self, until: Instant) {
         self.idle_until.store(until.as_nanos(), Relaxed);
     }
 
     /// It has a holder.
-    pub(super) fn take_up(&self) {
+    pub(crate) fn take_up(&self) {
         self.idle_until.store(0, Relaxed);
     }
 
     /// The time until which it is kept, if it has no holder.
-    pub(super) fn idle_until(&self) -> Option<Instant> {
+    pub(crate) fn idle_until(&self) -> Option<Instant> {
         let until = self.idle_until.load(Relaxed);
         (until > 0).then_some(Instant::from_nanos(until))
     }
 
     /// Whether it is held at `now`.
-    pub(super) fn is_held(&self, now: Instant) -> bool {
+    pub(crate) fn is_held(&self, now: Instant) -> bool {
         let held = self.phase.load(Acquire) == Phase::Held as u8;
         held && now < self.deadline() && self.is_believed(now)
     }
@@ -267,21 +225,21 @@ impl Hold {
             .is_some_and(|its| view.is_still(its, now))
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         Phase::from(self.phase.load(Acquire))
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.phase() == Phase::Over
     }
 
-    pub(super) fn is_claimed(&self) -> bool {
+    pub(crate) fn is_claimed(&self) -> bool {
         self.claim.load(Relaxed) > 0
     }
 
     /// How long it is held without another renewal: the lease, or the rest of a turn when it
     /// arrived.
-    pub(super) fn length(&self) -> Duration {
+    pub(crate) fn length(&self) -> Duration {
         match self.claim.load(Acquire) {
             0 => self.lease_to_ask(),
             claim => Duration::from_nanos(claim),
@@ -290,7 +248,7 @@ impl Hold {
 
     /// The time when the lock comes into danger: less of the lease, or of the view, is left than
     /// its next renewal leaves in normal operation.
-    pub(super) fn danger_at(&self) -> Instant {
+    pub(crate) fn danger_at(&self) -> Instant {
         // The length first: then a renewal in between only moves the deadline forward.
         let third = self.length() / 3;
         let of_lease = Instant::from_nanos(self.deadline.load(Relaxed)) - third;
@@ -298,36 +256,36 @@ impl Hold {
         of_view.map_or(of_lease, |of_view| of_lease.min(of_view))
     }
 
-    pub(super) fn has_failed_renewal(&self) -> bool {
+    pub(crate) fn has_failed_renewal(&self) -> bool {
         self.renewal_failed.load(Relaxed)
     }
 
-    pub(super) fn is_by_a_stepped_clock(&self) -> bool {
+    pub(crate) fn is_by_a_stepped_clock(&self) -> bool {
         self.clock_stepped.load(Relaxed)
     }
 
-    pub(super) fn token(&self) -> Token {
+    pub(crate) fn token(&self) -> Token {
         Token::from_number(self.token.load(Relaxed))
     }
 
     /// The time when the request left that the deadline counts from.
-    pub(super) fn sent(&self) -> Instant {
+    pub(crate) fn sent(&self) -> Instant {
         Instant::from_nanos(self.sent.load(Relaxed))
     }
 
-    pub(super) fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         let deadline = Instant::from_nanos(self.deadline.load(Relaxed));
         let view = self.view.as_ref();
         view.map_or(deadline, |view| deadline.min(view.until()))
     }
 
     /// Whether the deadline is the requested end, which no renewal can move.
-    pub(super) fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         self.deadline.load(Relaxed) >= self.ends.load(Relaxed)
     }
 
     /// The lease to request: a fixed hold shorter than the lease requests no more than it needs.
-    pub(super) fn lease_to_ask(&self) -> Duration {
+    pub(crate) fn lease_to_ask(&self) -> Duration {
         match self.terms.hold_for {
             Some(hold_for) => lease_lasting(hold_for).min(self.terms.lease),
             None => self.terms.lease,

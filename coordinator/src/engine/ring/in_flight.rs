@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{AcquireError, renewer::LeaseRenewer};
+use super::renewer::LeaseRenewer;
 use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
@@ -15,22 +15,22 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 
 /// Requests of one kind, of which at most one is out.
 #[derive(Debug, Default)]
-pub(super) struct Outstanding {
+pub(crate) struct Outstanding {
     out: bool,
     /// A request got no answer and may still arrive: until its lane has answered another one.
     unanswered: bool,
 }
 
 impl Outstanding {
-    pub(super) fn is_out(&self) -> bool {
+    pub(crate) fn is_out(&self) -> bool {
         self.out
     }
 
-    pub(super) fn sent(&mut self) {
+    pub(crate) fn sent(&mut self) {
         self.out = true;
     }
 
-    pub(super) fn answered(&mut self, answer: &Answer) {
+    pub(crate) fn answered(&mut self, answer: &Answer) {
         self.out = false;
         self.unanswered = match answer {
             Ok(_) => false,
@@ -45,17 +45,17 @@ impl Outstanding {
 
 /// The unanswered requests to one shard.
 #[derive(Debug, Default)]
-pub(super) struct ShardInFlight {
-    pub(super) asking: Outstanding,
+pub(crate) struct ShardInFlight {
+    pub(crate) asking: Outstanding,
     /// Renewals, and requests that move a lock here from another shard.
-    pub(super) renewing: Outstanding,
+    pub(crate) renewing: Outstanding,
     /// A grant or a ticket may be there.
     left: bool,
 }
 
 /// The lane for a release, so that it overtakes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(crate) enum Behind {
     /// On that lane, behind every unanswered request of the nonce.
     Lane(LockLane),
     /// On both lanes, one after the other: a request may still arrive on each.
@@ -76,7 +76,7 @@ impl ShardInFlight {
     }
 
     /// The lock was adopted there.
-    pub(super) fn comes(&mut self) {
+    pub(crate) fn comes(&mut self) {
         self.left = true;
     }
 
@@ -85,12 +85,12 @@ impl ShardInFlight {
     }
 
     /// Whether the shard may have a record or ticket of the nonce, or may yet get one.
-    pub(super) fn may_be_there(&self) -> bool {
+    pub(crate) fn may_be_there(&self) -> bool {
         self.left || self.is_in_doubt()
     }
 
     /// The lane for a release.
-    pub(super) fn release_behind(&self) -> Behind {
+    pub(crate) fn release_behind(&self) -> Behind {
         let renewing = self.renewing.is_in_doubt() && !is_off(Rule::ReleaseBehindRenewal);
         match (self.asking.is_in_doubt(), renewing) {
             (_, false) => Behind::Lane(LockLane::Work),
@@ -102,38 +102,36 @@ impl ShardInFlight {
 
 /// The unanswered requests of one nonce.
 #[derive(Debug)]
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     /// To the present shard.
-    pub(super) here: ShardInFlight,
+    pub(crate) here: ShardInFlight,
     /// To other shards: the slot moves, or has moved.
     elsewhere: Vec<(Arc<LeaseRenewer>, ShardInFlight)>,
     /// Whether the next request queues.
-    pub(super) ticket: bool,
+    pub(crate) ticket: bool,
     /// The answer of the slot's former shard, for the next shard.
-    pub(super) proof: Option<Proof>,
-    pub(super) search: Search,
+    pub(crate) proof: Option<Proof>,
+    pub(crate) search: Search,
     /// How many requests in a row an outdated picture of the ring sent to the wrong shard.
-    pub(super) stale_routes: u8,
+    pub(crate) stale_routes: u8,
     /// Pauses after requests that failed.
-    pub(super) retry: Backoff,
-    /// The reason why it is not granted yet.
-    pub(super) refusal: Option<AcquireError>,
+    pub(crate) retry: Backoff,
 }
 
 /// The search for the shard that may grant, since the last pause.
 #[derive(Debug, Default)]
-pub(super) struct Search {
+pub(crate) struct Search {
     /// At the slot's former shard, the key is held or waited for.
-    pub(super) held_there: bool,
+    pub(crate) held_there: bool,
     /// The slot's next shard needs a proof.
-    pub(super) unproven: bool,
+    pub(crate) unproven: bool,
     /// How often the search went from one shard to the other.
-    pub(super) turns: u8,
+    pub(crate) turns: u8,
 }
 
 impl InFlight {
     /// No request is out yet.
-    pub(super) fn new(ticket: bool) -> Self {
+    pub(crate) fn new(ticket: bool) -> Self {
         Self {
             here: ShardInFlight::default(),
             elsewhere: Vec::new(),
@@ -142,12 +140,11 @@ impl InFlight {
             search: Search::default(),
             stale_routes: 0,
             retry: Backoff::new(RETRY.0, RETRY.1),
-            refusal: None,
         }
     }
 
     /// A request to acquire that was sent to `at`, while the hold is at `here`, has ended.
-    pub(super) fn asked(
+    pub(crate) fn asked(
         &mut self,
         here: &Arc<LeaseRenewer>,
         at: &Arc<LeaseRenewer>,
@@ -158,7 +155,7 @@ impl InFlight {
     }
 
     /// The unanswered requests to `at`, while the hold is at `here`.
-    pub(super) fn at(
+    pub(crate) fn at(
         &mut self,
         here: &Arc<LeaseRenewer>,
         at: &Arc<LeaseRenewer>,
@@ -179,7 +176,7 @@ impl InFlight {
 
     /// The slot's former shard has given its proof. A request that moved on with its place has left
     /// the queue there.
-    pub(super) fn proves(&mut self, Proof { epoch, waited }: Proof) {
+    pub(crate) fn proves(&mut self, Proof { epoch, waited }: Proof) {
         let came_along = self
             .proof
             .is_some_and(|known| known.epoch == epoch && known.waited != Waited::Nobody);
@@ -191,7 +188,7 @@ impl InFlight {
     }
 
     /// The hold is at `to` from now on, no longer at `from`.
-    pub(super) fn goes(&mut self, from: &Arc<LeaseRenewer>, to: &Arc<LeaseRenewer>) {
+    pub(crate) fn goes(&mut self, from: &Arc<LeaseRenewer>, to: &Arc<LeaseRenewer>) {
         let there = std::mem::take(self.at(from, to));
         self.elsewhere.retain(|(its, _)| !Arc::ptr_eq(its, to));
         let here = std::mem::replace(&mut self.here, there);
@@ -199,18 +196,18 @@ impl InFlight {
     }
 
     /// Nothing of the nonce is left at `at`, while the hold is at `here`: it was removed there.
-    pub(super) fn removed(&mut self, here: &Arc<LeaseRenewer>, at: &Arc<LeaseRenewer>) {
+    pub(crate) fn removed(&mut self, here: &Arc<LeaseRenewer>, at: &Arc<LeaseRenewer>) {
         self.at(here, at).left = false;
     }
 
     /// Whether a request may still reach a shard and make a record there.
-    pub(super) fn is_in_doubt(&self) -> bool {
+    pub(crate) fn is_in_doubt(&self) -> bool {
         let mut elsewhere = self.elsewhere.iter();
         self.here.is_in_doubt() || elsewhere.any(|(_, traffic)| traffic.is_in_doubt())
     }
 
     /// The other shards that may have, or may yet get, something of the nonce.
-    pub(super) fn left_elsewhere(&self) -> Vec<Arc<LeaseRenewer>> {
+    pub(crate) fn left_elsewhere(&self) -> Vec<Arc<LeaseRenewer>> {
         let left = self
             .elsewhere
             .iter()

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{events, hold::Hold, in_flight::InFlight, renewer::LeaseRenewer};
+use super::{super::local::events, hold::Hold, in_flight::InFlight, renewer::LeaseRenewer};
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
@@ -17,9 +17,9 @@ use crate::{
 impl LeaseRenewer {
     /// The shard has sealed the slot of `hold`, which it has just renewed: asks the slot's next
     /// shard to adopt it. On anything but a clear yes the hold stays here, until the next renewal.
-    pub(super) fn bring_along(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
+    pub(crate) fn bring_along(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
         let Some(way) = self
-            .queues
+            .requests
             .routing()
             .and_then(|routing| routing.way(&hold.key, epoch))
         else {
@@ -71,7 +71,7 @@ impl LeaseRenewer {
         to.keep(hold);
         self.remove(hold, epoch);
         if wanted {
-            self.queues.wanted(hold);
+            self.requests.contended(hold);
         }
     }
 
@@ -116,8 +116,8 @@ impl LeaseRenewer {
 
     /// The slot of `hold` has left this shard: looks for its present shard. Returns whether that is
     /// another.
-    pub(super) fn follow(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
-        let Some(routing) = self.queues.routing() else {
+    pub(crate) fn follow(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
+        let Some(routing) = self.requests.routing() else {
             return false;
         };
         routing.refresh();
@@ -127,7 +127,7 @@ impl LeaseRenewer {
     }
 
     /// Renews `hold` at the shard of `to` from now on. Returns whether that is another shard.
-    pub(super) fn rehome(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>) -> bool {
+    pub(crate) fn rehome(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>) -> bool {
         let mut in_flight = hold.in_flight.lock();
         if Arc::ptr_eq(self, to) || hold.is_over() || !self.hand_over(hold, to) {
             return false;

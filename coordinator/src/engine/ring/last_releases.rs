@@ -33,7 +33,7 @@ const WITHIN: Duration = Duration::from_millis(250);
 
 /// The engine's tasks have ended, or are about to.
 #[derive(Debug)]
-pub(super) struct Orphaned {
+pub(crate) struct Orphaned {
     /// The time until which drops wait for their releases.
     until: Instant,
     /// Sends the releases. Started for the first one.
@@ -41,14 +41,14 @@ pub(super) struct Orphaned {
 }
 
 /// Dropped with its task: by the end of the runtime, unless the task was stopped before.
-pub(super) struct UntilStopped<'a>(Option<&'a Releases>);
+pub(crate) struct UntilStopped<'a>(Option<&'a Releases>);
 
 impl<'a> UntilStopped<'a> {
-    pub(super) fn of(releases: &'a Releases) -> Self {
+    pub(crate) fn of(releases: &'a Releases) -> Self {
         Self(Some(releases))
     }
 
-    pub(super) fn stopped(mut self) {
+    pub(crate) fn stopped(mut self) {
         self.0 = None;
     }
 }
@@ -64,7 +64,7 @@ impl Drop for UntilStopped<'_> {
 impl Releases {
     /// From now on a thread sends the releases, including the unanswered ones, because no task
     /// does. Waits for that, but not for long.
-    pub(super) fn take_over(&self) {
+    pub(crate) fn take_over(&self) {
         if self.shared {
             let until = self.around.clock.now() + WITHIN;
             let mut pending = self.pending.lock();
@@ -76,7 +76,7 @@ impl Releases {
     }
 
     /// Has the thread send the unanswered releases, and waits for that.
-    pub(super) fn send_last(&self) {
+    pub(crate) fn send_last(&self) {
         let mut pending = self.pending.lock();
         let Pending {
             unanswered,

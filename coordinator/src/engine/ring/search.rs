@@ -12,15 +12,13 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::{
-        AcquireError,
-        hold::{Hold, Phase},
-        in_flight::Search,
-        renewer::LeaseRenewer,
-        routing::Way,
-    },
-    LocalQueues,
-    ask::Verdict,
+    super::{AcquireError, local::Phase},
+    Requests,
+    hold::Hold,
+    in_flight::Search,
+    renewer::LeaseRenewer,
+    request::Verdict,
+    routing::Way,
 };
 use crate::{
     ids::Epoch,
@@ -40,7 +38,7 @@ const HELD_THERE: Duration = Duration::from_millis(200);
 /// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for a
 /// new picture.
 #[derive(Debug, Default)]
-pub(super) struct StaleRoutes {
+pub(crate) struct StaleRoutes {
     holds: Vec<Arc<Hold>>,
     /// The number at which requests that no longer wait are removed: twice the number left by the
     /// last sweep, so that the cost per request is constant.
@@ -48,7 +46,7 @@ pub(super) struct StaleRoutes {
 }
 
 impl StaleRoutes {
-    pub(super) fn add(&mut self, hold: &Arc<Hold>) {
+    pub(crate) fn add(&mut self, hold: &Arc<Hold>) {
         if self.holds.len() >= self.sweep_at {
             self.holds.retain(|hold| hold.phase() == Phase::Asked);
             self.sweep_at = SWEEP_MIN.max(2 * self.holds.len());
@@ -57,9 +55,9 @@ impl StaleRoutes {
     }
 }
 
-impl LocalQueues {
+impl Requests {
     /// The picture of the ring has changed.
-    pub(in super::super) fn look_again(self: &Arc<Self>) {
+    pub(crate) fn look_again(self: &Arc<Self>) {
         let stale_routes = std::mem::take(&mut *self.stale_routes.lock());
         stale_routes
             .holds
@@ -68,7 +66,7 @@ impl LocalQueues {
     }
 
     /// The slot is not at this shard since `epoch`: not yet, or not any more.
-    pub(super) fn moved(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
+    pub(crate) fn moved(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
         let Some(routing) = self.routing() else {
             return self.trouble(hold, AcquireError::Moved);
         };
@@ -94,7 +92,7 @@ impl LocalQueues {
     }
 
     /// The shard has sealed the slot.
-    pub(super) fn sealed(
+    pub(crate) fn sealed(
         &self,
         hold: &Hold,
         at: &Arc<LeaseRenewer>,
@@ -113,7 +111,7 @@ impl LocalQueues {
     }
 
     /// The shard needs a proof that its predecessor does not hold the key.
-    pub(super) fn unproven(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
+    pub(crate) fn unproven(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
         let Some(way) = self.way(hold, epoch) else {
             return self.trouble(hold, AcquireError::Moved);
         };
@@ -151,20 +149,15 @@ impl LocalQueues {
     }
 
     /// Goes on to the shard of `to`, if it still waits. Returns whether it does.
-    pub(super) fn goes(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<LeaseRenewer>) -> bool {
-        let asking = self.change(&hold.key, |queue, _| {
-            let asking = queue.is_asking(hold);
-            if asking {
-                go(hold, to);
-            }
-            asking
-        });
-        asking == Some(true)
+    pub(super) fn goes(&self, hold: &Arc<Hold>, to: &Arc<LeaseRenewer>) -> bool {
+        let local = self.local();
+        let goes = local.and_then(|local| local.if_asked(hold, |_| go(hold, to)));
+        goes.is_some()
     }
 }
 
 /// Moves a request to the shard of `to`, unless it is there, or taken back.
-pub(super) fn go(hold: &Hold, to: &Arc<LeaseRenewer>) {
+pub(crate) fn go(hold: &Hold, to: &Arc<LeaseRenewer>) {
     let mut in_flight = hold.in_flight.lock();
     let from = hold.renewer();
     if !Arc::ptr_eq(&from, to) && !hold.is_over() && from.hand_over(hold, to) {

@@ -24,26 +24,30 @@ impl Owner {
     }
 
     /// Whether `other` is the same owner.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Its hold on `key` through `client`, at `now`.
-    pub(super) fn grant(
+    pub(crate) fn grant(
         &self,
         key: &LockKey,
         client: ClientId,
         now: Instant,
     ) -> Option<Arc<Grant>> {
         let grant = self.0.lock().get(key)?.upgrade()?;
-        (grant.hold.nonce.client == client && grant.is_held(now)).then_some(grant)
+        (grant.lease().nonce.client == client && grant.is_held(now)).then_some(grant)
     }
 
-    pub(super) fn entered(&self, grant: &Arc<Grant>) {
+    pub(crate) fn entered(&self, grant: &Arc<Grant>) {
         let mut grants = self.0.lock();
         if grants.len() >= SWEEP_AT {
-            grants.retain(|_, grant| grant.upgrade().is_some_and(|grant| !grant.hold.is_over()));
+            grants.retain(|_, grant| {
+                grant
+                    .upgrade()
+                    .is_some_and(|grant| !grant.lease().is_over())
+            });
         }
-        grants.insert(grant.hold.key.clone(), Arc::downgrade(grant));
+        grants.insert(grant.lease().key.clone(), Arc::downgrade(grant));
     }
 }

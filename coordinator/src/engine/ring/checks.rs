@@ -13,7 +13,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Shakes hands with the shard of `renewer` again and again. While the handshake finds it unusable,
 /// the engine requests no new lock there; held locks are renewed and released.
-pub(super) async fn watch(renewer: &LeaseRenewer) {
+pub(crate) async fn watch(renewer: &LeaseRenewer) {
     let driver = &renewer.driver;
     let mut refusing = false;
     loop {

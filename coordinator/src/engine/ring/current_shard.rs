@@ -12,33 +12,33 @@ use super::renewer::LeaseRenewer;
 
 /// The present shard of a hold. The changeable part is made only when it changes: making and
 /// dropping it costs as much as the rest of a hold.
-pub(super) struct CurrentShard {
+pub(crate) struct CurrentShard {
     first: Arc<LeaseRenewer>,
     later: OnceLock<ArcSwap<LeaseRenewer>>,
 }
 
 /// The renewer found there.
-pub(super) enum Found<'a> {
+pub(crate) enum Found<'a> {
     First(&'a Arc<LeaseRenewer>),
     Later(Guard<Arc<LeaseRenewer>>),
 }
 
 impl CurrentShard {
-    pub(super) fn new(first: Arc<LeaseRenewer>) -> Self {
+    pub(crate) fn new(first: Arc<LeaseRenewer>) -> Self {
         Self {
             first,
             later: OnceLock::new(),
         }
     }
 
-    pub(super) fn get(&self) -> Found<'_> {
+    pub(crate) fn get(&self) -> Found<'_> {
         match self.later.get() {
             None => Found::First(&self.first),
             Some(later) => Found::Later(later.load()),
         }
     }
 
-    pub(super) fn set(&self, renewer: &Arc<LeaseRenewer>) {
+    pub(crate) fn set(&self, renewer: &Arc<LeaseRenewer>) {
         let later = self.later.get_or_init(|| ArcSwap::new(renewer.clone()));
         later.store(renewer.clone());
     }

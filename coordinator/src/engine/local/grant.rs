@@ -8,36 +8,41 @@ use std::sync::{
     },
 };
 
-use super::hold::Hold;
+use super::{Lease, LeaseState};
 use crate::{clock::Instant, ids::Token, limits::REENTRY_MAX};
 
 /// One holder's time with a lock: a token, and a record that other holders in this process may have
 /// had before, and may have after.
 #[derive(Debug)]
-pub(super) struct Grant {
-    pub(super) hold: Arc<Hold>,
-    pub(super) token: Token,
+pub(crate) struct Grant {
+    lease: Arc<dyn Lease>,
+    pub(crate) token: Token,
     guards: AtomicUsize,
 }
 
 impl Grant {
     /// A grant with one guard.
-    pub(super) fn new(hold: Arc<Hold>, token: Token) -> Arc<Self> {
+    pub(crate) fn new(lease: Arc<dyn Lease>, token: Token) -> Arc<Self> {
         Arc::new(Self {
-            hold,
+            lease,
             token,
             guards: AtomicUsize::new(1),
         })
     }
 
+    /// The state of its acquisition.
+    pub(crate) fn lease(&self) -> &LeaseState {
+        self.lease.state()
+    }
+
     /// Whether the lock is in use, and the record is certainly there at `now`.
-    pub(super) fn is_held(&self, now: Instant) -> bool {
-        self.guards.load(Acquire) > 0 && self.hold.is_held(now)
+    pub(crate) fn is_held(&self, now: Instant) -> bool {
+        self.guards.load(Acquire) > 0 && self.lease().is_held(now)
     }
 
     /// Counts one more guard, unless the last one is gone or there are too many; the error is their
     /// number.
-    pub(super) fn enter(&self) -> Result<(), usize> {
+    pub(crate) fn enter(&self) -> Result<(), usize> {
         let entered = self.guards.fetch_update(AcqRel, Acquire, |guards| {
             (guards > 0 && guards < REENTRY_MAX).then_some(guards + 1)
         });
@@ -45,7 +50,7 @@ impl Grant {
     }
 
     /// Counts one guard less. Returns whether it was the last.
-    pub(super) fn leave(&self) -> bool {
+    pub(crate) fn leave(&self) -> bool {
         self.guards.fetch_sub(1, AcqRel) == 1
     }
 }

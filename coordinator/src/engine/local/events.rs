@@ -6,27 +6,27 @@
 
 use ringfence_ring::ShardId;
 
-use super::{grant::Grant, hold::Hold};
+use super::{LeaseState, grant::Grant};
 use crate::clock::Instant;
 
 /// The target of these events.
 const TARGET: &str = "ringfence::lease";
 
-pub(super) fn asking(hold: &Hold, sent: Instant) {
+pub(crate) fn asking(lease: &LeaseState, sent: Instant) {
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
+        key = %lease.key,
+        nonce = %lease.nonce,
         sent = sent.as_nanos(),
         "asking"
     );
 }
 
-pub(super) fn queued(hold: &Hold, position: u32, sent: Instant, judged: Instant) {
+pub(crate) fn queued(lease: &LeaseState, position: u32, sent: Instant, judged: Instant) {
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
+        key = %lease.key,
+        nonce = %lease.nonce,
         position,
         sent = sent.as_nanos(),
         judged = judged.as_nanos(),
@@ -36,11 +36,11 @@ pub(super) fn queued(hold: &Hold, position: u32, sent: Instant, judged: Instant)
 
 /// The slot is in motion. `left`: the request goes on to the next shard, and has given up its place
 /// at this one.
-pub(super) fn moving(hold: &Hold, left: bool, sent: Instant, judged: Instant) {
+pub(crate) fn moving(lease: &LeaseState, left: bool, sent: Instant, judged: Instant) {
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
+        key = %lease.key,
+        nonce = %lease.nonce,
         left,
         sent = sent.as_nanos(),
         judged = judged.as_nanos(),
@@ -49,74 +49,74 @@ pub(super) fn moving(hold: &Hold, left: bool, sent: Instant, judged: Instant) {
 }
 
 /// `handed`: passed on within the process, with the next token of the acquisition.
-pub(super) fn granted(grant: &Grant, handed: bool, judged: Instant) {
-    let Grant { hold, token, .. } = grant;
+pub(crate) fn granted(grant: &Grant, handed: bool, judged: Instant) {
+    let (lease, token) = (grant.lease(), grant.token);
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
+        key = %lease.key,
+        nonce = %lease.nonce,
         token = token.get(),
-        sent = hold.sent().as_nanos(),
+        sent = lease.sent().as_nanos(),
         judged = judged.as_nanos(),
-        deadline = hold.deadline().as_nanos(),
-        turn = hold.is_claimed(),
+        deadline = lease.deadline().as_nanos(),
+        turn = lease.is_claimed(),
         handed,
         "granted"
     );
 }
 
-pub(super) fn gave_up(hold: &Hold) {
-    tracing::debug!(target: TARGET, key = %hold.key, nonce = %hold.nonce, "gave up");
+pub(crate) fn gave_up(lease: &LeaseState) {
+    tracing::debug!(target: TARGET, key = %lease.key, nonce = %lease.nonce, "gave up");
 }
 
-pub(super) fn renewing(hold: &Hold) {
+pub(crate) fn renewing(lease: &LeaseState) {
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
-        token = hold.token().get(),
+        key = %lease.key,
+        nonce = %lease.nonce,
+        token = lease.token().get(),
         "renewing"
     );
 }
 
-pub(super) fn renewed(hold: &Hold, reclaimed: bool, sent: Instant, judged: Instant) {
+pub(crate) fn renewed(lease: &LeaseState, reclaimed: bool, sent: Instant, judged: Instant) {
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
-        token = hold.token().get(),
+        key = %lease.key,
+        nonce = %lease.nonce,
+        token = lease.token().get(),
         sent = sent.as_nanos(),
         judged = judged.as_nanos(),
-        deadline = hold.deadline().as_nanos(),
+        deadline = lease.deadline().as_nanos(),
         reclaimed,
         "renewed"
     );
 }
 
-pub(super) fn lost(hold: &Hold, judged: Instant) {
+pub(crate) fn lost(lease: &LeaseState, judged: Instant) {
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
-        token = hold.token().get(),
+        key = %lease.key,
+        nonce = %lease.nonce,
+        token = lease.token().get(),
         judged = judged.as_nanos(),
         "lost"
     );
 }
 
-pub(super) fn not_renewed(hold: &Hold, judged: Instant) {
+pub(crate) fn not_renewed(lease: &LeaseState, judged: Instant) {
     tracing::debug!(
         target: TARGET,
-        key = %hold.key,
-        nonce = %hold.nonce,
-        token = hold.token().get(),
+        key = %lease.key,
+        nonce = %lease.nonce,
+        token = lease.token().get(),
         judged = judged.as_nanos(),
-        deadline = hold.deadline().as_nanos(),
+        deadline = lease.deadline().as_nanos(),
         "not renewed"
     );
 }
 
-pub(super) fn clock_stepped(shard: &ShardId, by_ms: i64, judged: Instant) {
+pub(crate) fn clock_stepped(shard: &ShardId, by_ms: i64, judged: Instant) {
     tracing::debug!(
         target: TARGET,
         %shard,

@@ -9,9 +9,8 @@ use tokio::{
 };
 
 use super::{
-    Inner, ReleaseAnswer,
-    grant::Grant,
-    hold::{Hold, Phase},
+    super::ReleaseAnswer,
+    hold::Hold,
     in_flight::{Behind, Outstanding},
     last_releases::{Orphaned, UntilStopped},
     renewer::LeaseRenewer,
@@ -19,8 +18,6 @@ use super::{
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Context, Respond},
-    ids::Nonce,
-    name::LockKey,
     shard::{LockLane, Op, Reply, Request, ShardError},
     sync::Mutex,
 };
@@ -36,31 +33,31 @@ const UNARMED_RETRY: Duration = Duration::from_millis(50);
 /// Releases without a waiting caller: repeated until answered, or until the lock has expired. There
 /// is at most one per held lock, so the number is bounded.
 #[derive(Debug)]
-pub(super) struct Releases {
-    pub(super) around: Context,
+pub(crate) struct Releases {
+    pub(crate) around: Context,
     /// Whether other processes can reach the shards.
-    pub(super) shared: bool,
-    pub(super) pending: Mutex<Pending>,
+    pub(crate) shared: bool,
+    pub(crate) pending: Mutex<Pending>,
     none_pending: Notify,
     some_failed: Notify,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     next: u64,
     /// Not answered yet.
-    pub(super) unanswered: HashMap<u64, Unsent>,
+    pub(crate) unanswered: HashMap<u64, Unsent>,
     /// Those of them that have to be sent again.
     failed: Vec<u64>,
     /// No task of the engine sends them any more.
-    pub(super) orphaned: Option<Orphaned>,
+    pub(crate) orphaned: Option<Orphaned>,
 }
 
 /// A release that has to be sent, or sent again.
 #[derive(Clone, Debug)]
-pub(super) struct Unsent {
-    pub(super) hold: Arc<Hold>,
-    pub(super) at: Arc<LeaseRenewer>,
+pub(crate) struct Unsent {
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) at: Arc<LeaseRenewer>,
     give_up: Instant,
     /// Its local queue waits for the first answer.
     yields: bool,
@@ -69,7 +66,7 @@ pub(super) struct Unsent {
 impl Releases {
     /// `shared`: other processes can reach the shards, so that remaining records outlive this
     /// process.
-    pub(super) fn start(around: &Context, shared: bool) -> Arc<Self> {
+    pub(crate) fn start(around: &Context, shared: bool) -> Arc<Self> {
         let releases = Arc::new(Self {
             around: around.clone(),
             shared,
@@ -88,14 +85,14 @@ impl Releases {
 
     /// Releases `hold`, after belief in it has ended: at its shard, and at every other shard that
     /// may have something of it. If it `yields`, its local queue is told of the first answer.
-    pub(super) fn send(self: &Arc<Self>, hold: &Arc<Hold>, yields: bool) {
+    pub(crate) fn send(self: &Arc<Self>, hold: &Arc<Hold>, yields: bool) {
         let (here, elsewhere) = places(hold);
         self.send_to(hold, here, yields);
         self.send_elsewhere(hold, elsewhere);
     }
 
     /// Releases everything that shards may have of `hold`, which was abandoned.
-    pub(super) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
+    pub(crate) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
         let (here, elsewhere) = places(hold);
         if hold.in_flight.lock().here.may_be_there() {
             self.send_to(hold, here, false);
@@ -108,6 +105,16 @@ impl Releases {
         for renewer in elsewhere {
             self.send_to(hold, renewer, false);
         }
+    }
+
+    /// Sends the release of `hold`, after belief in it has ended. The future waits for the answer.
+    pub(super) fn release(
+        self: &Arc<Self>,
+        hold: Arc<Hold>,
+        yields: bool,
+        held: bool,
+    ) -> impl Future<Output = ReleaseAnswer> + Send + use<> {
+        Releasing::send(self.clone(), hold, held, yields).answer()
     }
 
     fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<LeaseRenewer>, yields: bool) {
@@ -139,11 +146,11 @@ impl Releases {
             Behind::Both => LockLane::Work,
         };
         let releases = self.clone();
-        let yields = unsent.yields.then(|| (at.queues.clone(), hold.clone()));
+        let yields = unsent.yields.then(|| (at.requests.clone(), hold.clone()));
         let respond = move |answer: Answer| {
             releases.answered(number, behind, answer);
-            if let Some((queues, hold)) = yields {
-                queues.yielded(&hold);
+            if let Some((requests, hold)) = yields {
+                requests.yielded(&hold);
             }
         };
         submit(hold, at, lane, Respond::Engine(Box::new(respond)));
@@ -195,7 +202,7 @@ impl Releases {
     }
 
     /// Waits until all are answered, for at most `grace`; returns how many are not.
-    pub(super) async fn flush(&self, grace: Duration) -> usize {
+    pub(crate) async fn flush(&self, grace: Duration) -> usize {
         let all_answered = async {
             loop {
                 let none_pending = self.none_pending.notified();
@@ -233,7 +240,7 @@ fn release_behind(hold: &Hold, at: &Arc<LeaseRenewer>) -> Behind {
 }
 
 /// A release of `hold`, for the shard of `at`.
-pub(super) fn request(hold: &Hold, at: &LeaseRenewer) -> Request {
+pub(crate) fn request(hold: &Hold, at: &LeaseRenewer) -> Request {
     let op = Op::Release { nonce: hold.nonce };
     Request {
         key: hold.key.clone(),
@@ -261,9 +268,9 @@ fn submit_for_caller(
     let respond = match yields {
         false => Respond::Caller(caller),
         true => {
-            let (queues, hold) = (at.queues.clone(), hold.clone());
+            let (requests, hold) = (at.requests.clone(), hold.clone());
             Respond::Engine(Box::new(move |answer| {
-                queues.yielded(&hold);
+                requests.yielded(&hold);
                 drop(caller.send(answer));
             }))
         }
@@ -273,8 +280,8 @@ fn submit_for_caller(
 }
 
 /// A release under way: if it is dropped before the answer, it is repeated in the background.
-struct Releasing<'a> {
-    releases: &'a Arc<Releases>,
+struct Releasing {
+    releases: Arc<Releases>,
     hold: Arc<Hold>,
     /// Whether the lock was certainly held when it was released.
     held: bool,
@@ -283,10 +290,10 @@ struct Releasing<'a> {
     answered: bool,
 }
 
-impl<'a> Releasing<'a> {
+impl Releasing {
     /// Sends the release of `hold` behind all its unanswered requests. If these are in two places,
     /// or nothing was held, the background sends it.
-    fn send(releases: &'a Arc<Releases>, hold: Arc<Hold>, held: bool, yields: bool) -> Self {
+    fn send(releases: Arc<Releases>, hold: Arc<Hold>, held: bool, yields: bool) -> Self {
         let (here, elsewhere) = places(&hold);
         let answer = held
             .then(|| submit_for_caller(&hold, &here, yields))
@@ -342,70 +349,10 @@ impl<'a> Releasing<'a> {
     }
 }
 
-impl Drop for Releasing<'_> {
+impl Drop for Releasing {
     fn drop(&mut self) {
         if !self.answered {
             self.releases.send(&self.hold, self.yields);
         }
-    }
-}
-
-impl Inner {
-    /// Ends `grant` after its last guard: the lock goes to the next waiter in this process, or back
-    /// to the shard. `now` is the time of the request.
-    pub(super) async fn release(&self, grant: &Grant, now: Instant) -> ReleaseAnswer {
-        let held = grant.hold.is_held(now);
-        let Some(mut due) = self.queues.released(&grant.hold, now) else {
-            return ReleaseAnswer::Lost;
-        };
-        // Belief ends before the release is sent.
-        let yields = due.effects.yields;
-        let given_back = due.effects.give_back.take();
-        let releasing = given_back.and_then(|hold| match self.queues.end(&hold) {
-            Phase::Held => Some(Releasing::send(&self.releases, hold, held, yields)),
-            Phase::Asked | Phase::Over => {
-                self.queues.yielded(&hold);
-                None
-            }
-        });
-        // The request for the next waiter goes behind it.
-        self.queues.perform(due);
-        match releasing {
-            Some(releasing) => releasing.answer().await,
-            None if held => ReleaseAnswer::Held,
-            None => ReleaseAnswer::Lost,
-        }
-    }
-
-    /// Ends `grant` without waiting.
-    pub(super) fn release_in_background(&self, grant: &Grant) {
-        if let Some(due) = self.queues.released(&grant.hold, self.now()) {
-            self.queues.perform(due);
-        }
-    }
-
-    /// Releases an acquisition of any process; returns whether its record was still there.
-    pub(super) async fn force_release(
-        &self,
-        key: &LockKey,
-        nonce: Nonce,
-    ) -> Result<bool, ShardError> {
-        let mut released = false;
-        for renewer in self.routing.route(key).renewers() {
-            let request = Request {
-                key: key.clone(),
-                map: renewer.map(key.slot()),
-                op: Op::Release { nonce },
-            };
-            released |= match renewer.driver.submit(LockLane::Work, request).await {
-                Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },
-                Ok(Err(error)) => return Err(error),
-                Err(_) => {
-                    let reason = "the engine was closed".into();
-                    return Err(ShardError::NoReply { reason });
-                }
-            };
-        }
-        Ok(released)
     }
 }

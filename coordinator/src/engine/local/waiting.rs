@@ -41,7 +41,7 @@ pub enum Waiting {
 impl Waiting {
     /// The reason that corresponds to `refusal` by `shard`, with a recovery period of length
     /// `grace`.
-    pub(super) fn new(refusal: &AcquireError, shard: &ShardId, grace: Duration) -> Self {
+    pub(crate) fn new(refusal: &AcquireError, shard: &ShardId, grace: Duration) -> Self {
         match refusal {
             AcquireError::Held { holder, remaining } => Self::Held {
                 holder: holder.clone(),
@@ -125,7 +125,7 @@ impl WaitObserver {
         Self(Arc::new(observe))
     }
 
-    pub(super) fn tell(&self, waiting: Waiting) {
+    pub(crate) fn tell(&self, waiting: Waiting) {
         (self.0)(waiting);
     }
 }

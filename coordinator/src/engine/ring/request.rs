@@ -1,27 +1,23 @@
-//! The request at the shard on behalf of a whole local queue: sent, repeated, taken back.
+//! The request for a lock at its shard: sent, repeated, taken back; and the meaning of its answers.
 
-use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use super::{
     super::{
-        AcquireError, WaitObserver, Waiting, events,
-        hold::Hold,
-        in_flight::{InFlight, Search},
-        renewer::LeaseRenewer,
+        AcquireError,
+        local::{Answer as Grant, Judged, Tokens, Waiting, events},
     },
-    KeyQueue, LocalQueues, Terms, Waiter,
+    Requests,
+    hold::Hold,
+    in_flight::{InFlight, Search},
+    renewer::LeaseRenewer,
     search::go,
-    tokens::Tokens,
 };
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
-    ids::{Nonce, Token},
-    limits::{CLAIM_MAX, HELD_MAX, RECHECK_MAX},
-    name::LockKey,
+    ids::Token,
+    limits::{CLAIM_MAX, RECHECK_MAX},
     shard::{LockLane, Op, Reply, Request, ShardError, Ticket},
 };
 
@@ -33,7 +29,7 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 const MISLED_MAX: u8 = 5;
 
 /// The meaning of the shard's answer for the local queue.
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     Granted {
         token: Token,
         tokens: u32,
@@ -57,39 +53,10 @@ pub(super) enum Verdict {
     Refuse(AcquireError),
 }
 
-impl LocalQueues {
-    /// A request for `key`, not sent yet, on behalf of `first` in its local queue.
-    pub(super) fn begin(
-        &self,
-        key: &LockKey,
-        first: &Waiter,
-        terms: Terms,
-        tokens: u32,
-        ticket: bool,
-    ) -> Result<Arc<Hold>, AcquireError> {
-        let held = self.held.fetch_add(1, Relaxed);
-        if held >= HELD_MAX {
-            self.held.fetch_sub(1, Relaxed);
-            return Err(AcquireError::TooManyHeld(held));
-        }
-        let nonce = Nonce {
-            client: self.client,
-            sequence: self.sequence.fetch_add(1, Relaxed),
-        };
-        let renewer = first.engine.routing.route(key).renewer;
-        Ok(Hold::new(
-            key.clone(),
-            nonce,
-            terms,
-            tokens,
-            ticket,
-            renewer,
-        ))
-    }
-
+impl Requests {
     /// Asks the shard. A repeat keeps its nonce, and with it its place in the shard's queue, and
     /// finds a grant made meanwhile.
-    pub(super) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
+    pub(crate) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
         let refused = {
             let mut in_flight = hold.in_flight.lock();
             // Under the lock under which an abandoned request is taken back: either that sees this
@@ -103,7 +70,7 @@ impl LocalQueues {
             let at = hold.renewer();
             let request = request(hold, &at, sent, &in_flight);
             let (from, asked) = (at.clone(), hold.clone());
-            let respond = move |answer| from.queues.answered(&asked, &from, answer);
+            let respond = move |answer| from.requests.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
             at.driver.try_submit(LockLane::Work, request, respond)
         };
@@ -128,7 +95,15 @@ impl LocalQueues {
                 tokens,
                 wanted,
                 sent,
-            } => self.granted(hold, Tokens::new(token, tokens), wanted, sent),
+            } => {
+                let answer = Grant {
+                    tokens: Tokens::new(token, tokens),
+                    contended: wanted,
+                    sent,
+                    claim: None,
+                };
+                self.granted(hold, answer);
+            }
             Verdict::Wait { because, pause } => self.wait(hold, &because, pause),
             Verdict::GoOn(to) => {
                 if self.goes(hold, &to) {
@@ -141,125 +116,85 @@ impl LocalQueues {
                 }
             }
             Verdict::Refuse(refusal) => {
-                let dismissed = self.change(&hold.key, |queue, _| {
-                    let asking = queue.is_asking(hold);
-                    asking.then(|| queue.dismiss())
-                });
-                for waiter in dismissed.flatten().into_iter().flatten() {
-                    waiter.refuse(refusal.clone());
+                if let Some(local) = self.local() {
+                    local.refused(hold, &refusal);
                 }
             }
         }
     }
 
-    fn granted(self: &Arc<Self>, hold: &Arc<Hold>, tokens: Tokens, wanted: bool, sent: Instant) {
-        let too_late = self.change(&hold.key, |queue, now| {
-            if queue.holds(hold) {
-                // A turn came before this answer: the answer extends that grant, from its own send.
-                if hold.token() == tokens.first() {
-                    hold.renewed(sent, now);
-                    events::renewed(hold, false, sent, now);
-                }
-                if wanted {
-                    queue.wanted(now);
-                }
-            } else if queue.is_asking(hold) {
-                if !hold.granted(tokens.first(), sent, now, None) {
-                    return true;
-                }
-                hold.renewer().keep(hold);
-                queue.granted(hold, tokens, wanted, now);
+    fn granted(&self, hold: &Arc<Hold>, answer: Grant) {
+        let Some(local) = self.local() else {
+            return;
+        };
+        match local.granted(hold, answer) {
+            Judged::Held => hold.renewer().keep(hold),
+            Judged::TooLate => {
+                let pause = hold.in_flight.lock().retry.next(&self.around.random);
+                self.wait(hold, &AcquireError::TooLate, pause);
             }
-            false
-        });
-        if too_late == Some(true) {
-            let pause = hold.in_flight.lock().retry.next(&self.around.random);
-            self.wait(hold, &AcquireError::TooLate, pause);
+            Judged::Known => {}
         }
     }
 
-    /// Asks again after `pause`, and tells the observers.
-    fn wait(self: &Arc<Self>, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
-        let stale_routes = matches!(because, AcquireError::Moved);
-        {
+    /// Asks again after `pause`, and tells the local queue the reason.
+    fn wait(&self, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
+        let is_stale = matches!(because, AcquireError::Moved);
+        let (stale_routes, ticket) = {
             let mut in_flight = hold.in_flight.lock();
-            in_flight.refusal = Some(because.clone());
             in_flight.search = Search::default();
-            in_flight.stale_routes = if stale_routes {
+            in_flight.stale_routes = if is_stale {
                 in_flight.stale_routes.saturating_add(1)
             } else {
                 0
             };
-        }
-        if stale_routes {
+            (in_flight.stale_routes, in_flight.ticket)
+        };
+        if is_stale {
             self.stale_routes.lock().add(hold);
         }
-        let refused = |queue: &mut KeyQueue, now| {
-            if !queue.is_asking(hold) {
-                return None;
-            }
-            // The present waiters came while a request without a ticket was out.
-            let queues = hold.in_flight.lock().ticket || !queue.is_patient();
-            let at = if queues {
-                now + pause.max(PAUSE_MIN)
-            } else {
-                now
-            };
-            hold.renewer().tend_at(hold, at);
-            // An outdated picture of the ring gives no answer: it is about to be refreshed.
-            let once = match hold.in_flight.lock().stale_routes {
-                1..=MISLED_MAX => Vec::new(),
-                _ => queue.dismiss_once(),
-            };
-            let observers = queue.waiters().filter_map(|waiter| waiter.observer.clone());
-            Some((once, observers.collect::<Vec<_>>()))
-        };
-        let Some((once, observers)) = self.change(&hold.key, refused).flatten() else {
+        let (Some(local), Some(routing)) = (self.local(), self.routing()) else {
             return;
         };
-        for waiter in once {
-            waiter.refuse(because.clone());
-        }
-        for observer in observers {
-            self.tell(&observer, &hold.key, because);
+        // An outdated picture of the ring gives no answer: it is about to be refreshed.
+        let is_answer = !(1..=MISLED_MAX).contains(&stale_routes);
+        let waiting = || {
+            let shard = routing.route(&hold.key).renewer.driver.id().clone();
+            Waiting::new(because, &shard, routing.topology().constants.grace())
+        };
+        if let Some(patient) = local.waits(hold, because, is_answer, waiting) {
+            let now = self.around.clock.now();
+            // The present waiters came while a request without a ticket was out.
+            let at = match ticket || !patient {
+                true => now + pause.max(PAUSE_MIN),
+                false => now,
+            };
+            hold.renewer().tend_at(hold, at);
         }
     }
 
     /// It is time to ask again for `hold`.
-    pub(in super::super) fn recheck(self: &Arc<Self>, hold: &Arc<Hold>) {
-        let Some(routing) = self.routing() else {
+    pub(super) fn recheck(self: &Arc<Self>, hold: &Arc<Hold>) {
+        let (Some(local), Some(routing)) = (self.local(), self.routing()) else {
             return;
         };
         let route = routing.route(&hold.key);
-        let again = self.change(&hold.key, |queue, _| {
-            let asking = queue.is_asking(hold);
-            if asking {
-                hold.in_flight.lock().ticket = queue.is_patient();
-                if !route.leads_by(&hold.renewer()) {
-                    go(hold, &route.renewer);
-                }
+        let again = local.if_asked(hold, |queues| {
+            hold.in_flight.lock().ticket = queues;
+            if !route.leads_by(&hold.renewer()) {
+                go(hold, &route.renewer);
             }
-            asking
         });
-        if again == Some(true) {
+        if again.is_some() {
             self.ask(hold);
         }
     }
 
     /// Takes a request back, with a grant that it may have got.
-    pub(super) fn abandon(&self, hold: &Arc<Hold>) {
-        self.end(hold);
+    pub(crate) fn abandon(&self, hold: &Arc<Hold>) {
+        hold.end_here();
         events::gave_up(hold);
         self.releases.send_what_is_left(hold);
-    }
-
-    pub(super) fn tell(&self, observer: &WaitObserver, key: &LockKey, because: &AcquireError) {
-        let Some(routing) = self.routing() else {
-            return;
-        };
-        let shard = routing.route(key).renewer.driver.id().clone();
-        let grace = routing.topology().constants.grace();
-        observer.tell(Waiting::new(because, &shard, grace));
     }
 
     fn judge(&self, hold: &Hold, at: &Arc<LeaseRenewer>, answer: Answer) -> Verdict {
@@ -342,7 +277,7 @@ impl LocalQueues {
     }
 
     /// The step after `error`: wait it out, if it may pass.
-    pub(super) fn trouble(&self, hold: &Hold, error: AcquireError) -> Verdict {
+    pub(crate) fn trouble(&self, hold: &Hold, error: AcquireError) -> Verdict {
         if !error.is_retryable() {
             return Verdict::Refuse(error);
         }
@@ -353,7 +288,7 @@ impl LocalQueues {
         }
     }
 
-    pub(super) fn until_recheck(&self, hold: &Hold) -> Duration {
+    pub(crate) fn until_recheck(&self, hold: &Hold) -> Duration {
         self.around.random.jitter(RECHECK_MAX.min(claim(hold) / 3))
     }
 }

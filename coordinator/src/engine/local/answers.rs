@@ -1,0 +1,187 @@
+//! The authority's answers to requests, and what it sends on its own. Any of them may be late, or
+//! come twice: each names its lease, and changes nothing if that is over.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_ring::ShardId;
+
+use super::{
+    super::AcquireError, KeyQueue, LeaseState, LocalQueues, Waiting, events, tokens::Tokens,
+};
+use crate::{clock::Instant, shard::Wake};
+
+/// A request was granted.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) tokens: Tokens,
+    /// Another process waits.
+    pub(crate) contended: bool,
+    /// The time when the answered request left.
+    pub(crate) sent: Instant,
+    /// The grant came late, and holds for this long without a renewal.
+    pub(crate) claim: Option<Duration>,
+}
+
+/// The use of a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// The lock is held from now on.
+    Held,
+    /// Too late to be believed.
+    TooLate,
+    /// The local queue does not ask for it any more, or has it already.
+    Known,
+}
+
+impl LocalQueues {
+    /// The request for `lease` was granted.
+    pub(crate) fn granted(&self, lease: &LeaseState, answer: Answer) -> Judged {
+        let Answer {
+            tokens,
+            contended,
+            sent,
+            claim,
+        } = answer;
+        let judged = self.change(&lease.key, |queue, now| {
+            if queue.is_asking(lease.nonce) {
+                if !lease.granted(tokens.first(), sent, now, claim) {
+                    return Judged::TooLate;
+                }
+                queue.granted(tokens, contended, now);
+                return Judged::Held;
+            }
+            if queue.holds(lease.nonce) && claim.is_none() {
+                // A turn came before this answer: the answer extends that grant, from its own send.
+                if lease.token() == tokens.first() {
+                    lease.renewed(sent, now);
+                    events::renewed(lease, false, sent, now);
+                }
+                if contended {
+                    queue.wanted(now);
+                }
+            }
+            Judged::Known
+        });
+        judged.unwrap_or(Judged::Known)
+    }
+
+    /// The request for `lease` waits, for the time being: waiters that ask once are `dismissed`, if
+    /// that is an answer; observers are told. Returns whether the request is to queue, if it is
+    /// still wanted.
+    pub(crate) fn waits(
+        &self,
+        lease: &LeaseState,
+        because: &AcquireError,
+        dismissed: bool,
+        waiting: impl Fn() -> Waiting,
+    ) -> Option<bool> {
+        *lease.refusal.lock() = Some(because.clone());
+        let waits = |queue: &mut KeyQueue, _| {
+            if !queue.is_asking(lease.nonce) {
+                return None;
+            }
+            let patient = queue.is_patient();
+            let once = match dismissed {
+                true => queue.dismiss_once(),
+                false => Vec::new(),
+            };
+            let observers = queue.waiters().filter_map(|waiter| waiter.observer.clone());
+            Some((patient, once, observers.collect::<Vec<_>>()))
+        };
+        let (patient, once, observers) = self.change(&lease.key, waits).flatten()?;
+        for waiter in once {
+            waiter.refuse(because.clone());
+        }
+        for observer in observers {
+            observer.tell(waiting());
+        }
+        Some(patient)
+    }
+
+    /// The request for `lease` is refused, for all waiters.
+    pub(crate) fn refused(&self, lease: &LeaseState, refusal: &AcquireError) {
+        let dismissed = self.change(&lease.key, |queue, _| {
+            let asking = queue.is_asking(lease.nonce);
+            asking.then(|| queue.dismiss())
+        });
+        for waiter in dismissed.flatten().into_iter().flatten() {
+            waiter.refuse(refusal.clone());
+        }
+    }
+
+    /// Calls `then` if the request for `lease` is still wanted, and tells it whether the request is
+    /// to queue. Meanwhile nothing is granted.
+    pub(crate) fn if_asked<T>(
+        &self,
+        lease: &LeaseState,
+        then: impl FnOnce(bool) -> T,
+    ) -> Option<T> {
+        let asked = self.change(&lease.key, |queue, _| {
+            let asking = queue.is_asking(lease.nonce);
+            asking.then(|| then(queue.is_patient()))
+        });
+        asked.flatten()
+    }
+
+    /// Another process waits for `lease`.
+    pub(crate) fn contended(&self, lease: &LeaseState) {
+        self.change(&lease.key, |queue, now| {
+            if queue.holds(lease.nonce) {
+                queue.wanted(now);
+            }
+        });
+    }
+
+    /// The release of `lease`, for which another process waited, was answered or cannot be sent.
+    pub(crate) fn yielded(&self, lease: &LeaseState) {
+        self.change(&lease.key, |queue, _| queue.yielded(lease.nonce));
+    }
+
+    /// Nothing of `lease` counts any more: the waiters ask anew.
+    pub(crate) fn over(&self, lease: &LeaseState) {
+        self.change(&lease.key, |queue, _| queue.over(lease.nonce));
+    }
+
+    /// It is time to look after `lease`, which has no holder: returns until when it may be kept, if
+    /// it still is.
+    pub(crate) fn idle(&self, lease: &LeaseState) -> Option<Instant> {
+        let ended = |queue: &mut KeyQueue, now| {
+            let until = lease.idle_until().filter(|_| queue.holds(lease.nonce))?;
+            if until <= now {
+                queue.tired();
+            }
+            Some(until)
+        };
+        self.change(&lease.key, ended).flatten()
+    }
+
+    /// A message from `shard`.
+    pub(crate) fn pushed(&self, shard: &ShardId, message: Wake) {
+        match message {
+            Wake::Turn(grant) => {
+                let table = self.table(&grant.key).lock();
+                let asking = table.get(&grant.key).and_then(|queue| queue.asking());
+                let asking = asking.filter(|lease| lease.state().nonce == grant.nonce);
+                let lease = asking.map(Arc::clone);
+                drop(table);
+                if let Some(lease) = lease {
+                    lease.pushed(shard, &grant);
+                }
+            }
+            Wake::Wanted { key, nonce } => {
+                self.change(&key, |queue, now| {
+                    // It may overtake the answer that gives this process the record.
+                    if queue.holds(nonce) || queue.is_asking(nonce) {
+                        queue.wanted(now);
+                    }
+                });
+            }
+        }
+    }
+
+    /// The clock of `shard` stepped: locks held there may end earlier than their holders believe.
+    pub(crate) fn clock_stepped(&self, shard: &ShardId) {
+        let held = self.held();
+        held.iter().for_each(|lease| lease.clock_stepped(shard));
+    }
+}

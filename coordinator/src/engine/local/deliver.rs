@@ -1,0 +1,66 @@
+//! The guards that come of a grant.
+
+use std::sync::Arc;
+
+use super::{super::AcquireError, KeyQueue, Lease, Waiter, events, grant::Grant, rules::Granted};
+use crate::{clock::Instant, limits::REENTRY_MAX};
+
+/// A grant to a waiter, and to waiters of the same owner that enter with it.
+pub(super) struct LocalGrant {
+    who: Waiter,
+    grant: Arc<Grant>,
+    handed: bool,
+    at: Instant,
+    with: Vec<Waiter>,
+}
+
+impl LocalGrant {
+    pub(super) fn of(
+        granted: Granted<Arc<dyn Lease>, Waiter>,
+        queue: &mut KeyQueue,
+        now: Instant,
+    ) -> Self {
+        let Granted {
+            who,
+            hold,
+            token,
+            handed,
+        } = granted;
+        if hold.state().idle_until().is_some() {
+            hold.state().take_up();
+            hold.clone().keep();
+        }
+        let grant = Grant::new(hold, token);
+        let mut with = Vec::new();
+        if let Some(owner) = &who.owner {
+            owner.entered(&grant);
+            with = queue.dismiss_who(|other| other.owner.as_ref().is_some_and(|its| its.is(owner)));
+        }
+        Self {
+            who,
+            grant,
+            handed,
+            at: now,
+            with,
+        }
+    }
+
+    pub(super) fn deliver(self) {
+        let Self {
+            who,
+            grant,
+            handed,
+            at,
+            with,
+        } = self;
+        events::granted(&grant, handed, at);
+        for waiter in with {
+            let entered = grant.enter();
+            match entered {
+                Ok(()) => waiter.grant(grant.clone()),
+                Err(_) => waiter.refuse(AcquireError::TooManyEntries(REENTRY_MAX)),
+            }
+        }
+        who.grant(grant);
+    }
+}

@@ -1,0 +1,130 @@
+//! One acquisition at a shard.
+
+use std::{ops::Deref, sync::Arc};
+
+use ringfence_ring::ShardId;
+
+use super::{
+    super::local::{Lease, LeaseState, Phase, Releasing},
+    current_shard::{CurrentShard, Found},
+    in_flight::InFlight,
+    renewer::LeaseRenewer,
+    wheel::Place,
+};
+use crate::{clock::Instant, shard::QueuedGrant, sync::Mutex};
+
+/// One acquisition at a shard: from before its first request to after its last one.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    state: LeaseState,
+    /// The present shard. Changed under the lock of `in_flight`, and outside that shard's wheel.
+    current_shard: CurrentShard,
+    pub(crate) place: Place,
+    pub(crate) in_flight: Mutex<InFlight>,
+}
+
+impl Deref for Hold {
+    type Target = LeaseState;
+
+    fn deref(&self) -> &LeaseState {
+        &self.state
+    }
+}
+
+impl Hold {
+    /// A hold that is about to be requested. The request queues if it has a `ticket`.
+    pub(crate) fn new(state: LeaseState, ticket: bool, renewer: Arc<LeaseRenewer>) -> Arc<Self> {
+        Arc::new(Self {
+            state,
+            current_shard: CurrentShard::new(renewer),
+            place: Place::default(),
+            in_flight: Mutex::new(InFlight::new(ticket)),
+        })
+    }
+
+    /// The renewer of the present shard.
+    pub(crate) fn renewer(&self) -> Found<'_> {
+        self.current_shard.get()
+    }
+
+    /// Whether the hold is at the shard of `renewer`.
+    pub(crate) fn is_at(&self, renewer: &LeaseRenewer) -> bool {
+        std::ptr::eq(&**self.current_shard.get(), renewer)
+    }
+
+    /// The hold is at the shard of `renewer` from now on.
+    pub(crate) fn set_keeper(&self, renewer: &Arc<LeaseRenewer>) {
+        self.current_shard.set(renewer);
+    }
+
+    /// Ends belief in it, once. Returns the phase until now.
+    pub(crate) fn end_here(&self) -> Phase {
+        let before = self.state.end();
+        if before != Phase::Over {
+            // It may be moving from one shard to another.
+            while !self.renewer().forget(self) {}
+            self.renewer().requests.remove_one();
+        }
+        before
+    }
+}
+
+impl Lease for Hold {
+    fn state(&self) -> &LeaseState {
+        &self.state
+    }
+
+    fn request(self: Arc<Self>) {
+        let requests = self.renewer().requests.clone();
+        requests.ask(&self);
+    }
+
+    fn abandon(self: Arc<Self>) {
+        let requests = self.renewer().requests.clone();
+        requests.abandon(&self);
+    }
+
+    fn keep_idle(self: Arc<Self>, until: Instant) {
+        self.renewer().tend_by(&self, until);
+    }
+
+    fn keep(self: Arc<Self>) {
+        self.renewer().keep_on(&self);
+    }
+
+    fn release_in_background(self: Arc<Self>, yields: bool) {
+        let requests = self.renewer().requests.clone();
+        match self.end_here() {
+            Phase::Held => requests.releases.send(&self, yields),
+            Phase::Asked | Phase::Over => requests.yielded(&self),
+        }
+    }
+
+    fn release(self: Arc<Self>, yields: bool, held: bool) -> Option<Releasing> {
+        let requests = self.renewer().requests.clone();
+        match self.end_here() {
+            // Belief ends before the release is sent.
+            Phase::Held => Some(Box::pin(requests.releases.release(self, yields, held))),
+            Phase::Asked | Phase::Over => {
+                requests.yielded(&self);
+                None
+            }
+        }
+    }
+
+    fn pushed(self: Arc<Self>, shard: &ShardId, grant: &QueuedGrant) {
+        let requests = self.renewer().requests.clone();
+        requests.pushed(&self, shard, grant);
+    }
+
+    fn taken(self: Arc<Self>) {
+        let requests = self.renewer().requests.clone();
+        requests.lost(&self);
+    }
+
+    fn clock_stepped(&self, shard: &ShardId) {
+        if self.renewer().driver.id() == shard {
+            self.state.endanger();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Locks at the shards of the ring: the [`Authority`] of this process's local queues.
+//!
+//! ```text
+//! request ─► driver ─► shard ─► request: judged ─► LocalQueues
+//!    └─ search: the shard to ask, while the slot is in motion
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `hold.rs` | one acquisition at a shard |
+//! | `current_shard.rs` | the shard that it is at |
+//! | `in_flight.rs` | its unanswered requests |
+//! | `requests.rs` | the requests of this process to all shards |
+//! | `request.rs` | the request, and the meaning of its answers |
+//! | `search.rs` | the shard to ask, while the slot is in motion |
+//! | `release.rs` | releases, now or in the background |
+//! | `last_releases.rs` | releases when no task is left to send them |
+//! | `renewer.rs` | renewals, one task per shard |
+//! | `moving.rs` | a holder moves with its slot |
+//! | `wheel.rs` | the times at which to tend each hold |
+//! | `routing.rs` | key → shard |
+//! | `map.rs` | the slots a shard has at rest |
+//! | `monitor.rs` | arms and settles shards, follows the topology |
+//! | `checks.rs` | checks again and again whether servers are set up as required |
+
+pub(crate) mod checks;
+mod current_shard;
+mod hold;
+mod in_flight;
+mod last_releases;
+mod map;
+pub(crate) mod monitor;
+mod moving;
+mod release;
+pub(crate) mod renewer;
+mod request;
+mod requests;
+pub(crate) mod routing;
+mod search;
+mod wheel;
+
+use std::sync::Arc;
+
+use self::hold::Hold;
+use super::{
+    AcquireError,
+    local::{Authority, Lease, LeaseState, Terms},
+};
+use crate::name::LockKey;
+pub(crate) use release::Releases;
+pub(crate) use requests::Requests;
+pub(crate) use routing::Routing;
+
+/// The shards of the ring.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    pub(crate) requests: Arc<Requests>,
+    pub(crate) routing: Arc<Routing>,
+}
+
+impl Authority for Ring {
+    fn begin(
+        &self,
+        key: &LockKey,
+        terms: Terms,
+        tokens: u32,
+        queues: bool,
+    ) -> Result<Arc<dyn Lease>, AcquireError> {
+        let requests = &self.requests;
+        let nonce = requests.add_one().map_err(AcquireError::TooManyHeld)?;
+        let renewer = self.routing.route(key).renewer;
+        let view = &requests.around.view;
+        let state = LeaseState::new(key.clone(), nonce, terms, tokens, view);
+        Ok(Hold::new(state, queues, renewer))
+    }
+
+    fn shut_down(&self) {
+        self.requests.around.stop.cancel();
+        self.requests.releases.take_over();
+    }
+}

@@ -1,0 +1,145 @@
+//! The requests of this process to all shards.
+
+use std::sync::{
+    Arc, OnceLock, Weak,
+    atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
+
+use ringfence_ring::ShardId;
+
+use super::{
+    super::local::{Answer, Judged, LocalQueues, Phase, Tokens},
+    Releases, Routing,
+    hold::Hold,
+    search::{StaleRoutes, go},
+};
+use crate::{
+    driver::Context,
+    ids::{ClientId, Nonce},
+    limits::HELD_MAX,
+    shard::QueuedGrant,
+    sync::Mutex,
+};
+
+/// The requests of this process to all shards.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    pub(crate) around: Context,
+    pub(crate) releases: Arc<Releases>,
+    client: ClientId,
+    sequence: AtomicU64,
+    held: AtomicUsize,
+    /// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for
+    /// a new picture.
+    pub(super) stale_routes: Mutex<StaleRoutes>,
+    routing: OnceLock<Weak<Routing>>,
+    local: OnceLock<Weak<LocalQueues>>,
+}
+
+impl Requests {
+    pub(crate) fn new(client: ClientId, releases: Arc<Releases>, around: &Context) -> Arc<Self> {
+        Arc::new(Self {
+            around: around.clone(),
+            releases,
+            client,
+            sequence: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            stale_routes: Mutex::default(),
+            routing: OnceLock::new(),
+            local: OnceLock::new(),
+        })
+    }
+
+    /// Routes by `routing`, and answers to `local`, from now on.
+    pub(crate) fn start(&self, routing: &Arc<Routing>, local: &Arc<LocalQueues>) {
+        let first = self.routing.set(Arc::downgrade(routing)).is_ok()
+            && self.local.set(Arc::downgrade(local)).is_ok();
+        assert!(first, "started once");
+    }
+
+    /// None once the engine is gone and only its last requests are still answered.
+    pub(super) fn routing(&self) -> Option<Arc<Routing>> {
+        self.routing.get().and_then(Weak::upgrade)
+    }
+
+    /// None once the engine is gone and only its last requests are still answered.
+    pub(super) fn local(&self) -> Option<Arc<LocalQueues>> {
+        self.local.get().and_then(Weak::upgrade)
+    }
+
+    /// Requests and records at shards.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+
+    /// The nonce of one more hold; the error is how many there are already.
+    pub(super) fn add_one(&self) -> Result<Nonce, usize> {
+        let held = self.held.fetch_add(1, Relaxed);
+        if held >= HELD_MAX {
+            self.remove_one();
+            return Err(held);
+        }
+        Ok(Nonce {
+            client: self.client,
+            sequence: self.sequence.fetch_add(1, Relaxed),
+        })
+    }
+
+    /// A hold has ended.
+    pub(super) fn remove_one(&self) {
+        self.held.fetch_sub(1, Relaxed);
+    }
+
+    /// `hold` is lost or past its time, and has no holder any more: the waiters ask anew. Returns
+    /// the phase until now.
+    pub(super) fn over(&self, hold: &Hold) -> Phase {
+        let before = hold.end_here();
+        if let Some(local) = self.local() {
+            local.over(hold);
+        }
+        before
+    }
+
+    /// The shard has no record of `hold` any more. Its unanswered requests must not make one.
+    pub(super) fn lost(&self, hold: &Arc<Hold>) {
+        if self.over(hold) == Phase::Held && hold.in_flight.lock().is_in_doubt() {
+            self.releases.send(hold, false);
+        }
+    }
+
+    /// Another process waits for `hold`.
+    pub(super) fn contended(&self, hold: &Hold) {
+        if let Some(local) = self.local() {
+            local.contended(hold);
+        }
+    }
+
+    /// The release of `hold`, for which another process waited, was answered or cannot be sent.
+    pub(super) fn yielded(&self, hold: &Hold) {
+        if let Some(local) = self.local() {
+            local.yielded(hold);
+        }
+    }
+
+    /// A late grant, which `shard` sent on its own.
+    pub(super) fn pushed(&self, hold: &Arc<Hold>, shard: &ShardId, grant: &QueuedGrant) {
+        let there = self.routing().and_then(|routing| routing.renewer(shard));
+        let (Some(there), Some(local)) = (there, self.local()) else {
+            return;
+        };
+        // Its ticket may have moved with its slot, or the request may have moved on before this
+        // message came.
+        local.if_asked(hold, |_| go(hold, &there));
+        let answer = Answer {
+            tokens: Tokens::new(grant.token, grant.tokens),
+            contended: grant.wanted,
+            sent: grant.sent,
+            claim: Some(grant.claim),
+        };
+        // After its deadline it is ignored: the next re-check decides.
+        if local.granted(hold, answer) == Judged::Held {
+            // Only for the claim time: it is renewed at the next tick.
+            there.tend_at(hold, self.around.clock.now());
+        }
+    }
+}
