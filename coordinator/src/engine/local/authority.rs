@@ -14,7 +14,7 @@ use ringfence_ring::ShardId;
 use super::{
     super::{AcquireError, ReleaseAnswer},
     lease::LeaseState,
-    rules::Terms,
+    terms::Terms,
 };
 use crate::{clock::Instant, name::LockKey, shard::QueuedGrant};
 

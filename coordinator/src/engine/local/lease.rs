@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{super::AcquireError, rules::Terms};
+use super::{super::AcquireError, terms::Terms};
 use crate::{
     clock::Instant,
     ids::{Nonce, Token},

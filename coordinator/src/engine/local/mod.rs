@@ -11,6 +11,7 @@
 //! | `lease.rs` | one acquisition: tokens, deadline, phase |
 //! | `rules.rs` | one key's local queue: pure |
 //! | `record.rs` | how far a record is handed on: pure |
+//! | `terms.rs` | the terms of a lock |
 //! | `tokens.rs` | the fencing tokens that came with a grant |
 //! | `join.rs` | taking a place, waiting there, leaving it |
 //! | `answers.rs` | the authority's answers |
@@ -32,6 +33,7 @@ mod lease;
 mod owner;
 mod record;
 mod rules;
+mod terms;
 mod tokens;
 mod waiting;
 
@@ -69,8 +71,9 @@ pub use guard::Guard;
 pub(crate) use join::{Joined, Waiter};
 pub(crate) use lease::{LeaseState, Phase};
 pub use owner::Owner;
-pub(crate) use rules::Terms;
-use rules::{Effects, LeaseView, LocalQueue, Policy};
+use rules::{Effects, LocalQueue, Policy};
+use terms::LeaseView;
+pub(crate) use terms::Terms;
 pub(crate) use tokens::Tokens;
 pub use waiting::{WaitObserver, Waiting};
 

@@ -1,6 +1,6 @@
 //! The record of this process, and its permitted uses.
 
-use super::{Handoff, rules::LeaseView, tokens::Tokens};
+use super::{Handoff, terms::LeaseView, tokens::Tokens};
 use crate::{clock::Instant, ids::Token};
 
 /// A record, and the hand-offs it has had.

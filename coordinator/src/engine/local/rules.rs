@@ -4,25 +4,19 @@
 //! A caller that changes a local queue then [settles](LocalQueue::settle) it, and performs the result. A process
 //! has at most one request or one record at the shard at a time.
 
-use std::{collections::VecDeque, time::Duration};
+use std::collections::VecDeque;
 
-use super::{Handoff, record::Record, tokens::Tokens};
-use crate::{clock::Instant, ids::Token, limits::TOKENS_MAX, name::Label};
+use super::{
+    Handoff,
+    record::Record,
+    terms::{LeaseView, Terms},
+    tokens::Tokens,
+};
+use crate::{clock::Instant, ids::Token, limits::TOKENS_MAX};
 
 /// Tokens requested at first if several waiters come: four times as many each time they were too
 /// few.
 const TOKENS_FIRST: u32 = 128;
-
-/// The terms of a lock. One record serves holders with equal terms.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
-    /// The holder's name shown to others.
-    pub(crate) label: Label,
-    /// The lease.
-    pub(crate) lease: Duration,
-    /// The length of a fixed hold, which needs its own record with its own end.
-    pub(crate) hold_for: Option<Duration>,
-}
 
 /// The permitted uses of a record without a holder in this process.
 #[derive(Clone, Copy, Debug)]
@@ -30,18 +24,6 @@ pub(crate) struct Policy {
     pub(crate) handoff: Handoff,
     /// Keep it for the next waiter.
     pub(crate) lingers: bool,
-}
-
-/// The process's entry at the shard: a request, then a record.
-pub(crate) trait LeaseView: Clone {
-    /// Identifies it.
-    type Id: Copy + PartialEq;
-    /// Its id.
-    fn id(&self) -> Self::Id;
-    /// Its terms.
-    fn terms(&self) -> &Terms;
-    /// Whether the record is certainly there at `now`.
-    fn is_held(&self, now: Instant) -> bool;
 }
 
 /// Identifies a waiter of a local queue.

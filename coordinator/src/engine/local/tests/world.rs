@@ -6,7 +6,8 @@ use std::{cell::Cell, rc::Rc, time::Duration};
 
 use super::super::{
     Handoff,
-    rules::{Effects, LeaseView, LocalQueue, Policy, Terms, WaiterId},
+    rules::{Effects, LocalQueue, Policy, WaiterId},
+    terms::{LeaseView, Terms},
     tokens::Tokens,
 };
 use crate::{

@@ -1,0 +1,28 @@
+//! The terms of a lock, and what the rules see of it: pure.
+
+use std::time::Duration;
+
+use crate::{clock::Instant, name::Label};
+
+/// The terms of a lock. One record serves holders with equal terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    /// The holder's name shown to others.
+    pub(crate) label: Label,
+    /// The lease.
+    pub(crate) lease: Duration,
+    /// The length of a fixed hold, which needs its own record with its own end.
+    pub(crate) hold_for: Option<Duration>,
+}
+
+/// The process's entry at the shard: a request, then a record.
+pub(crate) trait LeaseView: Clone {
+    /// Identifies it.
+    type Id: Copy + PartialEq;
+    /// Its id.
+    fn id(&self) -> Self::Id;
+    /// Its terms.
+    fn terms(&self) -> &Terms;
+    /// Whether the record is certainly there at `now`.
+    fn is_held(&self, now: Instant) -> bool;
+}
