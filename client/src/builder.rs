@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     limits::BATCH_MAX,
     name::{Label, NameError, Namespace},
     random::Random,
-    shard::redis::AddressError,
+    shard::{Effect, redis::AddressError},
     topology::{Constants, Removal, TopologyError, redis::RedisTopology},
 };
 
@@ -74,6 +74,32 @@ pub enum BuildError {
     /// The topology cannot be founded or joined.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+}
+
+impl BuildError {
+    /// Whether the same call may succeed if made again.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Topology(error) => error.is_retryable(),
+            Self::NoShards | Self::SeedOnServers | Self::Address(_) | Self::Name(_) => false,
+        }
+    }
+
+    /// Whether a topology may have been founded all the same.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Topology(error) => error.effect(),
+            Self::NoShards | Self::SeedOnServers | Self::Address(_) | Self::Name(_) => Effect::None,
+        }
+    }
+
+    /// The earliest time to try again, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Topology(error) => error.retry_after(),
+            Self::NoShards | Self::SeedOnServers | Self::Address(_) | Self::Name(_) => None,
+        }
+    }
 }
 
 impl Default for Builder {

@@ -18,6 +18,7 @@ mod builder;
 mod client;
 mod counters;
 mod embedded;
+mod error;
 mod lock;
 mod redis;
 mod ring;
@@ -26,6 +27,7 @@ mod segmented;
 pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use counters::Counters;
+pub use error::Error;
 pub use lock::Lock;
 pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
@@ -41,7 +43,7 @@ pub use ringfence_coordinator::{
     shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},
     topology::{Constants, Removal, ResizeError, Topology, TopologyError},
 };
-pub use ringfence_ring::{ShardId, Weight};
-pub use ringfence_segment_lock as counter;
+pub use ringfence_ring::{RingError, ShardId, Weight};
 pub use ringfence_segment_lock::lock::{AllGuard, Contention, SegmentGuard, SegmentedLockError};
+pub use ringfence_segment_lock::{self as counter, Failure};
 pub use segmented::{SegmentedLock, SegmentedLockBuilder};

@@ -1,11 +1,11 @@
 //! The ring's shape: the shards and their weights, and how to change them while locks are held.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use ringfence_coordinator::{
     engine::Engine,
     mover::{Mover, Pace, Progress, Resized},
-    shard::{ShardError, redis::AddressError},
+    shard::{Effect, ShardError, redis::AddressError},
     topology::{Change, Founder, ResizeError, TopologyError, shard_id},
 };
 use ringfence_ring::{ShardId, Weight};
@@ -81,6 +81,38 @@ pub enum ReshapeError {
     /// Embedded shards and servers do not mix.
     #[error("new shard {0}: the ring has embedded shards alone, or servers alone")]
     OtherKind(String),
+}
+
+impl ReshapeError {
+    /// Whether the same call may succeed if made again.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Refused(error) => error.is_retryable(),
+            Self::Shard(error) => error.is_retryable(),
+            Self::Topology(error) => error.is_retryable(),
+            Self::Address(_) | Self::OtherKind(_) => false,
+        }
+    }
+
+    /// Whether the resize may have begun all the same.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Refused(error) => error.effect(),
+            Self::Shard(error) => error.effect(),
+            Self::Topology(error) => error.effect(),
+            Self::Address(_) | Self::OtherKind(_) => Effect::None,
+        }
+    }
+
+    /// The earliest time to try again, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(error) => error.retry_after(),
+            Self::Shard(error) => error.retry_after(),
+            Self::Topology(error) => error.retry_after(),
+            Self::Address(_) | Self::OtherKind(_) => None,
+        }
+    }
 }
 
 impl NewShard {

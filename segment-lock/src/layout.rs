@@ -4,10 +4,12 @@
 //! answer with the record to swap in. A layout is never changed or dropped, so the home of a request
 //! is the same for ever.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    RequestId, Terms,
+    Effect, RequestId, Terms,
     limits::{LAYOUTS_MAX, SEGMENTS_MAX},
 };
 
@@ -103,6 +105,16 @@ impl HeadError {
             | Self::Malformed { .. }
             | Self::Terms(_) => false,
         }
+    }
+
+    /// Always [`Effect::None`].
+    pub fn effect(&self) -> Effect {
+        Effect::None
+    }
+
+    /// Always none: read the head again at once.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
     }
 }
 

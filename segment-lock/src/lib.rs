@@ -48,6 +48,7 @@
 mod amount;
 mod change;
 pub mod counter;
+mod failure;
 mod id;
 mod layout;
 pub mod limits;
@@ -64,8 +65,9 @@ pub use counter::{
     Balance, Counter, CounterError, Ended, Inspection, LostSegment, LostSegments, Reserved,
     Storage, Swept,
 };
+pub use failure::{Effect, Failure};
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};
 pub use layout::{Head, HeadError, Layout, Seen};
 pub use spread::spread;
-pub use storage::{At, Effect, Heads, Segments, StorageError, VersionedHead};
+pub use storage::{At, Heads, Segments, StorageError, VersionedHead};
 pub use terms::{Durability, Terms, TermsError};

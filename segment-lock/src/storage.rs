@@ -1,22 +1,13 @@
 //! What a counter needs of whoever stores it.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
 use crate::{
-    Account, Head,
+    Account, Effect, Head,
     segment::{Answer, Request},
 };
-
-/// Whether a request that failed may have taken effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// It did not, and will not.
-    None,
-    /// It may have, or may yet: repeat it under the same id to find out.
-    Unknown,
-}
 
 /// The storage gave no answer.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -31,6 +22,21 @@ pub struct StorageError {
 }
 
 impl StorageError {
+    /// Whether the same call may succeed if made again.
+    pub fn is_retryable(&self) -> bool {
+        self.is_retryable
+    }
+
+    /// Whether this request may have taken effect.
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// The storage does not say.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+
     /// The same, of a request that does nothing to what was asked for.
     pub(crate) fn aside(self) -> Self {
         Self {

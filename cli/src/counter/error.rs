@@ -64,13 +64,11 @@ impl CliError {
         match self {
             Self::Servers(error) => error.nature(),
             Self::Request { error, .. } | Self::Counter(error) => {
-                let effect = match error.effect() {
-                    Effect::None => ringfence_client::Effect::None,
-                    Effect::Unknown => ringfence_client::Effect::Unknown,
-                };
-                Nature::new(error.is_retryable(), effect)
+                Nature::new(error.is_retryable(), error.effect())
             }
-            _ => Nature::new(false, ringfence_client::Effect::None),
+            Self::Amount(_) | Self::Ended { .. } | Self::OtherSegments { .. } | Self::Usage(_) => {
+                Nature::new(false, Effect::None)
+            }
         }
     }
 

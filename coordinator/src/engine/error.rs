@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ringfence_segment_lock::{impl_failure, invalid_input};
+
 use crate::{
     limits::{HELD_MAX, LEASE_MIN, REENTRY_MAX},
     name::{Label, NameError},
@@ -30,7 +32,7 @@ pub enum AcquireError {
     #[error("hold of {0:?} is too short: at least {LEASE_MIN:?}")]
     HoldTooShort(Duration),
     /// Another holder has it.
-    #[error("held by {holder} for at most {remaining:?} more")]
+    #[error("held by {holder} for at most {:?} more", rounded(*.remaining))]
     Held {
         /// The holder's label.
         holder: Label,
@@ -45,7 +47,7 @@ pub enum AcquireError {
         shard: String,
     },
     /// The shard came back, or is new, and waits for previous holders to re-register.
-    #[error("{}shard {shard}{}: new locks in {retry_after:?}", if *.new { "new server: " } else { "" }, if *.new { "" } else { " came back" })]
+    #[error("{}shard {shard}{}: new locks in {:?}", if *.new { "new server: " } else { "" }, if *.new { "" } else { " came back" }, rounded(*.retry_after))]
     Grace {
         /// The shard.
         shard: String,
@@ -64,7 +66,7 @@ pub enum AcquireError {
         because: Box<AcquireError>,
     },
     /// The maximum number of waiters for this lock is reached, in this process or at the shard.
-    #[error("too many wait for this lock: come back in {retry_after:?}")]
+    #[error("too many wait for this lock: come back in {:?}", rounded(*.retry_after))]
     TooManyWaiters {
         /// The time until a place may be free.
         retry_after: Duration,
@@ -188,3 +190,50 @@ pub enum Danger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lock is no longer held")]
 pub struct LockLost;
+
+impl LockLost {
+    /// Always true: acquire the lock again.
+    pub fn is_retryable(&self) -> bool {
+        true
+    }
+
+    /// Always unknown: the work was interrupted, and may be done in part.
+    pub fn effect(&self) -> Effect {
+        Effect::Unknown
+    }
+
+    /// Always none.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+invalid_input!(NameError);
+impl_failure!(AcquireError, LockLost);
+
+/// `duration`, rounded for a message: seconds from ten seconds on, otherwise milliseconds.
+fn rounded(duration: Duration) -> Duration {
+    let step_ms = match duration {
+        long if long >= Duration::from_secs(10) => 1000,
+        _ => 1,
+    };
+    let ms = u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX);
+    Duration::from_millis(ms.div_ceil(step_ms).saturating_mul(step_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::rounded;
+
+    #[test]
+    fn durations_of_messages_are_short() {
+        let shown = |us| format!("{:?}", rounded(Duration::from_micros(us)));
+        assert_eq!(shown(0), "0ns");
+        assert_eq!(shown(1), "1ms");
+        assert_eq!(shown(1_999_873), "2s");
+        assert_eq!(shown(1_234_567), "1.235s");
+        assert_eq!(shown(29_400_001), "30s");
+    }
+}

@@ -135,8 +135,9 @@ impl Held for Guard {
 impl From<AcquireError> for LockError {
     fn from(error: AcquireError) -> Self {
         Self {
-            effect: error.effect().into(),
+            effect: error.effect(),
             is_retryable: error.is_retryable(),
+            retry_after: error.retry_after(),
             source: Arc::new(error),
         }
     }

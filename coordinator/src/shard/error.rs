@@ -2,23 +2,7 @@
 
 use std::time::Duration;
 
-/// Whether a request that was not answered took effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// It did not, and never will.
-    None,
-    /// It may have, or may yet.
-    Unknown,
-}
-
-impl From<Effect> for ringfence_segment_lock::Effect {
-    fn from(effect: Effect) -> Self {
-        match effect {
-            Effect::None => Self::None,
-            Effect::Unknown => Self::Unknown,
-        }
-    }
-}
+use ringfence_segment_lock::{Effect, impl_failure};
 
 /// Why a shard gave no answers. Cheap to clone: one error answers a whole batch.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -114,3 +98,5 @@ impl ShardError {
         }
     }
 }
+
+impl_failure!(ShardError);

@@ -28,13 +28,14 @@ pub use carry::{
 pub use control::{Arm, ArmAnswer, Armed, Grace, Settle};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
 pub use decommission::{ForceOpen, ForcedOpen};
-pub use error::{Effect, ShardError};
+pub use error::ShardError;
 pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter};
 pub use link::{
     ConnectionId, ControlLink, CounterLink, Lane, Link, LockLane, LockLink, MigrationLink, Shard,
 };
 pub use migration::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
 pub use op::{Answers, Op, Proof, Reply, Request, ShardTime, Ticket, Waited};
+pub use ringfence_segment_lock::Effect;
 pub use slots::{Mode, SlotState, SlotStates};
 pub use wake::{QueuedGrant, Wake, Wakes};
 

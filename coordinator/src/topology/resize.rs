@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Weight};
+use ringfence_segment_lock::{Effect, impl_failure};
 
 use super::{
     Dead, Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights,
@@ -81,6 +82,45 @@ pub enum ResizeError {
     #[error(transparent)]
     Topology(#[from] TopologyError),
 }
+
+impl ResizeError {
+    /// Whether the same call may succeed if made again.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::UnderWay { .. } => true,
+            Self::Topology(error) => error.is_retryable(),
+            Self::NoneUnderWay
+            | Self::Unknown { .. }
+            | Self::IdTaken { .. }
+            | Self::AddressTaken { .. }
+            | Self::GivenUp { .. }
+            | Self::NothingChanges { .. }
+            | Self::Ring(_) => false,
+        }
+    }
+
+    /// Whether the record may have been changed.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Topology(error) => error.effect(),
+            Self::UnderWay { .. }
+            | Self::NoneUnderWay
+            | Self::Unknown { .. }
+            | Self::IdTaken { .. }
+            | Self::AddressTaken { .. }
+            | Self::GivenUp { .. }
+            | Self::NothingChanges { .. }
+            | Self::Ring(_) => Effect::None,
+        }
+    }
+
+    /// The topology does not say.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl_failure!(ResizeError);
 
 impl Topology {
     /// The record that begins `change`: new members join, nothing moves yet.

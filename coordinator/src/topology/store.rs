@@ -1,8 +1,9 @@
 //! The contract of the store of the topology record.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use ringfence_segment_lock::{Effect, impl_failure};
 
 use super::{Topology, Version};
 use crate::ids::Incarnation;
@@ -72,7 +73,27 @@ impl TopologyError {
             | Self::Malformed(_) => false,
         }
     }
+
+    /// Whether the record may have been changed by the call.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Unreachable { .. } | Self::RecoverNeeded { .. } => Effect::Unknown,
+            Self::Lost(_)
+            | Self::NoEpochs
+            | Self::Absent
+            | Self::Seeds(_)
+            | Self::Founding(_)
+            | Self::Malformed(_) => Effect::None,
+        }
+    }
+
+    /// The store does not say.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
+    }
 }
+
+impl_failure!(TopologyError);
 
 /// Refuses a record that cannot follow the one that it replaces, such as one of an older
 /// incarnation.

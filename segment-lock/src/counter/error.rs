@@ -1,5 +1,7 @@
 //! Why a call on a counter failed.
 
+use std::time::Duration;
+
 use super::LostSegments;
 use crate::{Account, Effect, HeadError, NameError, StorageError, segment::Refusal};
 
@@ -122,29 +124,15 @@ impl CounterError {
             | Self::Lost { .. }
             | Self::Contended { .. }
             | Self::TransferUnfinished { .. }
-            | Self::Unexpected { .. }
-            | Self::Refused(
-                Refusal::Missing
-                | Refusal::Doubtful
-                | Refusal::Layout { .. }
-                | Refusal::TooOld { .. },
-            ) => Effect::Unknown,
+            | Self::Unexpected { .. } => Effect::Unknown,
             Self::Insufficient
             | Self::Cancelled
             | Self::UnknownReservation
             | Self::TransferRefused { .. }
             | Self::NoDestination { .. }
             | Self::AccountExists { .. }
-            | Self::Name(_)
-            | Self::Refused(
-                Refusal::Conflict
-                | Refusal::IdInFuture { .. }
-                | Refusal::Busy { .. }
-                | Refusal::TooManyIds { .. }
-                | Refusal::Full { .. }
-                | Refusal::DeadlineTooLate { .. }
-                | Refusal::Closed,
-            ) => Effect::None,
+            | Self::Name(_) => Effect::None,
+            Self::Refused(refusal) => refusal.effect(),
         }
     }
 
@@ -160,6 +148,16 @@ impl CounterError {
                 Effect::None
             }
             error => error.effect(),
+        }
+    }
+
+    /// The earliest time to try again, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) => refusal.retry_after(),
+            Self::TransferUnfinished { because } => because.retry_after(),
+            Self::Storage(error) => error.retry_after(),
+            _ => None,
         }
     }
 

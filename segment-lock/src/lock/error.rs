@@ -107,6 +107,15 @@ impl SegmentedLockError {
         }
     }
 
+    /// The earliest time to try again, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NotAcquired { error, .. } => error.retry_after,
+            Self::Storage(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+
     /// The same, of a request that does nothing to what was asked for.
     pub(super) fn aside(self) -> Self {
         match self {

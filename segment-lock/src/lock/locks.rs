@@ -12,8 +12,27 @@ pub struct LockError {
     pub effect: Effect,
     /// Whether the same call may succeed if made again.
     pub is_retryable: bool,
+    /// The earliest time to try again, if it is known.
+    pub retry_after: Option<Duration>,
     /// What went wrong.
     pub source: Arc<dyn Error + Send + Sync>,
+}
+
+impl LockError {
+    /// Whether the same call may succeed if made again.
+    pub fn is_retryable(&self) -> bool {
+        self.is_retryable
+    }
+
+    /// Whether the lock may have been granted all the same.
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// The earliest time to try again, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
 }
 
 /// A lock that was waited for, if need be.

@@ -1,9 +1,9 @@
 //! What a segment answers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Channel, CreditId, Outcome, State};
-use crate::{Account, Amount, RequestId, limits::AMOUNT_MAX};
+use crate::{Account, Amount, Effect, RequestId, limits::AMOUNT_MAX};
 
 /// What a segment answers to a [`Request`](super::Request).
 pub type Answer = Result<Reply, Refusal>;
@@ -169,6 +169,35 @@ impl Refusal {
             | Self::TooOld { .. }
             | Self::DeadlineTooLate { .. }
             | Self::Closed => false,
+        }
+    }
+
+    /// Whether the id's request may have been applied, by this call or by an earlier one.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Missing | Self::Doubtful | Self::Layout { .. } | Self::TooOld { .. } => {
+                Effect::Unknown
+            }
+            Self::Conflict
+            | Self::IdInFuture { .. }
+            | Self::Busy { .. }
+            | Self::TooManyIds { .. }
+            | Self::Full { .. }
+            | Self::DeadlineTooLate { .. }
+            | Self::Closed => Effect::None,
+        }
+    }
+
+    /// The earliest time to try again, if it is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::IdInFuture { ahead_ms, skew_ms } => {
+                Some(Duration::from_millis(ahead_ms.saturating_sub(*skew_ms)))
+            }
+            Self::Busy { retry_after_ms } | Self::TooManyIds { retry_after_ms, .. } => {
+                Some(Duration::from_millis(*retry_after_ms))
+            }
+            _ => None,
         }
     }
 }

@@ -202,6 +202,7 @@ impl Drop for TestGuard {
 
 fn failed(why: &'static str) -> LockError {
     LockError {
+        retry_after: None,
         effect: Effect::None,
         is_retryable: true,
         source: Arc::new(io::Error::other(why)),

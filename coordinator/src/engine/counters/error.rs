@@ -105,7 +105,7 @@ impl CounterFault {
     /// Whether the request may have taken effect.
     pub(super) fn effect(&self) -> Effect {
         match self {
-            Self::Shard { error, .. } => error.effect().into(),
+            Self::Shard { error, .. } => error.effect(),
             Self::TooFewReplicas { .. } | Self::Closed | Self::Unexpected { .. } => Effect::Unknown,
             Self::Name(_)
             | Self::Moves { .. }
