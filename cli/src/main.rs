@@ -9,6 +9,7 @@ mod ring;
 mod seeds;
 mod signals;
 mod table;
+mod uninstall;
 
 use std::{
     env,
@@ -53,6 +54,7 @@ enum Command {
     #[command(subcommand)]
     Counter(counter::Command),
     Demo(Box<demo::Args>),
+    Uninstall(uninstall::Args),
     /// Ends the process group it leads when its stdin closes: for `lock` alone
     #[command(name = lock::GUARDIAN, hide = true)]
     Guardian,
@@ -129,6 +131,10 @@ impl Command {
                 Failure::new(error.code(), error).of(nature)
             }),
             Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
+            Self::Uninstall(args) => uninstall::run(args).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
             Self::Guardian => Ok(lock::guardian()),
         }
     }

@@ -8,3 +8,4 @@ mod demo;
 mod lock;
 mod locks;
 mod ring;
+mod uninstall;

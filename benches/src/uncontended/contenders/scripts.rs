@@ -146,20 +146,27 @@ impl Contender for Scripts {
     }
 }
 
-/// The function of a script, of the version that the client uses.
+/// The function of a script, of the release that the client uses.
 async fn function(connection: &mut MultiplexedConnection, name: &str) -> Result<String, Failure> {
     let mut list = redis::cmd("FUNCTION");
-    list.arg("LIST")
-        .arg("LIBRARYNAME")
-        .arg(format!("ringfence_{name}_*"));
+    list.arg("LIST").arg("LIBRARYNAME").arg("ringfence_*");
     let mut listed: Vec<HashMap<String, Value>> = list.query_async(connection).await?;
     let (Some(mut library), None) = (listed.pop(), listed.pop()) else {
-        return Err(format!("there is not one script called {name}").into());
+        return Err("there is not one library of Ringfence".into());
     };
-    let name = library
-        .remove("library_name")
-        .ok_or("a library without a name")?;
-    Ok(redis::from_redis_value(name)?)
+    let functions = (library.remove("functions")).ok_or("a library without functions")?;
+    let functions: Vec<HashMap<String, Value>> = redis::from_redis_value(functions)?;
+    let names = functions
+        .into_iter()
+        .filter_map(|mut function| function.remove("name"));
+    let names: Vec<String> = names
+        .map(redis::from_redis_value)
+        .collect::<Result<_, _>>()?;
+    let prefix = format!("ringfence_{name}_");
+    let mut named = names.into_iter().filter(|name| name.starts_with(&prefix));
+    Ok(named
+        .next()
+        .ok_or_else(|| format!("there is no script called {name}"))?)
 }
 
 /// A lock as the scripts see it.

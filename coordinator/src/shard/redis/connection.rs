@@ -3,7 +3,10 @@
 use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, Value};
 use tokio::time::timeout;
 
-use super::{RedisOptions, Script, classify, diagnosis, rights, scripts, wire::Wire};
+use super::{
+    RedisOptions, Script, classify, diagnosis, error::is_function_missing, rights, scripts,
+    wire::Wire,
+};
 use crate::{
     failpoint::{Rule, is_off},
     ids::Life,
@@ -81,7 +84,8 @@ impl Keys {
 impl Connection {
     /// Opens a connection named `rf:<client>:<lane>` and shakes hands: names it, reads the life,
     /// checks that the server keeps what it is given, ends `former` if it was of the same life,
-    /// loads the scripts, and checks that the user may run what they run.
+    /// and checks that the user may run the commands of the scripts. That check is a function of the
+    /// library: a server that does not know it gets the library.
     pub(crate) async fn open(
         options: &RedisOptions,
         lane: &str,
@@ -134,11 +138,14 @@ impl Connection {
             kill.arg("KILL").arg("ID").arg(former);
             wire.run_one(&kill).await?;
         }
-        let scripts: Vec<_> = (scripts::all().into_iter())
-            .chain(scripts::all_without())
-            .collect();
-        wire.load(&scripts).await?;
-        if let Some(reason) = rights::missing(&mut wire, options, &server.replid).await? {
+        let missing = match rights::missing(&mut wire, options, &server.replid).await {
+            Err(error) if is_function_missing(&error) => {
+                wire.load(&scripts::LIBRARY).await?;
+                rights::missing(&mut wire, options, &server.replid).await?
+            }
+            checked => checked?,
+        };
+        if let Some(reason) = missing {
             return Err(ShardError::Unusable { reason }.into());
         }
         let keys = Keys::new(options.prefix.as_str(), &server.life);
@@ -149,12 +156,6 @@ impl Connection {
             keys,
             address: options.address.to_string(),
         })
-    }
-
-    /// Loads more scripts.
-    pub(crate) async fn load(&mut self, scripts: &[&Script]) -> Result<(), ShardError> {
-        let loaded = self.wire.load(scripts).await;
-        loaded.map_err(|error| classify("the handshake", &error))
     }
 
     /// Waits until the connection is seen to have ended.
@@ -186,8 +187,8 @@ impl Connection {
 /// A call of `script`, to be given its keys and arguments. It has room for what a batch says of a key.
 pub(crate) fn fcall(script: &Script, keys: usize) -> Cmd {
     let mut command = Cmd::with_capacity(4 * keys + 8, 160 * keys);
-    let script = scripts::in_force(script);
-    command.arg("FCALL").arg(&script.function).arg(keys);
+    let function = scripts::in_force(script);
+    command.arg("FCALL").arg(function).arg(keys);
     command
 }
 

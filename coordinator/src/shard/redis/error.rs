@@ -21,7 +21,7 @@ pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
     let reason = error.to_string();
     match (error.kind(), error.code()) {
         (_, Some("READONLY" | "MASTERDOWN")) => ShardError::Unarmed,
-        (_, Some("ERR")) if error.detail() == Some("Function not found") => ShardError::Unarmed,
+        _ if is_function_missing(error) => ShardError::Unarmed,
         (_, Some("LOADING" | "BUSY" | "NOREPLICAS" | "MISCONF")) => {
             ShardError::Unreachable { reason }
         }
@@ -42,4 +42,9 @@ pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
 /// Whether the server refused a script for want of memory, before its first write.
 pub(super) fn is_out_of_memory(error: &RedisError) -> bool {
     error.code() == Some("OOM")
+}
+
+/// Whether the server does not know the function that was called: it lost the library, or never had it.
+pub(super) fn is_function_missing(error: &RedisError) -> bool {
+    error.code() == Some("ERR") && error.detail() == Some("Function not found")
 }

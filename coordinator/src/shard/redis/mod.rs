@@ -8,12 +8,13 @@ mod counters;
 mod decommission;
 mod diagnosis;
 mod error;
+mod functions;
 mod inspect;
 mod link;
 mod locks;
 mod migration;
 mod rights;
-mod scripts;
+pub(crate) mod scripts;
 mod self_wakes;
 mod subscription;
 mod tls;
@@ -27,9 +28,8 @@ use async_trait::async_trait;
 pub use address::{Address, AddressError, Pump};
 pub(crate) use connection::{Connection, Server, fcall};
 pub(crate) use error::classify;
-#[cfg(test)]
-pub(crate) use scripts::tests::{check_headers, check_rights};
-pub(crate) use scripts::{Script, scripts, shared};
+pub use functions::{FunctionLibrary, Functions};
+pub(crate) use scripts::Script;
 pub(crate) use subscription::Subscription;
 
 use link::RedisLink;

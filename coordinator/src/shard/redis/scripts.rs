@@ -1,4 +1,4 @@
-//! The Lua scripts: files with headers, put together with the functions they share.
+//! The Lua scripts: files with headers, and the one library of Redis Functions that they make.
 
 #[cfg(feature = "failpoints")]
 mod without;
@@ -6,161 +6,174 @@ mod without;
 use std::sync::LazyLock;
 
 #[cfg(feature = "failpoints")]
-pub(crate) use without::{all as all_without, in_force};
+pub(crate) use without::in_force;
 
-/// What is run for `script`.
+/// The function that is called for `script`.
 #[cfg(not(feature = "failpoints"))]
-pub(crate) const fn in_force(script: &Script) -> &Script {
-    script
+pub(crate) fn in_force(script: &Script) -> &str {
+    &script.function
 }
 
-/// Scripts that a test may put in the place of others.
-#[cfg(not(feature = "failpoints"))]
-pub(crate) const fn all_without() -> [&'static Script; 0] {
-    []
-}
-
-/// A script: a library of Redis Functions with one function, under the same name.
-///
-/// Unlike what `EVAL` is given, a library makes its functions once, when it is loaded, not in each call.
+/// A script: one function of the library.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) name: &'static str,
-    pub(crate) code: String,
-    /// The function's name: another version of the script has another.
-    pub(crate) function: String,
+    /// Its file. The first line is `#!lua`, with or without flags.
+    pub(crate) source: &'static str,
+    pub(crate) function: LazyLock<String>,
 }
 
-impl Script {
-    /// `body`, whose first line is `#!lua`, with flags or without, and `shared` functions before it.
-    /// Its name is that of its file.
-    pub(crate) fn new(path: &'static str, shared: &[&str], body: &str) -> Self {
-        let name = file_name(path);
-        let (shebang, rest) = body.split_once('\n').expect("a script has lines");
-        let flags = match shebang.split_once("flags=") {
-            Some((_, flag)) => format!("{{'{flag}'}}"),
-            None => "{}".into(),
-        };
-        let shared = shared.join("\n");
-        let library = format!("{shared}\nlocal function run(KEYS, ARGV)\n{rest}\nend\n");
-        let function = versioned(name, &[&library, &flags]);
-        let code = format!(
-            "#!lua name={function}\n{library}redis.register_function{{function_name = '{function}', \
-             callback = run, flags = {flags}}}\n"
-        );
-        Self {
-            name,
-            code,
-            function,
-        }
+/// All scripts of this release in one library of Redis Functions. A server compiles it once, when it is loaded.
+///
+/// The names of the library and of its functions contain a hash of its text: releases share a server, and a
+/// library of the same name has the same text.
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) name: String,
+    pub(crate) code: String,
+    hash: String,
+}
+
+pub(crate) static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
+    let mut text = String::from(SHARED);
+    for script in all() {
+        text += &registered(script.name, script.source);
+    }
+    #[cfg(feature = "failpoints")]
+    {
+        text += &without::registered();
+    }
+    Library::new(&text)
+});
+
+impl Library {
+    fn new(text: &str) -> Self {
+        let hash = redis::Script::new(text).get_hash()[..16].to_owned();
+        let name = format!("ringfence_{hash}");
+        let code = format!("#!lua name={name}\nlocal VERSION = '{hash}'\n{text}");
+        Self { name, code, hash }
+    }
+
+    /// The name of the function that is registered as `name`.
+    fn function(&self, name: &str) -> String {
+        format!("ringfence_{name}_{}", self.hash)
     }
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
+/// The lines that register a script as a function.
+fn registered(name: &str, source: &str) -> String {
+    let (shebang, body) = source.split_once('\n').expect("a script has lines");
+    let flags = match shebang.split_once("flags=") {
+        Some((_, flag)) => format!("{{'{flag}'}}"),
+        None => "{}".into(),
+    };
+    format!(
+        "do\nlocal function run(KEYS, ARGV)\n{body}\nend\nredis.register_function{{function_name = \
+         'ringfence_{name}_' .. VERSION, callback = run, flags = {flags}}}\nend\n"
+    )
 }
 
-/// A name that hangs on what it is of.
-fn versioned(name: &str, of: &[&str]) -> String {
-    let hash = redis::Script::new(&of.concat());
-    format!("ringfence_{name}_{}", &hash.get_hash()[..16])
-}
-
-/// Functions that scripts share.
-pub(crate) mod shared {
-    pub(crate) const LIFE: &str = include_str!("lua/shared/life.lua");
-    pub(crate) const SLOT: &str = include_str!("lua/shared/slot.lua");
-    pub(crate) const PUT_SLOT: &str = include_str!("lua/slot/put_slot.lua");
-    pub(crate) const RECORD: &str = include_str!("lua/lock/record.lua");
-    pub(crate) const LIVE: &str = include_str!("lua/lock/live.lua");
-    pub(crate) const STATE: &str = include_str!("lua/shared/state.lua");
-    pub(crate) const GUARD: &str = include_str!("lua/lock/guard.lua");
-    pub(crate) const QUEUE: &str = include_str!("lua/lock/queue.lua");
-    pub(crate) const TAKING: &str = include_str!("lua/lock/taking.lua");
-    pub(crate) const FENCE: &str = include_str!("lua/shared/fence.lua");
-    pub(crate) const TIMERS: &str = include_str!("lua/slot/timers.lua");
-    pub(crate) const LIVES: &str = include_str!("lua/shared/lives.lua");
-    pub(crate) const COPY: &str = include_str!("lua/shared/copy.lua");
-    pub(crate) const GROUP: &str = include_str!("lua/counter/group.lua");
-    pub(crate) const ASIDES: &str = include_str!("lua/counter/asides.lua");
-    pub(crate) const STAMP: &str = include_str!("lua/counter/stamp.lua");
-    /// The rules of segments, a file each, in an order in which each knows what it needs.
-    pub(crate) const SEGMENT: &str = concat!(
-        include_str!("lua/counter/segment/money.lua"),
-        include_str!("lua/counter/segment/parts.lua"),
-        include_str!("lua/counter/segment/checks.lua"),
-        include_str!("lua/counter/segment/remember.lua"),
-        include_str!("lua/counter/segment/expire.lua"),
-        include_str!("lua/counter/segment/land.lua"),
-        include_str!("lua/counter/segment/op.lua"),
-        include_str!("lua/counter/segment/ops.lua"),
-        include_str!("lua/counter/segment/doubt.lua"),
-        include_str!("lua/counter/segment/load.lua"),
-        include_str!("lua/counter/segment/lend.lua"),
-        include_str!("lua/counter/segment/collect.lua"),
-        include_str!("lua/counter/segment/refuse.lua"),
-        include_str!("lua/counter/segment/confirm.lua"),
-        include_str!("lua/counter/segment/cancel.lua"),
-        include_str!("lua/counter/segment/credit.lua"),
-        include_str!("lua/counter/segment/settle.lua"),
-        include_str!("lua/counter/segment/forget.lua"),
-        include_str!("lua/counter/segment/find.lua"),
-        include_str!("lua/counter/segment/unfinished.lua"),
-        include_str!("lua/counter/segment/prepare.lua"),
-        include_str!("lua/counter/segment/close.lua"),
-        include_str!("lua/counter/segment/accept.lua"),
-        include_str!("lua/counter/segment/head.lua"),
-    );
-}
+/// Functions that scripts share, in an order in which each knows those that it needs. Lua allows 200 of them.
+const SHARED: &str = concat!(
+    include_str!("lua/shared/life.lua"),
+    include_str!("lua/shared/slot.lua"),
+    include_str!("lua/shared/state.lua"),
+    include_str!("lua/shared/fence.lua"),
+    include_str!("lua/shared/copy.lua"),
+    include_str!("lua/shared/lives.lua"),
+    include_str!("lua/lock/record.lua"),
+    include_str!("lua/lock/live.lua"),
+    include_str!("lua/lock/guard.lua"),
+    include_str!("lua/lock/queue.lua"),
+    include_str!("lua/lock/taking.lua"),
+    include_str!("lua/slot/put_slot.lua"),
+    include_str!("lua/slot/timers.lua"),
+    include_str!("lua/counter/group.lua"),
+    include_str!("lua/counter/asides.lua"),
+    include_str!("lua/counter/stamp.lua"),
+    include_str!("lua/counter/segment/money.lua"),
+    include_str!("lua/counter/segment/parts.lua"),
+    include_str!("lua/counter/segment/checks.lua"),
+    include_str!("lua/counter/segment/remember.lua"),
+    include_str!("lua/counter/segment/expire.lua"),
+    include_str!("lua/counter/segment/land.lua"),
+    include_str!("lua/counter/segment/op.lua"),
+    include_str!("lua/counter/segment/ops.lua"),
+    include_str!("lua/counter/segment/doubt.lua"),
+    include_str!("lua/counter/segment/load.lua"),
+    include_str!("lua/counter/segment/lend.lua"),
+    include_str!("lua/counter/segment/collect.lua"),
+    include_str!("lua/counter/segment/refuse.lua"),
+    include_str!("lua/counter/segment/confirm.lua"),
+    include_str!("lua/counter/segment/cancel.lua"),
+    include_str!("lua/counter/segment/credit.lua"),
+    include_str!("lua/counter/segment/settle.lua"),
+    include_str!("lua/counter/segment/forget.lua"),
+    include_str!("lua/counter/segment/find.lua"),
+    include_str!("lua/counter/segment/unfinished.lua"),
+    include_str!("lua/counter/segment/prepare.lua"),
+    include_str!("lua/counter/segment/close.lua"),
+    include_str!("lua/counter/segment/accept.lua"),
+    include_str!("lua/counter/segment/head.lua"),
+    include_str!("lua/topology/header.lua"),
+    include_str!("lua/topology/news.lua"),
+);
 
 macro_rules! scripts {
-    ($($constant:ident = $path:literal with [$($shared:ident),*];)+) => {
-        $(pub(crate) static $constant: LazyLock<Script> = LazyLock::new(|| {
-            Script::new($path, &[$(shared::$shared),*], include_str!(concat!("lua/", $path, ".lua")))
-        });)+
+    ($($constant:ident = $folder:literal / $name:literal;)+) => {
+        $(pub(crate) static $constant: Script = Script {
+            name: $name,
+            source: include_str!(concat!("lua/", $folder, "/", $name, ".lua")),
+            function: LazyLock::new(|| LIBRARY.function($name)),
+        };)+
 
-        /// Every script named here: loaded on each new connection.
-        pub(crate) fn all() -> Vec<&'static Script> {
-            vec![$(&$constant),+]
+        /// Every script.
+        pub(crate) fn all() -> impl Iterator<Item = &'static Script> {
+            [$(&$constant),+].into_iter()
         }
-
-        /// Each script as it stands in its file.
-        #[cfg(test)]
-        const SOURCES: &[(&str, &str)] =
-            &[$(($path, include_str!(concat!("lua/", $path, ".lua")))),+];
     };
 }
-pub(crate) use scripts;
 
 scripts! {
-    ACQUIRE = "lock/acquire" with [LIFE, SLOT, RECORD, STATE, QUEUE, TAKING];
-    RENEW = "lock/renew" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
-    RELEASE = "lock/release" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    ADOPT = "lock/adopt" with [LIFE, SLOT, RECORD, STATE, GUARD, QUEUE];
-    REMOVE = "lock/remove" with [LIFE, SLOT, RECORD];
-    INSPECT = "lock/inspect" with [LIFE, RECORD, LIVE, QUEUE];
-    LIST = "lock/list" with [LIFE, RECORD, LIVE, QUEUE];
-    ARM = "slot/arm" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, LIVES, TIMERS];
-    ARMED = "slot/armed" with [LIFE];
-    SETTLE = "slot/settle" with [LIFE, FENCE, COPY];
-    RAISE = "slot/raise" with [LIFE, FENCE];
-    STEP = "slot/step" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, GROUP, ASIDES];
-    FORCE_OPEN = "slot/force_open" with [LIFE, SLOT, PUT_SLOT, FENCE, COPY, TIMERS];
-    SCAN = "slot/scan" with [LIFE, RECORD, LIVE, QUEUE];
-    TAKE_LIST = "slot/take_list" with [LIFE, SLOT, RECORD, STATE, QUEUE];
-    GROUPS = "counter/groups" with [LIFE, SLOT, GROUP];
-    COPY_OUT = "counter/copy_out" with [LIFE, SLOT, GROUP, STAMP, SEGMENT];
-    COPY_IN = "counter/copy_in" with [LIFE, SLOT, GROUP, ASIDES];
-    ARRIVE = "counter/arrive" with [LIFE, SLOT, GROUP, ASIDES, STAMP];
-    DROP_GROUPS = "counter/drop_groups" with [LIFE, SLOT, GROUP, STAMP];
-    ADMIT = "counter/admit" with [LIFE, SLOT, PUT_SLOT, GROUP];
-    COUNTERS = "counter/counters" with [LIFE, SLOT, STATE, SEGMENT];
-    STILL_HELD = "slot/still_held" with [LIFE, SLOT, RECORD, LIVE];
-    RIGHTS = "shared/rights" with [LIFE];
+    ACQUIRE = "lock" / "acquire";
+    RENEW = "lock" / "renew";
+    RELEASE = "lock" / "release";
+    ADOPT = "lock" / "adopt";
+    REMOVE = "lock" / "remove";
+    INSPECT = "lock" / "inspect";
+    LIST = "lock" / "list";
+    ARM = "slot" / "arm";
+    ARMED = "slot" / "armed";
+    SETTLE = "slot" / "settle";
+    RAISE = "slot" / "raise";
+    STEP = "slot" / "step";
+    FORCE_OPEN = "slot" / "force_open";
+    SCAN = "slot" / "scan";
+    TAKE_LIST = "slot" / "take_list";
+    STILL_HELD = "slot" / "still_held";
+    GROUPS = "counter" / "groups";
+    COPY_OUT = "counter" / "copy_out";
+    COPY_IN = "counter" / "copy_in";
+    ARRIVE = "counter" / "arrive";
+    DROP_GROUPS = "counter" / "drop_groups";
+    ADMIT = "counter" / "admit";
+    COUNTERS = "counter" / "counters";
+    RIGHTS = "shared" / "rights";
+    TRACE = "topology" / "trace";
+    CLAIM = "topology" / "claim";
+    JOIN = "topology" / "join";
+    LEAVE = "topology" / "leave";
+    RETIRE = "topology" / "retire";
+    SWAP = "topology" / "swap";
+    VOID = "topology" / "void";
+    COPY = "topology" / "copy";
+    RAISE_FENCE = "topology" / "fence";
+    RESTORE = "topology" / "restore";
+    READ = "topology" / "read";
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
@@ -195,12 +208,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_header_names_exactly_what_its_body_uses() {
-        check_headers(SOURCES);
-    }
-
-    pub(crate) fn check_headers(sources: &[(&str, &str)]) {
-        for (path, source) in sources {
-            let name = file_name(path);
+        for Script { name, source, .. } in all() {
             let (header, body) = source.split_once("]]").expect("a header");
             assert_eq!(named(header), inputs(body), "{name}");
             assert!(
@@ -222,30 +230,23 @@ pub(crate) mod tests {
 
     #[test]
     fn every_command_of_a_script_is_checked_in_the_handshake() {
-        check_rights(&all());
-    }
-
-    pub(crate) fn check_rights(scripts: &[&Script]) {
         const OPTIONS: [&str; 6] = ["COUNT", "LIMIT", "MATCH", "SIB", "WITHSCORES", "WRONGTYPE"];
-        let checked: BTreeSet<_> = RIGHTS.code.split([' ', '\'']).collect();
-        for script in scripts {
-            let words = script.code.split('\'');
-            let upper = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
-            let words = words.filter(|word| word.len() > 2 && upper(word));
-            for word in words.filter(|word| !OPTIONS.contains(word)) {
-                assert!(checked.contains(word), "{}: {word}", script.name);
-            }
+        let checked: BTreeSet<_> = RIGHTS.source.split([' ', '\'']).collect();
+        let words = LIBRARY.code.split('\'');
+        let upper = |word: &&str| word.bytes().all(|byte| byte.is_ascii_uppercase());
+        let words = words.filter(|word| word.len() > 2 && upper(word));
+        for word in words.filter(|word| !OPTIONS.contains(word)) {
+            assert!(checked.contains(word), "{word}");
         }
     }
 
     #[test]
     fn only_what_adds_needs_free_memory() {
-        for (path, source) in SOURCES {
-            let name = file_name(path);
+        for Script { name, source, .. } in all() {
             let frugal = source.starts_with("#!lua flags=");
             assert_eq!(
                 frugal,
-                !["acquire", "copy_in", "counters"].contains(&name),
+                !["acquire", "copy_in", "counters", "claim"].contains(name),
                 "{name}"
             );
         }

@@ -2,7 +2,6 @@
 //! own, so that a batch costs no hop between threads.
 
 use std::{
-    collections::{HashMap, HashSet},
     fmt,
     future::{Future, poll_fn},
     pin::pin,
@@ -11,10 +10,10 @@ use std::{
 
 use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisResult, Value,
-    aio::MultiplexedConnection, from_redis_value,
+    aio::MultiplexedConnection,
 };
 
-use super::{RedisOptions, Script, address::Pump, self_wakes::SelfWakes};
+use super::{RedisOptions, address::Pump, scripts::Library, self_wakes::SelfWakes};
 
 /// Requests the connection's own queue takes. A link sends one batch at a time.
 const PIPELINE_BUFFER: usize = 64;
@@ -84,32 +83,14 @@ impl Wire {
         self.bytes.answer(asked).await
     }
 
-    /// Loads those of `scripts` that the server has not. Those of other versions stay: others may use them.
-    pub(super) async fn load(&mut self, scripts: &[&Script]) -> RedisResult<()> {
-        let mut list = redis::cmd("FUNCTION");
-        list.arg("LIST").arg("LIBRARYNAME").arg("ringfence_*");
-        let listed: Vec<HashMap<String, Value>> = from_redis_value(self.run_one(&list).await?)?;
-        let name = |mut library: HashMap<String, Value>| {
-            from_redis_value::<String>(library.remove("library_name")?).ok()
-        };
-        let names: HashSet<_> = listed.into_iter().filter_map(name).collect();
-        let missing = scripts.iter();
-        let missing = missing.filter(|script| !names.contains(&script.function));
-        let mut loading = redis::pipe();
-        for script in missing {
-            loading.cmd("FUNCTION").arg("LOAD").arg(&script.code);
+    /// Loads `library`, if no other process has loaded it meanwhile.
+    pub(super) async fn load(&mut self, library: &Library) -> RedisResult<()> {
+        let mut load = redis::cmd("FUNCTION");
+        load.arg("LOAD").arg(&library.code);
+        match self.run_one(&load).await {
+            Err(error) if error.to_string().contains("already exists") => Ok(()),
+            loaded => loaded.map(drop),
         }
-        if loading.is_empty() {
-            return Ok(());
-        }
-        for loaded in self.run(&loading).await? {
-            match loaded.extract_error() {
-                // By somebody else, meanwhile.
-                Err(error) if error.to_string().contains("already exists") => {}
-                loaded => drop(loaded?),
-            }
-        }
-        Ok(())
     }
 
     /// Sends `commands` in one write; an answer for each, be it an error.

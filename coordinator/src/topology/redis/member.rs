@@ -3,7 +3,6 @@
 use ::redis::Value;
 use tokio::sync::Mutex;
 
-use super::scripts;
 use crate::{
     ids::Life,
     shard::{
@@ -190,11 +189,10 @@ impl Wire {
         self.open(options).await
     }
 
-    /// The connection; if there is none, a new one with the scripts loaded.
+    /// The connection; if there is none, a new one.
     async fn open(&mut self, options: &RedisOptions) -> Result<&mut Connection, ShardError> {
         if self.connection.is_none() {
-            let mut connection = Connection::open(options, LANE, self.former.clone()).await?;
-            connection.load(&scripts::all()).await?;
+            let connection = Connection::open(options, LANE, self.former.clone()).await?;
             self.former = Some((connection.server.life.clone(), connection.id));
             self.connection = Some(connection);
         }

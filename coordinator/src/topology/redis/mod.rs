@@ -24,7 +24,6 @@ mod ops;
 mod publish;
 mod recover;
 mod release;
-mod scripts;
 mod stored;
 mod survey;
 mod take_in;

@@ -7,12 +7,11 @@ use ::redis::Value;
 use super::{
     answers::{Claim, Copied, Fence, Fenced, Found, Join, Leave, Retired, Swapped, Trace},
     member::{Answer, Input, Member, OTHER_LIFE},
-    scripts,
     stored::{Pointer, header, read_copy, read_record, write_record},
 };
 use crate::{
     ids::{Epoch, Incarnation, Life},
-    shard::redis::Server,
+    shard::redis::{Server, scripts},
     topology::{Topology, TopologyError, Version},
 };
 

@@ -19,8 +19,8 @@ const WAIT: Duration = Duration::from_secs(2);
 const SHORT_LEASE: Duration = Duration::from_secs(6);
 
 /// A connection in the place of another has as many answers before it is used: HELLO, CLIENT SETINFO twice, SETNAME and ID,
-/// INFO, CLIENT KILL, FUNCTION LIST, and the check of rights.
-const ANSWERS: u64 = 9;
+/// INFO, CLIENT KILL, and the check of rights.
+const ANSWERS: u64 = 8;
 
 async fn set(lease: Duration) -> (Stage, Ring, [Holder; 2]) {
     let stage = Stage::of(2, lease).await;

@@ -1,52 +1,68 @@
-//! Scripts that lack a rule, for tests that show what it is there for.
+//! Scripts that lack a rule, for tests that show what the rule is for.
 
-use std::sync::LazyLock;
+use std::{fmt::Write as _, sync::LazyLock};
 
-use super::{ADOPT, COUNTERS, STEP, Script, versioned};
+use super::{ADOPT, COUNTERS, LIBRARY, SHARED, STEP, Script};
 use crate::failpoint::{Rule, is_off};
 
-/// Applies every step.
-static STEP_WITHOUT_GUARD: LazyLock<Script> = LazyLock::new(|| {
-    let guard = "if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then";
-    instead(&STEP, guard, "if true then")
-});
+/// A script with one part of it, or of the functions that it shares, replaced.
+struct Without {
+    rule: Rule,
+    script: &'static Script,
+    name: &'static str,
+    part: &'static str,
+    by: &'static str,
+    function: LazyLock<String>,
+}
 
-/// Answers "it is here already" for an existing record, for any state of its slot.
-static ADOPT_WITHOUT_MOVE: LazyLock<Script> = LazyLock::new(|| {
-    let refusal = "not (mode == 'I' or mode == 'O') then return 0 end";
-    let yours = "not (mode == 'I' or mode == 'O') then \
-                 return parse(redis.pcall('GET', key)) == nonce and 1 or 0 end";
-    instead(&ADOPT, refusal, yours)
-});
+macro_rules! without {
+    ($($rule:ident: $script:ident as $name:literal, $part:expr => $by:expr;)+) => {
+        static ALL: [Without; 5] = [$(Without {
+            rule: Rule::$rule,
+            script: &$script,
+            name: $name,
+            part: $part,
+            by: $by,
+            function: LazyLock::new(|| LIBRARY.function($name)),
+        }),+];
+    };
+}
 
-/// Debits a loan that is asked for again, if the money is there.
-static LEND_AGAIN: LazyLock<Script> = LazyLock::new(|| {
-    let same = "if seq == last then return {'lent', last, amount_of(last_amount)} end";
-    let again = "\
+/// Where a sweep of a transfer's source begins.
+const SWEEP: &str = "\
+function rules.expire(segment)
+  certain(segment)
+";
+
+without! {
+    // Applies every step.
+    StepGuard: STEP as "step_unguarded",
+        "if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then"
+        => "if true then";
+    // Answers "it is here already" for an existing record, for any state of its slot.
+    AdoptByMove: ADOPT as "adopt_without_move",
+        "not (mode == 'I' or mode == 'O') then return 0 end"
+        => "not (mode == 'I' or mode == 'O') then \
+            return parse(redis.pcall('GET', key)) == nonce and 1 or 0 end";
+    // Debits a loan that is asked for again, if the money is there.
+    LendOnce: COUNTERS as "lend_again",
+        "if seq == last then return {'lent', last, amount_of(last_amount)} end"
+        => "\
   if seq == last then
     local amount = amount_of(last_amount)
     if not less(segment.value, amount) then set_value(segment, subtract(segment.value, amount)) end
     return {'lent', last, amount}
   end";
-    instead(&COUNTERS, same, again)
-});
-
-/// Decides every request anew.
-static COUNTERS_FORGETFUL: LazyLock<Script> = LazyLock::new(|| {
-    instead(
-        &COUNTERS,
-        "record(segment, id, time, content .. state, aside)",
-        "",
-    )
-});
-
-/// A sweep of a transfer's source takes back money that is not settled yet.
-static TAKE_BACK: LazyLock<Script> = LazyLock::new(|| {
-    let sweep = "\
+    // Decides every request anew.
+    RememberIds: COUNTERS as "counters_forgetful",
+        "record(segment, id, time, content .. state, aside)"
+        => "";
+    // A sweep of a transfer's source takes back money that is not settled yet.
+    SettleByDestination: COUNTERS as "take_back",
+        SWEEP
+        => "\
 function rules.expire(segment)
   certain(segment)
-";
-    let take_back = "\
   local open, sent = part(segment, 'open'), part(segment, 'sent')
   for _, member in ipairs(read('ZRANGE', whole(sent), 0, -1)) do
     local id = string.sub(member, -KEY)
@@ -55,40 +71,39 @@ function rules.expire(segment)
     close_open(segment, id, 'R')
   end
 ";
-    instead(&COUNTERS, sweep, &format!("{sweep}{take_back}"))
-});
-
-/// All of them, to be loaded beside those they stand in for.
-pub(crate) fn all() -> [&'static Script; 5] {
-    [
-        &STEP_WITHOUT_GUARD,
-        &ADOPT_WITHOUT_MOVE,
-        &LEND_AGAIN,
-        &COUNTERS_FORGETFUL,
-        &TAKE_BACK,
-    ]
 }
 
-/// `script`, or what a test that switched its rule off has run instead.
-pub(crate) fn in_force(script: &Script) -> &Script {
-    match script.name {
-        "step" if is_off(Rule::StepGuard) => &STEP_WITHOUT_GUARD,
-        "adopt" if is_off(Rule::AdoptByMove) => &ADOPT_WITHOUT_MOVE,
-        "counters" if is_off(Rule::LendOnce) => &LEND_AGAIN,
-        "counters" if is_off(Rule::RememberIds) => &COUNTERS_FORGETFUL,
-        "counters" if is_off(Rule::SettleByDestination) => &TAKE_BACK,
-        _ => script,
+/// The lines that register them, each with its own copy of the shared functions if it changes one.
+pub(super) fn registered() -> String {
+    let mut text = String::new();
+    for Without {
+        script,
+        name,
+        part,
+        by,
+        ..
+    } in &ALL
+    {
+        let matches = script.source.matches(part).count() + SHARED.matches(part).count();
+        assert_eq!(matches, 1, "{name}");
+        let source = script.source.replace(part, by);
+        let shared = match SHARED.contains(part) {
+            true => SHARED.replace(part, by),
+            false => String::new(),
+        };
+        let function = super::registered(name, &source);
+        write!(
+            text,
+            "do local function variant()\n{shared}{function}end variant() end\n"
+        )
+        .expect("a text takes it");
     }
+    text
 }
 
-/// `script` with one part of it replaced.
-fn instead(script: &Script, part: &str, by: &str) -> Script {
-    assert_eq!(script.code.matches(part).count(), 1, "{}", script.name);
-    let code = script.code.replace(part, by);
-    let function = versioned(script.name, &[&code]);
-    Script {
-        name: script.name,
-        code: code.replace(&script.function, &function),
-        function,
-    }
+/// The function that is called for `script`: another one, if a test switched a rule off.
+pub(crate) fn in_force(script: &Script) -> &str {
+    let mut all = ALL.iter();
+    let without = all.find(|without| without.script.name == script.name && is_off(without.rule));
+    without.map_or(&script.function, |without| &without.function)
 }

@@ -15,12 +15,11 @@ use ringfence_ring::{ShardId, SlotCount, Weight};
 use super::{
     answers::{Claim, Copied, Found, Join, Leave, Swapped},
     member::Member,
-    scripts,
     stored::Pointer,
 };
 use crate::{
     ids::{ClientId, Epoch, Life},
-    shard::redis::{RedisOptions, fcall},
+    shard::redis::{RedisOptions, fcall, scripts},
     spawn::RedisServer,
     topology::{Blueprint, Constants, Founder, Home, Status, Topology, TopologyError},
 };
@@ -138,8 +137,8 @@ async fn every_script_looks_at_the_life_first_and_writes_nothing_in_another() {
         let greatest = |table: &str| {
             let count = (1..=12)
                 .rev()
-                .find(|n| script.code.contains(&format!("{table}[{n}]")));
-            count.unwrap()
+                .find(|n| script.source.contains(&format!("{table}[{n}]")));
+            count.unwrap_or(0)
         };
         let mut command = fcall(script, greatest("KEYS"));
         for key in 1..=greatest("KEYS") {
