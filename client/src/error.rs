@@ -16,7 +16,7 @@ use ringfence_segment_lock::{
 
 use crate::{BuildError, ReshapeError};
 
-/// Any error of this library. Every public error converts into it.
+/// Any error of a call of this library. The errors of all calls convert into it.
 ///
 /// # Examples
 ///
