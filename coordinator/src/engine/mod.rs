@@ -139,15 +139,16 @@ impl Engine {
         };
         let stop_if_dropped = around.stop.clone().drop_guard();
         let releases = Releases::start(&around, shared);
-        let requests = Requests::new(client, releases, &around);
+        let queues = LocalQueues::start(client, sharing, &around);
+        let requests = Requests::new(client, queues.clone(), releases, &around);
         let routing = Routing::new(topology, dial, client, requests.clone(), &around);
         let routing = Arc::new(routing);
+        requests.start(&routing);
         let ring = Ring {
             requests: requests.clone(),
             routing: routing.clone(),
         };
-        let queues = LocalQueues::start(Arc::new(ring), client, sharing, &around);
-        requests.start(&routing, queues.queues());
+        let queues = Handle::new(queues, Arc::new(ring));
         let inner = Arc::new(Inner {
             label,
             queues,

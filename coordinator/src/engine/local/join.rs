@@ -16,7 +16,7 @@ use crate::{
 
 /// A waiter in this process.
 pub(crate) struct Waiter {
-    queues: Arc<Handle>,
+    pub(super) handle: Arc<Handle>,
     pub(crate) owner: Option<Owner>,
     pub(crate) observer: Option<WaitObserver>,
     events: oneshot::Sender<Result<Guard, AcquireError>>,
@@ -77,7 +77,7 @@ impl Handle {
         });
         let (tell, events) = oneshot::channel();
         let waiter = Waiter {
-            queues: self.clone(),
+            handle: self.clone(),
             owner: owner.cloned(),
             observer: observer.cloned(),
             events: tell,
@@ -131,7 +131,7 @@ impl Handle {
 impl Waiter {
     /// A waiter that has left by now drops the guard, which releases the lock.
     pub(crate) fn grant(self, grant: Arc<Grant>) {
-        drop(self.events.send(Ok(Guard::new(grant, self.queues))));
+        drop(self.events.send(Ok(Guard::new(grant, self.handle))));
     }
 
     pub(crate) fn refuse(self, refusal: AcquireError) {

@@ -112,7 +112,6 @@ impl Default for Handoff {
 
 /// The local queues of every key in use.
 pub(crate) struct LocalQueues {
-    authority: Arc<dyn Authority>,
     clock: Arc<dyn Clock>,
     client: ClientId,
     sharing: Sharing,
@@ -120,15 +119,18 @@ pub(crate) struct LocalQueues {
     tables: [Mutex<HashMap<LockKey, KeyQueue>>; TABLES],
 }
 
-/// The local queues, as handles of the engine, waiters, and guards share them: they close when the last
-/// of these is gone.
+/// The local queues and their authority, as handles of the engine, waiters, and guards share them: the
+/// last of these closes both.
 #[derive(Debug)]
-pub(crate) struct Handle(Arc<LocalQueues>);
+pub(crate) struct Handle {
+    queues: Arc<LocalQueues>,
+    authority: Arc<dyn Authority>,
+}
 
 impl Handle {
-    /// For the authority's answers.
-    pub(crate) fn queues(&self) -> &Arc<LocalQueues> {
-        &self.0
+    /// Of `queues`, whose requests `authority` grants.
+    pub(crate) fn new(queues: Arc<LocalQueues>, authority: Arc<dyn Authority>) -> Arc<Self> {
+        Arc::new(Self { queues, authority })
     }
 }
 
@@ -136,7 +138,7 @@ impl Deref for Handle {
     type Target = LocalQueues;
 
     fn deref(&self) -> &LocalQueues {
-        &self.0
+        &self.queues
     }
 }
 
@@ -179,16 +181,10 @@ impl LeaseView for Arc<dyn Lease> {
 }
 
 impl LocalQueues {
-    /// The local queues of a process, whose requests `authority` grants. Dismisses all waiters when
-    /// told to stop, or when the runtime ends.
-    pub(crate) fn start(
-        authority: Arc<dyn Authority>,
-        client: ClientId,
-        sharing: Sharing,
-        around: &Context,
-    ) -> Arc<Handle> {
+    /// The local queues of a process. They dismiss all waiters when told to stop, or when the runtime
+    /// ends.
+    pub(crate) fn start(client: ClientId, sharing: Sharing, around: &Context) -> Arc<Self> {
         let queues = Arc::new(Self {
-            authority,
             clock: around.clock.clone(),
             client,
             sharing,
@@ -201,7 +197,7 @@ impl LocalQueues {
             let _closes = closes;
             stop.cancelled().await;
         });
-        Arc::new(Handle(queues))
+        queues
     }
 
     fn now(&self) -> Instant {
@@ -248,8 +244,9 @@ impl LocalQueues {
             handoff: self.sharing.handoff,
             lingers: linger.is_some(),
         };
-        let mut effects = queue.settle(now, policy, |_, terms, tokens, queues| {
-            self.authority.begin(key, terms, tokens, queues)
+        let mut effects = queue.settle(now, policy, |first, terms, tokens, queues| {
+            let authority = &first.handle.authority;
+            authority.begin(key, terms, tokens, queues)
         });
         if let (Some(lease), Some(linger)) = (&effects.linger, linger)
             && lease.state().idle_until().is_none()
@@ -346,7 +343,7 @@ impl fmt::Debug for LocalQueues {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("LocalQueues")
-            .field("authority", &self.authority)
+            .field("client", &self.client)
             .finish_non_exhaustive()
     }
 }

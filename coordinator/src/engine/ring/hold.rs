@@ -8,6 +8,7 @@ use super::{
     super::local::{Lease, LeaseState, Phase, Releasing},
     current_shard::{CurrentShard, Found},
     in_flight::InFlight,
+    release::release,
     renewer::LeaseRenewer,
     wheel::Place,
 };
@@ -75,13 +76,11 @@ impl Lease for Hold {
     }
 
     fn request(self: Arc<Self>) {
-        let requests = self.renewer().requests.clone();
-        requests.ask(&self);
+        self.renewer().requests.ask(&self);
     }
 
     fn abandon(self: Arc<Self>) {
-        let requests = self.renewer().requests.clone();
-        requests.abandon(&self);
+        self.renewer().requests.abandon(&self);
     }
 
     fn keep_idle(self: Arc<Self>, until: Instant) {
@@ -93,33 +92,29 @@ impl Lease for Hold {
     }
 
     fn release_in_background(self: Arc<Self>, yields: bool) {
-        let requests = self.renewer().requests.clone();
         match self.end_here() {
-            Phase::Held => requests.releases.send(&self, yields),
-            Phase::Asked | Phase::Over => requests.yielded(&self),
+            Phase::Held => self.renewer().requests.releases.send(&self, yields),
+            Phase::Asked | Phase::Over => self.renewer().requests.local.yielded(&self),
         }
     }
 
     fn release(self: Arc<Self>, yields: bool, held: bool) -> Option<Releasing> {
-        let requests = self.renewer().requests.clone();
         match self.end_here() {
             // Belief ends before the release is sent.
-            Phase::Held => Some(Box::pin(requests.releases.release(self, yields, held))),
+            Phase::Held => Some(Box::pin(release(self, yields, held))),
             Phase::Asked | Phase::Over => {
-                requests.yielded(&self);
+                self.renewer().requests.local.yielded(&self);
                 None
             }
         }
     }
 
     fn pushed(self: Arc<Self>, shard: &ShardId, grant: &QueuedGrant) {
-        let requests = self.renewer().requests.clone();
-        requests.pushed(&self, shard, grant);
+        self.renewer().requests.pushed(&self, shard, grant);
     }
 
     fn taken(self: Arc<Self>) {
-        let requests = self.renewer().requests.clone();
-        requests.lost(&self);
+        self.renewer().requests.lost(&self);
     }
 
     fn clock_stepped(&self, shard: &ShardId) {

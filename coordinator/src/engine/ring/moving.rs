@@ -71,7 +71,7 @@ impl LeaseRenewer {
         to.keep(hold);
         self.remove(hold, epoch);
         if wanted {
-            self.requests.contended(hold);
+            self.requests.local.contended(hold);
         }
     }
 

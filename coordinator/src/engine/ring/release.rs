@@ -107,16 +107,6 @@ impl Releases {
         }
     }
 
-    /// Sends the release of `hold`, after belief in it has ended. The future waits for the answer.
-    pub(super) fn release(
-        self: &Arc<Self>,
-        hold: Arc<Hold>,
-        yields: bool,
-        held: bool,
-    ) -> impl Future<Output = ReleaseAnswer> + Send + use<> {
-        Releasing::send(self.clone(), hold, held, yields).answer()
-    }
-
     fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<LeaseRenewer>, yields: bool) {
         let give_up = self.around.clock.now() + hold.terms.lease * 2;
         let hold = hold.clone();
@@ -150,7 +140,7 @@ impl Releases {
         let respond = move |answer: Answer| {
             releases.answered(number, behind, answer);
             if let Some((requests, hold)) = yields {
-                requests.yielded(&hold);
+                requests.local.yielded(&hold);
             }
         };
         submit(hold, at, lane, Respond::Engine(Box::new(respond)));
@@ -270,7 +260,7 @@ fn submit_for_caller(
         true => {
             let (requests, hold) = (at.requests.clone(), hold.clone());
             Respond::Engine(Box::new(move |answer| {
-                requests.yielded(&hold);
+                requests.local.yielded(&hold);
                 drop(caller.send(answer));
             }))
         }
@@ -279,9 +269,17 @@ fn submit_for_caller(
     Some(answer)
 }
 
+/// Sends the release of `hold`, after belief in it has ended. The future waits for the answer.
+pub(super) fn release(
+    hold: Arc<Hold>,
+    yields: bool,
+    held: bool,
+) -> impl Future<Output = ReleaseAnswer> + Send {
+    Releasing::send(hold, held, yields).answer()
+}
+
 /// A release under way: if it is dropped before the answer, it is repeated in the background.
 struct Releasing {
-    releases: Arc<Releases>,
     hold: Arc<Hold>,
     /// Whether the lock was certainly held when it was released.
     held: bool,
@@ -293,16 +291,15 @@ struct Releasing {
 impl Releasing {
     /// Sends the release of `hold` behind all its unanswered requests. If these are in two places,
     /// or nothing was held, the background sends it.
-    fn send(releases: Arc<Releases>, hold: Arc<Hold>, held: bool, yields: bool) -> Self {
+    fn send(hold: Arc<Hold>, held: bool, yields: bool) -> Self {
         let (here, elsewhere) = places(&hold);
         let answer = held
             .then(|| submit_for_caller(&hold, &here, yields))
             .flatten();
         if answer.is_some() {
-            releases.send_elsewhere(&hold, elsewhere);
+            here.requests.releases.send_elsewhere(&hold, elsewhere);
         }
         Self {
-            releases,
             held,
             yields,
             answer,
@@ -325,7 +322,8 @@ impl Releasing {
                 break;
             }
             // Nothing was written, and its lane is shaking hands with the next life.
-            sleep(self.releases.around.random.jitter(UNARMED_RETRY)).await;
+            let pause = self.hold.renewer().around.random.jitter(UNARMED_RETRY);
+            sleep(pause).await;
             self.answer = submit_for_caller(&self.hold, &self.hold.renewer(), false);
             answer = self.once().await;
         }
@@ -352,7 +350,11 @@ impl Releasing {
 impl Drop for Releasing {
     fn drop(&mut self) {
         if !self.answered {
-            self.releases.send(&self.hold, self.yields);
+            self.hold
+                .renewer()
+                .requests
+                .releases
+                .send(&self.hold, self.yields);
         }
     }
 }

@@ -132,9 +132,7 @@ impl LeaseRenewer {
 
     /// The shard's wall clock stepped: locks held there may end earlier than their holders believe.
     pub(crate) fn endanger(&self) {
-        if let Some(local) = self.requests.local() {
-            local.clock_stepped(self.driver.id());
-        }
+        self.requests.local.clock_stepped(self.driver.id());
     }
 
     /// The holds at this shard.
@@ -228,7 +226,7 @@ impl LeaseRenewer {
             return self.expire(hold);
         }
         if hold.idle_until().is_some()
-            && let Some(until) = self.requests.local().and_then(|local| local.idle(hold))
+            && let Some(until) = self.requests.local.idle(hold)
         {
             // A holder that took it meanwhile has it tended earlier.
             return self.tend_by(hold, until);
@@ -325,7 +323,7 @@ impl LeaseRenewer {
                     self.expire(hold);
                 }
                 if wanted {
-                    self.requests.contended(hold);
+                    self.requests.local.contended(hold);
                 }
                 if let Some(epoch) = moving.filter(|_| useful) {
                     self.bring_along(hold, epoch);

@@ -115,19 +115,12 @@ impl Requests {
                     self.wait(hold, &because, pause);
                 }
             }
-            Verdict::Refuse(refusal) => {
-                if let Some(local) = self.local() {
-                    local.refused(hold, &refusal);
-                }
-            }
+            Verdict::Refuse(refusal) => self.local.refused(hold, &refusal),
         }
     }
 
     fn granted(&self, hold: &Arc<Hold>, answer: Grant) {
-        let Some(local) = self.local() else {
-            return;
-        };
-        match local.granted(hold, answer) {
+        match self.local.granted(hold, answer) {
             Judged::Held => hold.renewer().keep(hold),
             Judged::TooLate => {
                 let pause = hold.in_flight.lock().retry.next(&self.around.random);
@@ -153,7 +146,7 @@ impl Requests {
         if is_stale {
             self.stale_routes.lock().add(hold);
         }
-        let (Some(local), Some(routing)) = (self.local(), self.routing()) else {
+        let Some(routing) = self.routing() else {
             return;
         };
         // An outdated picture of the ring gives no answer: it is about to be refreshed.
@@ -162,7 +155,7 @@ impl Requests {
             let shard = routing.route(&hold.key).renewer.driver.id().clone();
             Waiting::new(because, &shard, routing.topology().constants.grace())
         };
-        if let Some(patient) = local.waits(hold, because, is_answer, waiting) {
+        if let Some(patient) = self.local.waits(hold, because, is_answer, waiting) {
             let now = self.around.clock.now();
             // The present waiters came while a request without a ticket was out.
             let at = match ticket || !patient {
@@ -175,11 +168,11 @@ impl Requests {
 
     /// It is time to ask again for `hold`.
     pub(super) fn recheck(self: &Arc<Self>, hold: &Arc<Hold>) {
-        let (Some(local), Some(routing)) = (self.local(), self.routing()) else {
+        let Some(routing) = self.routing() else {
             return;
         };
         let route = routing.route(&hold.key);
-        let again = local.if_asked(hold, |queues| {
+        let again = self.local.if_asked(hold, |queues| {
             hold.in_flight.lock().ticket = queues;
             if !route.leads_by(&hold.renewer()) {
                 go(hold, &route.renewer);

@@ -26,6 +26,8 @@ use crate::{
 pub(crate) struct Requests {
     pub(crate) around: Context,
     pub(crate) releases: Arc<Releases>,
+    /// Receives the answers.
+    pub(super) local: Arc<LocalQueues>,
     client: ClientId,
     sequence: AtomicU64,
     held: AtomicUsize,
@@ -33,38 +35,36 @@ pub(crate) struct Requests {
     /// a new picture.
     pub(super) stale_routes: Mutex<StaleRoutes>,
     routing: OnceLock<Weak<Routing>>,
-    local: OnceLock<Weak<LocalQueues>>,
 }
 
 impl Requests {
-    pub(crate) fn new(client: ClientId, releases: Arc<Releases>, around: &Context) -> Arc<Self> {
+    pub(crate) fn new(
+        client: ClientId,
+        local: Arc<LocalQueues>,
+        releases: Arc<Releases>,
+        around: &Context,
+    ) -> Arc<Self> {
         Arc::new(Self {
             around: around.clone(),
             releases,
+            local,
             client,
             sequence: AtomicU64::new(0),
             held: AtomicUsize::new(0),
             stale_routes: Mutex::default(),
             routing: OnceLock::new(),
-            local: OnceLock::new(),
         })
     }
 
-    /// Routes by `routing`, and answers to `local`, from now on.
-    pub(crate) fn start(&self, routing: &Arc<Routing>, local: &Arc<LocalQueues>) {
-        let first = self.routing.set(Arc::downgrade(routing)).is_ok()
-            && self.local.set(Arc::downgrade(local)).is_ok();
-        assert!(first, "started once");
+    /// Routes by `routing` from now on.
+    pub(crate) fn start(&self, routing: &Arc<Routing>) {
+        let routing = Arc::downgrade(routing);
+        self.routing.set(routing).expect("started once");
     }
 
     /// None once the engine is gone and only its last requests are still answered.
     pub(super) fn routing(&self) -> Option<Arc<Routing>> {
         self.routing.get().and_then(Weak::upgrade)
-    }
-
-    /// None once the engine is gone and only its last requests are still answered.
-    pub(super) fn local(&self) -> Option<Arc<LocalQueues>> {
-        self.local.get().and_then(Weak::upgrade)
     }
 
     /// Requests and records at shards.
@@ -94,9 +94,7 @@ impl Requests {
     /// the phase until now.
     pub(super) fn over(&self, hold: &Hold) -> Phase {
         let before = hold.end_here();
-        if let Some(local) = self.local() {
-            local.over(hold);
-        }
+        self.local.over(hold);
         before
     }
 
@@ -107,29 +105,14 @@ impl Requests {
         }
     }
 
-    /// Another process waits for `hold`.
-    pub(super) fn contended(&self, hold: &Hold) {
-        if let Some(local) = self.local() {
-            local.contended(hold);
-        }
-    }
-
-    /// The release of `hold`, for which another process waited, was answered or cannot be sent.
-    pub(super) fn yielded(&self, hold: &Hold) {
-        if let Some(local) = self.local() {
-            local.yielded(hold);
-        }
-    }
-
     /// A late grant, which `shard` sent on its own.
     pub(super) fn pushed(&self, hold: &Arc<Hold>, shard: &ShardId, grant: &QueuedGrant) {
-        let there = self.routing().and_then(|routing| routing.renewer(shard));
-        let (Some(there), Some(local)) = (there, self.local()) else {
+        let Some(there) = self.routing().and_then(|routing| routing.renewer(shard)) else {
             return;
         };
         // Its ticket may have moved with its slot, or the request may have moved on before this
         // message came.
-        local.if_asked(hold, |_| go(hold, &there));
+        self.local.if_asked(hold, |_| go(hold, &there));
         let answer = Answer {
             tokens: Tokens::new(grant.token, grant.tokens),
             contended: grant.wanted,
@@ -137,7 +120,7 @@ impl Requests {
             claim: Some(grant.claim),
         };
         // After its deadline it is ignored: the next re-check decides.
-        if local.granted(hold, answer) == Judged::Held {
+        if self.local.granted(hold, answer) == Judged::Held {
             // Only for the claim time: it is renewed at the next tick.
             there.tend_at(hold, self.around.clock.now());
         }

@@ -210,12 +210,8 @@ impl Routing {
                 stop: self.around.stop.child_token(),
                 ..self.around.clone()
             };
-            let (requests, from) = (self.requests.clone(), id.clone());
-            let woken = Arc::new(move |message| {
-                if let Some(local) = requests.local() {
-                    local.pushed(&from, message);
-                }
-            });
+            let (local, from) = (self.requests.local.clone(), id.clone());
+            let woken = Arc::new(move |message| local.pushed(&from, message));
             let present = (entry.life.clone(), entry.epoch);
             let driver = Driver::start(id.clone(), shard, present, self.client, woken, &around);
             LeaseRenewer::start(driver, map, self.requests.clone(), around)

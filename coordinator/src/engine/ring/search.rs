@@ -150,9 +150,7 @@ impl Requests {
 
     /// Goes on to the shard of `to`, if it still waits. Returns whether it does.
     pub(super) fn goes(&self, hold: &Arc<Hold>, to: &Arc<LeaseRenewer>) -> bool {
-        let local = self.local();
-        let goes = local.and_then(|local| local.if_asked(hold, |_| go(hold, to)));
-        goes.is_some()
+        self.local.if_asked(hold, |_| go(hold, to)).is_some()
     }
 }
 
