@@ -125,27 +125,21 @@ impl Desk {
         }
     }
 
-    async fn ask(&self, lane: LockLane, key: &str, op: Op) -> Reply {
-        let answer = self.driver.submit(lane, self.request(key, op)).await;
+    async fn ask(&self, key: &str, op: Op) -> Reply {
+        let answer = self.driver.submit(self.request(key, op)).await;
         answer.unwrap().unwrap().reply
     }
 
     async fn granted(&self, key: &str, nonce: Nonce) -> Token {
-        match self.ask(LockLane::Work, key, acquire(nonce)).await {
+        match self.ask(key, acquire(nonce)).await {
             Reply::Granted { token, .. } => token,
             other => panic!("{key} was to be granted: {other:?}"),
         }
     }
 
     /// Submits `op` and drops the receiver after `turns` turns. The answer, if it came before.
-    async fn dropped_after(
-        &self,
-        turns: usize,
-        lane: LockLane,
-        key: &str,
-        op: Op,
-    ) -> Option<Reply> {
-        let answer = self.driver.submit(lane, self.request(key, op));
+    async fn dropped_after(&self, turns: usize, key: &str, op: Op) -> Option<Reply> {
+        let answer = self.driver.submit(self.request(key, op));
         let answer = dropped_after(turns, async || self.fixture.turn().await, answer).await;
         answer.map(|answer| answer.unwrap().unwrap().reply)
     }
@@ -233,7 +227,7 @@ async fn a_backend_that_panics_costs_a_batch_and_a_connection() {
     desk.driver = started(shard, &desk.life, &desk.around);
     let request = || desk.request("key", acquire(nonce(1)));
     let lost = loop {
-        let answer = desk.driver.submit(LockLane::Work, request()).await.unwrap();
+        let answer = desk.driver.submit(request()).await.unwrap();
         match answer {
             // Not connected yet.
             Err(ShardError::Unreachable { .. }) => sleep(Duration::from_millis(1)).await,
@@ -243,13 +237,7 @@ async fn a_backend_that_panics_costs_a_batch_and_a_connection() {
     assert!(matches!(lost, Err(ShardError::NoReply { .. })), "{lost:?}");
     assert!(!next.load(Relaxed));
     let again = async {
-        while desk
-            .driver
-            .submit(LockLane::Work, request())
-            .await
-            .unwrap()
-            .is_err()
-        {
+        while desk.driver.submit(request()).await.unwrap().is_err() {
             sleep(Duration::from_millis(1)).await;
         }
     };
@@ -261,12 +249,8 @@ async fn a_dropped_acquire_is_granted_or_withdrawn(desk: Desk) {
     let mut withdrawn = 0;
     after_every_turn("a submitted acquire", async |turns| {
         let (key, holder) = (format!("key {turns}"), nonce(turns));
-        let answer = desk
-            .dropped_after(turns, LockLane::Work, &key, acquire(holder))
-            .await;
-        let released = desk
-            .ask(LockLane::Work, &key, Op::Release { nonce: holder })
-            .await;
+        let answer = desk.dropped_after(turns, &key, acquire(holder)).await;
+        let released = desk.ask(&key, Op::Release { nonce: holder }).await;
         withdrawn += usize::from(released == Reply::Released { held: false });
         assert!(answer.is_none() || released == Reply::Released { held: true });
         desk.granted(&key, nonce(1_000_000 + turns)).await;
@@ -287,10 +271,8 @@ async fn a_dropped_renewal_loses_nothing(desk: Desk) {
         lease: LEASE_MAX,
     };
     after_every_turn("a submitted renewal", async |turns| {
-        let answer = desk
-            .dropped_after(turns, LockLane::Renew, "key", renew())
-            .await;
-        let renewed = desk.ask(LockLane::Renew, "key", renew()).await;
+        let answer = desk.dropped_after(turns, "key", renew()).await;
+        let renewed = desk.ask("key", renew()).await;
         assert_eq!(
             renewed,
             Reply::Renewed {
@@ -311,12 +293,11 @@ async fn a_dropped_release_is_sent(desk: Desk) {
         let holder = nonce(turns);
         desk.granted("key", holder).await;
         let answer = desk
-            .dropped_after(turns, LockLane::Work, "key", Op::Release { nonce: holder })
+            .dropped_after(turns, "key", Op::Release { nonce: holder })
             .await;
         let next = nonce(1_000_000 + turns);
         desk.granted("key", next).await;
-        desk.ask(LockLane::Work, "key", Op::Release { nonce: next })
-            .await;
+        desk.ask("key", Op::Release { nonce: next }).await;
         answer.is_some()
     })
     .await;

@@ -30,8 +30,8 @@ use crate::{
     name::LockKey,
     random::Random,
     shard::{
-        ConnectionId, CounterReply, CounterRequest, LockLane, Reply, Request, Shard, ShardError,
-        Wake,
+        ConnectionId, CounterReply, CounterRequest, LockLane, Release, Reply, Request, Shard,
+        ShardError, Wake,
     },
     view::ViewLease,
 };
@@ -230,7 +230,7 @@ impl Driver {
         &self.needs
     }
 
-    /// Queues `request` and returns the receiver of its answer.
+    /// Queues `request` in the lane of its operation, and returns the receiver of its answer.
     ///
     /// # Errors
     ///
@@ -239,17 +239,18 @@ impl Driver {
     /// # Cancel safety
     ///
     /// Dropping the receiver withdraws an acquire that was not sent yet; it has no other effect.
-    pub fn submit(&self, lane: LockLane, request: Request) -> oneshot::Receiver<Answer> {
+    pub fn submit(&self, request: Request) -> oneshot::Receiver<Answer> {
         let (caller, answer) = oneshot::channel();
-        self.submit_with(lane, request, Respond::Caller(caller));
+        let queued = self.try_submit(request, Respond::Caller(caller));
+        queued.unwrap_or_else(|(respond, error)| respond.respond(Err(error)));
         answer
     }
 
-    /// Queues `request`; `respond` gets the answer, at once if it cannot be queued.
-    pub fn submit_with(&self, lane: LockLane, request: Request, respond: Respond) {
-        if let Err((respond, error)) = self.try_submit(lane, request, respond) {
-            respond.respond(Err(error));
-        }
+    /// Queues `release` in `lane`, so that it overtakes no request of its nonce. `respond` gets the answer, at once
+    /// if it cannot be queued.
+    pub(crate) fn release(&self, lane: LockLane, release: Release, respond: Respond) {
+        let queued = self.queue(lane, &release.key).push(release.into(), respond);
+        queued.unwrap_or_else(|(respond, error)| respond.respond(Err(error)));
     }
 
     /// Queues a request about a counter and returns the receiver of its answer.
@@ -290,18 +291,21 @@ impl Driver {
         requests.into_iter().zip(responds).collect()
     }
 
-    /// Queues `request`, or returns `respond` with the reason.
+    /// Queues `request` in the lane of its operation, or returns `respond` with the reason.
     pub(crate) fn try_submit(
         &self,
-        lane: LockLane,
         request: Request,
         respond: Respond,
     ) -> Result<(), (Respond, ShardError)> {
-        let queue = match lane {
-            LockLane::Work => &self.work[of_its_slot(&request.key)],
-            LockLane::Renew => &self.renew,
-        };
+        let queue = self.queue(request.op.lane(), &request.key);
         queue.push(request, respond)
+    }
+
+    fn queue(&self, lane: LockLane, key: &LockKey) -> &Queue<Request> {
+        match lane {
+            LockLane::Work => &self.work[of_its_slot(key)],
+            LockLane::Renew => &self.renew,
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use crate::{
     ids::{Life, Nonce},
     name::{LockKey, Namespace},
     shard::{
-        ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockLane, LockPage, Op, Reply,
-        Request, Shard, ShardError,
+        ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockPage, Op, Reply, Request,
+        Shard, ShardError,
     },
 };
 
@@ -170,7 +170,7 @@ impl Inner {
                 map: renewer.map(key.slot()),
                 op: Op::Release { nonce },
             };
-            released |= match renewer.driver.submit(LockLane::Work, request).await {
+            released |= match renewer.driver.submit(request).await {
                 Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {

@@ -34,7 +34,7 @@ pub use link::{
     ConnectionId, ControlLink, CounterLink, Lane, Link, LockLane, LockLink, MigrationLink, Shard,
 };
 pub use migration::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
-pub use op::{Answers, Op, Proof, Reply, Request, ShardTime, Ticket, Waited};
+pub use op::{Answers, Op, Proof, Release, Reply, Request, ShardTime, Ticket, Waited};
 pub use ringfence_segment_lock::Effect;
 pub use slots::{Mode, SlotState, SlotStates};
 pub use wake::{QueuedGrant, Wake, Wakes};

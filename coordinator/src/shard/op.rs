@@ -6,6 +6,7 @@ use crate::{
     clock::Instant,
     ids::{Epoch, MapVersion, Nonce, Token},
     name::{Label, LockKey},
+    shard::LockLane,
 };
 
 /// One operation on one key.
@@ -75,6 +76,34 @@ pub enum Op {
         /// Of the move. In a slot that is not sealed at it nothing is done.
         epoch: Epoch,
     },
+}
+
+impl Op {
+    /// The lane for it. A [`Release`] may have to follow a renewal instead.
+    pub fn lane(&self) -> LockLane {
+        match self {
+            Self::Acquire { .. } | Self::Release { .. } => LockLane::Work,
+            Self::Renew { .. } | Self::Adopt { .. } | Self::Remove { .. } => LockLane::Renew,
+        }
+    }
+}
+
+/// A request to release a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The key.
+    pub key: LockKey,
+    /// As in a [`Request`].
+    pub map: MapVersion,
+    /// The acquisition.
+    pub nonce: Nonce,
+}
+
+impl From<Release> for Request {
+    fn from(Release { key, map, nonce }: Release) -> Self {
+        let op = Op::Release { nonce };
+        Self { key, map, op }
+    }
 }
 
 /// A place in a key's queue, first come, first served. It ends

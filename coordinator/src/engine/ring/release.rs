@@ -18,7 +18,7 @@ use super::{
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Context, Respond},
-    shard::{LockLane, Op, Reply, Request, ShardError},
+    shard::{LockLane, Release, Reply, ShardError},
     sync::Mutex,
 };
 
@@ -230,18 +230,17 @@ fn release_behind(hold: &Hold, at: &Arc<LeaseRenewer>) -> Behind {
 }
 
 /// A release of `hold`, for the shard of `at`.
-pub(crate) fn request(hold: &Hold, at: &LeaseRenewer) -> Request {
-    let op = Op::Release { nonce: hold.nonce };
-    Request {
+pub(crate) fn request(hold: &Hold, at: &LeaseRenewer) -> Release {
+    Release {
         key: hold.key.clone(),
         map: at.map(hold.key.slot()),
-        op,
+        nonce: hold.nonce,
     }
 }
 
 /// Sends a release of `hold` to the shard of `at`.
 fn submit(hold: &Hold, at: &LeaseRenewer, lane: LockLane, respond: Respond) {
-    at.driver.submit_with(lane, request(hold, at), respond);
+    at.driver.release(lane, request(hold, at), respond);
 }
 
 /// Sends a release of `hold` to its present shard, the shard of `at`, unless that takes two

@@ -23,7 +23,7 @@ use crate::{
     clock::{Instant, sleep_until},
     driver::{Answer, Answered, Context, Driver, Respond},
     ids::MapVersion,
-    shard::{LockLane, Op, Reply, Request, ShardError},
+    shard::{Op, Reply, Request, ShardError},
     sync::Mutex,
 };
 
@@ -276,7 +276,7 @@ impl LeaseRenewer {
             map: self.map(hold.key.slot()),
             op,
         };
-        self.driver.try_submit(LockLane::Renew, request, respond)
+        self.driver.try_submit(request, respond)
     }
 
     /// Only `lost` or the deadline ends a guard; every other request is repeated. So is one

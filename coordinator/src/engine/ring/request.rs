@@ -18,7 +18,7 @@ use crate::{
     driver::{Answer, Answered, Respond},
     ids::Token,
     limits::{CLAIM_MAX, RECHECK_MAX},
-    shard::{LockLane, Op, Reply, Request, ShardError, Ticket},
+    shard::{Op, Reply, Request, ShardError, Ticket},
 };
 
 /// The rest of a lease or of a grace is rounded down: this prevents two requests within one
@@ -72,7 +72,7 @@ impl Requests {
             let (from, asked) = (at.clone(), hold.clone());
             let respond = move |answer| from.requests.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
-            at.driver.try_submit(LockLane::Work, request, respond)
+            at.driver.try_submit(request, respond)
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));
