@@ -79,12 +79,8 @@ pub const LIST_PAGE: usize = 256;
 /// Records that a shard looks at for one page of what is left in sealed slots, about.
 pub const SCAN_PAGE: usize = 64;
 
-/// Keys that a shard is told of at a time as left in the shard that their slots come from.
+/// Keys that a shard is told of at a time as held in the shard that their slots come from.
 pub const LISTED_KEYS: usize = 48;
-
-/// Tickets of one key that move with their slot. Those behind them come by themselves, with their next
-/// re-check.
-pub const CARRIED_MAX: usize = 1_000;
 
 /// Slots that a shard changes, or learns everything of, at a time, in a resize: nobody else is served
 /// meanwhile.

@@ -13,7 +13,7 @@ use crate::{
     ids::Token,
     limits::{SCAN_PAGE, STEP_SLOTS},
     name::LockKey,
-    shard::{Left, StillHeld},
+    shard::StillHeld,
     topology::{Migration, Topology},
 };
 
@@ -33,18 +33,18 @@ pub(super) struct Remains {
 }
 
 impl Remains {
-    /// After the scan that found `left`.
+    /// After the scan that found these keys `still` held.
     pub(super) fn new(
         migration: &Migration,
-        left: &BTreeMap<LockKey, Left>,
+        still: &BTreeSet<LockKey>,
         above: Token,
         lives: Option<Lives>,
     ) -> Self {
         let mut held: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         held.extend(migration.slots.iter().map(|&slot| (slot, BTreeSet::new())));
-        for left in left.values().filter(|left| left.held) {
-            if let Some(keys) = held.get_mut(&left.key.slot()) {
-                keys.insert(left.key.clone());
+        for key in still {
+            if let Some(keys) = held.get_mut(&key.slot()) {
+                keys.insert(key.clone());
             }
         }
         Self {

@@ -27,7 +27,7 @@ use crate::{
     ids::{Epoch, Life, MapVersion, Token},
     limits::{LISTED_KEYS, STEP_SLOTS},
     name::LockKey,
-    shard::{Left, Listing, Mode, Scan, Step},
+    shard::{Listing, Mode, Scan, Step},
     topology::{Migration, MigrationId, ShardName, Topology},
 };
 
@@ -132,17 +132,17 @@ impl SlotMigration {
             false => None,
         };
         let imported = self.hand_over(record, migrations).await?;
-        let left = match early {
-            Some(left) => left,
+        let held = match early {
+            Some(held) => held,
             None => self.scan(record).await?,
         };
-        let delivered = self.deliver(record, imported, &left).await;
+        let delivered = self.deliver(record, imported, &held).await;
         for Imported {
             migration, above, ..
         } in &delivered
         {
             let lives = lives(record, &self.from, &migration.to);
-            let remains = Remains::new(migration, &left, *above, lives);
+            let remains = Remains::new(migration, &held, *above, lives);
             self.listed.insert(migration.to.clone(), remains);
             self.tell(Report::Listed(migration.id())).await;
         }
@@ -240,10 +240,10 @@ impl SlotMigration {
         }))
     }
 
-    /// What is left in the slots that are sealed at this epoch. Begun after the seal was answered, and
+    /// The keys held in the slots that are sealed at this epoch. Begun after the seal was answered, and
     /// after grace, or it would miss what is added.
-    async fn scan(&self, record: &Topology) -> Result<BTreeMap<LockKey, Left>, Trouble> {
-        let mut left = BTreeMap::new();
+    async fn scan(&self, record: &Topology) -> Result<BTreeSet<LockKey>, Trouble> {
+        let mut held = BTreeSet::new();
         let mut scan = Scan {
             epoch: self.epoch,
             after: None,
@@ -253,25 +253,25 @@ impl SlotMigration {
             if !page.grace_left.is_zero() {
                 return Err(Trouble::Away);
             }
-            left.extend(page.left.into_iter().map(|left| (left.key.clone(), left)));
+            held.extend(page.held);
             scan.after = page.next;
             if scan.after.is_none() {
                 self.around.observer.tell(Phase::Scanned);
-                return Ok(left);
+                return Ok(held);
             }
             self.shards.pause().await;
         }
     }
 
-    /// Tells the next shards what is left. Answers the moves of which they know all.
+    /// Tells the next shards which keys are held. Answers the moves of which they know all.
     async fn deliver<'a>(
         &self,
         record: &Topology,
         imported: Vec<Imported<'a>>,
-        left: &BTreeMap<LockKey, Left>,
+        held: &BTreeSet<LockKey>,
     ) -> Vec<Imported<'a>> {
         let deliver = async |imported: Imported<'a>| {
-            for listing in imported.listings(self.epoch, left) {
+            for listing in imported.listings(self.epoch, held) {
                 let to = &imported.migration.to.0;
                 let refused = self.shards.take_list(record, to, &listing).await?;
                 if refused.iter().any(|slot| !imported.open.contains(slot)) {
@@ -345,26 +345,24 @@ impl SlotMigration {
 
 impl Imported<'_> {
     /// What the next shard is told, piece by piece; with the last piece it knows everything.
-    fn listings(&self, epoch: Epoch, left: &BTreeMap<LockKey, Left>) -> Vec<Listing> {
+    fn listings(&self, epoch: Epoch, held: &BTreeSet<LockKey>) -> Vec<Listing> {
         let slots = self.migration.slots.iter().copied();
         let slots: Vec<_> = slots.filter(|slot| !self.open.contains(slot)).collect();
-        let mut keys: BTreeMap<Slot, Vec<&Left>> = BTreeMap::new();
-        for left in left.values() {
-            keys.entry(left.key.slot()).or_default().push(left);
+        let mut keys: BTreeMap<Slot, Vec<&LockKey>> = BTreeMap::new();
+        for key in held {
+            keys.entry(key.slot()).or_default().push(key);
         }
         let mut pieces = Vec::new();
         for complete in slots.chunks(STEP_SLOTS) {
             let keys = complete.iter().filter_map(|slot| keys.remove(slot));
-            let mut left: Vec<_> = keys.flatten().collect();
-            // What nobody holds comes last: with the piece that completes the slot it is passed on.
-            left.sort_by_key(|left| !left.held);
-            let piece = |left: &[&Left]| Listing {
+            let held: Vec<_> = keys.flatten().cloned().collect();
+            let piece = |held: &[LockKey]| Listing {
                 epoch,
-                left: left.iter().copied().cloned().collect(),
+                held: held.to_vec(),
                 complete: Vec::new(),
             };
             let first = pieces.len();
-            pieces.extend(left.chunks(LISTED_KEYS).map(piece));
+            pieces.extend(held.chunks(LISTED_KEYS).map(piece));
             if pieces.len() == first {
                 pieces.push(piece(&[]));
             }

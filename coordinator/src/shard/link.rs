@@ -145,9 +145,7 @@ pub trait Link: fmt::Debug + Send {
 ///   record is written together with its expiry, in one step.
 /// * In a slot that comes here, a key is free if a request ever brought a proof of this move for it, or if the list is
 ///   complete and does not contain the key. A sealed slot grants nothing: it only shrinks.
-/// * Waiters of a slot's former shard go before all waiters that came to the next shard by themselves: first the waiter
-///   that was first there and brings the proof, then the waiters in the list. While others still wait at the former shard
-///   and the list is not complete, a proof frees the key only for these.
+/// * A waiter at a slot's former shard queues again at the next shard, in the order in which it gets there.
 /// * A key has one queue of tickets, in order of arrival. A request that finds the key without a holder (an acquire before
 ///   all else, a release and a lost renewal after all else) grants the key to the first live ticket, for its claim, and
 ///   notifies the client of that nonce; not in grace, and not in a slot that is not open. It sends one message for any
@@ -220,11 +218,11 @@ pub trait MigrationLink: ControlLink {
     /// Changes the mode of slots, and keeps the topology that says so.
     async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError>;
 
-    /// A page of the content that is left in sealed slots, found among about
+    /// A page of the keys that are held in sealed slots, found among about
     /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) records.
     async fn scan(&mut self, scan: &Scan) -> Result<ScanPage, ShardError>;
 
-    /// Tells the shard the content that is left in the slots' former shard, about
+    /// Tells the shard the keys that the slots' former shard holds, about
     /// [`SCAN_PAGE`](crate::limits::SCAN_PAGE) keys at a time. Answers the slots that are refused: they
     /// do not come here by that move.
     async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError>;

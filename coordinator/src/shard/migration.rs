@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use ringfence_ring::Slot;
 
-use super::{Cursor, Mode, Ticket};
+use super::{Cursor, Mode};
 use crate::{
-    ids::{Epoch, Incarnation, MapVersion, Nonce, Token},
-    name::{Label, LockKey},
+    ids::{Epoch, Incarnation, MapVersion, Token},
+    name::LockKey,
 };
 
 /// A change of slots: to [`Sealed`](Mode::Sealed) or [`Shut`](Mode::Shut) at the shard they leave, to
@@ -51,7 +51,7 @@ pub struct Stepped {
     pub refused: Vec<Slot>,
 }
 
-/// Asks for the keys left in the slots that are sealed at `epoch`.
+/// Asks for the keys that are held in the slots that are sealed at `epoch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scan {
     /// Of the move.
@@ -60,51 +60,27 @@ pub struct Scan {
     pub after: Option<Cursor>,
 }
 
-/// Some of the keys left. Page by page, from a first page that began after the seal and after
+/// Some of the keys held. Page by page, from a first page that began after the seal and after
 /// grace, every key is listed, some of them twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanPage {
     /// How long the shard's grace goes on: until it is over nothing is listed.
     pub grace_left: Duration,
-    /// The keys left.
-    pub left: Vec<Left>,
+    /// The keys.
+    pub held: Vec<LockKey>,
     /// Where the next page begins. `None`: this was the last.
     pub next: Option<Cursor>,
 }
 
-/// A key that is held, or waited for, or both, in a slot that is sealed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// The key.
-    pub key: LockKey,
-    /// Somebody holds it.
-    pub held: bool,
-    /// The waiters, in order.
-    pub waiting: Vec<Waits>,
-}
-
-/// A ticket that moves with its slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waits {
-    /// The acquisition.
-    pub nonce: Nonce,
-    /// For people.
-    pub label: Label,
-    /// As many tokens will be set aside.
-    pub tokens: u32,
-    /// The ticket.
-    pub ticket: Ticket,
-}
-
-/// Tells the shard that slots come to what their former shard has left. In slots that are not
+/// Tells a slot's next shard which keys the former shard holds. In slots that are not
 /// [`Import`](Mode::Import) at `epoch` nothing is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// Of the move.
     pub epoch: Epoch,
-    /// Held keys need a proof; their waiters come before all waiters here.
-    pub left: Vec<Left>,
-    /// Of these slots nothing else is left: what was never named is free to be granted.
+    /// They need a proof.
+    pub held: Vec<LockKey>,
+    /// The list of these slots is complete: keys that it does not name are free to be granted.
     pub complete: Vec<Slot>,
 }
 

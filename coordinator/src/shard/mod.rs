@@ -33,8 +33,8 @@ pub use inspect::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWa
 pub use link::{
     ConnectionId, ControlLink, CounterLink, Lane, Link, LockLane, LockLink, MigrationLink, Shard,
 };
-pub use migration::{HeldStill, Left, Listing, Scan, ScanPage, Step, Stepped, StillHeld, Waits};
-pub use op::{Answers, Op, Proof, Release, Reply, Request, ShardTime, Ticket, Waited};
+pub use migration::{HeldStill, Listing, Scan, ScanPage, Step, Stepped, StillHeld};
+pub use op::{Answers, Op, Release, Reply, Request, ShardTime, Ticket};
 pub use ringfence_segment_lock::Effect;
 pub use slots::{Mode, SlotState, SlotStates};
 pub use wake::{QueuedGrant, Wake, Wakes};

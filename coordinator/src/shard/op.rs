@@ -37,8 +37,9 @@ pub enum Op {
         tokens: u32,
         /// Queues for the key while another has it. Without one, nothing is left behind.
         ticket: Option<Ticket>,
-        /// What the slot's former shard has answered.
-        proof: Option<Proof>,
+        /// The slot's former shard, sealed at this epoch, does not hold the key: its
+        /// [`absent`](Reply::Moving). Valid for this key and this move, at any later time.
+        proof: Option<Epoch>,
     },
     /// Extend it; in grace, put it back.
     Renew {
@@ -117,33 +118,6 @@ pub struct Ticket {
     pub claim: Duration,
 }
 
-/// A shard that has sealed a key's slot does not hold the key, nor ever will.
-///
-/// It is good for this key at any later time, and for no other key and no other epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof {
-    /// Of the move.
-    pub epoch: Epoch,
-    /// The waiters there at that time. While others wait there, the key is free only for waiters
-    /// that came along.
-    pub waited: Waited,
-}
-
-/// The waiters for a key at a shard that has sealed its slot, when it answered that the key is
-/// free.
-///
-/// No newcomer queues there: the order of those waiters is known before that of the next shard's
-/// newcomers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// None: the requester came new.
-    Nobody,
-    /// The requester alone. Its place goes along.
-    Alone,
-    /// The requester first, before others. Its place goes along, and the others are still there.
-    First,
-}
-
 /// The answer to one operation. A refusal is an answer and says what to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -199,14 +173,12 @@ pub enum Reply {
         /// When it left.
         epoch: Epoch,
     },
-    /// The slot goes elsewhere and is sealed here: ask its next shard. No new ticket was written; one that
-    /// is here goes on.
+    /// The slot goes elsewhere and is sealed here: queue at its next shard. The request's own ticket is gone.
     Moving {
         /// Of the move.
         epoch: Epoch,
-        /// The key is free here for ever, and no earlier waiter is here: this is the [proof](Proof)
-        /// that the next shard may grant it. The request's own ticket is gone.
-        absent: Option<Waited>,
+        /// The key has no holder here, nor will it: the proof that the next shard may grant it.
+        absent: bool,
     },
     /// The slot comes from elsewhere, where the key may be held: bring a proof from its former shard.
     /// Nothing but a ticket was written.

@@ -6,12 +6,12 @@ use ringfence_coordinator::{
     clock::Instant,
     ids::{ClientId, Epoch, MapVersion, Nonce, Token},
     name::Label,
-    shard::{Answers, Op, Proof, Reply, Request, Ticket, Waited, Wake},
+    shard::{Answers, Op, Reply, Request, Ticket, Wake},
 };
 
 use super::{
     pair::{ANSWER_MS, Checked, Pair, lock_key, wall_ms},
-    steps::{CLIENTS, Claim, Deed, KEYS, Verb, When},
+    steps::{CLIENTS, Claim, Deed, KEYS, Verb},
 };
 
 impl Pair<'_> {
@@ -149,7 +149,9 @@ impl Pair<'_> {
             Reply::Moved { .. } => self.tally.count("moved"),
             Reply::Grace { .. } => self.tally.count("grace"),
             Reply::NotAdopted => self.tally.count("not adopted"),
-            Reply::Moving { absent, .. } => self.tally.count(absence(*absent)),
+            Reply::Moving { absent, .. } => {
+                self.tally.count(if *absent { "absent" } else { "moving" });
+            }
             Reply::NeedProof { .. } => self.tally.count("need proof"),
             Reply::TooManyWaiters { .. }
             | Reply::NoTokens
@@ -161,26 +163,16 @@ impl Pair<'_> {
     /// Where a ticket may have been written or renewed.
     fn learn_of_ticket(&mut self, deed: &Deed, reply: &Reply, now_ms: u64) {
         let Verb::Acquire {
-            ticket: Some(_),
-            proof,
-            ..
+            ticket: Some(_), ..
         } = deed.verb
         else {
             return;
         };
-        let came_along = matches!(proof, Some((When::Latest, Waited::Alone | Waited::First)));
-        if came_along
-            && self.away.contains(&lock_key(deed.key).slot())
-            && matches!(reply, Reply::Held { .. })
-        {
-            self.tally.count("came along");
-        }
         match reply {
             Reply::Held { .. } | Reply::Grace { .. } | Reply::NeedProof { .. } => {
                 self.tally.count("queued");
                 self.ends.ticket(now_ms);
             }
-            Reply::Moving { absent: None, .. } => self.ends.ticket(now_ms),
             _ => {}
         }
     }
@@ -216,10 +208,7 @@ impl Pair<'_> {
                     sent: Instant::from_nanos(sent),
                     claim,
                 }),
-                proof: proof.map(|(when, waited)| Proof {
-                    epoch: self.known(when),
-                    waited,
-                }),
+                proof: proof.map(|when| self.known(when)),
             },
             Verb::Renew { claim, lease } => Op::Renew {
                 nonce,
@@ -252,16 +241,6 @@ pub(crate) fn nonce(sequence: u64) -> Nonce {
     Nonce {
         client: ClientId(u128::from(sequence % CLIENTS)),
         sequence,
-    }
-}
-
-/// What a sealed slot's answer is counted as.
-fn absence(absent: Option<Waited>) -> &'static str {
-    match absent {
-        None => "moving",
-        Some(Waited::Nobody) => "absent",
-        Some(Waited::Alone) => "absent, alone",
-        Some(Waited::First) => "absent, first",
     }
 }
 

@@ -1,20 +1,15 @@
 //! Slots that move, at both.
 
 use ringfence_coordinator::{
-    clock::Instant,
     ids::{Epoch, MapVersion, Token},
-    name::Label,
-    shard::{
-        Left, Listing, MigrationLink, Mode, Scan, ScanPage, ShardError, Step, StillHeld, Ticket,
-        Waits,
-    },
+    name::LockKey,
+    shard::{Listing, MigrationLink, Mode, Scan, ScanPage, ShardError, Step, StillHeld},
 };
 use ringfence_ring::Slot;
 
 use super::{
-    deeds::nonce,
     pair::{Checked, Pair, lock_key, slot_count, wall_ms},
-    steps::{Leftover, MOVING, When},
+    steps::{MOVING, When},
 };
 
 impl Pair<'_> {
@@ -95,15 +90,12 @@ impl Pair<'_> {
         let Some((expected, found)) = self.both(expected, found, &epoch).await? else {
             return Ok(());
         };
-        for left in &expected.left {
-            self.tally.count(match left.held {
-                true => "left, held",
-                false => "left, waited for",
-            });
+        for _ in &expected.held {
+            self.tally.count("left, held");
         }
         let near = self.near(expected.grace_left, found.grace_left);
         self.check(
-            near && expected.left == found.left,
+            near && expected.held == found.held,
             &epoch,
             &expected,
             &found,
@@ -111,15 +103,10 @@ impl Pair<'_> {
     }
 
     /// Lets both take a list.
-    pub(crate) async fn list(
-        &mut self,
-        when: When,
-        left: &[Leftover],
-        complete: &[usize],
-    ) -> Checked {
+    pub(crate) async fn list(&mut self, when: When, held: &[usize], complete: &[usize]) -> Checked {
         let listing = Listing {
             epoch: self.known(when),
-            left: left.iter().map(leftover).collect(),
+            held: held.iter().map(|key| lock_key(*key)).collect(),
             complete: complete.iter().map(|key| lock_key(*key).slot()).collect(),
         };
         let [redis, memory] = &mut self.movers;
@@ -134,27 +121,9 @@ impl Pair<'_> {
         expected.sort();
         found.sort();
         self.check(expected == found, &listing, &expected, &found)?;
-        let is_taken = |left: &&Left| !expected.contains(&left.key.slot());
-        for left in listing.left.iter().filter(is_taken) {
+        let is_taken = |key: &&LockKey| !expected.contains(&key.slot());
+        for _ in listing.held.iter().filter(is_taken) {
             self.tally.count("listed");
-            for _ in &left.waiting {
-                self.tally.count("carried");
-            }
-        }
-        // When exactly Redis did it is not known, and what it passed on then tells so until it ends.
-        let [before, after] = self.asked_ms;
-        for now_ms in before..=after {
-            self.ends.ticket(now_ms);
-        }
-        if self.is_near_an_end() {
-            return Ok(());
-        }
-        let wakes = self.heard().await?;
-        self.skewed = !wakes.is_empty() && after - before > 1;
-        for wake in wakes {
-            self.tally.count("passed on by a list");
-            self.learn_of(&wake, before);
-            self.learn_of(&wake, after);
         }
         Ok(())
     }
@@ -184,23 +153,6 @@ impl Pair<'_> {
     }
 }
 
-fn leftover(Leftover { key, held, waiting }: &Leftover) -> Left {
-    let waits = |&(sequence, tokens, sent, claim): &_| Waits {
-        nonce: nonce(sequence),
-        label: Label::new("carried"),
-        tokens,
-        ticket: Ticket {
-            sent: Instant::from_nanos(sent),
-            claim,
-        },
-    };
-    Left {
-        key: lock_key(*key),
-        held: *held,
-        waiting: waiting.iter().map(waits).collect(),
-    }
-}
-
 /// All pages as one, in the order of the keys.
 async fn scanned(link: &mut dyn MigrationLink, epoch: Epoch) -> Result<ScanPage, ShardError> {
     let mut all: Option<ScanPage> = None;
@@ -209,16 +161,16 @@ async fn scanned(link: &mut dyn MigrationLink, epoch: Epoch) -> Result<ScanPage,
         let page = link.scan(&Scan { epoch, after }).await?;
         after = page.next.clone();
         let all = all.get_or_insert_with(|| ScanPage {
-            left: Vec::new(),
+            held: Vec::new(),
             ..page.clone()
         });
-        all.left.extend(page.left);
+        all.held.extend(page.held);
         if after.is_none() {
             break;
         }
     }
     let mut all = all.expect("there was a page");
-    all.left.sort_by(|one, other| one.key.cmp(&other.key));
-    all.left.dedup();
+    all.held.sort();
+    all.held.dedup();
     Ok(all)
 }

@@ -160,9 +160,9 @@ impl<'a> Pair<'a> {
             Step::Scan(when) => self.scan(*when).await,
             Step::List {
                 when,
-                left,
+                held,
                 complete,
-            } => self.list(*when, left, complete).await,
+            } => self.list(*when, held, complete).await,
             Step::StillHeld(when) => self.still_held(*when).await,
             Step::Raise { incarnation, epoch } => self.raise(*incarnation, *epoch).await,
             Step::LoseState { rearm } => {

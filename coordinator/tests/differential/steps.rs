@@ -8,7 +8,7 @@ use proptest::{
     prelude::*,
     sample::{select, subsequence},
 };
-use ringfence_coordinator::shard::{Mode, Waited};
+use ringfence_coordinator::shard::Mode;
 
 /// Keys in play. The slots of the first and of the last one move.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "\0{9}|", "gone"];
@@ -53,7 +53,7 @@ pub(crate) enum Step {
     /// A list; and of which slots it is complete, by the keys they are of.
     List {
         when: When,
-        left: Vec<Leftover>,
+        held: Vec<usize>,
         complete: Vec<usize>,
     },
     /// Whether any key is held still.
@@ -90,17 +90,6 @@ pub(crate) enum When {
     Earlier,
 }
 
-/// The rest of a key at its former shard.
-#[derive(Clone, Debug)]
-pub(crate) struct Leftover {
-    pub(crate) key: usize,
-    pub(crate) held: bool,
-    pub(crate) waiting: Vec<Waiting>,
-}
-
-/// A nonce, how many tokens it asks for, `sent` and its claim.
-pub(crate) type Waiting = (u64, u32, u64, Duration);
-
 /// One operation of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Deed {
@@ -117,7 +106,7 @@ pub(crate) enum Verb {
         tokens: u32,
         /// `sent`, and the claim.
         ticket: Option<(u64, Duration)>,
-        proof: Option<(When, Waited)>,
+        proof: Option<When>,
     },
     Renew {
         claim: Claim,
@@ -189,11 +178,11 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn step_of_a_move() -> impl Strategy<Value = Step> {
-    let list = (latest(), vec(leftover(), 0..4), some_moving());
+    let list = (latest(), vec(held(), 0..4), some_moving());
     prop_oneof![
         10 => batch(&MOVING),
         5 => change(),
-        4 => list.prop_map(|(when, left, complete)| Step::List { when, left, complete }),
+        4 => list.prop_map(|(when, held, complete)| Step::List { when, held, complete }),
         2 => latest().prop_map(Step::Scan),
         1 => latest().prop_map(Step::StillHeld),
         1 => settle(),
@@ -241,8 +230,7 @@ fn verb() -> impl Strategy<Value = Verb> {
     let lease = || LEASE_MS.prop_map(Duration::from_millis);
     let label = select(vec!["", "host/1", "a|b\r\n", "\u{1f512} %s {1}"]);
     let ticket = option::weighted(0.7, (SENT, lease()));
-    let waited = select(vec![Waited::Nobody, Waited::Alone, Waited::First]);
-    let proof = option::weighted(0.3, (latest(), waited));
+    let proof = option::weighted(0.3, latest());
     prop_oneof![
         6 => (label, lease(), TOKENS, ticket, proof).prop_map(
             |(label, lease, tokens, ticket, proof)| {
@@ -302,15 +290,8 @@ fn change() -> impl Strategy<Value = Step> {
     })
 }
 
-fn leftover() -> impl Strategy<Value = Leftover> {
-    let claim = LEASE_MS.prop_map(Duration::from_millis);
-    let waiting = vec((0..NONCES, TOKENS, SENT, claim), 0..4).prop_map(|mut waiting| {
-        let mut seen = Vec::new();
-        waiting.retain(|(nonce, ..)| !seen.contains(nonce) && (seen.push(*nonce), true).1);
-        waiting
-    });
-    let key = prop_oneof![5 => select(MOVING.to_vec()), 1 => 0..KEYS.len()];
-    (key, any::<bool>(), waiting).prop_map(|(key, held, waiting)| Leftover { key, held, waiting })
+fn held() -> impl Strategy<Value = usize> {
+    prop_oneof![5 => select(MOVING.to_vec()), 1 => 0..KEYS.len()]
 }
 
 fn some_moving() -> impl Strategy<Value = Vec<usize>> {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Left, Listing, MigrationLink, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
+    name::LockKey,
+    shard::{Listing, MigrationLink, Mode, Scan, Shard, Step, Stepped, memory::MemoryShard},
     topology::{Migration, Round, ShardName, Swap, Topology, TopologyStore, shard_id},
 };
 
@@ -49,22 +50,22 @@ impl Ring {
         self.import(last).await;
     }
 
-    /// What `a` has left.
-    pub(crate) async fn scan(&self) -> Vec<Left> {
+    /// The keys that `a` holds.
+    pub(crate) async fn scan(&self) -> Vec<LockKey> {
         let scan = Scan {
             epoch: self.epoch().await,
             after: None,
         };
         let page = link(self.a()).await.scan(&scan).await.unwrap();
         assert!(page.grace_left.is_zero() && page.next.is_none());
-        page.left
+        page.held
     }
 
-    /// `b` is told what `a` has left, and everybody that it was.
+    /// `b` is told which keys `a` holds, and all clients that it was.
     pub(crate) async fn list(&self) {
         let listing = Listing {
             epoch: self.epoch().await,
-            left: self.scan().await,
+            held: self.scan().await,
             complete: vec![lock_key(self.key).slot()],
         };
         let refused = link(self.b()).await.take_list(&listing).await.unwrap();
@@ -74,7 +75,7 @@ impl Ring {
 
     /// Opened, shut and finished: nothing is left at `a`.
     pub(crate) async fn arrive(&self) {
-        assert!(self.scan().await.iter().all(|left| !left.held));
+        assert_eq!(self.scan().await, []);
         self.arrive_by_force().await;
     }
 

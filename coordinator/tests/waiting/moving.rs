@@ -4,10 +4,7 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey},
-    shard::{
-        Left, Listing, Mode, Op, Proof, Reply, Request, Scan, Step, StillHeld, Waited, Waits,
-        conformance::Fixture,
-    },
+    shard::{Listing, Mode, Op, Reply, Request, Scan, Step, StillHeld, conformance::Fixture},
 };
 
 use super::{Desk, acquire, incarnation, key, nonce, release};
@@ -30,25 +27,11 @@ impl Desk {
         assert_eq!(self.mover.step(&step).await.unwrap().refused, []);
     }
 
-    /// Lists `key` as held at the former shard and waited for there by the nonce 9, and nothing else.
+    /// Lists `key` as held at the former shard, and nothing else.
     async fn lists(&mut self, key: &LockKey) {
-        let Op::Acquire { label, ticket, .. } = acquire(key, 9).op else {
-            unreachable!("that is what it is")
-        };
-        let waits = Waits {
-            nonce: nonce(9),
-            label,
-            tokens: 1,
-            ticket: ticket.unwrap(),
-        };
-        let left = Left {
-            key: key.clone(),
-            held: true,
-            waiting: vec![waits],
-        };
         let listing = Listing {
             epoch: MOVE,
-            left: vec![left],
+            held: vec![key.clone()],
             complete: vec![key.slot()],
         };
         assert_eq!(self.mover.take_list(&listing).await.unwrap(), []);
@@ -60,16 +43,16 @@ impl Desk {
         answers.replies.into_iter().next().unwrap()
     }
 
-    /// Everything that is left in sealed slots.
-    async fn scanned(&mut self) -> Vec<Left> {
-        let (mut left, mut after) = (Vec::new(), None);
+    /// Every key that is held in sealed slots.
+    async fn scanned(&mut self) -> Vec<LockKey> {
+        let (mut held, mut after) = (Vec::new(), None);
         loop {
             let scan = Scan { epoch: MOVE, after };
             let page = self.mover.scan(&scan).await.unwrap();
-            left.extend(page.left);
+            held.extend(page.held);
             after = page.next;
             if after.is_none() {
-                return left;
+                return held;
             }
         }
     }
@@ -83,8 +66,7 @@ impl Desk {
 fn proving(key: &LockKey, sequence: u64) -> Request {
     let mut request = acquire(key, sequence);
     if let Op::Acquire { proof, ticket, .. } = &mut request.op {
-        let (epoch, waited) = (MOVE, Waited::Nobody);
-        (*proof, *ticket) = (Some(Proof { epoch, waited }), None);
+        (*proof, *ticket) = (Some(MOVE), None);
     }
     request
 }
@@ -135,7 +117,6 @@ async fn where_an_import_is_lost_proofs_are_asked_for_again() {
     assert!(is_granted(&desk.moving(proving(&key, 1)).await));
     desk.lists(&key).await;
     desk.moving(release(&key, 1)).await;
-    desk.moving(release(&key, 9)).await;
     let imports = desk.imports().await;
     let () = desk.ask(&["DEL", &imports[0]]).await;
     let need_proof = Reply::NeedProof { epoch: MOVE };
@@ -168,12 +149,7 @@ async fn a_scan_passes_over_what_is_not_ours() {
         let name = format!("ringfence:{name}");
         let () = desk.ask(&["SET", &name, "foreign"]).await;
     }
-    let held = Left {
-        key,
-        held: true,
-        waiting: vec![],
-    };
-    assert_eq!(desk.scanned().await, [held]);
+    assert_eq!(desk.scanned().await, [key]);
 }
 
 #[tokio::test]
@@ -190,7 +166,7 @@ async fn a_full_server_loses_no_lock_that_moves() {
     assert_eq!(desk.scanned().await.len(), 1);
     desk.lists(&comes).await;
     let adopted = desk.moving(adopt(&comes, 2)).await;
-    assert_eq!(adopted, Reply::Adopted { wanted: true });
+    assert_eq!(adopted, Reply::Adopted { wanted: false });
     let remove = Op::Remove {
         nonce: nonce(1),
         epoch: MOVE,

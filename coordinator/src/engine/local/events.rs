@@ -34,16 +34,13 @@ pub(crate) fn queued(lease: &LeaseState, position: u32, sent: Instant, judged: I
     );
 }
 
-/// The slot is in motion. `left`: the request goes on to the next shard, and has given up its place
-/// at this one.
-pub(crate) fn moving(lease: &LeaseState, left: bool, sent: Instant, judged: Instant) {
+/// The slot moves: the request goes to another shard, and has no place until that one answers.
+pub(crate) fn moving(lease: &LeaseState, now: Instant) {
     tracing::debug!(
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
-        left,
-        sent = sent.as_nanos(),
-        judged = judged.as_nanos(),
+        judged = now.as_nanos(),
         "moving"
     );
 }

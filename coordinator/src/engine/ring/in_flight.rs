@@ -7,7 +7,8 @@ use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
     failpoint::{Rule, is_off},
-    shard::{Effect, LockLane, Proof, Reply, Waited},
+    ids::Epoch,
+    shard::{Effect, LockLane, Reply},
 };
 
 /// First and longest pause before a shard in trouble is asked again.
@@ -109,8 +110,8 @@ pub(crate) struct InFlight {
     elsewhere: Vec<(Arc<LeaseRenewer>, ShardInFlight)>,
     /// Whether the next request queues.
     pub(crate) ticket: bool,
-    /// The answer of the slot's former shard, for the next shard.
-    pub(crate) proof: Option<Proof>,
+    /// The move of which the former shard answered that it does not hold the key.
+    pub(crate) proof: Option<Epoch>,
     pub(crate) search: Search,
     /// How many requests in a row an outdated picture of the ring sent to the wrong shard.
     pub(crate) stale_routes: u8,
@@ -121,7 +122,7 @@ pub(crate) struct InFlight {
 /// The search for the shard that may grant, since the last pause.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
-    /// At the slot's former shard, the key is held or waited for.
+    /// At the slot's former shard, the key is held.
     pub(crate) held_there: bool,
     /// The slot's next shard needs a proof.
     pub(crate) unproven: bool,
@@ -174,19 +175,6 @@ impl InFlight {
         &mut self.elsewhere[index].1
     }
 
-    /// The slot's former shard has given its proof. A request that moved on with its place has left
-    /// the queue there.
-    pub(crate) fn proves(&mut self, Proof { epoch, waited }: Proof) {
-        let came_along = self
-            .proof
-            .is_some_and(|known| known.epoch == epoch && known.waited != Waited::Nobody);
-        let waited = match waited {
-            Waited::Nobody if came_along => Waited::Alone,
-            waited => waited,
-        };
-        self.proof = Some(Proof { epoch, waited });
-    }
-
     /// The hold is at `to` from now on, no longer at `from`.
     pub(crate) fn goes(&mut self, from: &Arc<LeaseRenewer>, to: &Arc<LeaseRenewer>) {
         let there = std::mem::take(self.at(from, to));
@@ -213,30 +201,5 @@ impl InFlight {
             .iter()
             .filter(|(_, traffic)| traffic.may_be_there());
         left.map(|(renewer, _)| renewer.clone()).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ids::Epoch;
-
-    #[test]
-    fn who_came_along_is_not_new_when_it_asks_again() {
-        let proof = |epoch, waited| Proof {
-            epoch: Epoch(epoch),
-            waited,
-        };
-        let mut in_flight = InFlight::new(true);
-        for (said, known) in [
-            (proof(1, Waited::Nobody), proof(1, Waited::Nobody)),
-            (proof(1, Waited::First), proof(1, Waited::First)),
-            (proof(1, Waited::Nobody), proof(1, Waited::Alone)),
-            (proof(1, Waited::Nobody), proof(1, Waited::Alone)),
-            (proof(2, Waited::Nobody), proof(2, Waited::Nobody)),
-        ] {
-            in_flight.proves(said);
-            assert_eq!(in_flight.proof, Some(known));
-        }
     }
 }

@@ -28,6 +28,10 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// For this many pauses, a caller that asks once waits while the ring's picture is out of date.
 const MISLED_MAX: u8 = 5;
 
+/// A waiter for a key whose slot is in motion asks again after this long, less jitter: a shard passes on
+/// no key of a sealed slot, nor one that the former shard may hold.
+const RECHECK_IN_MOTION: Duration = Duration::from_millis(200);
+
 /// The meaning of the shard's answer for the local queue.
 pub(crate) enum Verdict {
     Granted {
@@ -243,10 +247,7 @@ impl Requests {
                 pause: retry_after.min(self.until_recheck(hold)),
             },
             Reply::Moved { epoch } => self.moved(hold, at, epoch),
-            Reply::Moving { epoch, absent } => {
-                events::moving(hold, absent.is_some(), sent, self.around.clock.now());
-                self.sealed(hold, at, epoch, absent)
-            }
+            Reply::Moving { epoch, absent } => self.sealed(hold, at, epoch, absent),
             Reply::NeedProof { epoch } => self.unproven(hold, at, epoch),
             Reply::NoTokens => self.trouble(hold, AcquireError::NoTokens(shard())),
             Reply::OutOfMemory => self.trouble(hold, AcquireError::OutOfMemory(shard())),
@@ -282,7 +283,10 @@ impl Requests {
     }
 
     pub(crate) fn until_recheck(&self, hold: &Hold) -> Duration {
-        self.around.random.jitter(RECHECK_MAX.min(claim(hold) / 3))
+        let routing = self.routing();
+        let way = routing.and_then(|routing| routing.route(&hold.key).way);
+        let longest = way.map_or(RECHECK_MAX, |_| RECHECK_IN_MOTION);
+        self.around.random.jitter(longest.min(claim(hold) / 3))
     }
 }
 

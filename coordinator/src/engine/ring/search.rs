@@ -6,13 +6,16 @@
 //! ```
 //!
 //! B must not grant a key that A holds, and A grants nothing. So a request goes from one to the
-//! other, with its nonce and its ticket. Anything it leaves behind is released with it. A waiter of
-//! A comes to B with its place: the proof says so.
+//! other, with its nonce and its ticket, and queues at B behind earlier tickets there. Anything it
+//! leaves behind is released with it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
-    super::{AcquireError, local::Phase},
+    super::{
+        AcquireError,
+        local::{Phase, events},
+    },
     Requests,
     hold::Hold,
     in_flight::Search,
@@ -20,10 +23,7 @@ use super::{
     request::Verdict,
     routing::Way,
 };
-use crate::{
-    ids::Epoch,
-    shard::{Proof, Waited},
-};
+use crate::ids::Epoch;
 
 /// How often a request goes from one shard to the other before it pauses: the two may disagree for
 /// a moment.
@@ -31,9 +31,6 @@ const TURNS_MAX: u8 = 4;
 
 /// With fewer misled requests than this there is no sweep.
 const SWEEP_MIN: usize = 1024;
-
-/// While the former shard still holds the key, it is asked again after at most this.
-const HELD_THERE: Duration = Duration::from_millis(200);
 
 /// Requests that an outdated picture of the ring has sent to the wrong shard, and that wait for a
 /// new picture.
@@ -72,7 +69,7 @@ impl Requests {
         };
         let coming = routing.route(&hold.key).way;
         let mut in_flight = hold.in_flight.lock();
-        let proven = in_flight.proof.map(|proof| proof.epoch);
+        let proven = in_flight.proof;
         let goes_on = |way: Way| {
             // If it is sealed at the former shard, it is about to arrive; if shut there, it has
             // arrived.
@@ -97,15 +94,16 @@ impl Requests {
         hold: &Hold,
         at: &Arc<LeaseRenewer>,
         epoch: Epoch,
-        absent: Option<Waited>,
+        absent: bool,
     ) -> Verdict {
         let Some(way) = self.way(hold, epoch) else {
             return self.trouble(hold, AcquireError::Moved);
         };
         let mut in_flight = hold.in_flight.lock();
-        match absent {
-            Some(waited) => in_flight.proves(Proof { epoch, waited }),
-            None => in_flight.search.held_there = true,
+        if absent {
+            in_flight.proof = Some(epoch);
+        } else {
+            in_flight.search.held_there = true;
         }
         self.turn_to(hold, at, &mut in_flight.search, (&way.to, &way))
     }
@@ -144,7 +142,7 @@ impl Requests {
         Verdict::GoAndWait {
             to: way.to.clone(),
             because,
-            pause: self.until_recheck(hold).min(HELD_THERE),
+            pause: self.until_recheck(hold),
         }
     }
 
@@ -160,5 +158,6 @@ pub(crate) fn go(hold: &Hold, to: &Arc<LeaseRenewer>) {
     let from = hold.renewer();
     if !Arc::ptr_eq(&from, to) && !hold.is_over() && from.hand_over(hold, to) {
         in_flight.goes(&from, to);
+        events::moving(hold, from.around.clock.now());
     }
 }

@@ -194,10 +194,8 @@ pub(super) fn word(reply: &Reply) -> &'static str {
         Reply::Released { held: true } => "released",
         Reply::Released { held: false } => "gone",
         Reply::Moved { .. } => "moved",
-        Reply::Moving {
-            absent: Some(_), ..
-        } => "absent",
-        Reply::Moving { absent: None, .. } => "moving",
+        Reply::Moving { absent: true, .. } => "absent",
+        Reply::Moving { absent: false, .. } => "moving",
         Reply::NeedProof { .. } => "need proof",
         Reply::Adopted { .. } => "adopted",
         Reply::NotAdopted => "not adopted",

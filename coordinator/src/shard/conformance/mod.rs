@@ -5,7 +5,6 @@
 //! checked both ways.
 
 mod adopting;
-mod along;
 mod arming;
 mod batches;
 mod cancel;
@@ -38,7 +37,6 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 pub use adopting::*;
-pub use along::*;
 pub use arming::*;
 pub use batches::*;
 pub use cancel::*;
@@ -238,9 +236,8 @@ macro_rules! shard_conformance {
             a_sealed_slot_grants_nothing_and_says_where_to_ask,
             a_repeat_in_a_sealed_slot_finds_the_same_token_and_a_full_lease,
             a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket,
-            a_sealed_slots_proof_is_for_the_head_of_its_queue,
+            a_sealed_slot_proves_a_key_free_for_everybody_and_drops_the_ticket,
             a_sealed_slot_waits_for_no_ticket_that_has_ended,
-            who_asks_again_in_a_sealed_slot_keeps_its_place,
             a_sealed_slot_passes_nothing_on,
             a_renewal_in_a_sealed_slot_extends_and_says_so,
             what_leaves_can_be_given_back,
@@ -264,28 +261,13 @@ macro_rules! shard_conformance {
             a_list_that_names_a_key_takes_no_proof_back,
             a_list_does_nothing_where_no_slot_comes_by_that_move,
             a_list_ends_with_its_move,
-            carried_tickets_come_first_and_in_their_order,
-            newcomers_are_behind_what_a_later_list_carries,
-            a_carried_ticket_keeps_the_later_sent,
-            who_holds_the_key_here_is_not_carried_into_its_queue,
-            a_carried_ticket_lasts_as_long_as_one_that_is_sent,
-            a_complete_list_passes_on_what_it_frees,
-            in_grace_a_list_is_taken_and_passes_nothing_on,
+            in_grace_a_list_is_taken_and_nothing_is_granted,
             an_unarmed_shard_takes_no_list,
-            who_waited_at_the_former_shard_goes_before_who_came_here,
-            while_others_wait_at_the_former_shard_a_proof_frees_nothing_for_who_came_here,
-            what_ends_is_passed_on_to_who_came_along,
-            a_complete_list_frees_what_others_waited_for,
-            who_was_first_goes_before_whom_the_list_carries,
-            a_place_comes_along_by_its_own_move_alone,
-            who_came_along_has_a_place_until_it_is_granted,
-            without_a_ticket_nobody_comes_along,
-            a_scan_tells_what_is_held_and_who_waits_in_sealed_slots,
+            a_scan_tells_what_is_held_in_sealed_slots,
             a_scan_leaves_out_what_has_ended_and_nothing_else,
             in_grace_a_scan_lists_nothing_and_nothing_is_empty,
             a_scan_comes_in_pages_and_misses_nothing,
             a_scan_tells_hostile_keys_as_they_are,
-            a_scan_tells_the_first_of_very_many_who_wait,
             still_held_is_what_has_a_live_record,
             still_held_refuses_what_does_not_leave_by_that_move,
             an_unarmed_shard_has_nothing_left_to_tell,

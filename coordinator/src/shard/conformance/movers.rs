@@ -14,13 +14,10 @@ use super::{
     line::queue,
 };
 use crate::{
-    clock::Instant,
     ids::{Epoch, MapVersion, Nonce, Token},
-    limits::CLAIM_MAX,
     name::{Label, LockKey},
     shard::{
-        Grace, Left, Listing, Mode, Op, Proof, Scan, ScanPage, SlotState, SlotStates, Step,
-        Stepped, StillHeld, Ticket, Waited, Waits,
+        Grace, Listing, Mode, Op, Scan, ScanPage, SlotState, SlotStates, Step, Stepped, StillHeld,
     },
 };
 
@@ -118,44 +115,44 @@ impl Desk {
         stepped
     }
 
-    /// Everything that is left in the slots sealed at `epoch`, in the order of the keys.
-    pub(super) async fn scanned(&mut self, epoch: Epoch) -> Vec<Left> {
-        let (mut left, mut after) = (Vec::new(), None);
+    /// The keys that are held in the slots sealed at `epoch`, in their order.
+    pub(super) async fn scanned(&mut self, epoch: Epoch) -> Vec<LockKey> {
+        let (mut held, mut after) = (Vec::new(), None);
         loop {
             let scan = Scan { epoch, after };
             let ScanPage {
                 grace_left,
-                left: found,
+                held: found,
                 next,
             } = self.mover.scan(&scan).await.expect("an answer");
             assert_eq!(grace_left, Duration::ZERO);
-            left.extend(found);
+            held.extend(found);
             after = next;
             if after.is_none() {
                 break;
             }
         }
-        left.sort_by(|one, other| one.key.cmp(&other.key));
-        left.dedup();
-        left
+        held.sort();
+        held.dedup();
+        held
     }
 
-    /// Tells the keys `left` by the move [`MOVE`], and that the list is complete for the slots
+    /// Tells the `held` keys by the move [`MOVE`], and that the list is complete for the slots
     /// `complete`.
-    pub(super) async fn lists(&mut self, left: Vec<Left>, complete: &[Slot]) -> Vec<Slot> {
-        self.lists_at(MOVE, left, complete).await
+    pub(super) async fn lists(&mut self, held: Vec<LockKey>, complete: &[Slot]) -> Vec<Slot> {
+        self.lists_at(MOVE, held, complete).await
     }
 
     /// As [`lists`](Self::lists), of the move at `epoch`.
     pub(super) async fn lists_at(
         &mut self,
         epoch: Epoch,
-        left: Vec<Left>,
+        held: Vec<LockKey>,
         complete: &[Slot],
     ) -> Vec<Slot> {
         let listing = Listing {
             epoch,
-            left,
+            held,
             complete: complete.to_vec(),
         };
         self.mover.take_list(&listing).await.expect("an answer")
@@ -174,26 +171,15 @@ impl Desk {
     }
 }
 
-/// An acquire with the proof that somebody new was given.
+/// An acquire with the proof of the move at `epoch`.
 pub(super) fn proving(nonce: Nonce, epoch: Epoch) -> Op {
     with_proof(acquire(nonce, LONG), epoch)
 }
 
-/// `op`, an acquire, with the proof that somebody new was given.
-pub(super) fn with_proof(op: Op, epoch: Epoch) -> Op {
-    proven(op, epoch, Waited::Nobody)
-}
-
-/// An acquire with a ticket, by a requester that `waited` at the former shard and got the proof of
-/// [`MOVE`].
-pub(super) fn came_along(nonce: Nonce, sent: u64, waited: Waited) -> Op {
-    proven(queue(nonce, sent), MOVE, waited)
-}
-
-/// `op`, an acquire, with a proof.
-pub(super) fn proven(mut op: Op, epoch: Epoch, waited: Waited) -> Op {
+/// `op`, an acquire, with the proof of the move at `epoch`.
+pub(super) fn with_proof(mut op: Op, epoch: Epoch) -> Op {
     if let Op::Acquire { proof, .. } = &mut op {
-        *proof = Some(Proof { epoch, waited });
+        *proof = Some(epoch);
     }
     op
 }
@@ -205,33 +191,6 @@ pub(super) fn adopt(nonce: Nonce, token: Token, epoch: Epoch) -> Op {
         token,
         lease: LONG,
         epoch,
-    }
-}
-
-/// A key that is held at the former shard.
-pub(super) fn held(key: &LockKey) -> Left {
-    Left {
-        key: key.clone(),
-        held: true,
-        waiting: Vec::new(),
-    }
-}
-
-/// A key that is waited for there: each with its `sent`.
-pub(super) fn waited_for(key: &LockKey, waiting: &[(Nonce, u64)]) -> Left {
-    let waits = |&(nonce, sent): &(Nonce, u64)| Waits {
-        nonce,
-        label: Label::new("suite"),
-        tokens: 1,
-        ticket: Ticket {
-            sent: Instant::from_nanos(sent),
-            claim: CLAIM_MAX,
-        },
-    };
-    Left {
-        key: key.clone(),
-        held: false,
-        waiting: waiting.iter().map(waits).collect(),
     }
 }
 

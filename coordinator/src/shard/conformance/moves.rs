@@ -13,7 +13,7 @@ use super::{
 use crate::{
     ids::{Epoch, MapVersion, Token},
     name::LockKey,
-    shard::{Grace, Mode, Op, Reply, ShardError, Step, Waited},
+    shard::{Grace, Mode, Op, Reply, ShardError, Step},
 };
 
 /// What a newcomer is answered where nobody holds `key`, and nobody came before it.
@@ -53,7 +53,7 @@ pub async fn a_step_leads_where_it_says_and_may_be_repeated(fixture: &dyn Fixtur
         desk.acquire(&key, nonce(), LONG).await,
         Reply::Moving {
             epoch: LATER,
-            absent: Some(Waited::Nobody)
+            absent: true
         }
     );
     let other = elsewhere(&desk, &key);

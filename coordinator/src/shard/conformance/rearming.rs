@@ -10,7 +10,7 @@ use super::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, all_open_but, all_slots,
         arm, armed_with, control, incarnation, nonce, settle, settled,
     },
-    movers::{MOVE, armed_in, held, moving_desk},
+    movers::{MOVE, armed_in, moving_desk},
 };
 use crate::{
     ids::{Epoch, MapVersion, Token},
@@ -235,7 +235,7 @@ pub async fn an_arming_by_an_earlier_record_than_seen_changes_nothing(fixture: &
 pub async fn arming_anew_forgets_lists_and_proofs(fixture: &dyn Fixture) {
     let (mut desk, free) = moving_desk(fixture, Mode::Import).await;
     let taken = desk.beside(&free);
-    assert_eq!(desk.lists(vec![held(&taken)], &[free.slot()]).await, []);
+    assert_eq!(desk.lists(vec![taken.clone()], &[free.slot()]).await, []);
     let anew = (MOVE.0 + 1, Grace::None);
     armed_in(fixture, anew, (&free, Mode::Import)).await;
     for key in [&free, &taken] {

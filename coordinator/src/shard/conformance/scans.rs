@@ -9,64 +9,35 @@ use super::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, acquire, all_slots, armed_with,
         mover, nonce,
     },
-    line::{queue, queue_for},
-    movers::{EARLIER, LATER, MOVE, armed_in, held, moving_desk, step, still},
+    movers::{EARLIER, LATER, MOVE, armed_in, moving_desk, step, still},
     slots::elsewhere,
 };
 use crate::{
-    clock::Instant,
-    ids::{MapVersion, Nonce},
-    limits::{BATCH_MAX, CARRIED_MAX, CLAIM_MAX, SCAN_PAGE, TICKET_KEEP},
-    name::{Label, LockKey},
-    shard::{Grace, HeldStill, Left, Mode, Op, Scan, ShardError, Ticket, Waits},
+    ids::MapVersion,
+    limits::{BATCH_MAX, SCAN_PAGE},
+    shard::{Grace, HeldStill, Mode, Op, Scan, ShardError},
 };
 
 /// Keys that are held, in more than a few pages.
 const MANY: usize = 3 * SCAN_PAGE;
 
-/// Holders and waiters both go with the slot, and all other keys stay.
-pub async fn a_scan_tells_what_is_held_and_who_waits_in_sealed_slots(fixture: &dyn Fixture) {
+/// Waiters queue again by themselves, and all other keys stay.
+pub async fn a_scan_tells_what_is_held_in_sealed_slots(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
-    let waiting = [nonce(), nonce()];
-    let (both, _) = desk.with_queue("key", LONG, &[]).await;
+    let (both, _) = desk.with_queue("key", LONG, &[nonce()]).await;
     let mut others = desk.many_beside(&both);
     let [alone, waited] = [(); 2].map(|()| others.next().expect("there are many"));
     drop(others);
     desk.granted(&alone, nonce(), LONG).await;
     desk.granted(&elsewhere(&desk, &both), nonce(), LONG).await;
-    let (holder, ticket) = (nonce(), (2, CLAIM_MAX / 2));
+    let holder = nonce();
     desk.granted(&waited, holder, LONG).await;
-    for (nonce, sent) in [(waiting[1], 9), (waiting[0], 8)] {
-        for key in [&both, &waited] {
-            desk.one(key, queue_for(nonce, sent, ticket)).await;
-        }
-    }
+    desk.queues(&waited, nonce()).await;
     desk.becomes(&both, MOVE, Mode::Sealed).await;
     desk.release(&waited, holder).await;
 
-    let waits = |nonce: Nonce, sent| Waits {
-        nonce,
-        label: Label::new("suite"),
-        tokens: 2,
-        ticket: Ticket {
-            sent: Instant::from_nanos(sent),
-            claim: CLAIM_MAX / 2,
-        },
-    };
-    let in_order = vec![waits(waiting[1], 9), waits(waiting[0], 8)];
-    let mut expected = vec![
-        held(&alone),
-        Left {
-            waiting: in_order.clone(),
-            ..held(&both)
-        },
-        Left {
-            key: waited,
-            held: false,
-            waiting: in_order,
-        },
-    ];
-    expected.sort_by(|one, other| one.key.cmp(&other.key));
+    let mut expected = [alone, both.clone()];
+    expected.sort();
     assert_eq!(desk.scanned(MOVE).await, expected);
     for epoch in [EARLIER, LATER] {
         assert_eq!(desk.scanned(epoch).await, [], "of another move");
@@ -78,27 +49,12 @@ pub async fn a_scan_tells_what_is_held_and_who_waits_in_sealed_slots(fixture: &d
 /// A key that is not named may be granted elsewhere.
 pub async fn a_scan_leaves_out_what_has_ended_and_nothing_else(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
-    let [ended, again] = [(); 2].map(|()| nonce());
-    let (lapsed, _) = desk.with_queue("key", SHORT, &[ended, again]).await;
+    let (lapsed, _) = desk.with_queue("key", SHORT, &[nonce()]).await;
     let kept = desk.beside(&lapsed);
     desk.granted(&kept, nonce(), LONG).await;
-    desk.queues(&kept, ended).await;
-    fixture.elapse(TICKET_KEEP - PAST_WINDOW).await;
-    desk.granted(&lapsed, ended, SHORT).await;
-    desk.queues(&lapsed, again).await;
-    fixture.elapse(PAST_WINDOW + PAST_SHORT).await;
+    fixture.elapse(PAST_SHORT).await;
     desk.becomes(&kept, MOVE, Mode::Sealed).await;
-
-    let left = desk.scanned(MOVE).await;
-    let found = |key: &LockKey| {
-        let left = left.iter().find(|left| left.key == *key);
-        let left = left.expect("it is listed");
-        let waiting: Vec<_> = left.waiting.iter().map(|waits| waits.nonce).collect();
-        (left.held, waiting)
-    };
-    assert_eq!(left.len(), 2);
-    assert_eq!(found(&lapsed), (false, vec![again]));
-    assert_eq!(found(&kept), (true, vec![]));
+    assert_eq!(desk.scanned(MOVE).await, [kept]);
 }
 
 /// Until it is over any key may be put back.
@@ -120,14 +76,14 @@ pub async fn in_grace_a_scan_lists_nothing_and_nothing_is_empty(fixture: &dyn Fi
         .await
         .expect("an answer");
     assert!(in_grace(page.grace_left), "{page:?}");
-    assert_eq!((page.left, page.next), (vec![], None));
+    assert_eq!((page.held, page.next), (vec![], None));
     let all = still(MOVE, &[&key], &all_slots());
     let answer = desk.mover.still_held(&all).await.expect("an answer");
     assert!(in_grace(answer.grace_left), "{answer:?}");
     assert_eq!((answer.keys, answer.refused), (vec![], vec![]));
 
     fixture.elapse(PAST_WINDOW).await;
-    assert_eq!(desk.scanned(MOVE).await, [held(&key)]);
+    assert_eq!(desk.scanned(MOVE).await, [key]);
 }
 
 /// However many locks there are, the shard serves everybody else in between.
@@ -139,12 +95,6 @@ pub async fn a_scan_comes_in_pages_and_misses_nothing(fixture: &dyn Fixture) {
         let batch: Vec<_> = some.iter().map(take).collect();
         desk.batch(&batch).await;
     }
-    let waited_for: Vec<_> = keys.iter().step_by(7).collect();
-    for some in waited_for.chunks(BATCH_MAX) {
-        let ask = |key: &&LockKey| desk.request(key, queue(nonce(), 1));
-        let batch: Vec<_> = some.iter().map(ask).collect();
-        desk.batch(&batch).await;
-    }
     let half: Vec<_> = all_slots().into_iter().step_by(2).collect();
     desk.step(&step(MOVE, Mode::Sealed, &half)).await;
 
@@ -153,8 +103,8 @@ pub async fn a_scan_comes_in_pages_and_misses_nothing(fixture: &dyn Fixture) {
         let scan = Scan { epoch: MOVE, after };
         let page = desk.mover.scan(&scan).await.expect("an answer");
         // A server's table may have some in one place.
-        assert!(page.left.len() <= 2 * SCAN_PAGE, "{}", page.left.len());
-        pages.push(page.left);
+        assert!(page.held.len() <= 2 * SCAN_PAGE, "{}", page.held.len());
+        pages.push(page.held);
         after = page.next;
         if after.is_none() {
             break;
@@ -162,22 +112,14 @@ pub async fn a_scan_comes_in_pages_and_misses_nothing(fixture: &dyn Fixture) {
     }
     assert!(pages.len() >= 3, "{}", pages.len());
     let mut found = pages.concat();
-    found.sort_by(|one, other| one.key.cmp(&other.key));
+    found.sort();
     found.dedup();
     let mut expected: Vec<_> = keys
         .iter()
         .filter(|key| half.contains(&key.slot()))
         .collect();
     expected.sort();
-    assert!(
-        found.iter().map(|left| &left.key).eq(expected),
-        "{}",
-        found.len()
-    );
-    for left in &found {
-        let waiting = usize::from(waited_for.contains(&&left.key));
-        assert_eq!((left.held, left.waiting.len()), (true, waiting), "{left:?}");
-    }
+    assert!(found.iter().eq(expected), "{}", found.len());
 }
 
 /// For any bytes in a key.
@@ -192,34 +134,12 @@ pub async fn a_scan_tells_hostile_keys_as_they_are(fixture: &dyn Fixture) {
         desk.queues(key, nonce()).await;
     }
     desk.step(&step(MOVE, Mode::Sealed, &all_slots())).await;
-    let left = desk.scanned(MOVE).await;
-    assert!(left.iter().map(|left| &left.key).eq(&keys), "{left:?}");
-    assert!(left.iter().all(|left| left.held && left.waiting.len() == 1));
+    assert_eq!(desk.scanned(MOVE).await, keys);
     let keys: Vec<_> = keys.iter().collect();
     let asked = still(MOVE, &keys, &all_slots());
     let mut answer = desk.mover.still_held(&asked).await.expect("an answer");
     answer.keys.sort();
     assert!(answer.keys.iter().eq(keys), "{answer:?}");
-}
-
-/// A message has a size.
-pub async fn a_scan_tells_the_first_of_very_many_who_wait(fixture: &dyn Fixture) {
-    let mut desk = Desk::armed(fixture, Grace::None).await;
-    let (key, _) = desk.with_queue("key", LONG, &[]).await;
-    let waiting: Vec<_> = (0..CARRIED_MAX + 9).map(|_| nonce()).collect();
-    for some in waiting.chunks(BATCH_MAX) {
-        let ask = |nonce: &Nonce| desk.request(&key, queue(*nonce, 1));
-        let batch: Vec<_> = some.iter().map(ask).collect();
-        desk.batch(&batch).await;
-    }
-    desk.becomes(&key, MOVE, Mode::Sealed).await;
-    let left = desk.scanned(MOVE).await;
-    let told = left[0].waiting.iter().map(|waits| &waits.nonce);
-    assert!(
-        told.eq(&waiting[..CARRIED_MAX]),
-        "{}",
-        left[0].waiting.len()
-    );
 }
 
 /// A mover waits for the last of these, and for nothing else.

@@ -3,7 +3,7 @@
 use super::{
     Fixture,
     batches::word,
-    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, acquire, nonce, nonce_of},
+    desk::{Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, SHORT, WINDOW, nonce, nonce_of},
     line::{Ear, WAITER, queue},
     movers::{LATER, MOVE, armed_in, moving_desk, still},
 };
@@ -11,7 +11,7 @@ use crate::{
     ids::{Epoch, MapVersion, Nonce, Token},
     limits::TICKET_KEEP,
     name::LockKey,
-    shard::{Grace, Mode, Reply, Waited},
+    shard::{Grace, Mode, Reply},
 };
 
 /// What an acquire of `nonce` is answered, with a ticket and without one.
@@ -38,7 +38,7 @@ pub async fn a_sealed_slot_grants_nothing_and_says_where_to_ask(fixture: &dyn Fi
     let newcomer = nonce();
     let absent = Reply::Moving {
         epoch: MOVE,
-        absent: Some(Waited::Nobody),
+        absent: true,
     };
     for _ in 0..2 {
         assert_eq!(desk.acquire(&key, newcomer, LONG).await, absent);
@@ -70,7 +70,7 @@ pub async fn a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket(
     let (mut desk, key, grant) = sealed_with_queue(fixture, LONG, &[]).await;
     let moving = Reply::Moving {
         epoch: MOVE,
-        absent: None,
+        absent: false,
     };
     let other = nonce();
     assert_eq!(desk.one(&key, queue(other, 1)).await, moving);
@@ -80,36 +80,21 @@ pub async fn a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket(
     assert_eq!(both_words(&mut desk, &key, other).await, ["absent"; 2]);
 }
 
-/// The first waiter here goes first at the next shard, too.
-pub async fn a_sealed_slots_proof_is_for_the_head_of_its_queue(fixture: &dyn Fixture) {
-    let [first, second, newcomer] = [(); 3].map(|()| nonce());
-    let waiting = [first, second];
+/// Every waiter queues again at the next shard, and no longer here.
+pub async fn a_sealed_slot_proves_a_key_free_for_everybody_and_drops_the_ticket(
+    fixture: &dyn Fixture,
+) {
+    let [first, second, third, newcomer] = [(); 4].map(|()| nonce());
+    let waiting = [first, second, third];
     let (mut desk, key, (holder, _)) = sealed_with_queue(fixture, LONG, &waiting).await;
-    assert_eq!(both_words(&mut desk, &key, first).await, ["moving"; 2]);
+    assert_eq!(both_words(&mut desk, &key, second).await, ["moving"; 2]);
+    assert_eq!(desk.waiting(&key).await, [first, third]);
     desk.release(&key, holder).await;
-    for behind in [newcomer, second] {
-        let words = both_words(&mut desk, &key, behind).await;
-        assert_eq!(words, ["moving"; 2], "{behind}");
+    for nonce in [third, newcomer, second] {
+        let words = both_words(&mut desk, &key, nonce).await;
+        assert_eq!(words, ["absent"; 2], "{nonce}");
     }
-    assert_eq!(desk.waiting(&key).await, waiting);
-    let absent = |waited| Reply::Moving {
-        epoch: MOVE,
-        absent: Some(waited),
-    };
-    let reply = desk.acquire(&key, first, LONG).await;
-    assert_eq!(reply, absent(Waited::First));
-    assert_eq!(desk.waiting(&key).await, [second], "it asks elsewhere now");
-    for gone_or_new in [first, newcomer] {
-        let words = both_words(&mut desk, &key, gone_or_new).await;
-        assert_eq!(words, ["moving"; 2], "{gone_or_new}");
-    }
-    assert_eq!(desk.waiting(&key).await, [second], "nobody comes back");
-    let reply = desk.one(&key, queue(second, 2)).await;
-    assert_eq!(reply, absent(Waited::Alone));
-    for gone_or_new in [second, newcomer] {
-        let reply = desk.acquire(&key, gone_or_new, LONG).await;
-        assert_eq!(reply, absent(Waited::Nobody), "{gone_or_new}");
-    }
+    assert_eq!(desk.waiting(&key).await, [first], "it has not asked again");
 }
 
 /// A process that died waiting keeps nobody from moving on.
@@ -119,28 +104,6 @@ pub async fn a_sealed_slot_waits_for_no_ticket_that_has_ended(fixture: &dyn Fixt
     desk.release(&key, holder).await;
     fixture.elapse(TICKET_KEEP + PAST_SHORT).await;
     assert_eq!(both_words(&mut desk, &key, nonce()).await, ["absent"; 2]);
-}
-
-/// Its turn comes here, or the mover takes it along: until then it is not behind anybody at the next shard.
-pub async fn who_asks_again_in_a_sealed_slot_keeps_its_place(fixture: &dyn Fixture) {
-    let waiting = [(); 3].map(|()| nonce());
-    let [first, second, tries] = waiting;
-    let (mut desk, key, (holder, _)) = sealed_with_queue(fixture, LONG, &waiting).await;
-    // While another holds it,
-    fixture.elapse(TICKET_KEEP / 2).await;
-    for op in [queue(first, 2), queue(second, 2), acquire(tries, LONG)] {
-        assert_eq!(word(&desk.one(&key, op).await), "moving");
-    }
-    assert_eq!(desk.waiting(&key).await, waiting);
-    // and while another is before it.
-    desk.release(&key, holder).await;
-    fixture.elapse(TICKET_KEEP / 2 + PAST_SHORT).await;
-    assert_eq!(desk.waiting(&key).await, [first, second], "with a ticket");
-    assert_eq!(word(&desk.one(&key, queue(second, 3)).await), "moving");
-    fixture.elapse(TICKET_KEEP / 2).await;
-    assert_eq!(desk.waiting(&key).await, [second]);
-    assert_eq!(both_words(&mut desk, &key, nonce()).await, ["moving"; 2]);
-    assert_eq!(both_words(&mut desk, &key, second).await, ["absent"; 2]);
 }
 
 /// A queue is no way around a seal.
@@ -161,7 +124,7 @@ pub async fn a_sealed_slot_passes_nothing_on(fixture: &dyn Fixture) {
     fixture.elapse(PAST_SHORT).await;
     assert_eq!(desk.renew(&lapsed, grant, LONG).await, Reply::Lost);
     for key in [&given_back, &lapsed] {
-        assert_eq!(word(&desk.acquire(key, nonce(), LONG).await), "moving");
+        assert_eq!(word(&desk.acquire(key, nonce(), LONG).await), "absent");
         assert_eq!(word(&desk.release(key, waiting[0]).await), "gone");
         assert_eq!(desk.inspect(key).await, None);
     }

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use ringfence_ring::Slot;
 
-use crate::{name::LockKey, shard::Waited};
+use crate::name::LockKey;
 
 /// The knowledge about the keys of arriving slots, while each one arrives.
 #[derive(Debug, Default)]
@@ -24,24 +24,20 @@ struct Import {
 enum Known {
     /// The former shard held it when it was scanned.
     Named,
-    /// It holds it no more; but others wait for it there, unless they are here by now.
-    Left,
-    /// The former shard no longer holds it, and has no waiter for it that is not here.
+    /// The former shard no longer holds it.
     Proven,
 }
 
 impl Imports {
     /// Whether the former shard certainly does not hold `key`, and has made no token above those to
-    /// come; and whether its remaining waiters come behind those that wait here, because the first
-    /// of these `came_along`, or because all are here.
-    pub(super) fn is_free(&self, key: &LockKey, came_along: bool) -> bool {
+    /// come.
+    pub(super) fn is_free(&self, key: &LockKey) -> bool {
         let begun = self.0.get(&key.slot()).filter(|import| import.begun);
         let Some(import) = begun else {
             return false;
         };
         match import.keys.get(key) {
             Some(Known::Named) => false,
-            Some(Known::Left) => came_along || import.complete,
             Some(Known::Proven) => true,
             None => import.complete,
         }
@@ -52,14 +48,10 @@ impl Imports {
         self.0.entry(slot).or_default().begun = true;
     }
 
-    /// The former shard has proved that it does not hold `key`, and named its waiters.
-    pub(super) fn prove(&mut self, key: &LockKey, waited: Waited) {
+    /// The former shard has proved that it does not hold `key`.
+    pub(super) fn prove(&mut self, key: &LockKey) {
         let keys = &mut self.0.entry(key.slot()).or_default().keys;
-        let known = keys.entry(key.clone()).or_insert(Known::Left);
-        *known = match waited {
-            Waited::First if *known != Known::Proven => Known::Left,
-            _ => Known::Proven,
-        };
+        keys.insert(key.clone(), Known::Proven);
     }
 
     /// The former shard's list names `key`. A proof may be of later.

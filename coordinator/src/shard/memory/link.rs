@@ -183,7 +183,7 @@ impl MigrationLink for MemoryLink {
 
     async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
         let listing = listing.clone();
-        self.exchange(move |memory, now| memory.take_list(&listing, now))
+        self.exchange(move |memory, _| memory.take_list(&listing))
             .await
     }
 

@@ -4,18 +4,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use ringfence_ring::Slot;
 
-use super::{
-    inspect::key_of,
-    queue::{Queue, Waiter},
-    state::Memory,
-};
+use super::{inspect::key_of, state::Memory};
 use crate::{
-    ids::MapVersion,
-    limits::{CARRIED_MAX, SCAN_PAGE},
+    limits::SCAN_PAGE,
     name::LockKey,
     shard::{
-        Cursor, HeldStill, Left, Listing, Mode, Scan, ScanPage, ShardError, SlotState, Step,
-        Stepped, StillHeld, Waits,
+        Cursor, HeldStill, Listing, Mode, Scan, ScanPage, ShardError, SlotState, Step, Stepped,
+        StillHeld,
     },
 };
 
@@ -43,14 +38,14 @@ impl Memory {
         Ok(stepped)
     }
 
-    /// A page of what is left in slots that are sealed.
+    /// A page of the keys that are held in slots that are sealed.
     pub(super) fn scan(&self, scan: &Scan, now_ms: u64) -> Result<ScanPage, ShardError> {
         let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
         let grace_left = armed.grace_left(now_ms);
         if !grace_left.is_zero() {
             return Ok(ScanPage {
                 grace_left,
-                left: Vec::new(),
+                held: Vec::new(),
                 next: None,
             });
         }
@@ -58,59 +53,44 @@ impl Memory {
             mode: Mode::Sealed,
             epoch: scan.epoch,
         };
-        let (keys, next) = self.keys_after(scan.after.as_ref())?;
-        let leaves = |key: &&LockKey| armed.slots.get(key.slot()) == sealed;
-        let leaving = keys.into_iter().filter(leaves);
+        let after = scan.after.as_ref().map(|cursor| key_of(cursor, "scan"));
+        let after = after.transpose()?;
+        let mut records = self.records.after(after.as_ref());
+        let page: Vec<_> = records.by_ref().take(SCAN_PAGE).collect();
+        let more = records.next().is_some();
+        let last = page.last().filter(|_| more);
+        let next = last.map(|(key, _)| Cursor(key.text().to_vec()));
+        let keys = page.into_iter().map(|(key, _)| key);
+        let is_held =
+            |key: &&LockKey| armed.slots.get(key.slot()) == sealed && self.is_held(key, now_ms);
         Ok(ScanPage {
             grace_left,
-            left: leaving.filter_map(|key| self.left(key, now_ms)).collect(),
+            held: keys.filter(is_held).cloned().collect(),
             next,
         })
     }
 
-    /// A page of the keys that have a record or a queue, which lie in one order, and where the next begins.
-    fn keys_after(
-        &self,
-        after: Option<&Cursor>,
-    ) -> Result<(Vec<&LockKey>, Option<Cursor>), ShardError> {
-        let after = after.map(|cursor| key_of(cursor, "scan")).transpose()?;
-        let records = self.records.after(after.as_ref()).map(|(key, _)| key);
-        let queues = self.queues.after(after.as_ref());
-        // One more of each than a page has: so it is known whether this is the last.
-        let (records, queues) = (records.take(SCAN_PAGE + 1), queues.take(SCAN_PAGE + 1));
-        let keys: BTreeSet<_> = records.chain(queues).collect();
-        let page: Vec<_> = keys.iter().copied().take(SCAN_PAGE).collect();
-        let last = page.last().filter(|_| keys.len() > SCAN_PAGE);
-        let next = last.map(|key| Cursor(key.text().to_vec()));
-        Ok((page, next))
-    }
-
-    /// What is left of `key`, if anything is.
-    fn left(&self, key: &LockKey, now_ms: u64) -> Option<Left> {
-        let waits = |waiter: &Waiter| Waits {
-            nonce: waiter.nonce,
-            label: waiter.label.clone(),
-            tokens: waiter.tokens,
-            ticket: waiter.ticket,
+    /// Takes what a mover found at the former shard of slots that come here. Answers the slots that
+    /// do not come here by that move.
+    pub(super) fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
+        let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
+        let comes = SlotState {
+            mode: Mode::Import,
+            epoch: listing.epoch,
         };
-        let queue = self.queues.get(key, now_ms).into_iter();
-        let waiting = queue.flat_map(|queue: &Queue| queue.live(now_ms));
-        let left = Left {
-            key: key.clone(),
-            held: self.is_held(key, now_ms),
-            waiting: waiting.take(CARRIED_MAX).map(waits).collect(),
-        };
-        (left.held || !left.waiting.is_empty()).then_some(left)
-    }
+        let slots = listing.held.iter().map(LockKey::slot);
+        let mut refused: BTreeSet<_> = slots.chain(listing.complete.iter().copied()).collect();
+        refused.retain(|slot| armed.slots.get(*slot) != comes);
 
-    /// Takes what a mover found at the former shard of slots that come here.
-    pub(super) fn take_list(
-        &mut self,
-        listing: &Listing,
-        now_ms: u64,
-    ) -> Result<Vec<Slot>, ShardError> {
-        let mut batch = self.batch(MapVersion::UNKNOWN, now_ms)?;
-        Ok(batch.take_list(listing))
+        let held = listing.held.iter();
+        for key in held.filter(|key| !refused.contains(&key.slot())) {
+            armed.imports.name(key);
+        }
+        let complete = listing.complete.iter();
+        for slot in complete.filter(|slot| !refused.contains(*slot)) {
+            armed.imports.complete(*slot);
+        }
+        Ok(refused.into_iter().collect())
     }
 
     /// What is still held in slots that are sealed.

@@ -13,7 +13,7 @@ use crate::{
     ids::{Epoch, Token},
     limits::RECHECK_MAX,
     name::Label,
-    shard::{Answers, Op, Proof, Reply, Request, ShardError, ShardTime, Waited},
+    shard::{Answers, Op, Reply, Request, ShardError, ShardTime},
 };
 
 /// The answers of a batch, as its calls are read.
@@ -180,27 +180,6 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
     })
 }
 
-/// A proof in the form that scripts read: the epoch, then a digit for the waiters.
-pub(super) fn number_of(Proof { epoch, waited }: Proof) -> u64 {
-    let digit = match waited {
-        Waited::Nobody => 1,
-        Waited::Alone => 2,
-        Waited::First => 3,
-    };
-    10 * epoch.0 + digit
-}
-
-/// The waiters, by that digit; or that there is no proof.
-fn absent_of(digit: i64) -> Option<Option<Waited>> {
-    Some(match digit {
-        0 => None,
-        1 => Some(Waited::Nobody),
-        2 => Some(Waited::Alone),
-        3 => Some(Waited::First),
-        _ => return None,
-    })
-}
-
 /// What the code of a renewal that was kept says, in a slot that is sealed at an epoch or is not.
 fn renewed(code: i64, moving: Option<Epoch>) -> Reply {
     Reply::Renewed {
@@ -233,7 +212,7 @@ fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
         },
         [Int(8), Int(epoch), Int(absent)] if is_acquire => Reply::Moving {
             epoch: Epoch(*epoch as u64),
-            absent: absent_of(*absent)?,
+            absent: *absent == 1,
         },
         [Int(8), Int(epoch), Int(code)] if matches!(op, Op::Renew { .. }) => {
             renewed(*code, Some(Epoch(*epoch as u64)))

@@ -6,7 +6,6 @@ use redis::Cmd;
 
 use super::{
     Script,
-    answers::number_of,
     batch::{Call, Verb},
     connection::{Keys, fcall},
     link::RedisLink,
@@ -97,7 +96,7 @@ impl RedisLink {
             push_digits(&mut self.scratch, sent, 20);
             push_digits(&mut self.scratch, claim, 10);
             // 0 is no move's.
-            push_digits(&mut self.scratch, proof.map_or(0, number_of), 11);
+            push_digits(&mut self.scratch, proof.map_or(0, |epoch| epoch.0), 10);
         }
         command.arg(if any { &self.scratch[..] } else { b"" });
     }

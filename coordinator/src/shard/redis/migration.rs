@@ -7,20 +7,16 @@ use ringfence_ring::{Slot, SlotCount};
 
 use super::{
     Connection, Script,
-    answers::{integers, text, unexpected},
+    answers::{integers, unexpected},
     connection::fcall,
     inspect::{ENDS, literal},
     scripts,
 };
 use crate::{
-    clock::Instant,
     ids::{Epoch, Incarnation, Token},
-    limits::{CARRIED_MAX, COUNTER_MAX, SCAN_PAGE, TICKET_KEEP, WAITERS_MAX},
-    name::{Label, LockKey, push_digits},
-    shard::{
-        Cursor, HeldStill, Left, Listing, Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
-        Ticket, Waits,
-    },
+    limits::SCAN_PAGE,
+    name::LockKey,
+    shard::{Cursor, HeldStill, Listing, Scan, ScanPage, ShardError, Step, Stepped, StillHeld},
 };
 
 /// Slots as the scripts read them: 2 bytes each.
@@ -105,11 +101,11 @@ pub(super) fn stepped(parts: &[Value]) -> Result<Stepped, ShardError> {
     })
 }
 
-/// Asks for a page of what is left in sealed slots.
+/// Asks for a page of what is held in sealed slots.
 pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) -> Cmd {
     let from = scan.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
-    // A record's name goes on with its slot, a queue's with that word.
-    let pattern = format!("{}:[{{q]*", literal(&keys.prefix));
+    // A record's name goes on with its slot, any other with a word.
+    let pattern = format!("{}:{{*", literal(&keys.prefix));
     let mut command = fcall(&scripts::SCAN, 3);
     command
         .arg(&keys.state)
@@ -121,8 +117,7 @@ pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) ->
         .arg(from)
         .arg(format!("{}:", keys.prefix))
         .arg(pattern)
-        .arg(SCAN_PAGE)
-        .arg(CARRIED_MAX);
+        .arg(SCAN_PAGE);
     command
 }
 
@@ -134,86 +129,31 @@ pub(super) fn scanned(parts: &[Value]) -> Result<ScanPage, ShardError> {
     };
     Ok(ScanPage {
         grace_left: Duration::from_millis(grace_left_ms),
-        left: keys.chunks_exact(3).filter_map(left).collect(),
+        held: keys.iter().filter_map(key).collect(),
         next: (cursor != ENDS).then(|| Cursor(cursor.clone())),
     })
 }
 
-/// A key's text, whether it is held, and its tickets. `None` if it is nothing of ours.
-fn left(parts: &[Value]) -> Option<Left> {
-    let [
-        Value::BulkString(key),
-        Value::Int(held),
-        Value::Array(tickets),
-    ] = parts
-    else {
-        return None;
-    };
-    let waits = |pair: &[Value]| waits(&text(&pair[0]), &text(&pair[1]));
-    Some(Left {
-        key: LockKey::parse(key)?,
-        held: *held == 1,
-        waiting: tickets.chunks_exact(2).filter_map(waits).collect(),
-    })
+/// A key by its text. `None` if it is nothing of ours.
+fn key(text: &Value) -> Option<LockKey> {
+    match text {
+        Value::BulkString(text) => LockKey::parse(text),
+        _ => None,
+    }
 }
 
-/// The one that a ticket tells of, "label|sent|tokens|claim_ms|ends_ms".
-fn waits(nonce: &str, ticket: &str) -> Option<Waits> {
-    let mut parts = ticket.split('|');
-    let label = Label::new(parts.next()?);
-    let mut number = || parts.next()?.parse::<u64>().ok();
-    let (sent, tokens, claim_ms) = (number()?, number()?, number()?);
-    Some(Waits {
-        nonce: nonce.parse().ok()?,
-        label,
-        tokens: tokens as u32,
-        ticket: Ticket {
-            sent: Instant::from_nanos(sent),
-            claim: Duration::from_millis(claim_ms),
-        },
-    })
-}
-
-/// Tells what is left elsewhere.
+/// Tells what is held elsewhere.
 pub(super) fn take_list(Connection { keys, server, .. }: &Connection, listing: &Listing) -> Cmd {
-    let mut command = fcall(&scripts::TAKE_LIST, 4 + listing.left.len());
-    command
-        .arg(&keys.ctr)
-        .arg(&keys.state)
-        .arg(&keys.slots)
-        .arg(&keys.queues);
-    for left in &listing.left {
-        command.arg(keys.record(&left.key));
+    let mut command = fcall(&scripts::TAKE_LIST, 2 + listing.held.len());
+    command.arg(&keys.state).arg(&keys.slots);
+    for key in &listing.held {
+        command.arg(keys.record(key));
     }
     command
         .arg(&server.replid)
         .arg(listing.epoch.0)
-        .arg(COUNTER_MAX)
-        .arg(TICKET_KEEP.as_millis() as u64)
-        .arg(WAITERS_MAX)
         .arg(packed(&listing.complete));
-    for left in &listing.left {
-        command.arg(u8::from(left.held)).arg(left.waiting.len());
-        for waits in &left.waiting {
-            command.arg(waits.nonce.to_string()).arg(ticket(waits));
-        }
-    }
     command
-}
-
-/// The ticket of `waits`, "label|sent|tokens|claim_ms".
-fn ticket(waits: &Waits) -> Vec<u8> {
-    let Waits {
-        label,
-        tokens,
-        ticket: Ticket { sent, claim },
-        ..
-    } = waits;
-    let mut text = format!("{label}|").into_bytes();
-    push_digits(&mut text, sent.as_nanos(), 20);
-    let claim_ms = claim.as_millis().max(1);
-    text.extend_from_slice(format!("|{tokens}|{claim_ms}").as_bytes());
-    text
 }
 
 /// Asks what is still held, about [`SCAN_PAGE`] keys at a time, and of the slots each time: what held for

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::grant::{CLAIM_MAX_MS, believed_until};
-use crate::history::{Answer, Event, Fault, History, Kind, Phase};
+use crate::history::{Event, Fault, History, Kind, Phase};
 
 /// A ticket stays in the queue for this long after a request that carried it.
 const TICKET_KEEP_MS: u64 = 3000;
@@ -36,13 +36,10 @@ pub struct Ticket<'h> {
 /// and the queue vanished or came back as it had been: a recovery period is no shorter than a
 /// lease, grants nothing, and no answer in it tells of a place.
 ///
-/// A waiter at a slot's former shard keeps its place there until the list carries it to the next
-/// shard, where it comes before all newcomers. An answer about its place after it was told that the
-/// slot moves comes from the next shard, and begins another stay. A waiter that is sent on, being
-/// first, has its place at the next shard from its arrival there. Until an answer says so nothing
-/// is certain, and the stay ends when the request leaves that gets this answer. It also ends so for
-/// a waiter that keeps its place while a resize is turned back: then the newcomers' list comes
-/// first.
+/// A place is at one shard, and is lost once the slot is sealed there: the waiter queues again at the next
+/// shard. So once slots move, a place is certain only until another answer or a grant shows that the waiter
+/// kept it: its request went to no other shard meanwhile. And it is not certain while a resize is turned
+/// back, when the slot may have come back.
 ///
 /// What the shard says afterwards begins another stay.
 #[derive(Debug)]
@@ -64,7 +61,7 @@ pub struct Tickets<'h> {
 #[derive(Debug, Default)]
 struct Recorded<'h> {
     first: Option<(u64, &'h Event)>,
-    /// The answers at which it has a place, or has lost one.
+    /// The answers at which it has a place, and the times at which it goes to another shard.
     places: Vec<&'h Event>,
     granted: Option<(u64, &'h Event)>,
     gave_up_ns: Option<u64>,
@@ -87,7 +84,7 @@ impl<'h> Tickets<'h> {
                 recorded.entry((key, nonce)).or_default().note(event);
             }
         }
-        let turned_back = turned_back(history);
+        let moves = Moves::of(history);
         let mut of_key: BTreeMap<&str, Vec<Ticket<'_>>> = BTreeMap::new();
         for ((key, nonce), recorded) in recorded {
             let Some(began) = recorded.first else {
@@ -100,7 +97,7 @@ impl<'h> Tickets<'h> {
                 nonce,
                 began,
                 granted: recorded.granted,
-                stays: recorded.stays(keep_ms, &turned_back),
+                stays: recorded.stays(keep_ms, &moves),
             });
         }
         let all = of_key.values_mut();
@@ -155,47 +152,60 @@ impl<'h> Recorded<'h> {
         }
     }
 
-    fn stays(&self, keep_ms: u64, turned_back: &[Range<u64>]) -> Vec<Stay<'h>> {
+    fn stays(&self, keep_ms: u64, moves: &Moves) -> Vec<Stay<'h>> {
         let granted = self.granted.map(|(t_ns, _)| t_ns);
         let over = [granted, self.gave_up_ns].into_iter().flatten().min();
+        let grant = self.granted.map(|(_, grant)| grant);
+        let mut answers = self.places.iter().copied().chain(grant).peekable();
         let mut stays: Vec<Stay<'h>> = Vec::new();
-        let mut moves = false;
-        for event in &self.places {
-            let sent_ns = event.deed.sent_ns.unwrap_or(event.t_ns);
-            if event.deed.kind == Kind::Moving {
-                moves = true;
-                let keeps = event.deed.answer == Some(Answer::Held);
-                if let Some(last) = stays.last_mut()
-                    && !(keeps && last.is_clear_of(turned_back))
-                {
-                    last.until_ns = last.until_ns.min(sent_ns);
-                }
+        while let Some(known) = answers.next() {
+            if known.deed.kind != Kind::Queue {
                 continue;
             }
-            let silent = believed_until(sent_ns, keep_ms);
+            let silent = believed_until(known.deed.sent_ns.unwrap_or(known.t_ns), keep_ms);
             let until_ns = over.map_or(silent, |over| over.min(silent));
-            if event.t_ns >= until_ns {
+            let next = answers.peek().filter(|next| next.t_ns <= until_ns);
+            let until_ns = next.map_or(until_ns, |next| next.t_ns);
+            let stay = Stay { known, until_ns };
+            if known.t_ns >= until_ns || !moves.keeps(&stay, next.copied()) {
                 continue;
             }
             match stays.last_mut() {
-                Some(last) if !moves && event.t_ns < last.until_ns => last.until_ns = until_ns,
-                _ => stays.push(Stay {
-                    known: event,
-                    until_ns,
-                }),
+                Some(last) if known.t_ns <= last.until_ns => last.until_ns = until_ns,
+                _ => stays.push(stay),
             }
-            moves = false;
         }
         stays
     }
 }
 
-impl Stay<'_> {
-    /// Whether no resize was turned back meanwhile.
-    fn is_clear_of(&self, turned_back: &[Range<u64>]) -> bool {
+/// The times at which slots may have moved.
+#[derive(Debug)]
+struct Moves {
+    /// When the first resize was begun.
+    since_ns: u64,
+    /// The times during which a resize was being turned back.
+    turned_back: Vec<Range<u64>>,
+}
+
+impl Moves {
+    fn of(history: &History) -> Self {
+        let mut resizes = history.events.iter();
+        let begun = resizes.find(|event| matches!(event.deed.kind, Kind::Begin | Kind::Resize));
+        Self {
+            since_ns: begun.map_or(u64::MAX, |event| event.t_ns),
+            turned_back: turned_back(history),
+        }
+    }
+
+    /// Whether no move can have ended `stay`, by the `next` that is known of it, if that is within it.
+    fn keeps(&self, stay: &Stay<'_>, next: Option<&Event>) -> bool {
         let overlaps =
-            |time: &Range<u64>| time.start < self.until_ns && self.known.t_ns <= time.end;
-        !turned_back.iter().any(overlaps)
+            |time: &Range<u64>| time.start < stay.until_ns && stay.known.t_ns <= time.end;
+        match next {
+            Some(next) => next.deed.kind != Kind::Moving && !self.turned_back.iter().any(overlaps),
+            None => stay.until_ns < self.since_ns,
+        }
     }
 }
 

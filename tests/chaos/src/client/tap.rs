@@ -73,14 +73,7 @@ impl Tap {
                     Some(Answer::Held),
                 );
             }
-            "moving" => {
-                let answer = if said.left {
-                    Answer::Absent
-                } else {
-                    Answer::Held
-                };
-                self.record(&said, said.judged, Kind::Moving, Phase::Ok, Some(answer));
-            }
+            "moving" => self.record(&said, said.judged, Kind::Moving, Phase::Ok, None),
             "gave up" => self.record(&said, None, Kind::GiveUp, Phase::Ok, None),
             "granted" => self.grant(said),
             "renewed" if said.reclaimed => {
@@ -160,7 +153,6 @@ struct Said {
     judged: Option<u64>,
     deadline: Option<u64>,
     reclaimed: bool,
-    left: bool,
     handed: bool,
     turn: bool,
 }
@@ -180,7 +172,6 @@ impl Visit for Said {
     fn record_bool(&mut self, field: &Field, value: bool) {
         match field.name() {
             "reclaimed" => self.reclaimed = value,
-            "left" => self.left = value,
             "handed" => self.handed = value,
             "turn" => self.turn = value,
             _ => {}

@@ -148,8 +148,8 @@ pub enum Kind {
     /// A ticket has a place in the queue, says the answer to the request that left at
     /// [`Deed::sent_ns`].
     Queue,
-    /// A ticket's slot moves away, says the answer to the request that left at [`Deed::sent_ns`]: either it
-    /// keeps its place, or it has none from then on, until it has one elsewhere.
+    /// A ticket's slot moves, and its request goes to another shard: it has no place from then on, until
+    /// it has one there.
     Moving,
     /// A ticket is given up, not granted.
     GiveUp,
@@ -177,10 +177,8 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Acquire: somebody else has it. Moving: or comes first; the ticket keeps its place.
+    /// Acquire: somebody else has it.
     Held,
-    /// Moving: nobody has it there, nor comes first; the ticket has left its place.
-    Absent,
     /// Acquire: the shard came back, and waits for the holders of before.
     Grace,
     /// Renew: the record was there.

@@ -93,13 +93,8 @@ fn passes(change: impl Fn(&History) -> Option<History>) {
 }
 
 #[test]
-fn who_is_sent_on_amid_a_move_has_no_place_meanwhile() {
-    passes(queueing::newcomer_granted_before_one_sent_on);
-}
-
-#[test]
-fn a_place_at_the_next_shard_is_from_when_it_is_known() {
-    passes(queueing::newcomer_granted_before_one_told_of_another_place);
+fn a_waiter_whose_slot_moves_queues_again() {
+    passes(queueing::newcomer_granted_before_one_whose_slot_moves);
 }
 
 #[test]
@@ -157,7 +152,7 @@ each_fires_its_rule! { mutations:
 
 each_fires_its_rule! { queueing:
     newcomer_granted_before_a_waiter => Queue;
-    newcomer_granted_before_one_whose_slot_moves => Queue;
+    newcomer_granted_before_one_that_kept_its_place => Queue;
     ticket_overtaken_by_a_later_one => Queue;
     overtaken_in_its_own_process => Line;
     handed_on_though_another_waits => HandOff;

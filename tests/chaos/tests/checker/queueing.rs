@@ -56,81 +56,61 @@ pub(crate) fn newcomer_granted_before_a_waiter(history: &History) -> Option<Hist
     ))
 }
 
-/// A newcomer is granted before the only ticket with a place, just after its owner was told that
-/// the slot moves away.
-fn newcomer_granted_amid_a_move(history: &History, answer: Answer) -> Option<(History, u64)> {
-    let tickets = Tickets::of(history);
-    let alone = |stay: &&Stay<'_>, of_key: &[Ticket<'_>]| {
-        let at = stay.known.t_ns;
-        let stays = of_key.iter().flat_map(Ticket::stays);
-        let there = stays.filter(|other| other.known.t_ns <= at && at < other.until_ns);
-        there.count() == 1
+/// A newcomer is granted a key of its own between two answers that a waiter has a place; meanwhile these
+/// deeds happen to the waiter, or to all.
+fn newcomer_granted_between(history: &History, meanwhile: &[Deed]) -> Option<History> {
+    let like = history.events.first()?;
+    let add = |history: &History, at_ms: u64, deed: Deed| {
+        with(history, like, like.t_ns + at_ms * MS, |like| *like = deed)
     };
-    let mut of_keys = tickets.of_key.values();
-    let known = of_keys.find_map(|of_key| {
-        let mut stays = of_key.iter().flat_map(Ticket::stays);
-        Some(stays.find(|stay| alone(stay, of_key))?.known)
-    })?;
-    let at = known.t_ns;
-    let granted = of_nobody(history, known, at + 2, Kind::Grant, at + 1);
-    let told = with(&granted, known, at + 3, |deed| {
-        (deed.kind, deed.answer) = (Kind::Moving, Some(answer));
-        deed.sent_ns = Some(at + 1);
-    });
-    Some((told, at))
+    let mut changed = history.clone();
+    for (at_ms, kind, nonce) in [
+        (1, Kind::Ask, "waiter's"),
+        (2, Kind::Queue, "waiter's"),
+        (1000, Kind::Ask, "newcomer's"),
+        (1500, Kind::Grant, "newcomer's"),
+        (2000, Kind::Queue, "waiter's"),
+    ] {
+        let deed = Deed {
+            sent_ns: Some(like.t_ns + (at_ms - 1) * MS),
+            ..of_its_own(nonce, kind)
+        };
+        changed = add(&changed, at_ms, deed);
+    }
+    for deed in meanwhile {
+        changed = add(&changed, 1200, deed.clone());
+    }
+    Some(changed)
 }
 
-/// It was sent on: this is no wrong.
-pub(crate) fn newcomer_granted_before_one_sent_on(history: &History) -> Option<History> {
-    newcomer_granted_amid_a_move(history, Answer::Absent).map(|(history, _)| history)
+fn of_its_own(nonce: &str, kind: Kind) -> Deed {
+    Deed {
+        key: Some("a key of its own".into()),
+        nonce: Some(nonce.into()),
+        ..Deed::ended(3_000_000, kind, Phase::Ok)
+    }
 }
 
+pub(crate) fn newcomer_granted_before_one_that_kept_its_place(
+    history: &History,
+) -> Option<History> {
+    newcomer_granted_between(history, &[])
+}
+
+/// It queues again at the next shard, where the newcomer came first: this is no violation.
 pub(crate) fn newcomer_granted_before_one_whose_slot_moves(history: &History) -> Option<History> {
-    newcomer_granted_amid_a_move(history, Answer::Held).map(|(history, _)| history)
+    newcomer_granted_between(history, &[of_its_own("waiter's", Kind::Moving)])
 }
 
-/// The slot was on its way back: this is no wrong.
+/// The slot may have left and come back: this is no violation.
 pub(crate) fn newcomer_granted_before_one_whose_slot_turns_back(
     history: &History,
 ) -> Option<History> {
-    let (history, at) = newcomer_granted_amid_a_move(history, Answer::Held)?;
-    let like = history.events.first()?.clone();
-    Some(with(&history, &like, at + 1, |deed| {
-        *deed = Deed {
-            fault: Some(Fault::TurnBack),
-            ..Deed::invoke(2_000_000, Kind::Nemesis)
-        };
-    }))
-}
-
-/// A newcomer is granted before a waiter that was told that its slot moves, and then of a place
-/// after the newcomer came: that place is at the next shard, where the newcomer may have come
-/// first. This is no violation.
-pub(crate) fn newcomer_granted_before_one_told_of_another_place(
-    history: &History,
-) -> Option<History> {
-    let (like, held) = (history.events.first()?, Some(Answer::Held));
-    let add = |history: History, (at_ms, kind, answer, nonce): (u64, _, _, &str)| {
-        let t_ns = like.t_ns + at_ms * MS;
-        with(&history, like, t_ns, |deed| {
-            *deed = Deed {
-                key: Some("a key of its own".into()),
-                nonce: Some(nonce.into()),
-                sent_ns: Some(t_ns - MS),
-                answer,
-                ..Deed::ended(deed.op, kind, Phase::Ok)
-            };
-        })
+    let turns_back = Deed {
+        fault: Some(Fault::TurnBack),
+        ..Deed::invoke(2_000_000, Kind::Nemesis)
     };
-    let deeds = [
-        (1, Kind::Ask, None, "waiter's"),
-        (2, Kind::Queue, held, "waiter's"),
-        (3, Kind::Moving, held, "waiter's"),
-        (1000, Kind::Ask, None, "newcomer's"),
-        (2000, Kind::Queue, held, "waiter's"),
-        (4000, Kind::Grant, None, "newcomer's"),
-    ];
-    Some(deeds.into_iter().fold(history.clone(), add))
+    newcomer_granted_between(history, &[turns_back])
 }
 
 pub(crate) fn ticket_overtaken_by_a_later_one(history: &History) -> Option<History> {

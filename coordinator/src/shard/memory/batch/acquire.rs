@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use super::{
-    super::queue::{Along, Waiter},
-    Batch, Entry,
-};
+use super::{super::queue::Waiter, Batch, Entry};
 use crate::{
     ids::{Epoch, Nonce, Token},
     limits::{RECHECK_MAX, TICKET_KEEP},
     name::{Label, LockKey},
-    shard::{Mode, Proof, Record, Reply, SlotState, Ticket, Waited, Wake},
+    shard::{Mode, Record, Reply, SlotState, Ticket, Wake},
 };
 
 /// What an acquire asks for.
@@ -22,7 +19,7 @@ pub(super) struct Ask<'a> {
     pub(super) lease: Duration,
     pub(super) tokens: u32,
     pub(super) ticket: Option<Ticket>,
-    pub(super) proof: Option<Proof>,
+    pub(super) proof: Option<Epoch>,
 }
 
 impl Batch<'_> {
@@ -37,7 +34,7 @@ impl Batch<'_> {
         let SlotState { mode, epoch } = self.slot(ask.key);
         match (mode, ask.proof) {
             (Mode::Sealed, _) => return self.acquire_sealed(ask, epoch),
-            (Mode::Import, Some(proof)) if proof.epoch == epoch => self.prove(ask, proof.waited),
+            (Mode::Import, Some(proof)) if proof == epoch => self.armed.imports.prove(ask.key),
             _ => {}
         }
         self.pass(ask.key, Some(ask.nonce));
@@ -52,55 +49,16 @@ impl Batch<'_> {
         }
     }
 
-    /// Acquires a key in a slot that leaves: only if this nonce has it already.
+    /// Acquires a key in a slot that leaves: only if this nonce has it already. Any other request
+    /// queues at the next shard, and no longer here.
     fn acquire_sealed(&mut self, ask: &Ask<'_>, epoch: Epoch) -> Reply {
         let holder = self.live(ask.key).map(|entry| entry.record.nonce);
         if holder == Some(ask.nonce) {
             return self.grant_again(ask);
         }
-        let absent = match holder {
-            Some(_) => None,
-            None => self.goes_next(ask),
-        };
-        if absent.is_none() {
-            self.stay(ask);
-        }
-        Reply::Moving { epoch, absent }
-    }
-
-    /// Lets the requester of a key without a holder go to the slot's next shard; earlier waiters go
-    /// first.
-    fn goes_next(&mut self, ask: &Ask<'_>) -> Option<Waited> {
-        let Some(first) = self.queues.first(ask.key, self.now_ms) else {
-            return Some(Waited::Nobody);
-        };
-        if first.nonce != ask.nonce {
-            return None;
-        }
         self.queues.remove(ask.key, ask.nonce);
-        Some(match self.wanted(ask.key) {
-            true => Waited::First,
-            false => Waited::Alone,
-        })
-    }
-
-    /// Keeps the place of a waiter in a slot that leaves, until its turn, or until it is carried
-    /// along.
-    fn stay(&mut self, ask: &Ask<'_>) {
-        let queue = self.queues.get(ask.key, self.now_ms);
-        if queue.is_some_and(|queue| queue.has(ask.nonce)) {
-            self.queue_up(ask);
-        }
-    }
-
-    /// Accepts the former shard's proof. A waiter of that shard gets its place here.
-    fn prove(&mut self, ask: &Ask<'_>, waited: Waited) {
-        self.armed.imports.prove(ask.key, waited);
-        if let Some(ticket) = ask.ticket.filter(|_| waited != Waited::Nobody) {
-            let waiter = self.waiter(ask, ticket);
-            self.queues
-                .carry(ask.key, waiter, Along::Proof, self.now_ms);
-        }
+        let absent = holder.is_none();
+        Reply::Moving { epoch, absent }
     }
 
     fn grant(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {

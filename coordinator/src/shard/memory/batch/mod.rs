@@ -1,8 +1,7 @@
-//! One batch, applied: acquire, renew, release, adopt, remove; and a list, which passes keys on as they do.
+//! One batch, applied: acquire, renew, release, adopt, remove.
 
 mod acquire;
 mod adopt;
-mod list;
 mod pass;
 mod release;
 mod renew;
@@ -144,21 +143,20 @@ impl Batch<'_> {
         if retry_after.is_zero() {
             return None;
         }
-        let absent = None;
         Some(match mode {
-            Mode::Sealed => Reply::Moving { epoch, absent },
+            Mode::Sealed => Reply::Moving {
+                epoch,
+                absent: false,
+            },
             _ => Reply::Grace { retry_after },
         })
     }
 
     /// Whether `key`, if nobody holds it here, is held nowhere else and stays here.
-    fn is_free(&mut self, key: &LockKey) -> bool {
+    fn is_free(&self, key: &LockKey) -> bool {
         match self.slot(key).mode {
             Mode::Open => true,
-            Mode::Import => {
-                let came_along = self.queues.first_came_along(key, self.now_ms);
-                self.armed.imports.is_free(key, came_along)
-            }
+            Mode::Import => self.armed.imports.is_free(key),
             Mode::Sealed | Mode::Shut => false,
         }
     }

@@ -3,7 +3,7 @@
 use tokio::time::sleep;
 
 use super::*;
-use crate::shard::{Cursor, Proof, Scan, Step, Waited};
+use crate::shard::{Cursor, Scan, Step};
 
 const MOVE: Epoch = Epoch(20);
 
@@ -71,11 +71,7 @@ async fn while_shut_nothing_is_brought_along_or_told_free() {
     let moved = Reply::Moved { epoch: MOVE };
     let mut proving = acquire("key", 1);
     if let Op::Acquire { proof, .. } = &mut proving.op {
-        let waited = Waited::Nobody;
-        *proof = Some(Proof {
-            epoch: MOVE,
-            waited,
-        });
+        *proof = Some(MOVE);
     }
     assert_eq!(reply(&mut link, proving.clone()).await, moved);
     assert_eq!(reply(&mut link, adopt("key", 1)).await, Reply::NotAdopted);

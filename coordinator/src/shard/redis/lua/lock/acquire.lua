@@ -15,9 +15,8 @@ ARGV[4]  top     the counter's upper end
 ARGV[5]  tokens  of all operations together
 ARGV[6]  keep_ms a ticket lasts that long after it was last sent
 ARGV[7]  waiters tickets in one key's queue, at most
-ARGV[8]  more    41 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
-         queue; and the epoch it brings a proof of 10, and who waited 1, as in the answer 8, or 0; or empty,
-         where none has either
+ARGV[8]  more    40 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
+         queue; and the epoch of its proof 10, or 0; or empty, where none has either
 ARGV[9].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
          tokens of those before
 
@@ -27,8 +26,7 @@ if it did not matter, and without the answers where all of them are 0:
   {1, te, ctr, tokens, wanted 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
-  {8, epoch, 0} the slot moves away; or, instead of 0, nobody holds the key, and there waited: 1 nobody, 2 the
-  asker alone, 3 the asker first, before others · {9, epoch} it comes here, and a proof is needed
+  {8, epoch, 0|1} the slot moves away; 1: nobody holds the key · {9, epoch} it comes here, and a proof is needed
 
 Without allow-oom: a full server refuses it whole, before its first write. A quiet shard costs one
 SET an operation, as long as nobody waits; nothing on that path can fail once something is written.

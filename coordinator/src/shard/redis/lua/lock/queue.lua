@@ -1,6 +1,5 @@
 -- The waiters for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
---   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with; those that came along
---                                with their slot have one above -2^40, or above -2^41 if they came by a proof
+--   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with
 --   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|ends_ms"; sent has a fixed
 --                                width, so that texts compare
 -- which end with the ticket that ends last.
@@ -10,8 +9,7 @@
 -- when: queues, marked; how long they last: keep; and how many there may be: waiters. Numbers that commands take are
 -- given as texts: printing one costs as much as the command.
 
--- The places of waiters that came along are above `by_proof`, or above `by_list`.
-local line = {by_proof = -2 ^ 41, by_list = -2 ^ 40}
+local line = {}
 
 -- The name of a key's sorted set; its prefix; the rest.
 local function places_of(key)
@@ -109,25 +107,11 @@ function line.queue_up(queue, nonce, ticket)
   if new then
     before = queue.count
     local last = before > 0 and redis.call('ZRANGE', queue.places, '-1', '-1', 'WITHSCORES')[2] or 0
-    redis.call('ZADD', queue.places, math.max(last, 0) + 1, nonce)
+    redis.call('ZADD', queue.places, last + 1, nonce)
     queue.count = before + 1
   end
   prolong(queue)
   return before, new
-end
-
--- Whether `nonce`, which is in the queue, came along with its slot.
-local function came_along(queue, nonce)
-  return tonumber(redis.call('ZSCORE', queue.places, nonce)) < 0
-end
-
--- Like `queue_up`, but with a place before all newcomers, behind those who came along `by` the same
--- way. A waiter that came along before keeps its place.
-function line.come_along(queue, nonce, ticket, by)
-  if not line.queue_up(queue, nonce, ticket) or came_along(queue, nonce) then return end
-  local last = redis.call('ZREVRANGEBYSCORE', queue.places, string.format('%d', by + 2 ^ 40 - 1),
-    string.format('%d', by), 'WITHSCORES', 'LIMIT', '0', '1')[2]
-  redis.call('ZADD', queue.places, string.format('%d', (last or by) + 1), nonce)
 end
 
 -- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes. It may fail, for
@@ -146,12 +130,6 @@ function line.first(queue)
     if ticket and queue.shard.now <= ticket.ends then return nonce, ticket, queue.count > 1 and 1 or 0 end
     line.drop(queue, nonce)
   end
-end
-
--- Whether the first ticket that has not ended came along with its slot.
-function line.first_came_along(queue)
-  local nonce = line.first(queue)
-  return nonce and came_along(queue, nonce)
 end
 
 -- Grants `key`, which must be free to be granted, to its first ticket, for its claim, and tells that

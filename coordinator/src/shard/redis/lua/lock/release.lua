@@ -56,7 +56,7 @@ local function release(look, queue, key, record, nonce)
   local open = free and time_ms() >= grace and time_ms() >= shut
   if open and look then
     local mode, _, import = slot_of(key, KEYS[4])
-    open = mode == 'O' or (import and import.frees(key, line.first_came_along(queue)))
+    open = mode == 'O' or (import and import.frees(key))
   end
   if not (open and line.pass(queue, key)) and held then redis.call('DEL', key) end
   return held and 1 or 0

@@ -49,7 +49,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease)
   if record and not holder then return 2 end
   if time_ms() >= grace then
     local passes = queue and its_arm ~= arm
-      and (mode == 'O' or (import and import.frees(key, line.first_came_along(queue))))
+      and (mode == 'O' or (import and import.frees(key)))
     if passes then line.pass(queue, key) end
     return 2
   end

@@ -10,15 +10,13 @@ local function queue_of(call, key, may)
   return line.queue_of(call, key, may)
 end
 
--- The ticket of operation i, nothing if it does not queue; the epoch of its proof; and the waiters
--- by that proof.
+-- The ticket of operation i, nothing if it does not queue; and the epoch of its proof.
 local function more_of(call, i, head)
-  local more = string.sub(call.more, 41 * i - 40, 41 * i)
+  local more = string.sub(call.more, 40 * i - 39, 40 * i)
   local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 31, 40))
-  local who = string.sub(more, 41)
-  if not claim or claim == 0 then return nil, proof, who end
+  if not claim or claim == 0 then return nil, proof end
   local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
-  return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim}, proof, who
+  return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim}, proof
 end
 
 -- Queues for a key, if `ticket` asks for that, and gives `answer`. If somebody has it, the nonce `holder`,
@@ -35,27 +33,10 @@ local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   return answer
 end
 
--- Answers that the slot of a key moves away. The ticket that `nonce` has stays until it is its turn, or it
--- is taken along.
-local function moves(call, epoch, queue, nonce, ticket)
-  if queue and ticket and redis.call('ZSCORE', queue.places, nonce) then line.queue_up(queue, nonce, ticket) end
-  return {8, epoch, 0}
-end
-
--- Gives `nonce` the place that it had where the slot comes from. Returns the queue.
-local function come_along(call, queue, key, nonce, ticket)
-  queue = queue or queue_of(call, key, true)
-  if queue then
-    call.waited[key] = true
-    line.come_along(queue, nonce, ticket, line.by_proof)
-  end
-  return queue
-end
-
 -- Takes the lock of operation i, with a look at its slot if it has to `look`.
 local function take(call, i, look, key, head, lease)
   local queue = call.waited[key] and queue_of(call, key)
-  local ticket, proof, who = more_of(call, i, head)
+  local ticket, proof = more_of(call, i, head)
   local nonce, mode, epoch, import = string.match(head, '^[^|]*'), 'O', nil, nil
   if look then
     mode, epoch, import = slot_of(key, call.slots)
@@ -69,32 +50,24 @@ local function take(call, i, look, key, head, lease)
   local record, starved = redis.pcall('GET', key), false
   local holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   if record and not holder then return 6 end
-  if import and proof == epoch then
-    import.note((who == '3' and 'q' or 'p') .. key)
-    if ticket and who ~= '1' then queue = come_along(call, queue, key, nonce, ticket) end
-  end
-  local free = its_arm ~= call.arm
-    and (mode == 'O' or (import and import.frees(key, queue and line.first_came_along(queue))))
+  if import and proof == epoch then import.note('p' .. key) end
+  local free = its_arm ~= call.arm and (mode == 'O' or (import and import.frees(key)))
   if queue and free then
     record, starved = line.pass(queue, key, nonce)
     holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   end
-  if its_arm == call.arm then
+  local held = its_arm == call.arm
+  if mode == 'S' and not (held and holder == nonce) then
+    if queue then line.drop(queue, nonce) end
+    return {8, epoch, held and 0 or 1}
+  end
+  if held then
     if holder ~= nonce then
-      if mode == 'S' then return moves(call, epoch, queue, nonce, ticket) end
       return wait(call, {2, redis.call('PTTL', key), label, -1}, queue, key, nonce, ticket, holder, told)
     end
     redis.call('PEXPIRE', key, lease)
     if queue then line.drop(queue, nonce) end
     return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.wanted(queue) or 0}
-  end
-  if mode == 'S' then
-    local next, _, others = nil, nil, nil
-    if queue then next, _, others = line.first(queue) end
-    if not next then return {8, epoch, 1} end
-    if next ~= nonce then return moves(call, epoch, queue, nonce, ticket) end
-    line.drop(queue, nonce)
-    return {8, epoch, 2 + others}
   end
   if not free then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
   if call.spent or starved then return 5 end

@@ -7,8 +7,7 @@ end
 
 -- Where a life remembers what it knows of the keys of a slot that comes here: a set, which may be lost, as
 -- proofs are asked for then. In it are "*" where the list of what its former shard holds is complete; "k" with
--- the name of each record in the list; "p" with each that a proof was brought for; "q" with each of which that
--- said that others wait there still.
+-- the name of each record in the list; "p" with each that a proof was brought for.
 local function import_name(slot, slots)
   return string.sub(slots, 1, -#'slots' - 1) .. 'import:' .. slot
 end
@@ -31,14 +30,11 @@ local function slot_of(text, slots)
   -- first pieces would free what these name.
   function import.note(...) redis.call('SADD', name, ...) end
 
-  -- Whether the former shard certainly does not hold `key`, now or later; and whether its remaining
-  -- waiters come behind those that wait here, because the first of these `came_along`, or because
-  -- all are here.
-  function import.frees(key, came_along)
+  -- Whether the former shard certainly does not hold `key`, now or later.
+  function import.frees(key)
     if mode == 'I' then return false end
-    local found = redis.call('SMISMEMBER', name, '*', 'k' .. key, 'p' .. key, 'q' .. key)
-    local all, unnamed, proven, left = found[1] == 1, found[2] == 0, found[3] == 1, found[4] == 1
-    return proven or (left and came_along) or (all and (left or unnamed))
+    local found = redis.call('SMISMEMBER', name, '*', 'k' .. key, 'p' .. key)
+    return found[3] == 1 or (found[1] == 1 and found[2] == 0)
   end
 
   return 'I', epoch, import
