@@ -16,7 +16,7 @@ use crate::{
 ///
 /// Dropping it releases the lock in the background: the drop neither waits nor fails nor blocks,
 /// unless it is the engine's last handle or the runtime has ended (see
-/// [`Parts::shared`](super::Parts::shared)). If the process is killed first, the grant ends with
+/// [`Parts::shared`](super::super::Parts::shared)). If the process is killed first, the grant ends with
 /// its lease.
 ///
 /// A guard may be sent to another task. The clock decides whether the lock is still held, not a
@@ -54,7 +54,7 @@ impl Guard {
     }
 
     /// The time until which the lock is certainly held, on the engine's
-    /// [`clock`](super::Engine::clock). Renewals move it.
+    /// [`clock`](super::super::Engine::clock). Renewals move it.
     pub fn deadline(&self) -> Instant {
         self.grant.lease().deadline()
     }
