@@ -168,7 +168,8 @@ impl Desk {
 }
 
 fn name(number: usize) -> String {
-    format!("account/{number}")
+    // Braces, as those of a slot in a key.
+    format!("{{{number}}}account/{number}")
 }
 
 fn id(order: &Order) -> RequestId {

@@ -7,7 +7,7 @@ use ringfence_coordinator::{
     topology::{Change, Topology, redis::RedisTopology, shard_id},
 };
 
-use super::options;
+use super::{MoverArgs, options};
 
 /// Of so many resizes one changes a weight; the others have a shard come or go.
 const RESIZES_TO_A_WEIGHT: u64 = 4;
@@ -16,7 +16,7 @@ const RESIZES_TO_A_WEIGHT: u64 = 4;
 pub(super) async fn choose(
     store: &RedisTopology,
     record: &Topology,
-    urls: &[String],
+    args: &MoverArgs,
     dice: u64,
 ) -> Result<Change, ResizeError> {
     let mut change = Change::default();
@@ -30,8 +30,8 @@ pub(super) async fn choose(
         let weight = if quota > share { 1 } else { 2 };
         let weight = Weight::new(weight).expect("a weight is at least 1");
         change.weigh.insert(id, weight);
-    } else if let Some((place, url)) = urls.iter().enumerate().find(is_free) {
-        let newcomer = options(url, ClientId(Random::from_os().id()));
+    } else if let Some((place, url)) = args.urls.iter().enumerate().find(is_free) {
+        let newcomer = options(url, &args.prefix, ClientId(Random::from_os().id()));
         let founder = store.take_in(newcomer, Some(shard_id(place)), Weight::ONE);
         change.add.push(founder.await?);
     } else {

@@ -11,6 +11,7 @@ use ringfence_coordinator::{
     engine::Dial,
     ids::ClientId,
     mover::{Mover, Observer, Pace, Parts},
+    name::KeyPrefix,
     random::Random,
     shard::{
         Shard, ShardError,
@@ -52,6 +53,9 @@ pub struct MoverArgs {
     /// Every Redis server that may be a shard; the nth is called by the nth letter.
     #[arg(long = "redis", required = true)]
     pub urls: Vec<String>,
+    /// Prefix of all keys.
+    #[arg(long, default_value = "ringfence", value_parser = KeyPrefix::new, allow_hyphen_values = true)]
+    pub prefix: KeyPrefix,
     /// What a resize is chosen from, to be begun if none is under way. If not said none is begun.
     #[arg(long)]
     pub begin: Option<u64>,
@@ -70,7 +74,9 @@ pub struct MoverArgs {
 /// The history cannot be written, or it cannot go on, for a reason that does not pass.
 pub async fn run(args: MoverArgs) -> io::Result<()> {
     let recorder = Recorder::create(&args.dir, &args.run, args.seed, args.process)?;
-    let store = join(&args.urls).await.map_err(io::Error::other)?;
+    let store = join(&args.urls, &args.prefix)
+        .await
+        .map_err(io::Error::other)?;
     let resize = Deed::invoke(recorder.next_op(), Kind::Resize);
     let record = persistently(async || prepare(&store, &args, &recorder).await).await;
     let record = match record {
@@ -128,15 +134,21 @@ fn refused(recorder: &Recorder, resize: Deed, error: &ResizeError) -> io::Result
     Ok(())
 }
 
-/// The store of the topology that is on the servers at `urls`, as soon as it can be found.
+/// The store of the topology under `prefix` on the servers at `urls`, as soon as it can be found.
 ///
 /// # Errors
 ///
 /// There is none, or it cannot be read.
-pub async fn join(urls: &[String]) -> Result<Arc<RedisTopology>, TopologyError> {
+pub async fn join(
+    urls: &[String],
+    prefix: &KeyPrefix,
+) -> Result<Arc<RedisTopology>, TopologyError> {
     let engine = ClientId(Random::from_os().id());
     loop {
-        let seeds = urls.iter().map(|url| options(url, engine)).collect();
+        let seeds = urls
+            .iter()
+            .map(|url| options(url, prefix, engine))
+            .collect();
         let founding = Founding {
             allowed: false,
             ..Founding::default()
@@ -150,9 +162,11 @@ pub async fn join(urls: &[String]) -> Result<Arc<RedisTopology>, TopologyError> 
     }
 }
 
-fn options(url: &str, engine: ClientId) -> RedisOptions {
+fn options(url: &str, prefix: &KeyPrefix, engine: ClientId) -> RedisOptions {
     let address = url.parse().expect("the nemesis gives what it made itself");
-    RedisOptions::new(address, engine)
+    let mut options = RedisOptions::new(address, engine);
+    options.prefix.clone_from(prefix);
+    options
 }
 
 async fn persistently<T>(
@@ -181,7 +195,7 @@ async fn prepare(
             (true, _) if args.turn_back => record.abort(BootClock.unix())?,
             (true, _) | (false, None) => return Ok(record),
             (false, Some(dice)) => {
-                let change = choose(store, &record, &args.urls, dice).await?;
+                let change = choose(store, &record, args, dice).await?;
                 record.begin(change, BootClock.unix())?
             }
         };

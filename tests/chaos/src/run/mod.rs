@@ -18,7 +18,7 @@ use std::{
 use clap::Args;
 use rand::{RngExt, rngs::StdRng};
 use ringfence_client::{Client, Namespace, Removal};
-use ringfence_coordinator::topology::shard_id;
+use ringfence_coordinator::{name::KeyPrefix, topology::shard_id};
 use tempfile::TempDir;
 use tokio::{
     sync::Mutex,
@@ -159,6 +159,7 @@ async fn happen(seed: u64, removal: Removal, length: Duration, dir: &Path) -> io
             seed,
             process: MOVERS,
             urls: urls.clone(),
+            prefix: KeyPrefix::default(),
             begin: None,
             turn_back: false,
             halt: None,

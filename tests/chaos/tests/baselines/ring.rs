@@ -12,6 +12,7 @@ use ringfence_client::{BootClock, Clock as _, LockKey, Namespace, Weight};
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     mover::{Observer, Pace, Phase},
+    name::KeyPrefix,
     shard::{MigrationLink, Mode, Shard as _, Step, redis::RedisShard},
     topology::{
         Change, Migration, Round, Swap, Topology, TopologyStore as _, redis::RedisTopology,
@@ -42,7 +43,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// The ring of `stage`, with its topology founded.
     pub(crate) async fn of(stage: &Stage) -> Self {
-        let store = join(&stage.urls()).await.unwrap();
+        let store = join(&stage.urls(), &KeyPrefix::default()).await.unwrap();
         let record = store.load().await.unwrap();
         let there = planned(&record.begin(weigh(2), BootClock.unix()).unwrap());
         let back = arrived(&there).begin(weigh(1), BootClock.unix());
@@ -143,7 +144,7 @@ impl Ring {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             runtime.block_on(async {
-                let store = join(&urls).await.unwrap();
+                let store = join(&urls, &KeyPrefix::default()).await.unwrap();
                 mover(store, AT_ONCE, observer).run().await.unwrap();
             });
         });

@@ -43,6 +43,17 @@ const FUNDS: [i64; ACCOUNTS] = [50, 3_000, 3_000, 3_000, 3_000, 3_000, 3_000, 3_
 /// There are no locks here; but slots do not move from a shard that came back before the longest lease is over.
 const LEASE: Duration = Duration::from_secs(1);
 
+/// Prefixes of keys; the seed chooses one for a run. They have characters that are special in Lua patterns, in globs, in
+/// URLs or in names of keys. The last one is the longest that is allowed.
+const PREFIXES: [&str; 6] = [
+    "ringfence",
+    "%d+(.-)^$",
+    "*[a-z]?\\",
+    "#shop:#",
+    "--\"'<%7B7%7D>",
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+];
+
 /// Number of the process that runs all.
 const MASTER: u32 = 0;
 /// Numbers of the others, from here on.
@@ -135,26 +146,19 @@ async fn happen(
         shards.push(Shard::start(seed ^ number, args.losses).await);
     }
     let urls: Vec<String> = shards.iter().map(Shard::url).collect();
-    let founder = Client::builder()
-        .redis(&urls[..SHARDS])
-        .max_lease(LEASE)
-        .servers_are_new(true);
-    founder
-        .build()
-        .await
-        .map_err(io::Error::other)?
-        .close()
-        .await;
-    let client = connect(&urls).await;
+    let prefix = PREFIXES[(seed % PREFIXES.len() as u64) as usize];
+    found(&urls[..SHARDS], prefix).await?;
+    let client = connect(&urls, prefix).await;
     let desk = Desk::open(&client, ACCOUNTS, Log::create(dir, MASTER)?);
     let terms = if args.losses { LOSING_TERMS } else { TERMS };
     fund(&desk, terms).await?;
-    let mut resizes = Resizes::new(dir.to_owned(), seed, urls.clone());
+    let mut resizes = Resizes::new(dir.to_owned(), seed, urls.clone(), prefix);
     let like = TellerArgs {
         dir: dir.to_owned(),
         process: FIRST_TELLER,
         seed,
         urls,
+        prefix: prefix.to_owned(),
         accounts: ACCOUNTS,
         calls: args.calls,
         after: None,
@@ -197,6 +201,18 @@ async fn happen(
         violations.into_inner(),
     );
     Ok((outcome, args.losses.then(|| lost.into_inner())))
+}
+
+/// Founds the ring.
+async fn found(urls: &[String], prefix: &str) -> io::Result<()> {
+    let founder = Client::builder()
+        .redis(urls)
+        .prefix(prefix)
+        .max_lease(LEASE)
+        .servers_are_new(true);
+    let founded = founder.build().await.map_err(io::Error::other)?;
+    founded.close().await;
+    Ok(())
 }
 
 /// Creates the accounts, with some money in each.

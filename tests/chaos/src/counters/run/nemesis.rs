@@ -93,6 +93,10 @@ impl Nemesis<'_> {
                 sleep(random.random_range(LOSSES_APART)).await;
                 let shard = random.random_range(0..shards.len());
                 let shard = &mut shards[shard];
+                if trouble == Trouble::Rewrite {
+                    // These servers keep no log.
+                    continue;
+                }
                 if trouble != Trouble::Kill {
                     shard.suffer(trouble, random.random_range(SUFFERS)).await;
                     self.did(trouble.as_str());

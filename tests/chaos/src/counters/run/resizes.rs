@@ -21,16 +21,18 @@ pub(super) struct Resizes {
     seed: u64,
     /// Every server that may be a shard.
     urls: Vec<String>,
+    prefix: &'static str,
     next: u32,
 }
 
 impl Resizes {
-    pub(super) fn new(dir: PathBuf, seed: u64, urls: Vec<String>) -> Self {
+    pub(super) fn new(dir: PathBuf, seed: u64, urls: Vec<String>, prefix: &'static str) -> Self {
         let next = MOVERS;
         Self {
             dir,
             seed,
             urls,
+            prefix,
             next,
         }
     }
@@ -75,6 +77,7 @@ impl Resizes {
         let mut args = vec![
             ("--run", "counters".to_owned()),
             ("--seed", self.seed.to_string()),
+            ("--prefix", self.prefix.to_owned()),
         ];
         args.extend(self.urls.iter().map(|url| ("--redis", url.clone())));
         args.extend(begin.map(|dice| ("--begin", dice.to_string())));

@@ -15,6 +15,10 @@ const DELAY: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(4
 /// Between two answers that are lost.
 const LOSE_EVERY: Duration = Duration::from_millis(100);
 
+/// From the begin of a rewrite to the kill, as a fraction of the time for which a shard suffers: short, so that some
+/// kills come during the rewrite.
+const REWRITE_LASTS: u32 = 8;
+
 /// What can happen to a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
@@ -28,15 +32,18 @@ pub(super) enum Trouble {
     Delay,
     /// It is stopped, and goes on.
     Stop,
+    /// It is killed while it rewrites its append-only file, or soon after, and starts again.
+    Rewrite,
 }
 
 impl Trouble {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Kill,
         Self::LoseAnswers,
         Self::Cut,
         Self::Delay,
         Self::Stop,
+        Self::Rewrite,
     ];
 
     /// As the report says it.
@@ -47,6 +54,7 @@ impl Trouble {
             Self::Cut => "times all connections of a shard were cut",
             Self::Delay => "times a shard was slow",
             Self::Stop => "shards stopped for a while",
+            Self::Rewrite => "shards killed at a rewrite of their log",
         }
     }
 }
@@ -97,6 +105,11 @@ impl Shard {
             Trouble::Kill => {
                 self.server.kill();
                 sleep(lasts).await;
+                self.server.restart().await.unwrap();
+            }
+            Trouble::Rewrite => {
+                let _: String = ask(&self.server, &["BGREWRITEAOF"]).await;
+                sleep(lasts / REWRITE_LASTS).await;
                 self.server.restart().await.unwrap();
             }
             Trouble::LoseAnswers => self.lose_answers(lasts).await,

@@ -74,6 +74,7 @@ impl Tellers {
         let like = &self.like;
         let mut args = vec![
             ("--seed", like.seed.to_string()),
+            ("--prefix", like.prefix.clone()),
             ("--accounts", like.accounts.to_string()),
             ("--calls", calls.to_string()),
         ];

@@ -34,6 +34,9 @@ pub struct TellerArgs {
     /// Redis servers.
     #[arg(long = "redis", required = true)]
     pub urls: Vec<String>,
+    /// Prefix of all keys.
+    #[arg(long, allow_hyphen_values = true)]
+    pub prefix: String,
     /// How many accounts there are.
     #[arg(long)]
     pub accounts: usize,
@@ -57,7 +60,7 @@ pub async fn run(args: TellerArgs) -> io::Result<()> {
         None => Vec::new(),
     };
     let left = left.into_iter().filter_map(unanswered).collect();
-    let client = connect(&args.urls).await;
+    let client = connect(&args.urls, &args.prefix).await;
     let desk = Desk::open(&client, args.accounts, log);
     let shared = worker::Shared::new(desk, args.process, args.calls, left);
     let workers = (0..WORKERS).map(|number| {
@@ -74,10 +77,11 @@ fn unanswered(attempt: Attempt) -> Option<Call> {
 }
 
 /// A client, as soon as there can be one: servers may be down when a process starts.
-pub(super) async fn connect(urls: &[String]) -> Client {
+pub(super) async fn connect(urls: &[String], prefix: &str) -> Client {
     loop {
         match Client::builder()
             .redis(urls)
+            .prefix(prefix)
             .existing_topology(true)
             .build()
             .await
