@@ -8,7 +8,6 @@ use super::{
     super::local::{Lease, LeaseState, Phase, Releasing},
     current_shard::{CurrentShard, Found},
     in_flight::InFlight,
-    release::release,
     renewer::LeaseRenewer,
     wheel::Place,
 };
@@ -101,7 +100,7 @@ impl Lease for Hold {
     fn release(self: Arc<Self>, yields: bool, held: bool) -> Option<Releasing> {
         match self.end_here() {
             // Belief ends before the release is sent.
-            Phase::Held => Some(Box::pin(release(self, yields, held))),
+            Phase::Held => Some(Box::pin(self.send_release(yields, held))),
             Phase::Asked | Phase::Over => {
                 self.renewer().requests.local.yielded(&self);
                 None

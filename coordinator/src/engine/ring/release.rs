@@ -268,13 +268,15 @@ fn submit_for_caller(
     Some(answer)
 }
 
-/// Sends the release of `hold`, after belief in it has ended. The future waits for the answer.
-pub(super) fn release(
-    hold: Arc<Hold>,
-    yields: bool,
-    held: bool,
-) -> impl Future<Output = ReleaseAnswer> + Send {
-    Releasing::send(hold, held, yields).answer()
+impl Hold {
+    /// Sends its release, after belief in it has ended. The future waits for the answer.
+    pub(super) fn send_release(
+        self: Arc<Self>,
+        yields: bool,
+        held: bool,
+    ) -> impl Future<Output = ReleaseAnswer> + Send {
+        Releasing::send(self, held, yields).answer()
+    }
 }
 
 /// A release under way: if it is dropped before the answer, it is repeated in the background.
