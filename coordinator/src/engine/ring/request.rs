@@ -11,12 +11,10 @@ use super::{
     hold::Hold,
     in_flight::{InFlight, Search},
     renewer::LeaseRenewer,
-    search::go,
 };
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
-    ids::Token,
     limits::{CLAIM_MAX, RECHECK_MAX},
     shard::{Op, Reply, Request, ShardError, Ticket},
 };
@@ -34,12 +32,7 @@ const RECHECK_IN_MOTION: Duration = Duration::from_millis(200);
 
 /// The meaning of the shard's answer for the local queue.
 pub(crate) enum Verdict {
-    Granted {
-        token: Token,
-        tokens: u32,
-        wanted: bool,
-        sent: Instant,
-    },
+    Granted(Grant),
     /// Not now: ask again after a while.
     Wait {
         because: AcquireError,
@@ -94,20 +87,7 @@ impl Requests {
         }
         let verdict = self.judge(hold, at, answer);
         match verdict {
-            Verdict::Granted {
-                token,
-                tokens,
-                wanted,
-                sent,
-            } => {
-                let answer = Grant {
-                    tokens: Tokens::new(token, tokens),
-                    contended: wanted,
-                    sent,
-                    claim: None,
-                };
-                self.granted(hold, answer);
-            }
+            Verdict::Granted(grant) => self.granted(hold, grant),
             Verdict::Wait { because, pause } => self.wait(hold, &because, pause),
             Verdict::GoOn(to) => {
                 if self.goes(hold, &to) {
@@ -123,8 +103,8 @@ impl Requests {
         }
     }
 
-    fn granted(&self, hold: &Arc<Hold>, answer: Grant) {
-        match self.local.granted(hold, answer) {
+    fn granted(&self, hold: &Arc<Hold>, grant: Grant) {
+        match self.local.granted(hold, grant) {
             Judged::Held => hold.renewer().keep(hold),
             Judged::TooLate => {
                 let pause = hold.in_flight.lock().retry.next(&self.around.random);
@@ -179,7 +159,7 @@ impl Requests {
         let again = self.local.if_asked(hold, |queues| {
             hold.in_flight.lock().ticket = queues;
             if !route.leads_by(&hold.renewer()) {
-                go(hold, &route.renewer);
+                hold.go(&route.renewer);
             }
         });
         if again.is_some() {
@@ -205,12 +185,12 @@ impl Requests {
                 token,
                 tokens,
                 wanted,
-            } => Verdict::Granted {
-                token,
-                tokens,
-                wanted,
+            } => Verdict::Granted(Grant {
+                tokens: Tokens::new(token, tokens),
+                contended: wanted,
                 sent,
-            },
+                claim: None,
+            }),
             Reply::Held {
                 remaining,
                 label,

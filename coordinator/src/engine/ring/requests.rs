@@ -11,7 +11,7 @@ use super::{
     super::local::{Answer, Judged, LocalQueues, Phase, Tokens},
     Releases, Routing,
     hold::Hold,
-    search::{StaleRoutes, go},
+    search::StaleRoutes,
 };
 use crate::{
     driver::Context,
@@ -112,7 +112,7 @@ impl Requests {
         };
         // Its ticket may have moved with its slot, or the request may have moved on before this
         // message came.
-        self.local.if_asked(hold, |_| go(hold, &there));
+        self.local.if_asked(hold, |_| hold.go(&there));
         let answer = Answer {
             tokens: Tokens::new(grant.token, grant.tokens),
             contended: grant.wanted,

@@ -148,16 +148,18 @@ impl Requests {
 
     /// Goes on to the shard of `to`, if it still waits. Returns whether it does.
     pub(super) fn goes(&self, hold: &Arc<Hold>, to: &Arc<LeaseRenewer>) -> bool {
-        self.local.if_asked(hold, |_| go(hold, to)).is_some()
+        self.local.if_asked(hold, |_| hold.go(to)).is_some()
     }
 }
 
-/// Moves a request to the shard of `to`, unless it is there, or taken back.
-pub(crate) fn go(hold: &Hold, to: &Arc<LeaseRenewer>) {
-    let mut in_flight = hold.in_flight.lock();
-    let from = hold.renewer();
-    if !Arc::ptr_eq(&from, to) && !hold.is_over() && from.hand_over(hold, to) {
-        in_flight.goes(&from, to);
-        events::moving(hold, from.around.clock.now());
+impl Hold {
+    /// Moves its request to the shard of `to`, unless it is there, or taken back.
+    pub(super) fn go(&self, to: &Arc<LeaseRenewer>) {
+        let mut in_flight = self.in_flight.lock();
+        let from = self.renewer();
+        if !Arc::ptr_eq(&from, to) && !self.is_over() && from.hand_over(self, to) {
+            in_flight.goes(&from, to);
+            events::moving(self, from.around.clock.now());
+        }
     }
 }
