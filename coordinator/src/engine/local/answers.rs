@@ -132,12 +132,8 @@ impl LocalQueues {
         });
     }
 
-    /// The release of `lease`, for which another process waited, was answered or cannot be sent.
-    pub(crate) fn yielded(&self, lease: &LeaseState) {
-        self.change(&lease.key, |queue, _| queue.yielded(lease.nonce));
-    }
-
-    /// Nothing of `lease` counts any more: the waiters ask anew.
+    /// Nothing of `lease` counts any more, or its release for another process was answered: the waiters
+    /// ask anew.
     pub(crate) fn over(&self, lease: &LeaseState) {
         self.change(&lease.key, |queue, _| queue.over(lease.nonce));
     }

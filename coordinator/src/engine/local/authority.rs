@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! LocalQueues ── begin, request, keep, release, abandon ─► Authority, Lease
-//! LocalQueues ◄─ granted, waits, refused, contended, yielded, over ── Authority
+//! LocalQueues ◄─ granted, waits, refused, contended, over ── Authority
 //! ```
 //!
 //! Today the shards of the ring are the only authority.
@@ -61,11 +61,11 @@ pub(crate) trait Lease: fmt::Debug + Send + Sync + 'static {
     fn keep(self: Arc<Self>);
 
     /// Ends it, and releases it in the background. If it `yields` to another process, the local queue
-    /// is told of the first answer.
+    /// is told with the first answer that it is over.
     fn release_in_background(self: Arc<Self>, yields: bool);
 
     /// Ends it, and releases it. `held`: it was certainly held until now. Dropping the future goes on
-    /// in the background. None if it had ended before.
+    /// in the background. None if it had ended before: the local queue is told that it is over.
     fn release(self: Arc<Self>, yields: bool, held: bool) -> Option<Releasing>;
 
     /// A late grant that `shard` sent on its own.

@@ -72,8 +72,8 @@ pub(crate) struct LocalQueue<H, W> {
 pub(crate) struct Effects<H, W, E> {
     /// The record is to be released.
     pub(crate) give_back: Option<H>,
-    /// Another process waits for that record: [`yielded`](LocalQueue::yielded) is due once the
-    /// release is answered.
+    /// Another process waits for that record: [`over`](LocalQueue::over) is due once the release is
+    /// answered.
     pub(crate) yields: bool,
     /// The request is to be taken back.
     pub(crate) abandon: Option<H>,
@@ -192,16 +192,14 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         }
     }
 
-    /// The release of `hold` was answered, or cannot be sent.
-    pub(crate) fn yielded(&mut self, hold: H::Id) {
-        if matches!(&self.state, State::Yielding(its) if its.id() == hold) {
-            self.state = State::Nothing;
-        }
-    }
-
-    /// `hold` is gone, whether in use or only requested.
+    /// `hold` is gone: it was in use, or only requested, or its release was answered.
     pub(crate) fn over(&mut self, hold: H::Id) {
-        if self.is_asking(hold) || self.holds(hold) {
+        let is_its = match &self.state {
+            State::Nothing => false,
+            State::Asking { hold: its, .. } | State::Yielding(its) => its.id() == hold,
+            State::Held(record) => record.hold.id() == hold,
+        };
+        if is_its {
             self.state = State::Nothing;
         }
     }

@@ -91,21 +91,15 @@ impl Lease for Hold {
     }
 
     fn release_in_background(self: Arc<Self>, yields: bool) {
-        match self.end_here() {
-            Phase::Held => self.renewer().requests.releases.send(&self, yields),
-            Phase::Asked | Phase::Over => self.renewer().requests.local.yielded(&self),
+        if self.end_here() == Phase::Held {
+            self.renewer().requests.releases.send(&self, yields);
         }
     }
 
     fn release(self: Arc<Self>, yields: bool, held: bool) -> Option<Releasing> {
-        match self.end_here() {
-            // Belief ends before the release is sent.
-            Phase::Held => Some(Box::pin(self.send_release(yields, held))),
-            Phase::Asked | Phase::Over => {
-                self.renewer().requests.local.yielded(&self);
-                None
-            }
-        }
+        // Belief ends before the release is sent.
+        let was_held = self.end_here() == Phase::Held;
+        was_held.then(|| Box::pin(self.send_release(yields, held)) as Releasing)
     }
 
     fn pushed(self: Arc<Self>, shard: &ShardId, grant: &QueuedGrant) {

@@ -140,7 +140,7 @@ impl Releases {
         let respond = move |answer: Answer| {
             releases.answered(number, behind, answer);
             if let Some((requests, hold)) = yields {
-                requests.local.yielded(&hold);
+                requests.local.over(&hold);
             }
         };
         submit(hold, at, lane, Respond::Engine(Box::new(respond)));
@@ -259,7 +259,7 @@ fn submit_for_caller(
         true => {
             let (requests, hold) = (at.requests.clone(), hold.clone());
             Respond::Engine(Box::new(move |answer| {
-                requests.local.yielded(&hold);
+                requests.local.over(&hold);
                 drop(caller.send(answer));
             }))
         }

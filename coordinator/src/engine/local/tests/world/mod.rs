@@ -196,7 +196,7 @@ impl World {
     /// The release of the entry that was given back is answered.
     pub(super) fn yielded(&mut self) {
         if let Some(yielding) = self.yielding.take() {
-            self.queue.yielded(yielding.id());
+            self.queue.over(yielding.id());
             self.settle();
         }
     }
@@ -216,15 +216,9 @@ impl World {
     pub(super) fn late(&mut self, at: usize) {
         if !self.former.is_empty() {
             let former = &self.former[at % self.former.len()];
+            self.yielding.take_if(|its| its.id() == former.id());
             self.queue.over(former.id());
             self.queue.released(former.id());
-            if self
-                .yielding
-                .as_ref()
-                .is_none_or(|its| its.id() != former.id())
-            {
-                self.queue.yielded(former.id());
-            }
             self.settle();
         }
     }
