@@ -14,6 +14,13 @@ use crate::{
     shard::{Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter, ShardError},
 };
 
+/// Some of the records, in their order.
+pub(super) struct Page<'a> {
+    pub(super) records: Vec<(&'a LockKey, &'a Entry)>,
+    /// The end of this page, unless it is the last.
+    pub(super) next: Option<Cursor>,
+}
+
 impl Memory {
     /// The holder of `key`, and its waiters.
     pub(super) fn inspect(&self, key: &LockKey, now_ms: u64) -> Result<Inspection, ShardError> {
@@ -37,13 +44,10 @@ impl Memory {
     /// A page of the locks that are held.
     pub(super) fn list(&self, list: &List, now_ms: u64) -> Result<LockPage, ShardError> {
         let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
-        let after = list.after.as_ref().map(|cursor| key_of(cursor, "list"));
-        let after = after.transpose()?;
         let namespace = list.namespace.as_ref();
-        let mut rest = self.records.after(after.as_ref());
-        let (mut locks, mut last) = (Vec::new(), None);
-        for (key, entry) in rest.by_ref().take(LIST_PAGE) {
-            last = Some(key);
+        let Page { records, next } = self.page(list.after.as_ref(), LIST_PAGE, "list")?;
+        let mut locks = Vec::new();
+        for (key, entry) in records {
             let asked = namespace.is_none_or(|namespace| key.namespace() == namespace.as_str());
             if let Some(holder) = holder(armed, entry, now_ms).filter(|_| asked) {
                 locks.push(HeldLock {
@@ -53,14 +57,28 @@ impl Memory {
                 });
             }
         }
-        let more = rest.next().is_some();
-        let next = last.filter(|_| more).map(|key| Cursor(key.text().to_vec()));
         Ok(LockPage { locks, next })
+    }
+
+    /// The next `size` records behind the cursor, for a request of `what`.
+    pub(super) fn page(
+        &self,
+        after: Option<&Cursor>,
+        size: usize,
+        what: &'static str,
+    ) -> Result<Page<'_>, ShardError> {
+        let after = after.map(|cursor| key_of(cursor, what)).transpose()?;
+        let mut rest = self.records.after(after.as_ref());
+        let records: Vec<_> = rest.by_ref().take(size).collect();
+        let more = rest.next().is_some();
+        let last = records.last().filter(|_| more);
+        let next = last.map(|(key, _)| Cursor(key.text().to_vec()));
+        Ok(Page { records, next })
     }
 }
 
 /// The key that a page ended with.
-pub(super) fn key_of(Cursor(text): &Cursor, what: &'static str) -> Result<LockKey, ShardError> {
+fn key_of(Cursor(text): &Cursor, what: &'static str) -> Result<LockKey, ShardError> {
     LockKey::parse(text).ok_or_else(|| ShardError::Refused {
         what,
         reason: "the cursor is another shard's".into(),

@@ -4,13 +4,12 @@ use std::{collections::BTreeSet, time::Duration};
 
 use ringfence_ring::Slot;
 
-use super::{inspect::key_of, state::Memory};
+use super::{inspect::Page, state::Memory};
 use crate::{
     limits::SCAN_PAGE,
     name::LockKey,
     shard::{
-        Cursor, HeldStill, Listing, Mode, Scan, ScanPage, ShardError, SlotState, Step, Stepped,
-        StillHeld,
+        HeldStill, Listing, Mode, Scan, ScanPage, ShardError, SlotState, Step, Stepped, StillHeld,
     },
 };
 
@@ -53,14 +52,8 @@ impl Memory {
             mode: Mode::Sealed,
             epoch: scan.epoch,
         };
-        let after = scan.after.as_ref().map(|cursor| key_of(cursor, "scan"));
-        let after = after.transpose()?;
-        let mut records = self.records.after(after.as_ref());
-        let page: Vec<_> = records.by_ref().take(SCAN_PAGE).collect();
-        let more = records.next().is_some();
-        let last = page.last().filter(|_| more);
-        let next = last.map(|(key, _)| Cursor(key.text().to_vec()));
-        let keys = page.into_iter().map(|(key, _)| key);
+        let Page { records, next } = self.page(scan.after.as_ref(), SCAN_PAGE, "scan")?;
+        let keys = records.into_iter().map(|(key, _)| key);
         let is_held =
             |key: &&LockKey| armed.slots.get(key.slot()) == sealed && self.is_held(key, now_ms);
         Ok(ScanPage {
