@@ -14,8 +14,8 @@ Returns {-1} unarmed; or {1, slots...}: those that do not come here by that move
 if not same_life(ARGV[1]) or redis.call('HEXISTS', KEYS[1], 'arm') == 0 then return {-1} end
 local epoch, answer, notes = tonumber(ARGV[2]), {1}, {}
 
--- Keeps what is to be noted of the slot that `text` names, unless the slot is refused.
-local function keep(text, what)
+-- Adds a note to those of the slot that `text` names, unless the slot is refused.
+local function add_note(text, what)
   local slot = tonumber(slot_in(text))
   if notes[slot] == nil then
     local _, its_epoch, import = slot_of(text, KEYS[2])
@@ -25,8 +25,8 @@ local function keep(text, what)
   if notes[slot] then table.insert(notes[slot], what) end
 end
 
-for _, key in ipairs({unpack(KEYS, 3)}) do keep(key, 'k' .. key) end
-for at = 1, #ARGV[3], 2 do keep('{' .. struct.unpack('>I2', ARGV[3], at) .. '}', '*') end
+for _, key in ipairs({unpack(KEYS, 3)}) do add_note(key, 'k' .. key) end
+for at = 1, #ARGV[3], 2 do add_note('{' .. struct.unpack('>I2', ARGV[3], at) .. '}', '*') end
 for _, its in pairs(notes) do
   if its then its.note(unpack(its)) end
 end
