@@ -79,24 +79,23 @@ pub enum BuildError {
 impl BuildError {
     /// Whether the same call may succeed if made again.
     pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Topology(error) => error.is_retryable(),
-            Self::NoShards | Self::SeedOnServers | Self::Address(_) | Self::Name(_) => false,
-        }
+        self.topology().is_some_and(TopologyError::is_retryable)
     }
 
     /// Whether a topology may have been founded all the same.
     pub fn effect(&self) -> Effect {
-        match self {
-            Self::Topology(error) => error.effect(),
-            Self::NoShards | Self::SeedOnServers | Self::Address(_) | Self::Name(_) => Effect::None,
-        }
+        self.topology().map_or(Effect::None, TopologyError::effect)
     }
 
     /// The earliest time to try again, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
+        self.topology().and_then(TopologyError::retry_after)
+    }
+
+    /// The topology's error; none if the configuration was refused at once.
+    fn topology(&self) -> Option<&TopologyError> {
         match self {
-            Self::Topology(error) => error.retry_after(),
+            Self::Topology(error) => Some(error),
             Self::NoShards | Self::SeedOnServers | Self::Address(_) | Self::Name(_) => None,
         }
     }

@@ -9,6 +9,7 @@ use ringfence_coordinator::{
     topology::{Change, Founder, ResizeError, TopologyError, shard_id},
 };
 use ringfence_ring::{ShardId, Weight};
+use ringfence_segment_lock::Failure;
 use tokio::sync::watch;
 
 use crate::{Client, builder::Grounds};
@@ -86,30 +87,25 @@ pub enum ReshapeError {
 impl ReshapeError {
     /// Whether the same call may succeed if made again.
     pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Refused(error) => error.is_retryable(),
-            Self::Shard(error) => error.is_retryable(),
-            Self::Topology(error) => error.is_retryable(),
-            Self::Address(_) | Self::OtherKind(_) => false,
-        }
+        self.failure().is_some_and(Failure::is_retryable)
     }
 
     /// Whether the resize may have begun all the same.
     pub fn effect(&self) -> Effect {
-        match self {
-            Self::Refused(error) => error.effect(),
-            Self::Shard(error) => error.effect(),
-            Self::Topology(error) => error.effect(),
-            Self::Address(_) | Self::OtherKind(_) => Effect::None,
-        }
+        self.failure().map_or(Effect::None, Failure::effect)
     }
 
     /// The earliest time to try again, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
+        self.failure().and_then(Failure::retry_after)
+    }
+
+    /// The error with its consequences; none if the change was refused at once.
+    fn failure(&self) -> Option<&dyn Failure> {
         match self {
-            Self::Refused(error) => error.retry_after(),
-            Self::Shard(error) => error.retry_after(),
-            Self::Topology(error) => error.retry_after(),
+            Self::Refused(error) => Some(error),
+            Self::Shard(error) => Some(error),
+            Self::Topology(error) => Some(error),
             Self::Address(_) | Self::OtherKind(_) => None,
         }
     }
