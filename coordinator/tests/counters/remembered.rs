@@ -100,16 +100,16 @@ async fn what_is_old_goes_with_the_requests_that_come() {
     let terms = Terms {
         idempotency_for_ms: 20_000,
         idempotency_at_least_ms: 20_000,
-        ids_max: 60_000,
+        ids_max: 20_000,
         ..Terms::default()
     };
     desk.ask(&hot, create(terms)).await.unwrap();
-    // Half of them will be too old in ten seconds.
+    // Half of them will be too old in eight seconds: a slow machine fills the segment within that time.
     let began_ms = now_ms();
-    let old: Vec<_> = (0..30_000)
-        .map(|nth| id(began_ms - 18_000 + nth as u64 / 100, nth))
+    let old: Vec<_> = (0..10_000)
+        .map(|nth| id(began_ms - 12_000 + nth as u64 / 100, nth))
         .collect();
-    let young: Vec<_> = (0..30_000)
+    let young: Vec<_> = (0..10_000)
         .map(|nth| id(began_ms - 5_000 + nth as u64 / 100, 100_000 + nth))
         .collect();
     deposits(&mut desk, &hot, &old).await;
@@ -118,7 +118,7 @@ async fn what_is_old_goes_with_the_requests_that_come() {
     let Err(Refusal::TooManyIds { retry_after_ms, .. }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(retry_after_ms <= 2_500, "{retry_after_ms}");
+    assert!(retry_after_ms <= 8_500, "{retry_after_ms}");
     // Nobody sweeps: as soon as it is said, there is room again.
     let deadline_ms = now_ms() + retry_after_ms + 5_000;
     eventually(async || {

@@ -62,14 +62,20 @@ impl Tally {
             .unwrap_or_default()
     }
 
+    pub(crate) fn is_vacuous(&self) -> bool {
+        self.first_missing().is_some()
+    }
+
     pub(crate) fn assert_not_vacuous(&self) {
-        for (name, minimum) in MINIMA {
-            assert!(
-                self.of(name) >= minimum,
-                "{name}: {} of {minimum}",
-                self.of(name)
-            );
+        if let Some((name, minimum)) = self.first_missing() {
+            panic!("{name}: {} of {minimum}", self.of(name));
         }
+    }
+
+    fn first_missing(&self) -> Option<(&'static str, u64)> {
+        MINIMA
+            .into_iter()
+            .find(|(name, minimum)| self.of(name) < *minimum)
     }
 }
 
