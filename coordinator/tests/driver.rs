@@ -21,8 +21,8 @@ use ringfence_coordinator::{
     random::Random,
     shard::{
         Answers, Arm, ConnectionId, ControlLink, CounterLink, Grace, Link, LockLane, LockLink,
-        MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState, SlotStates, Wakes,
-        conformance::Fixture,
+        MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState, SlotStates,
+        Subscription, conformance::Fixture,
     },
 };
 use ringfence_ring::{ShardId, SlotCount};
@@ -188,7 +188,7 @@ impl Shard for Panicking {
         self.shard.connect_migration(former).await
     }
 
-    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
         self.shard.listen(client).await
     }
 }

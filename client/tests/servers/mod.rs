@@ -12,7 +12,7 @@ mod faults;
 mod heads;
 mod listing;
 mod locking;
-mod lost_wakes;
+mod lost_notifications;
 mod odd_names;
 mod queue;
 mod recover;

@@ -91,7 +91,7 @@ async fn a_turn_that_comes_after_its_claim_is_no_grant() {
     let third = stage.scene.rival().await;
     let (mut behind, _) = Waiter::queued(&third, SECOND).await;
     stage.proxy().requests(&stage.its("work"), Flow::Hold);
-    stage.proxy().replies(&stage.its("wake"), Flow::Hold);
+    stage.proxy().replies(&stage.its("notify"), Flow::Hold);
     guard.release().await;
     let held = behind.turn_within(SECOND + RECHECK_MAX + SLACK).await;
     stage.proxy().heal();
@@ -104,7 +104,7 @@ async fn a_turn_that_comes_after_its_claim_is_no_grant() {
 #[tokio::test]
 async fn a_turn_that_was_missed_is_found_by_asking_and_is_a_full_lease_then() {
     let (mut stage, guard) = Stage::set(LEASE).await;
-    stage.proxy().replies(&stage.its("wake"), Flow::Hold);
+    stage.proxy().replies(&stage.its("notify"), Flow::Hold);
     let token = guard.token();
     guard.release().await;
     let turn = stage.waiter.turn_within(RECHECK_MAX + SLACK).await;
@@ -209,7 +209,7 @@ async fn a_refusal_that_comes_after_the_turn_ends_no_guard() {
 async fn a_grant_that_comes_after_its_turn_extends_it() {
     let (mut stage, guard) = Stage::set(LEASE).await;
     stage.proxy().requests(&stage.its("renew"), Flow::Hold);
-    stage.proxy().replies(&stage.its("wake"), Flow::Hold);
+    stage.proxy().replies(&stage.its("notify"), Flow::Hold);
     stage.proxy().replies(&stage.its("work"), Flow::Hold);
     guard.release().await;
     eventually("it has asked, and found it", async || {
@@ -219,7 +219,7 @@ async fn a_grant_that_comes_after_its_turn_extends_it() {
     })
     .await;
     let found = BootClock.now();
-    stage.proxy().replies(&stage.its("wake"), Flow::Pass);
+    stage.proxy().replies(&stage.its("notify"), Flow::Pass);
     let turn = stage.waiter.turn_within(SLACK).await;
     assert!(turn.remaining() < CLAIM_MAX, "not renewed, nor answered");
     stage.proxy().replies(&stage.its("work"), Flow::Pass);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::{
     ids::{Epoch, Life},
-    shard::Wake,
+    shard::Notification,
 };
 
 /// Whether a shard's answers count. It decides when an answer arrives, also about requests sent
@@ -86,12 +86,12 @@ impl Membership {
         !self.dismissed.load(Acquire) && self.present.borrow().life == *life
     }
 
-    /// Whether messages from `life` count. A grant made before it was armed anew does not.
-    pub(super) fn believes(&self, life: &Life, wake: &Wake) -> bool {
+    /// Whether a notification from `life` counts. A grant made before it was armed anew does not.
+    pub(super) fn believes(&self, life: &Life, notification: &Notification) -> bool {
         let epoch = self.present.borrow().epoch;
-        let current = match wake {
-            Wake::Turn(turn) => turn.token.epoch() >= epoch,
-            Wake::Wanted { .. } => true,
+        let current = match notification {
+            Notification::Granted(turn) => turn.token.epoch() >= epoch,
+            Notification::Contended { .. } => true,
         };
         current && self.counts(life)
     }

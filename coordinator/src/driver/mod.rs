@@ -11,11 +11,11 @@
 //! and the caller decides.
 
 mod lane;
+mod listener;
 mod load;
 mod membership;
 mod queue;
 mod server_clock;
-mod wake;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -30,8 +30,8 @@ use crate::{
     name::LockKey,
     random::Random,
     shard::{
-        ConnectionId, CounterReply, CounterRequest, LockLane, Release, Reply, Request, Shard,
-        ShardError, Wake,
+        ConnectionId, CounterReply, CounterRequest, LockLane, Notification, Release, Reply,
+        Request, Shard, ShardError,
     },
     view::ViewLease,
 };
@@ -83,9 +83,8 @@ impl<R> Respond<R> {
     }
 }
 
-/// Receives messages that shards send on their own, in the task that receives them: it must not
-/// block.
-pub type Woken = Arc<dyn Fn(Wake) + Send + Sync>;
+/// Called with each notification, in the task that receives it: it must not block.
+pub type Callback = Arc<dyn Fn(Notification) + Send + Sync>;
 
 /// A shard and the lanes to it. Each lane is a task on the tracker given to [`start`](Self::start).
 #[derive(Debug)]
@@ -124,7 +123,7 @@ impl Driver {
         shard: Arc<dyn Shard>,
         (life, epoch): (Life, Epoch),
         client: ClientId,
-        woken: Woken,
+        callback: Callback,
         around: &Context,
     ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
@@ -141,11 +140,11 @@ impl Driver {
         let renew = lanes.locks(LockLane::Renew);
         let counters = std::array::from_fn(|_| lanes.counters());
         let forgetting = lanes.counters();
-        let listener = wake::Listener {
+        let listener = listener::Listener {
             id: id.clone(),
             shard: shard.clone(),
             client,
-            woken,
+            callback,
             membership: membership.clone(),
         };
         listener.start(around);

@@ -9,7 +9,7 @@ use super::{
     Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, CopyIn, CopyOut,
     CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Groups, HeldStill,
     Inspection, List, Listing, LockPage, Piece, PutAside, Request, Scan, ScanPage, Settle,
-    ShardError, Step, Stepped, StillHeld, Wakes,
+    ShardError, Step, Stepped, StillHeld, Subscription,
 };
 use crate::{
     ids::{ClientId, Epoch, Incarnation, Life},
@@ -102,7 +102,7 @@ pub trait Shard: fmt::Debug + Send + Sync + 'static {
 
     /// Opens the connection over which the shard sends messages about the nonces of `client`: grants to them, and
     /// requests for their keys.
-    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError>;
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError>;
 }
 
 /// One connection to a shard, in one life of the shard.

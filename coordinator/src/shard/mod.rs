@@ -11,9 +11,9 @@ mod error;
 mod inspect;
 mod link;
 mod migration;
+mod notification;
 mod op;
 mod slots;
-mod wake;
 
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
@@ -34,10 +34,10 @@ pub use link::{
     ConnectionId, ControlLink, CounterLink, Lane, Link, LockLane, LockLink, MigrationLink, Shard,
 };
 pub use migration::{HeldStill, Listing, Scan, ScanPage, Step, Stepped, StillHeld};
+pub use notification::{Notification, QueuedGrant, Subscription};
 pub use op::{Answers, Op, Release, Reply, Request, ShardTime, Ticket};
 pub use ringfence_segment_lock::Effect;
 pub use slots::{Mode, SlotState, SlotStates};
-pub use wake::{QueuedGrant, Wake, Wakes};
 
 use crate::ids::{Epoch, Token};
 

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     clock::Instant,
     ids::{ClientId, Epoch, MapVersion, Nonce, Token},
     name::Label,
-    shard::{Answers, Op, Reply, Request, Ticket, Wake},
+    shard::{Answers, Notification, Op, Reply, Request, Ticket},
 };
 
 use super::{
@@ -47,8 +47,8 @@ impl Pair<'_> {
         if self.is_near_an_end() {
             return Ok(());
         }
-        for wake in self.heard().await? {
-            self.learn_of(&wake, now_ms);
+        for notification in self.heard().await? {
+            self.learn_of(&notification, now_ms);
         }
         Ok(())
     }
@@ -90,8 +90,8 @@ impl Pair<'_> {
     }
 
     /// A message tells of a record that nobody asked for in this batch.
-    pub(crate) fn learn_of(&mut self, wake: &Wake, now_ms: u64) {
-        let Wake::Turn(turn) = wake else {
+    pub(crate) fn learn_of(&mut self, notification: &Notification, now_ms: u64) {
+        let Notification::Granted(turn) = notification else {
             return self.tally.count("wanted by message");
         };
         self.tally.count("turns");

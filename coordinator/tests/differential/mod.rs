@@ -8,11 +8,11 @@ mod control;
 mod deeds;
 mod ends;
 mod migration;
+mod notifications;
 mod pair;
 mod server;
 mod steps;
 mod tally;
-mod wakes;
 
 use proptest::test_runner::{Config, TestRunner};
 

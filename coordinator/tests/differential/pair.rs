@@ -26,9 +26,9 @@ use tokio::time::sleep;
 
 use super::{
     ends::Ends,
+    notifications::{Ears, listen},
     steps::{Arming, KEYS, Step},
     tally::Tally,
-    wakes::{Ears, listen},
 };
 use crate::redis_fixture::Redis;
 

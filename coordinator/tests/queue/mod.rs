@@ -22,7 +22,7 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     shard::{
         Answers, Arm, Grace, LockLane, LockLink, Mode, Op, Reply, Request, SlotState, SlotStates,
-        Wakes, conformance::Fixture,
+        Subscription, conformance::Fixture,
     },
 };
 use ringfence_ring::SlotCount;
@@ -106,7 +106,7 @@ impl<F: Fixture> Bench<F> {
     }
 
     /// As every client.
-    async fn listen(&self) -> Vec<Box<dyn Wakes>> {
+    async fn listen(&self) -> Vec<Box<dyn Subscription>> {
         let mut ears = Vec::new();
         for client in 0..CLIENTS {
             let ear = self.fixture.shard().listen(ClientId(client.into())).await;
@@ -118,11 +118,11 @@ impl<F: Fixture> Bench<F> {
 
 /// Every client hears the messages that the model predicts. A client that hears more is found by
 /// the next step.
-async fn hear(ears: &mut [Box<dyn Wakes>], model: &mut Model) -> Result<(), TestCaseError> {
-    for (client, wake) in model.said() {
+async fn hear(ears: &mut [Box<dyn Subscription>], model: &mut Model) -> Result<(), TestCaseError> {
+    for (client, notification) in model.said() {
         let ear = &mut ears[client.0 as usize];
         let heard = timeout(DELIVERY_MAX, ear.next()).await;
-        prop_assert_eq!(heard.ok().map(|heard| heard.unwrap()), Some(wake));
+        prop_assert_eq!(heard.ok().map(|heard| heard.unwrap()), Some(notification));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Nonce, Token},
     limits::TICKET_KEEP,
     name::{Label, LockKey},
-    shard::{Op, QueuedGrant, Reply, Ticket, Wake},
+    shard::{Notification, Op, QueuedGrant, Reply, Ticket},
 };
 
 /// The holder of the key.
@@ -42,7 +42,7 @@ pub(crate) struct Model {
     /// When the line ends as a whole: with the last ticket that came, be that still there or not.
     line_ends_ms: u64,
     /// Not heard yet.
-    said: Vec<(ClientId, Wake)>,
+    said: Vec<(ClientId, Notification)>,
 }
 
 impl Model {
@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// The messages since the last call, with their receivers.
-    pub(crate) fn said(&mut self) -> Vec<(ClientId, Wake)> {
+    pub(crate) fn said(&mut self) -> Vec<(ClientId, Notification)> {
         std::mem::take(&mut self.said)
     }
 
@@ -142,7 +142,7 @@ impl Model {
                 sent: ticket.sent,
                 wanted,
             };
-            self.said.push((nonce.client, Wake::Turn(turn)));
+            self.said.push((nonce.client, Notification::Granted(turn)));
         }
     }
 
@@ -198,7 +198,7 @@ impl Model {
         self.line_ends_ms = waiter.ends_ms;
         let known = self.line.iter_mut().find(|known| known.nonce == nonce);
         if known.is_some() || !holder.told {
-            let wanted = Wake::Wanted {
+            let wanted = Notification::Contended {
                 key: self.key.clone(),
                 nonce: holder.nonce,
             };

@@ -52,7 +52,7 @@ async fn a_turn_of_who_gave_up_is_not_taken_by_who_waits_now() {
     let [one, two, three] = crew.processes().await;
     let guard = acquire(&one).await;
     let gives_up = waiting(&two).await;
-    two.wire.delay_wakes(SECOND / 2);
+    two.wire.delay_notifications(SECOND / 2);
     guard.release().await;
     gives_up.abort();
     sleep(MILLISECOND).await;

@@ -110,7 +110,7 @@ async fn a_holder_that_was_not_told_hears_of_a_waiter_all_the_same() {
     // Its tokens last for longer than the test.
     let _busy = busy(&process, 8, SECOND);
     sleep(5 * SECOND).await;
-    crew.faults().lose_wakes(true);
+    crew.faults().lose_notifications(true);
     let waiter = waiting(&other).await;
     drop(
         timeout(LEASE / 2, waiter)
@@ -125,7 +125,7 @@ async fn a_holder_that_was_not_told_hears_of_a_waiter_all_the_same() {
 async fn a_process_that_gets_a_lock_knows_at_once_that_others_wait() {
     for lost in [false, true] {
         let mut crew = Crew::new().await;
-        crew.faults().lose_wakes(lost);
+        crew.faults().lose_notifications(lost);
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = JoinSet::new();
         for number in 0..3 {

@@ -119,7 +119,7 @@ async fn a_lock_goes_on_lingering_if_a_former_one_was_wanted() {
         ..ask("key", Wait::Forever)
     };
     let guard = acquire_as(&process, former).await;
-    process.wire.delay_wakes(SECOND);
+    process.wire.delay_notifications(SECOND);
     waiting(&other).await.abort();
     guard.release().await;
     acquire(&process).await.release().await;

@@ -120,7 +120,7 @@ async fn nobody_who_comes_later_gets_a_free_lock_before_who_waits() {
     let guard = acquire(&one).await;
     let mut waiter = waiting(&two).await;
     // It cannot be told, nor ask: what the release grants to it is its own all the same.
-    crew.faults().lose_wakes(true);
+    crew.faults().lose_notifications(true);
     guard.release().await;
     try_acquire(&late).await.unwrap_err();
     drop(
@@ -150,7 +150,7 @@ async fn nobody_who_comes_later_gets_a_lock_that_ran_out_before_who_waits() {
 #[tokio::test(start_paused = true)]
 async fn who_misses_its_turn_finds_it_within_a_second() {
     let mut crew = Crew::new().await;
-    crew.faults().lose_wakes(true);
+    crew.faults().lose_notifications(true);
     let [one, two] = crew.processes().await;
     for _ in 0..20 {
         let guard = acquire(&one).await;
@@ -179,7 +179,7 @@ async fn a_turn_that_comes_after_its_claim_is_no_grant() {
     let third = waiting(&three).await;
     // It hears of its turn late, and until then cannot ask.
     let late = CLAIM_MAX + 2 * SECOND;
-    two.wire.delay_wakes(late);
+    two.wire.delay_notifications(late);
     two.wire.mute(true);
     guard.release().await;
     let next = timeout(late, third).await.expect("its turn").unwrap();
@@ -198,7 +198,7 @@ async fn a_turn_that_is_heard_of_after_it_was_found_is_not_granted_twice() {
     let guard = acquire(&one).await;
     let (waiter, mut behind) = (waiting(&two).await, waiting(&two).await);
     let late = RECHECK_MAX + SECOND;
-    two.wire.delay_wakes(late);
+    two.wire.delay_notifications(late);
     guard.release().await;
     let next = timeout(RECHECK_MAX + AT_ONCE, waiter);
     let next = next.await.expect("its turn").unwrap();

@@ -15,8 +15,8 @@ use ringfence_coordinator::{
     name::LockKey,
     shard::{
         Answers, Arm, ArmAnswer, Armed, ConnectionId, ControlLink, CounterLink, Inspection, Link,
-        List, LockLane, LockLink, LockPage, MigrationLink, Op, Request, Settle, Shard, ShardError,
-        Wake, Wakes, memory::MemoryShard,
+        List, LockLane, LockLink, LockPage, MigrationLink, Notification, Op, Request, Settle,
+        Shard, ShardError, Subscription, memory::MemoryShard,
     },
 };
 use tokio::{sync::watch, time::sleep};
@@ -62,7 +62,7 @@ impl Wire {
     }
 
     /// What the shard says by itself comes later by `length`.
-    pub(crate) fn delay_wakes(&self, length: Duration) {
+    pub(crate) fn delay_notifications(&self, length: Duration) {
         self.late_ms.store(length.as_millis() as u64, Relaxed);
     }
 
@@ -123,7 +123,7 @@ impl Shard for OverWire {
         unreachable!("no mover works over a wire")
     }
 
-    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
         self.0.through().await;
         let end = self.0.shard().listen(client).await?;
         let wire = self.0.clone();
@@ -132,16 +132,16 @@ impl Shard for OverWire {
 }
 
 #[async_trait]
-impl Wakes for Over<Box<dyn Wakes>> {
+impl Subscription for Over<Box<dyn Subscription>> {
     fn life(&self) -> &Life {
         self.end.life()
     }
 
-    async fn next(&mut self) -> Result<Wake, ShardError> {
-        let wake = self.end.next().await?;
+    async fn next(&mut self) -> Result<Notification, ShardError> {
+        let notification = self.end.next().await?;
         sleep(Duration::from_millis(self.wire.late_ms.load(Relaxed))).await;
         self.wire.through().await;
-        Ok(wake)
+        Ok(notification)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The connection that a client is told over.
+//! The connection on which a client gets notifications.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use nix::{
 use redis::InfoDict;
 use ringfence_coordinator::{
     ids::ClientId,
-    shard::{ShardError, Wakes, conformance::Fixture},
+    shard::{ShardError, Subscription, conformance::Fixture},
 };
 use ringfence_test_support::eventually;
 use tokio::time::timeout;
@@ -19,12 +19,12 @@ use super::{Desk, acquire, key, nonce, release};
 /// Longer than it takes to notice that a server is silent, on a busy machine too.
 const NOTICED: Duration = Duration::from_secs(20);
 
-/// The end of `wakes`, asked for again and again.
-async fn end(wakes: &mut dyn Wakes) -> ShardError {
+/// The error with which `subscription` ends.
+async fn end(subscription: &mut dyn Subscription) -> ShardError {
     let ended = timeout(NOTICED, async {
         loop {
             // Dropped each time, well before any time-out.
-            if let Ok(Err(error)) = timeout(Duration::from_millis(50), wakes.next()).await {
+            if let Ok(Err(error)) = timeout(Duration::from_millis(50), subscription.next()).await {
                 return error;
             }
         }
@@ -33,57 +33,57 @@ async fn end(wakes: &mut dyn Wakes) -> ShardError {
 }
 
 #[tokio::test]
-async fn messages_and_then_the_end_are_told() {
+async fn messages_come_before_the_end() {
     let (mut desk, key) = (Desk::quiet().await, key("key"));
-    let mut wakes = desk.redis.shard().listen(nonce(2).client).await.unwrap();
+    let mut subscription = desk.redis.shard().listen(nonce(2).client).await.unwrap();
     desk.one(acquire(&key, 1)).await;
     desk.one(acquire(&key, 2)).await;
     desk.one(release(&key, 1)).await;
     let () = desk.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
     // Read after the end.
-    let turn = timeout(NOTICED, wakes.next()).await.unwrap();
-    assert!(format!("{turn:?}").contains("Turn"), "{turn:?}");
-    let error = end(&mut *wakes).await;
+    let turn = timeout(NOTICED, subscription.next()).await.unwrap();
+    assert!(format!("{turn:?}").contains("Granted"), "{turn:?}");
+    let error = end(&mut *subscription).await;
     assert!(error.ends_link() && error.is_retryable(), "{error}");
     // And again.
-    end(&mut *wakes).await;
+    end(&mut *subscription).await;
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_any_more_is_noticed() {
+async fn a_silent_server_is_noticed() {
     let mut desk = Desk::quiet().await;
-    let mut wakes = desk.redis.shard().listen(ClientId(7)).await.unwrap();
+    let mut subscription = desk.redis.shard().listen(ClientId(7)).await.unwrap();
     let server: InfoDict = desk.ask(&["INFO", "server"]).await;
     let pid = Pid::from_raw(server.get("process_id").unwrap());
     kill(pid, Signal::SIGSTOP).unwrap();
-    let error = end(&mut *wakes).await;
+    let error = end(&mut *subscription).await;
     assert!(error.ends_link() && error.is_retryable(), "{error}");
 }
 
 #[tokio::test]
-async fn a_healthy_connection_on_which_nothing_is_said_stays() {
+async fn a_healthy_connection_without_messages_stays() {
     let mut desk = Desk::quiet().await;
-    let mut wakes = desk.redis.shard().listen(nonce(2).client).await.unwrap();
-    let next = timeout(Duration::from_secs(5), wakes.next()).await;
+    let mut subscription = desk.redis.shard().listen(nonce(2).client).await.unwrap();
+    let next = timeout(Duration::from_secs(5), subscription.next()).await;
     assert!(next.is_err(), "{next:?}");
     let key = key("key");
     desk.one(acquire(&key, 2)).await;
     desk.one(acquire(&key, 1)).await;
-    let wanted = timeout(NOTICED, wakes.next()).await.unwrap();
-    assert!(format!("{wanted:?}").contains("Wanted"), "{wanted:?}");
+    let wanted = timeout(NOTICED, subscription.next()).await.unwrap();
+    assert!(format!("{wanted:?}").contains("Contended"), "{wanted:?}");
 }
 
 #[tokio::test]
-async fn it_is_named_and_ends_with_whoever_listened() {
+async fn it_is_named_and_ends_with_its_listener() {
     let mut desk = Desk::quiet().await;
-    let wakes = desk.redis.shard().listen(ClientId(7)).await.unwrap();
-    let name = format!("name=rf:{}:wake ", ClientId(7));
+    let subscription = desk.redis.shard().listen(ClientId(7)).await.unwrap();
+    let name = format!("name=rf:{}:notify ", ClientId(7));
     assert!(
         desk.ask::<String>(&["CLIENT", "LIST"])
             .await
             .contains(&name)
     );
-    drop(wakes);
+    drop(subscription);
     let raw = desk.redis.raw().await;
     eventually("the connection ends", || {
         let mut raw = raw.clone();

@@ -8,7 +8,7 @@ use ringfence_ring::ShardId;
 use super::{
     super::AcquireError, KeyQueue, LeaseState, LocalQueues, Waiting, events, tokens::Tokens,
 };
-use crate::{clock::Instant, shard::Wake};
+use crate::{clock::Instant, shard::Notification};
 
 /// A request was granted.
 #[derive(Debug)]
@@ -152,9 +152,9 @@ impl LocalQueues {
     }
 
     /// A message from `shard`.
-    pub(crate) fn pushed(&self, shard: &ShardId, message: Wake) {
+    pub(crate) fn pushed(&self, shard: &ShardId, message: Notification) {
         match message {
-            Wake::Turn(grant) => {
+            Notification::Granted(grant) => {
                 let table = self.table(&grant.key).lock();
                 let asking = table.get(&grant.key).and_then(|queue| queue.asking());
                 let asking = asking.filter(|lease| lease.state().nonce == grant.nonce);
@@ -164,7 +164,7 @@ impl LocalQueues {
                     lease.pushed(shard, &grant);
                 }
             }
-            Wake::Wanted { key, nonce } => {
+            Notification::Contended { key, nonce } => {
                 self.change(&key, |queue, now| {
                     // It may overtake the answer that gives this process the record.
                     if queue.holds(nonce) || queue.is_asking(nonce) {

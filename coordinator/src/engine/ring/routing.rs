@@ -13,7 +13,7 @@ use crate::{
     name::LockKey,
     shard::{
         ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
-        ShardError, Wakes,
+        ShardError, Subscription,
     },
     sync::Mutex,
     topology::{Migration, Topology},
@@ -211,9 +211,9 @@ impl Routing {
                 ..self.around.clone()
             };
             let (local, from) = (self.requests.local.clone(), id.clone());
-            let woken = Arc::new(move |message| local.pushed(&from, message));
+            let callback = Arc::new(move |message| local.pushed(&from, message));
             let present = (entry.life.clone(), entry.epoch);
-            let driver = Driver::start(id.clone(), shard, present, self.client, woken, &around);
+            let driver = Driver::start(id.clone(), shard, present, self.client, callback, &around);
             LeaseRenewer::start(driver, map, self.requests.clone(), around)
         };
         let renewers = topology.table.shards().iter().map(renewer).collect();
@@ -289,7 +289,7 @@ impl Shard for Undialable {
         Err(self.0.clone())
     }
 
-    async fn listen(&self, _client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+    async fn listen(&self, _client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
         Err(self.0.clone())
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     ids::{ClientId, Nonce, Token},
     limits::CLAIM_MAX,
     name::LockKey,
-    shard::{Op, QueuedGrant, Reply, ShardError, Ticket, Wake, Wakes},
+    shard::{Notification, Op, QueuedGrant, Reply, ShardError, Subscription, Ticket},
 };
 
 /// The first holder of a key,
@@ -81,26 +81,26 @@ impl Desk {
 /// A client that listens.
 pub(super) struct Ear {
     client: ClientId,
-    wakes: Box<dyn Wakes>,
+    subscription: Box<dyn Subscription>,
 }
 
 impl Ear {
     pub(super) async fn of(fixture: &dyn Fixture, client: ClientId) -> Self {
-        let wakes = fixture.shard().listen(client).await;
+        let subscription = fixture.shard().listen(client).await;
         Self {
             client,
-            wakes: wakes.expect("the shard can be reached"),
+            subscription: subscription.expect("the shard can be reached"),
         }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Wake, ShardError> {
-        let next = timeout(DELIVERY_MAX, self.wakes.next()).await;
+    pub(super) async fn next(&mut self) -> Result<Notification, ShardError> {
+        let next = timeout(DELIVERY_MAX, self.subscription.next()).await;
         next.expect("there was something to hear")
     }
 
     /// Everything said to the client until now. Messages come in order: one more is provoked, and
     /// ends it. The shard grants.
-    pub(super) async fn heard(&mut self, desk: &mut Desk) -> Vec<Wake> {
+    pub(super) async fn heard(&mut self, desk: &mut Desk) -> Vec<Notification> {
         let (last, holder, other) = (desk.key("last"), nonce_of(self.client), nonce());
         desk.granted(&last, holder, LONG).await;
         desk.queues(&last, other).await;
@@ -110,17 +110,17 @@ impl Ear {
         let mut heard = Vec::new();
         loop {
             match self.next().await.expect("it goes on") {
-                Wake::Wanted { key, .. } if key == last => return heard,
-                wake => heard.push(wake),
+                Notification::Contended { key, .. } if key == last => return heard,
+                notification => heard.push(notification),
             }
         }
     }
 
     /// As [`heard`](Self::heard): the turns alone.
     pub(super) async fn turns(&mut self, desk: &mut Desk) -> Vec<QueuedGrant> {
-        let turn = |wake| match wake {
-            Wake::Turn(turn) => Some(turn),
-            Wake::Wanted { .. } => None,
+        let turn = |notification| match notification {
+            Notification::Granted(turn) => Some(turn),
+            Notification::Contended { .. } => None,
         };
         self.heard(desk)
             .await
@@ -131,9 +131,9 @@ impl Ear {
 
     /// As [`heard`](Self::heard): the nonces that are asked for what they hold.
     pub(super) async fn wanted(&mut self, desk: &mut Desk) -> Vec<Nonce> {
-        let wanted = |wake| match wake {
-            Wake::Wanted { nonce, .. } => Some(nonce),
-            Wake::Turn(_) => None,
+        let wanted = |notification| match notification {
+            Notification::Contended { nonce, .. } => Some(nonce),
+            Notification::Granted(_) => None,
         };
         self.heard(desk)
             .await
@@ -147,9 +147,9 @@ impl Ear {
         &mut self,
         turns: usize,
         fixture: &dyn Fixture,
-    ) -> Option<Wake> {
+    ) -> Option<Notification> {
         let turn = async || fixture.turn().await;
-        let next = crate::cancel::dropped_after(turns, turn, self.wakes.next()).await;
-        next.map(|wake| wake.expect("it goes on"))
+        let next = crate::cancel::dropped_after(turns, turn, self.subscription.next()).await;
+        next.map(|notification| notification.expect("it goes on"))
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     clock::Instant,
     ids::{ClientId, MapVersion, Token},
     limits::CLAIM_MAX,
-    shard::{Grace, Op, QueuedGrant, Reply, ShardError, Wake},
+    shard::{Grace, Notification, Op, QueuedGrant, Reply, ShardError},
 };
 
 /// One message a release, however many wait, and all that its client needs to know is in it.
@@ -237,15 +237,15 @@ pub async fn a_dropped_wait_for_a_message_loses_none(fixture: &dyn Fixture) {
         let dropped = ear.dropped_after(turns, fixture);
         let (heard, _) = tokio::join!(dropped, desk.queues(&key, waiter));
         let answered = heard.is_some();
-        let wake = match heard {
-            Some(wake) => wake,
+        let notification = match heard {
+            Some(notification) => notification,
             None => ear.next().await.expect("it goes on"),
         };
-        let wanted = Wake::Wanted {
+        let wanted = Notification::Contended {
             key: key.clone(),
             nonce: holder,
         };
-        assert_eq!(wake, wanted);
+        assert_eq!(notification, wanted);
         desk.release(&key, waiter).await;
         desk.release(&key, holder).await;
         answered

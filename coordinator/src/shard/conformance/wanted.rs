@@ -5,7 +5,7 @@ use super::{
     desk::{Desk, LONG, nonce, nonce_of},
     line::{Ear, HOLDER},
 };
-use crate::shard::{Reply, Wake};
+use crate::shard::{Notification, Reply};
 
 /// Within a message's time, not at the next renewal.
 pub async fn a_new_ticket_is_told_to_the_holder(fixture: &dyn Fixture) {
@@ -16,7 +16,7 @@ pub async fn a_new_ticket_is_told_to_the_holder(fixture: &dyn Fixture) {
         assert_eq!(ear.heard(&mut desk).await, [], "nobody waits");
         for _ in 0..2 {
             desk.queues(&key, nonce()).await;
-            let wanted = Wake::Wanted {
+            let wanted = Notification::Contended {
                 key: key.clone(),
                 nonce: holder,
             };

@@ -96,7 +96,7 @@ impl Faults {
     }
 
     /// Whether messages to clients that listen are dropped from now on.
-    pub fn lose_wakes(&self, lose: bool) {
+    pub fn lose_notifications(&self, lose: bool) {
         self.0.state().listeners.lossy = lose;
     }
 

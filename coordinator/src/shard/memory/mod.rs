@@ -4,7 +4,7 @@
 //! ```text
 //! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; migration, decommission; inspect
 //!                              │    │              └──▶ batch: acquire, renew, release, adopt, pass
-//!                              │    └──▶ wakes: messages to clients
+//!                              │    └──▶ listeners: messages to clients
 //!                              └─ faults: lost messages, ended connections
 //! ```
 //!
@@ -20,6 +20,7 @@ mod faults;
 mod imports;
 mod inspect;
 mod link;
+mod listeners;
 mod migration;
 mod queue;
 mod queues;
@@ -27,7 +28,6 @@ mod records;
 mod shard;
 mod shared;
 mod state;
-mod wakes;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::{
     random::Random,
     shard::{
         ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, MigrationLink, Shard,
-        ShardError, Wakes,
+        ShardError, Subscription,
     },
 };
 
@@ -109,12 +109,12 @@ impl Shard for MemoryShard {
         Ok(Box::new(self.connect(Lane::Control, former).await?))
     }
 
-    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
         self.0.travel().await;
         let mut state = self.0.state();
         state.check_reachable()?;
         let life = state.memory.life().clone();
-        let wakes = state.listeners.open(client, life, Arc::clone(&self.0));
-        Ok(Box::new(wakes))
+        let subscription = state.listeners.open(client, life, Arc::clone(&self.0));
+        Ok(Box::new(subscription))
     }
 }

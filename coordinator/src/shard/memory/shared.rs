@@ -20,9 +20,9 @@ use super::{
     MemoryShard,
     faults::{Loss, Losses},
     link::Connection,
+    listeners::Listeners,
     millis,
     state::Memory,
-    wakes::Listeners,
 };
 use crate::{
     clock::Clock,
@@ -203,17 +203,17 @@ impl Shared {
         let now_ms = self.now_ms();
         state.apply_late(now_ms);
         let answer = state.perform(connection, now_ms, command);
-        self.send_wakes(&mut state);
+        self.send_notifications(&mut state);
         answer
     }
 
-    /// Sends what was said while something was applied. Each message takes the way back, by itself.
-    fn send_wakes(&self, state: &mut State) {
-        for (client, wake) in std::mem::take(&mut state.memory.wakes) {
+    /// Sends the notifications that the last change caused. Each is delayed by itself.
+    fn send_notifications(&self, state: &mut State) {
+        for (client, notification) in std::mem::take(&mut state.memory.notifications) {
             let due = self
                 .is_slow()
                 .then(|| Instant::now() + self.draw_latency(&state.latency));
-            state.listeners.tell(client, &wake, due);
+            state.listeners.tell(client, &notification, due);
         }
     }
 
@@ -230,7 +230,7 @@ impl Shared {
         let late = state.late.iter().any(|late| late.connection.id == id);
         if late && self.random.below(2) == 0 {
             state.apply_late(self.now_ms());
-            self.send_wakes(state);
+            self.send_notifications(state);
         }
         state.late.retain(|late| late.connection.id != id);
         state.open.remove(&id);

@@ -9,8 +9,8 @@ use super::{
 use crate::{
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Token},
     shard::{
-        self, Answers, Arm, ArmAnswer, Grace, Mode, Op, Request, Settle, ShardError, ShardTime,
-        Wake,
+        self, Answers, Arm, ArmAnswer, Grace, Mode, Notification, Op, Request, Settle, ShardError,
+        ShardTime,
     },
 };
 
@@ -42,7 +42,7 @@ pub(super) struct Memory {
     pub(super) queues: Queues,
     pub(super) counters: Counters,
     /// Messages that are not sent yet, with their receivers.
-    pub(super) wakes: Vec<(ClientId, Wake)>,
+    pub(super) notifications: Vec<(ClientId, Notification)>,
     /// There is no room for new locks.
     pub(super) full: bool,
 }
@@ -65,7 +65,7 @@ impl Memory {
             records: Records::new(),
             queues: Queues::new(),
             counters: Counters::default(),
-            wakes: Vec::new(),
+            notifications: Vec::new(),
             full: false,
         }
     }
@@ -110,7 +110,7 @@ impl Memory {
             armed,
             records: &mut self.records,
             queues: &mut self.queues,
-            wakes: &mut self.wakes,
+            notifications: &mut self.notifications,
             full: self.full,
             now_ms,
             quiet,

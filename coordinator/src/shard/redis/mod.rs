@@ -3,6 +3,7 @@
 mod address;
 mod answers;
 mod batch;
+mod channel;
 mod connection;
 mod counters;
 mod decommission;
@@ -13,12 +14,11 @@ mod inspect;
 mod link;
 mod locks;
 mod migration;
+mod notifications;
 mod rights;
 pub(crate) mod scripts;
 mod self_wakes;
-mod subscription;
 mod tls;
-mod wakes;
 mod wire;
 
 use std::time::Duration;
@@ -26,11 +26,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use address::{Address, AddressError, Pump};
+pub(crate) use channel::Channel;
 pub(crate) use connection::{Connection, Server, fcall};
 pub(crate) use error::classify;
 pub use functions::{FunctionLibrary, Functions};
 pub(crate) use scripts::Script;
-pub(crate) use subscription::Subscription;
 
 use link::RedisLink;
 
@@ -40,7 +40,7 @@ use crate::{
     name::KeyPrefix,
     shard::{
         ConnectionId, ControlLink, CounterLink, Lane, LockLane, LockLink, MigrationLink, Shard,
-        ShardError, Wakes,
+        ShardError, Subscription,
     },
 };
 
@@ -130,8 +130,8 @@ impl Shard for RedisShard {
         Ok(Box::new(self.connect(Lane::Control, former).await?))
     }
 
-    async fn listen(&self, client: ClientId) -> Result<Box<dyn Wakes>, ShardError> {
-        let wakes = wakes::RedisWakes::open(&self.options, client).await?;
-        Ok(Box::new(wakes))
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
+        let subscription = notifications::RedisSubscription::open(&self.options, client).await?;
+        Ok(Box::new(subscription))
     }
 }

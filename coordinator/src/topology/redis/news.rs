@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use super::member::Member;
 use crate::{
-    shard::{ShardError, redis::Subscription},
+    shard::{ShardError, redis::Channel},
     topology::Version,
 };
 
@@ -30,7 +30,7 @@ pub(super) struct News {
 #[derive(Debug)]
 struct Feed {
     home: Arc<Member>,
-    versions: Subscription<Version>,
+    versions: Channel<Version>,
 }
 
 impl News {
@@ -80,10 +80,10 @@ async fn listen(feed: &mut Option<Feed>, home: &Arc<Member>) -> Result<(), Shard
 
 /// Receives messages that the home's scripts publish, on a channel with the name of the record's
 /// key.
-async fn subscribe(home: &Member) -> Result<Subscription<Version>, ShardError> {
+async fn subscribe(home: &Member) -> Result<Channel<Version>, ShardError> {
     let options = home.options();
     let channel = format!("{}:topology", options.prefix);
-    Subscription::open(options, LANE, &channel, parse).await
+    Channel::open(options, LANE, &channel, parse).await
 }
 
 /// Reads a message: `n version`.

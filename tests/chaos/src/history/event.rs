@@ -224,7 +224,7 @@ pub enum Fault {
     /// Connections to a server are cut, again and again.
     Cut,
     /// The connections on which a server speaks by itself are cut, again and again.
-    CutWakes,
+    CutNotifications,
     /// What goes to and from a server takes longer.
     Delay,
     /// Connections to a server stay open, and nothing comes through one way.

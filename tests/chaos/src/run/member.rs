@@ -100,7 +100,7 @@ impl Member {
                 let cut = async || self.proxy.cut(&Whose::All);
                 again_and_again(step.lasts, cut).await;
             }
-            Fault::CutWakes => {
+            Fault::CutNotifications => {
                 let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
                 let cut = async || self.ask::<()>(self.active, &kill).await;
                 again_and_again(step.lasts, cut).await;

@@ -87,7 +87,7 @@ pub(super) const TO_SHARDS: [Fault; 15] = [
     Fault::ThereAndBack,
     Fault::StopServer,
     Fault::Cut,
-    Fault::CutWakes,
+    Fault::CutNotifications,
     Fault::Delay,
     Fault::BlackHole,
     Fault::FunctionFlush,
@@ -208,7 +208,7 @@ fn steps(
         }
         let lasts = match fault {
             Fault::StopServer | Fault::StopClient => lease * 3 / 2..lease * 3,
-            Fault::Cut | Fault::CutWakes | Fault::Delay | Fault::BlackHole => {
+            Fault::Cut | Fault::CutNotifications | Fault::Delay | Fault::BlackHole => {
                 lease / 2..lease * 3 / 2
             }
             // The other primary grants once its recovery period is over.

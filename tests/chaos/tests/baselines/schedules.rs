@@ -83,7 +83,7 @@ pub(crate) async fn newcomer_behind_a_waiter() -> History {
         () = stage.hear("queued") => {}
     }
     let proxy = stage.proxy();
-    proxy.replies(&Whose::lane("wake"), Flow::Hold);
+    proxy.replies(&Whose::lane("notify"), Flow::Hold);
     first.release(held).await;
     tokio::join!(second, waiting(third));
     proxy.heal();

@@ -27,7 +27,7 @@ use crate::{
     ids::{ClientId, Epoch, Life, Nonce},
     name::Label,
     random::Random,
-    shard::{LockLane, LockLink, Op, Shard, ShardError, Wakes, memory::MemoryShard},
+    shard::{LockLane, LockLink, Op, Shard, ShardError, Subscription, memory::MemoryShard},
     topology::{
         Blueprint, Constants, Founder, Home, ShardEntry, Topology, memory::MemoryTopology, shard_id,
     },
@@ -147,7 +147,7 @@ impl World {
             work: lane(LockLane::Work),
             others: Others {
                 renew: lane(LockLane::Renew),
-                wakes: block_on(shard.listen(client)).unwrap(),
+                subscription: block_on(shard.listen(client)).unwrap(),
                 engine: engine.clone(),
                 hears: 1.0,
             },
@@ -210,7 +210,7 @@ impl Served {
 /// Stands in for the renew lane, the listener, and the renewer.
 pub(super) struct Others {
     renew: Served,
-    wakes: Box<dyn Wakes>,
+    subscription: Box<dyn Subscription>,
     engine: Engine,
     /// The probability that a message arrives.
     pub(super) hears: f64,
@@ -220,11 +220,11 @@ impl Others {
     pub(super) fn step(&mut self) -> bool {
         self.renew.renewer.tend_due();
         let mut busy = self.renew.step();
-        while let Some(wake) = self.wakes.next().now_or_never() {
+        while let Some(notification) = self.subscription.next().now_or_never() {
             busy = true;
             if thread_rng().gen_bool(self.hears) {
                 let shard = self.renew.renewer.driver.id();
-                self.engine.0.queues.pushed(shard, wake.unwrap());
+                self.engine.0.queues.pushed(shard, notification.unwrap());
             }
         }
         busy

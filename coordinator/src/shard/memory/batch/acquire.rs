@@ -7,7 +7,7 @@ use crate::{
     ids::{Epoch, Nonce, Token},
     limits::{RECHECK_MAX, TICKET_KEEP},
     name::{Label, LockKey},
-    shard::{Mode, Record, Reply, SlotState, Ticket, Wake},
+    shard::{Mode, Notification, Record, Reply, SlotState, Ticket},
 };
 
 /// What an acquire asks for.
@@ -109,11 +109,11 @@ impl Batch<'_> {
         };
         let Record { nonce, told, .. } = self.live(ask.key).expect("it was found live").record;
         if !(stand.new && told) {
-            let wanted = Wake::Wanted {
+            let wanted = Notification::Contended {
                 key: ask.key.clone(),
                 nonce,
             };
-            self.wakes.push((nonce.client, wanted));
+            self.notifications.push((nonce.client, wanted));
         }
         self.held(ask.key, Some(stand.position))
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     ids::{ClientId, MapVersion, Nonce, Token},
     name::{Label, LockKey},
-    shard::{Mode, Op, Record, Reply, Request, SlotState, Wake},
+    shard::{Mode, Notification, Op, Record, Reply, Request, SlotState},
 };
 
 /// A batch being applied, all of it at one time.
@@ -29,7 +29,7 @@ pub(super) struct Batch<'a> {
     pub(super) records: &'a mut Records,
     pub(super) queues: &'a mut Queues,
     /// The messages, with their receivers.
-    pub(super) wakes: &'a mut Vec<(ClientId, Wake)>,
+    pub(super) notifications: &'a mut Vec<(ClientId, Notification)>,
     /// There is no room for new locks.
     pub(super) full: bool,
     pub(super) now_ms: u64,

@@ -6,7 +6,7 @@ use super::{Batch, Entry, tokens::Tokens};
 use crate::{
     ids::Nonce,
     name::LockKey,
-    shard::{QueuedGrant, Record, Wake},
+    shard::{Notification, QueuedGrant, Record},
 };
 
 impl Batch<'_> {
@@ -38,7 +38,7 @@ impl Batch<'_> {
         if asking == Some(first.nonce) {
             return;
         }
-        let turn = Wake::Turn(QueuedGrant {
+        let turn = Notification::Granted(QueuedGrant {
             key: key.clone(),
             nonce: first.nonce,
             token,
@@ -47,7 +47,7 @@ impl Batch<'_> {
             sent: first.ticket.sent,
             wanted,
         });
-        self.wakes.push((first.nonce.client, turn));
+        self.notifications.push((first.nonce.client, turn));
     }
 
     /// Writes a record and its end, replacing any record of `key`.

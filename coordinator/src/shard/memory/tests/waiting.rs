@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::shard::{Wake, Wakes};
+use crate::shard::{Notification, Subscription};
 
 fn queue(name: &str, sequence: u64) -> Request {
     let mut request = acquire(name, sequence);
@@ -25,21 +25,21 @@ fn release(name: &str, sequence: u64) -> Request {
     }
 }
 
-async fn listen(shard: &MemoryShard) -> Box<dyn Wakes> {
+async fn listen(shard: &MemoryShard) -> Box<dyn Subscription> {
     shard.listen(nonce(0).client).await.unwrap()
 }
 
-async fn assert_ended(mut ear: Box<dyn Wakes>) {
+async fn assert_ended(mut ear: Box<dyn Subscription>) {
     let ended = timeout(LEASE, ear.next()).await.expect("it has ended");
     assert_no_reply(ended);
 }
 
 /// The receiver of the turn in the next message.
-async fn turn(ear: &mut Box<dyn Wakes>) -> Option<u64> {
+async fn turn(ear: &mut Box<dyn Subscription>) -> Option<u64> {
     loop {
         match timeout(MOMENT, ear.next()).await.ok()?.unwrap() {
-            Wake::Turn(turn) => return Some(turn.nonce.sequence),
-            Wake::Wanted { .. } => {}
+            Notification::Granted(turn) => return Some(turn.nonce.sequence),
+            Notification::Contended { .. } => {}
         }
     }
 }
@@ -65,14 +65,14 @@ async fn a_queue_is_kept_with_the_records_or_gone() {
 async fn a_lost_message_loses_no_turn() {
     let (shard, mut link) = armed().await;
     let mut ear = listen(&shard).await;
-    shard.faults().lose_wakes(true);
+    shard.faults().lose_notifications(true);
     link.call(&[acquire("key", 1), queue("key", 2), queue("key", 3)])
         .await
         .unwrap();
     link.call(&[release("key", 1)]).await.unwrap();
     assert_eq!(turn(&mut ear).await, None);
     assert_eq!(holder(&shard, "key").await, Some(2));
-    shard.faults().lose_wakes(false);
+    shard.faults().lose_notifications(false);
     link.call(&[release("key", 2)]).await.unwrap();
     assert_eq!(turn(&mut ear).await, Some(3));
 }
@@ -123,7 +123,7 @@ async fn messages_take_their_time_and_keep_their_order() {
             .unwrap();
     }
     for name in &names {
-        let wanted = Wake::Wanted {
+        let wanted = Notification::Contended {
             key: key(name),
             nonce: nonce(1),
         };

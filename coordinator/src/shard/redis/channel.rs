@@ -1,4 +1,4 @@
-//! A connection on which a server speaks by itself: `SUBSCRIBE` to one channel.
+//! A connection on which a server sends messages on its own: `SUBSCRIBE` to one channel.
 
 use std::{
     collections::VecDeque,
@@ -18,17 +18,17 @@ use super::{Connection, RedisOptions, classify, wire::Wire};
 use crate::{ids::Life, shard::ShardError};
 
 /// Messages kept for a receiver that does not ask for them. Later ones are dropped: a message only
-/// spares a check that is made sooner or later all the same.
+/// makes a check earlier, which happens anyway.
 const UNREAD_MAX: usize = 4096;
 
-/// How often the server is asked whether it is still there: a peer that vanished says nothing, which
-/// here is what a healthy one says too.
+/// How often the server is pinged: a peer that vanished sends nothing, and neither does a healthy server
+/// without a message.
 const PING_EVERY: Duration = Duration::from_secs(3);
 
 type Answer = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send>>;
 
 /// A connection to one channel of a server.
-pub(crate) struct Subscription<T> {
+pub(crate) struct Channel<T> {
     connection: Connection,
     inbox: Arc<Inbox<T>>,
     pings: Interval,
@@ -37,9 +37,9 @@ pub(crate) struct Subscription<T> {
     pong: Option<Answer>,
 }
 
-impl<T: Send + 'static> Subscription<T> {
-    /// Shakes hands as every connection does, as `lane`, and subscribes to `channel`. What `parse` makes
-    /// nothing of is no message of ours.
+impl<T: Send + 'static> Channel<T> {
+    /// Connects as `lane`, with the handshake of every connection, and subscribes to `channel`. Messages that
+    /// `parse` does not know are ignored.
     pub(crate) async fn open(
         options: &RedisOptions,
         lane: &str,
@@ -82,7 +82,7 @@ impl<T: Send + 'static> Subscription<T> {
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<T, ShardError>> {
         loop {
-            // First what was said before the connection ended.
+            // First the messages that came before the connection ended.
             let ended = self.connection.wire.poll_ended(context).is_ready();
             if let Some(message) = self.inbox.take() {
                 return Poll::Ready(Ok(message));
@@ -99,7 +99,7 @@ impl<T: Send + 'static> Subscription<T> {
         }
     }
 
-    /// Ready whenever the server was asked, or has answered, or has not in time.
+    /// Ready when a ping is sent, when it is answered, and when it is not answered in time.
     fn poll_pong(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ShardError>> {
         let Some(pong) = &mut self.pong else {
             return self.pings.poll_tick(context).map(|_| {
@@ -115,13 +115,13 @@ impl<T: Send + 'static> Subscription<T> {
     }
 }
 
-impl<T> fmt::Debug for Subscription<T> {
+impl<T> fmt::Debug for Channel<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.connection.fmt(formatter)
     }
 }
 
-/// Messages that came and were not asked for yet.
+/// Messages that are not read yet.
 struct Inbox<T>(Mutex<VecDeque<T>>);
 
 impl<T> Inbox<T> {
@@ -129,7 +129,7 @@ impl<T> Inbox<T> {
         Self(Mutex::default())
     }
 
-    /// Keeps what `info` says, if it is a message of ours and there is room.
+    /// Keeps the message in `info`, if it is one of ours and there is room.
     fn put(&self, info: &PushInfo, parse: fn(&[u8]) -> Option<T>) {
         let (PushKind::Message, [_, Value::BulkString(text)]) = (&info.kind, &info.data[..]) else {
             return;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_kept_in_order_and_within_bounds() {
+    fn unread_messages_are_kept_in_order_and_within_bounds() {
         let inbox = Inbox::new();
         inbox.put(&pushed("none of ours"), number);
         for message in 0..2 * UNREAD_MAX {

@@ -1,4 +1,4 @@
-//! What a shard says by itself.
+//! Messages that a shard sends to clients on its own.
 
 use std::{fmt, time::Duration};
 
@@ -13,11 +13,11 @@ use crate::{
 
 /// A message to one client. It may be lost, late or repeated: waiters ask again all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wake {
-    /// A ticket's turn has come.
-    Turn(QueuedGrant),
-    /// Somebody waits for what `nonce` holds.
-    Wanted {
+pub enum Notification {
+    /// A ticket was granted.
+    Granted(QueuedGrant),
+    /// Another client waits for the lock that `nonce` holds.
+    Contended {
         /// The key.
         key: LockKey,
         /// The holder's acquisition.
@@ -44,21 +44,21 @@ pub struct QueuedGrant {
     pub wanted: bool,
 }
 
-/// A connection on which a shard speaks by itself.
+/// A connection on which a shard sends notifications.
 ///
 /// # Contract
 ///
-/// What one shard tells one client comes in order, or not at all: messages are dropped, never kept
+/// The notifications of one shard to one client come in order, or not at all: they are dropped, never kept
 /// without bound. After an error, drop it and listen anew.
 #[async_trait]
-pub trait Wakes: fmt::Debug + Send {
-    /// The life in which the connection was opened. What another life says does not come on it.
+pub trait Subscription: fmt::Debug + Send {
+    /// The life in which the connection was opened. Notifications of another life do not come on it.
     fn life(&self) -> &Life;
 
-    /// The next message.
+    /// The next notification.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
-    async fn next(&mut self) -> Result<Wake, ShardError>;
+    async fn next(&mut self) -> Result<Notification, ShardError>;
 }

@@ -1,44 +1,44 @@
-//! What a shard says by itself, over a connection of its own: `SUBSCRIBE <prefix>:turn:<client>`.
+//! Notifications from a server, over a connection of their own: `SUBSCRIBE <prefix>:turn:<client>`.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{RedisOptions, Subscription};
+use super::{Channel, RedisOptions};
 use crate::{
     clock::Instant,
     ids::{ClientId, Epoch, Life, Token},
     name::LockKey,
-    shard::{QueuedGrant, ShardError, Wake, Wakes},
+    shard::{Notification, QueuedGrant, ShardError, Subscription},
 };
 
 /// A connection on which a server notifies one client of its turns, and of waiters for its locks.
 #[derive(Debug)]
-pub(super) struct RedisWakes(Subscription<Wake>);
+pub(super) struct RedisSubscription(Channel<Notification>);
 
-impl RedisWakes {
-    /// Shakes hands as every connection does, and subscribes.
+impl RedisSubscription {
+    /// Connects, with the handshake of every connection, and subscribes.
     pub(super) async fn open(options: &RedisOptions, client: ClientId) -> Result<Self, ShardError> {
-        let channel = format!("{}:turn:{client}", options.prefix);
-        let subscription = Subscription::open(options, "wake", &channel, parse).await?;
-        Ok(Self(subscription))
+        let name = format!("{}:turn:{client}", options.prefix);
+        let channel = Channel::open(options, "notify", &name, parse).await?;
+        Ok(Self(channel))
     }
 }
 
 #[async_trait]
-impl Wakes for RedisWakes {
+impl Subscription for RedisSubscription {
     fn life(&self) -> &Life {
         self.0.life()
     }
 
-    async fn next(&mut self) -> Result<Wake, ShardError> {
+    async fn next(&mut self) -> Result<Notification, ShardError> {
         self.0.next().await
     }
 }
 
 /// Reads a message: `turn|nonce|te|ctr|tokens|claim_ms|sent|wanted|key`, or `wanted|nonce|key`. The
 /// key is the rest, because it may contain any bytes. `None` if it is not one of these.
-fn parse(text: &[u8]) -> Option<Wake> {
+fn parse(text: &[u8]) -> Option<Notification> {
     let mut rest = text;
     let mut word = || {
         let at = rest.iter().position(|byte| *byte == b'|')?;
@@ -50,7 +50,7 @@ fn parse(text: &[u8]) -> Option<Wake> {
     let nonce = word()?.parse().ok()?;
     if kind == "wanted" {
         let key = LockKey::parse(rest)?;
-        return Some(Wake::Wanted { key, nonce });
+        return Some(Notification::Contended { key, nonce });
     }
     let mut number = || word()?.parse::<u64>().ok();
     let token = Token::new(Epoch(number()?), number()?);
@@ -58,7 +58,7 @@ fn parse(text: &[u8]) -> Option<Wake> {
     let claim = Duration::from_millis(number()?);
     let sent = Instant::from_nanos(number()?);
     let wanted = number()? == 1;
-    (kind == "turn").then_some(Wake::Turn(QueuedGrant {
+    (kind == "turn").then_some(Notification::Granted(QueuedGrant {
         key: LockKey::parse(rest)?,
         nonce,
         token,
@@ -107,15 +107,15 @@ mod tests {
                 sent: Instant::from_nanos(42),
                 wanted: true,
             };
-            assert_eq!(parse(&turn), Some(Wake::Turn(expected)));
+            assert_eq!(parse(&turn), Some(Notification::Granted(expected)));
             let wanted = message(&format!("wanted|{}|", nonce()), &key);
             let nonce = nonce();
-            assert_eq!(parse(&wanted), Some(Wake::Wanted { key, nonce }));
+            assert_eq!(parse(&wanted), Some(Notification::Contended { key, nonce }));
         }
     }
 
     #[test]
-    fn what_is_not_one_of_ours_is_nothing() {
+    fn other_messages_are_ignored() {
         let (nonce, key) = (nonce(), key(b"key"));
         for text in [
             message("", &key),

@@ -31,8 +31,8 @@ const HOLD: Duration = Duration::from_millis(5);
 /// Processes that want the lock.
 const PROCESSES: usize = 3;
 
-fn wakes() -> Whose {
-    Whose::lane("wake")
+fn notifications() -> Whose {
+    Whose::lane("notify")
 }
 
 /// What nobody but the holder of the lock may touch.
@@ -120,7 +120,7 @@ async fn everybody_has_its_turn_though_subscribers_are_killed_again_and_again() 
 
 /// This becomes of every message.
 async fn come(scene: &Proxied, flow: Flow) -> Infallible {
-    scene.proxy.replies(&wakes(), flow);
+    scene.proxy.replies(&notifications(), flow);
     pending().await
 }
 
@@ -147,14 +147,14 @@ async fn who_could_not_be_told_is_told_again_when_it_listens_anew() {
     let scene = Proxied::new(LEASE).await;
     let Proxied { client, proxy, .. } = &scene;
     let rival = scene.rival().await;
-    proxy.replies(&wakes(), Flow::Hold);
+    proxy.replies(&notifications(), Flow::Hold);
     // Its turn comes by asking alone; and its connection ends, for a server that says nothing is not there.
     let guard = client.lock(KEY).acquire().await.unwrap();
     let (mut waiter, _) = Waiter::queued(&rival, LEASE).await;
     guard.release().await;
     drop(waiter.turn_within(RECHECK_MAX + SLACK).await);
-    let connections = proxy.counts(&wakes()).connections;
-    let gone = async || proxy.counts(&wakes()).connections > connections;
+    let connections = proxy.counts(&notifications()).connections;
+    let gone = async || proxy.counts(&notifications()).connections > connections;
     eventually("another connection", gone).await;
     proxy.heal();
     eventually("told as soon as it is free", async || {
@@ -178,7 +178,7 @@ async fn a_holder_that_hears_nothing_gives_way_by_its_next_renewal() {
         .redis([scene.proxy.url()])
         .handoff(4, 1000 * SECOND);
     let busy = busy.build().await.unwrap();
-    scene.proxy.replies(&wakes(), Flow::Hold);
+    scene.proxy.replies(&notifications(), Flow::Hold);
     let (had, mut told) = mpsc::unbounded_channel();
     let mut tasks = JoinSet::new();
     for _ in 0..2 {

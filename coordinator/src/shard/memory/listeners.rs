@@ -1,4 +1,4 @@
-//! Listeners, and the messages to them.
+//! The clients that listen, and the notifications to them.
 
 use std::{fmt, sync::Arc};
 
@@ -9,16 +9,16 @@ use tokio::{sync::mpsc, time::Instant};
 use super::shared::Shared;
 use crate::{
     ids::{ClientId, Life},
-    shard::{ShardError, Wake, Wakes},
+    shard::{Notification, ShardError, Subscription},
 };
 
-/// Messages kept for a connection that does not read them; what comes then is dropped.
+/// Messages kept for a connection that does not read them; later ones are dropped.
 const UNREAD_MAX: usize = 1024;
 
 /// A message on its way.
 #[derive(Debug)]
 pub(super) struct Message {
-    pub(super) wake: Wake,
+    pub(super) notification: Notification,
     /// When it arrives, if it takes time.
     pub(super) due: Option<Instant>,
 }
@@ -39,12 +39,12 @@ impl Listeners {
         client: ClientId,
         life: Life,
         shared: Arc<Shared>,
-    ) -> MemoryWakes {
+    ) -> MemorySubscription {
         let (sender, inbox) = mpsc::channel(UNREAD_MAX);
         self.last += 1;
         let connections = self.by_client.entry(client).or_default();
         connections.push((self.last, sender));
-        MemoryWakes {
+        MemorySubscription {
             shared,
             client,
             life,
@@ -54,15 +54,20 @@ impl Listeners {
         }
     }
 
-    /// Tells `client` something, on each of its connections that has room.
-    pub(super) fn tell(&mut self, client: ClientId, wake: &Wake, due: Option<Instant>) {
+    /// Sends `notification` to `client`, on each of its connections that has room.
+    pub(super) fn tell(
+        &mut self,
+        client: ClientId,
+        notification: &Notification,
+        due: Option<Instant>,
+    ) {
         if self.lossy {
             return;
         }
         for (_, sender) in self.by_client.get(&client).into_iter().flatten() {
-            let wake = wake.clone();
+            let notification = notification.clone();
             // Full or closed: a message may be lost.
-            let _ = sender.try_send(Message { wake, due });
+            let _ = sender.try_send(Message { notification, due });
         }
     }
 
@@ -83,7 +88,7 @@ impl Listeners {
 }
 
 /// A connection on which one client listens.
-pub(super) struct MemoryWakes {
+pub(super) struct MemorySubscription {
     shared: Arc<Shared>,
     client: ClientId,
     life: Life,
@@ -94,12 +99,12 @@ pub(super) struct MemoryWakes {
 }
 
 #[async_trait]
-impl Wakes for MemoryWakes {
+impl Subscription for MemorySubscription {
     fn life(&self) -> &Life {
         &self.life
     }
 
-    async fn next(&mut self) -> Result<Wake, ShardError> {
+    async fn next(&mut self) -> Result<Notification, ShardError> {
         if self.arriving.is_none() {
             self.arriving = self.inbox.recv().await;
         }
@@ -108,20 +113,20 @@ impl Wakes for MemoryWakes {
         }
         let message = self.arriving.take();
         message
-            .map(|message| message.wake)
+            .map(|message| message.notification)
             .ok_or_else(|| ShardError::NoReply {
                 reason: "the connection has ended".into(),
             })
     }
 }
 
-impl fmt::Debug for MemoryWakes {
+impl fmt::Debug for MemorySubscription {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "MemoryWakes({})", self.client)
+        write!(formatter, "MemorySubscription({})", self.client)
     }
 }
 
-impl Drop for MemoryWakes {
+impl Drop for MemorySubscription {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.listeners.close(self.client, self.number);

@@ -6,19 +6,19 @@ use ringfence_ring::ShardId;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
-use super::{Context, RECONNECT, Woken, membership::Membership};
+use super::{Callback, Context, RECONNECT, membership::Membership};
 use crate::{
     backoff::Backoff,
     ids::ClientId,
     shard::{Shard, ShardError},
 };
 
-/// Listens to a shard.
+/// Receives the notifications of a shard.
 pub(super) struct Listener {
     pub(super) id: ShardId,
     pub(super) shard: Arc<dyn Shard>,
     pub(super) client: ClientId,
-    pub(super) woken: Woken,
+    pub(super) callback: Callback,
     pub(super) membership: Arc<Membership>,
 }
 
@@ -42,9 +42,9 @@ impl Listener {
 
     /// Listens until the connection ends, or the topology names another life than the connection's.
     async fn listen(&self, backoff: &mut Backoff) -> Result<Infallible, ShardError> {
-        let mut wakes = self.shard.listen(self.client).await?;
+        let mut subscription = self.shard.listen(self.client).await?;
         backoff.reset();
-        let life = wakes.life().clone();
+        let life = subscription.life().clone();
         let mut present = self.membership.watch();
         let mut was_named = false;
         let named_by = Instant::now() + RECONNECT.1;
@@ -57,10 +57,10 @@ impl Listener {
             tokio::select! {
                 biased;
                 _ = present.changed() => {}
-                wake = wakes.next() => {
-                    let wake = wake?;
-                    if self.membership.believes(&life, &wake) {
-                        (self.woken)(wake);
+                notification = subscription.next() => {
+                    let notification = notification?;
+                    if self.membership.believes(&life, &notification) {
+                        (self.callback)(notification);
                     }
                 }
                 // The topology may be about to name it.

@@ -1,11 +1,11 @@
-//! What both say by themselves, to each client, in order.
+//! The notifications of both, to each client, in order.
 
 use std::{pin::pin, time::Duration};
 
 use futures_util::FutureExt;
 use ringfence_coordinator::{
     ids::ClientId,
-    shard::{Shard, Wake, Wakes, conformance::Fixture, memory::MemoryShard},
+    shard::{Notification, Shard, Subscription, conformance::Fixture, memory::MemoryShard},
 };
 use tokio::time::timeout;
 
@@ -19,7 +19,7 @@ use crate::redis_fixture::Redis;
 const DELIVERY_MAX: Duration = Duration::from_secs(20);
 
 /// One client, listening to Redis and to memory.
-pub(crate) type Ears = [Box<dyn Wakes>; 2];
+pub(crate) type Ears = [Box<dyn Subscription>; 2];
 
 /// Lets every client listen to both.
 pub(crate) async fn listen(redis: &Redis, memory: &MemoryShard) -> Vec<Ears> {
@@ -33,14 +33,16 @@ pub(crate) async fn listen(redis: &Redis, memory: &MemoryShard) -> Vec<Ears> {
 }
 
 impl Pair<'_> {
-    /// What the memory shard has said since the last time, and so has Redis, which may take its time
-    /// to deliver it. One that says more is found out by what comes next.
-    pub(crate) async fn heard(&mut self) -> Checked<Vec<Wake>> {
+    /// The notifications of the memory shard since the last call. Redis sent the same, and may deliver them
+    /// later. If one of them sent more, the next comparison finds it.
+    pub(crate) async fn heard(&mut self) -> Checked<Vec<Notification>> {
         let mut heard = Vec::new();
         for client in 0..self.ears.len() {
             while let Some(found) = self.next_of_memory(client) {
                 let next = timeout(DELIVERY_MAX, self.ears[client][0].next()).await;
-                let expected = next.ok().map(|wake| wake.expect("it goes on"));
+                let expected = next
+                    .ok()
+                    .map(|notification| notification.expect("it goes on"));
                 let same = expected.as_ref() == Some(&found);
                 self.check(same, &format!("client {client} is told"), &expected, &found)?;
                 heard.push(found);
@@ -49,9 +51,9 @@ impl Pair<'_> {
         Ok(heard)
     }
 
-    fn next_of_memory(&mut self, client: usize) -> Option<Wake> {
+    fn next_of_memory(&mut self, client: usize) -> Option<Notification> {
         // It is there by the time that the batch is answered.
         let next = pin!(self.ears[client][1].next()).now_or_never();
-        next.map(|wake| wake.expect("it goes on"))
+        next.map(|notification| notification.expect("it goes on"))
     }
 }
