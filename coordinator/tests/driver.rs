@@ -277,7 +277,7 @@ async fn a_dropped_renewal_loses_nothing(desk: Desk) {
             renewed,
             Reply::Renewed {
                 reclaimed: false,
-                wanted: false,
+                contended: false,
                 moving: None,
             }
         );

@@ -177,8 +177,8 @@ impl SlotMigration {
                 "counter {key} wants every change on the disk: set appendonly yes, appendfsync always and \
                  no-appendfsync-on-rewrite no"
             ),
-            Arrival::TooFewReplicas { replicas, wanted } => {
-                format!("counter {key} wants {wanted} replicas, and {replicas} have it")
+            Arrival::TooFewReplicas { replicas, required } => {
+                format!("counter {key} wants {required} replicas, and {replicas} have it")
             }
         };
         Err(self.shards.wait(&migration.to.0, reason))

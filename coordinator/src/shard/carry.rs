@@ -211,7 +211,7 @@ pub enum Arrival {
         /// How many have it for certain.
         replicas: u64,
         /// How many must.
-        wanted: u64,
+        required: u64,
     },
 }
 

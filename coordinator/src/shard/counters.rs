@@ -85,7 +85,7 @@ pub enum CounterReply {
         /// How many have it for certain.
         replicas: u64,
         /// How many must.
-        wanted: u64,
+        required: u64,
     },
     /// The shard has no memory for it. Nothing was written.
     OutOfMemory,

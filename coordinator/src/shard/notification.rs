@@ -40,8 +40,8 @@ pub struct QueuedGrant {
     pub claim: Duration,
     /// As in the latest request that carried the ticket.
     pub sent: Instant,
-    /// Somebody else waits in the key's queue.
-    pub wanted: bool,
+    /// Another client waits in the key's queue.
+    pub contended: bool,
 }
 
 /// A connection on which a shard sends notifications.

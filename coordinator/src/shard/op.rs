@@ -127,8 +127,8 @@ pub enum Reply {
         token: Token,
         /// How many there are, in a row.
         tokens: u32,
-        /// Somebody waits in the key's queue.
-        wanted: bool,
+        /// Another client waits in the key's queue.
+        contended: bool,
     },
     /// Somebody else holds it.
     Held {
@@ -148,8 +148,8 @@ pub enum Reply {
     Renewed {
         /// It had to be put back: the shard had lost it, or had an older grant.
         reclaimed: bool,
-        /// Somebody waits in the key's queue.
-        wanted: bool,
+        /// Another client waits in the key's queue.
+        contended: bool,
         /// The slot is sealed at this epoch: bring the lock along to its next shard.
         moving: Option<Epoch>,
     },
@@ -157,8 +157,8 @@ pub enum Reply {
     Lost,
     /// Brought along, with a full lease. Until this is known, the lock is held at the former shard alone.
     Adopted {
-        /// Somebody waits in the key's queue.
-        wanted: bool,
+        /// Another client waits in the key's queue.
+        contended: bool,
     },
     /// Not brought along: the slot does not come here by that move, or another holds the key. It is held
     /// where it was. Nothing was written.

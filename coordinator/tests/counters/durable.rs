@@ -335,7 +335,7 @@ async fn a_change_is_acknowledged_once_its_replicas_have_it_and_a_repeat_waits_t
     replica.stop();
     let too_few = CounterReply::TooFewReplicas {
         replicas: 0,
-        wanted: 1,
+        required: 1,
     };
     let op = || CounterOp::Segment(deposit(&id("b"), 5).into());
     assert_eq!(first.one(&hot, op()).await, too_few);
@@ -377,7 +377,7 @@ async fn a_head_is_acknowledged_once_its_replicas_have_it() {
     replica.stop();
     let too_few = CounterReply::TooFewReplicas {
         replicas: 0,
-        wanted: 1,
+        required: 1,
     };
     assert_eq!(first.one(&hot, swap(1)).await, too_few);
     let mut second = desk(&server, 1).await;

@@ -92,7 +92,7 @@ impl Pair<'_> {
     /// A message tells of a record that nobody asked for in this batch.
     pub(crate) fn learn_of(&mut self, notification: &Notification, now_ms: u64) {
         let Notification::Granted(turn) = notification else {
-            return self.tally.count("wanted by message");
+            return self.tally.count("contended by message");
         };
         self.tally.count("turns");
         self.tokens.insert(turn.nonce.sequence, turn.token);
@@ -111,17 +111,19 @@ impl Pair<'_> {
         let end_ms = now_ms + lease.as_millis() as u64;
         self.learn_of_ticket(deed, reply, now_ms);
         match reply {
-            Reply::Granted { token, wanted, .. } => {
+            Reply::Granted {
+                token, contended, ..
+            } => {
                 let before = self.tokens.insert(deed.nonce, *token);
                 let again = before == Some(*token);
                 self.tally
                     .count(if again { "granted again" } else { "granted" });
-                self.count_wanted(*wanted);
+                self.count_contended(*contended);
                 self.ends.record(deed.key, Some(end_ms));
             }
             Reply::Renewed {
                 reclaimed,
-                wanted,
+                contended,
                 moving,
             } => {
                 self.tally
@@ -129,12 +131,12 @@ impl Pair<'_> {
                 if moving.is_some() {
                     self.tally.count("renewed, moving");
                 }
-                self.count_wanted(*wanted);
+                self.count_contended(*contended);
                 self.ends.record(deed.key, Some(end_ms));
             }
-            Reply::Adopted { wanted } => {
+            Reply::Adopted { contended } => {
                 self.tally.count("adopted");
-                self.count_wanted(*wanted);
+                self.count_contended(*contended);
                 self.ends.record(deed.key, Some(end_ms));
             }
             Reply::Released { held: true } => {
@@ -177,9 +179,9 @@ impl Pair<'_> {
         }
     }
 
-    fn count_wanted(&self, wanted: bool) {
-        if wanted {
-            self.tally.count("wanted by answer");
+    fn count_contended(&self, contended: bool) {
+        if contended {
+            self.tally.count("contended by answer");
         }
     }
 

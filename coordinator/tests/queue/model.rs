@@ -123,13 +123,13 @@ impl Model {
             ticket,
             ..
         } = self.line.remove(0);
-        let (token, wanted) = (self.take(tokens), !self.line.is_empty());
+        let (token, contended) = (self.take(tokens), !self.line.is_empty());
         self.holder = Some(Holder {
             nonce,
             label,
             token,
             tokens,
-            told: wanted,
+            told: contended,
             ends_ms: self.end(ticket.claim),
         });
         if asking != Some(nonce) {
@@ -140,7 +140,7 @@ impl Model {
                 tokens,
                 claim: ticket.claim,
                 sent: ticket.sent,
-                wanted,
+                contended,
             };
             self.said.push((nonce.client, Notification::Granted(turn)));
         }
@@ -189,7 +189,7 @@ impl Model {
         Reply::Granted {
             token: holder.token,
             tokens: holder.tokens,
-            wanted: !self.line.is_empty(),
+            contended: !self.line.is_empty(),
         }
     }
 
@@ -198,11 +198,11 @@ impl Model {
         self.line_ends_ms = waiter.ends_ms;
         let known = self.line.iter_mut().find(|known| known.nonce == nonce);
         if known.is_some() || !holder.told {
-            let wanted = Notification::Contended {
+            let contended = Notification::Contended {
                 key: self.key.clone(),
                 nonce: holder.nonce,
             };
-            self.said.push((holder.nonce.client, wanted));
+            self.said.push((holder.nonce.client, contended));
         }
         match known {
             Some(known) => {
@@ -222,7 +222,7 @@ impl Model {
                 holder.ends_ms = ends_ms;
                 Reply::Renewed {
                     reclaimed: false,
-                    wanted: !self.line.is_empty(),
+                    contended: !self.line.is_empty(),
                     moving: None,
                 }
             }

@@ -111,7 +111,7 @@ async fn a_lock_that_somebody_waits_for_does_not_linger() {
 
 /// The message was long on its way: its waiter gave up, and the lock has gone back.
 #[tokio::test(start_paused = true)]
-async fn a_lock_goes_on_lingering_if_a_former_one_was_wanted() {
+async fn a_lock_goes_on_lingering_if_a_former_one_was_contended() {
     let mut crew = Crew::new().await;
     let (process, other) = (crew.sharing(lingering(LEASE)).await, crew.process().await);
     let former = Acquire {

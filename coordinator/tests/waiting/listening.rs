@@ -69,8 +69,11 @@ async fn a_healthy_connection_without_messages_stays() {
     let key = key("key");
     desk.one(acquire(&key, 2)).await;
     desk.one(acquire(&key, 1)).await;
-    let wanted = timeout(NOTICED, subscription.next()).await.unwrap();
-    assert!(format!("{wanted:?}").contains("Contended"), "{wanted:?}");
+    let contended = timeout(NOTICED, subscription.next()).await.unwrap();
+    assert!(
+        format!("{contended:?}").contains("Contended"),
+        "{contended:?}"
+    );
 }
 
 #[tokio::test]

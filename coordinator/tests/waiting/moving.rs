@@ -166,7 +166,7 @@ async fn a_full_server_loses_no_lock_that_moves() {
     assert_eq!(desk.scanned().await.len(), 1);
     desk.lists(&comes).await;
     let adopted = desk.moving(adopt(&comes, 2)).await;
-    assert_eq!(adopted, Reply::Adopted { wanted: false });
+    assert_eq!(adopted, Reply::Adopted { contended: false });
     let remove = Op::Remove {
         nonce: nonce(1),
         epoch: MOVE,

@@ -66,7 +66,13 @@ async fn what_is_no_queue_under_its_name_keeps_nobody_from_the_key() {
         assert!(matches!(replies[0], Reply::Granted { .. }), "{replies:?}");
         assert_held(&replies[1], None);
         assert!(
-            matches!(replies[2], Reply::Granted { wanted: false, .. }),
+            matches!(
+                replies[2],
+                Reply::Granted {
+                    contended: false,
+                    ..
+                }
+            ),
             "{replies:?}"
         );
         let batch = [release(&other, 8), release(&key, 1), release(&other, 9)];
@@ -112,7 +118,13 @@ async fn a_full_queue_has_room_again_as_tickets_end() {
     desk.one(release(&key, 0)).await;
     let reply = desk.one(acquire(&key, 1_000_000)).await;
     assert!(
-        matches!(reply, Reply::Granted { wanted: false, .. }),
+        matches!(
+            reply,
+            Reply::Granted {
+                contended: false,
+                ..
+            }
+        ),
         "{reply:?}"
     );
 }

@@ -89,11 +89,11 @@ impl Inner {
                     moves = Some(shard());
                 }
                 CounterReply::NotOnDisk => return Err(CounterFault::NotOnDisk { shard: shard() }),
-                CounterReply::TooFewReplicas { replicas, wanted } => {
+                CounterReply::TooFewReplicas { replicas, required } => {
                     return Err(CounterFault::TooFewReplicas {
                         shard: shard(),
                         replicas,
-                        wanted,
+                        required,
                     });
                 }
                 CounterReply::OutOfMemory => {

@@ -43,14 +43,14 @@ pub enum CounterFault {
         shard: ShardId,
     },
     /// Too few replicas have acknowledged the change.
-    #[error("{replicas} replicas of shard {shard} have the change, must be {wanted}")]
+    #[error("{replicas} replicas of shard {shard} have the change, must be {required}")]
     TooFewReplicas {
         /// The shard.
         shard: ShardId,
         /// How many certainly have it.
         replicas: u64,
         /// How many are required.
-        wanted: u64,
+        required: u64,
     },
     /// The shard has no memory for it.
     #[error("shard {shard} has no memory left for counters")]

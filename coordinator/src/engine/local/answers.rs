@@ -57,7 +57,7 @@ impl LocalQueues {
                     events::renewed(lease, false, sent, now);
                 }
                 if contended {
-                    queue.wanted(now);
+                    queue.contended(now);
                 }
             }
             Judged::Known
@@ -127,7 +127,7 @@ impl LocalQueues {
     pub(crate) fn contended(&self, lease: &LeaseState) {
         self.change(&lease.key, |queue, now| {
             if queue.holds(lease.nonce) {
-                queue.wanted(now);
+                queue.contended(now);
             }
         });
     }
@@ -168,7 +168,7 @@ impl LocalQueues {
                 self.change(&key, |queue, now| {
                     // It may overtake the answer that gives this process the record.
                     if queue.holds(nonce) || queue.is_asking(nonce) {
-                        queue.wanted(now);
+                        queue.contended(now);
                     }
                 });
             }

@@ -14,12 +14,12 @@ pub(crate) struct Record<H> {
     fresh: bool,
     /// It was without a holder for as long as allowed.
     pub(crate) tired: bool,
-    wanted: Option<Wanted>,
+    contention: Option<Contention>,
 }
 
 /// Another process waits.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct Contention {
     since: Instant,
     handed: u32,
 }
@@ -33,28 +33,28 @@ impl<H: LeaseView> Record<H> {
             in_use: false,
             fresh: true,
             tired: false,
-            wanted: None,
+            contention: None,
         }
     }
 
-    /// Another process waits for it.
-    pub(crate) fn want(&mut self, now: Instant) {
-        self.wanted.get_or_insert(Wanted {
+    /// Another process waits for it since `now`, or since before.
+    pub(crate) fn contended(&mut self, now: Instant) {
+        self.contention.get_or_insert(Contention {
             since: now,
             handed: 0,
         });
     }
 
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.is_some()
+    pub(crate) fn is_contended(&self) -> bool {
+        self.contention.is_some()
     }
 
     /// Whether a waiter here may have it, now that it has no holder.
     pub(crate) fn may_be_used(&self, now: Instant, handoff: Handoff) -> bool {
-        let within = |wanted: Wanted| {
-            wanted.handed < handoff.max && now.since(wanted.since) < handoff.length
+        let within = |contention: Contention| {
+            contention.handed < handoff.max && now.since(contention.since) < handoff.length
         };
-        let goes_on = self.fresh || (self.hands_on(handoff) && self.wanted.is_none_or(within));
+        let goes_on = self.fresh || (self.hands_on(handoff) && self.contention.is_none_or(within));
         self.hold.is_held(now) && !self.tokens.is_empty() && goes_on
     }
 
@@ -71,8 +71,8 @@ impl<H: LeaseView> Record<H> {
     pub(crate) fn take(&mut self) -> Option<(Token, bool)> {
         let token = self.tokens.take()?;
         let handed = !std::mem::replace(&mut self.fresh, false);
-        if let Some(wanted) = &mut self.wanted {
-            wanted.handed += u32::from(handed);
+        if let Some(contention) = &mut self.contention {
+            contention.handed += u32::from(handed);
         }
         self.in_use = true;
         Some((token, handed))

@@ -47,7 +47,7 @@ enum State<H> {
     Asking {
         hold: H,
         /// Another process waits already, although the grant's answer has not arrived.
-        wanted: bool,
+        contended: bool,
     },
     Held(Record<H>),
     /// A record on its way back, for which another process waits. A request sent together with that
@@ -152,27 +152,27 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     }
 
     /// The shard granted the request.
-    pub(crate) fn granted(&mut self, tokens: Tokens, wanted: bool, now: Instant) {
+    pub(crate) fn granted(&mut self, tokens: Tokens, contended: bool, now: Instant) {
         let State::Asking {
             hold,
-            wanted: known,
+            contended: known,
         } = &self.state
         else {
             return;
         };
         let mut record = Record::new(hold.clone(), tokens);
-        if wanted || *known {
-            record.want(now);
+        if contended || *known {
+            record.contended(now);
         }
         self.state = State::Held(record);
     }
 
     /// Another process waits for this process's record.
-    pub(crate) fn wanted(&mut self, now: Instant) {
+    pub(crate) fn contended(&mut self, now: Instant) {
         match &mut self.state {
             State::Nothing | State::Yielding(_) => {}
-            State::Asking { wanted, .. } => *wanted = true,
-            State::Held(record) => record.want(now),
+            State::Asking { contended, .. } => *contended = true,
+            State::Held(record) => record.contended(now),
         }
     }
 
@@ -313,7 +313,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
                     effects.ask = Some(hold.clone());
                     self.state = State::Asking {
                         hold,
-                        wanted: false,
+                        contended: false,
                     };
                 }
                 Err(error) => {
@@ -338,15 +338,15 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
             && goes_on
             && policy.lingers
             && !record.tired
-            && !record.is_wanted()
+            && !record.is_contended()
         {
             effects.linger = Some(record.hold.clone());
         } else {
             if next.is_some() && record.ran_out(policy.handoff) {
-                let more = if record.is_wanted() { 1 } else { 4 };
+                let more = if record.is_contended() { 1 } else { 4 };
                 self.tokens = (self.tokens * more).clamp(TOKENS_FIRST, TOKENS_MAX);
             }
-            effects.yields = record.is_wanted();
+            effects.yields = record.is_contended();
             let hold = record.hold.clone();
             self.state = match effects.yields {
                 true => State::Yielding(hold.clone()),

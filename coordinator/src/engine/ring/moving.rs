@@ -55,7 +55,7 @@ impl LeaseRenewer {
         let mut in_flight = hold.in_flight.lock();
         in_flight.at(&hold.renewer(), to).renewing.answered(&answer);
         let Ok(Answered {
-            reply: Reply::Adopted { wanted },
+            reply: Reply::Adopted { contended },
             sent,
         }) = answer
         else {
@@ -70,7 +70,7 @@ impl LeaseRenewer {
         events::renewed(hold, false, sent, now);
         to.keep(hold);
         self.remove(hold, epoch);
-        if wanted {
+        if contended {
             self.requests.local.contended(hold);
         }
     }

@@ -307,7 +307,7 @@ impl LeaseRenewer {
                 reply:
                     Reply::Renewed {
                         reclaimed,
-                        wanted,
+                        contended,
                         moving,
                     },
                 sent,
@@ -322,7 +322,7 @@ impl LeaseRenewer {
                 } else {
                     self.expire(hold);
                 }
-                if wanted {
+                if contended {
                     self.requests.local.contended(hold);
                 }
                 if let Some(epoch) = moving.filter(|_| useful) {

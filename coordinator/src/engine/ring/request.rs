@@ -184,10 +184,10 @@ impl Requests {
             Reply::Granted {
                 token,
                 tokens,
-                wanted,
+                contended,
             } => Verdict::Granted(Grant {
                 tokens: Tokens::new(token, tokens),
-                contended: wanted,
+                contended,
                 sent,
                 claim: None,
             }),

@@ -115,7 +115,7 @@ impl Requests {
         self.local.if_asked(hold, |_| hold.go(&there));
         let answer = Answer {
             tokens: Tokens::new(grant.token, grant.tokens),
-            contended: grant.wanted,
+            contended: grant.contended,
             sent: grant.sent,
             claim: Some(grant.claim),
         };

@@ -19,8 +19,8 @@ fn its_token(counter: u64) -> Token {
     Token::new(Epoch(FIRST - 1), counter)
 }
 
-fn adopted(wanted: bool) -> Reply {
-    Reply::Adopted { wanted }
+fn adopted(contended: bool) -> Reply {
+    Reply::Adopted { contended }
 }
 
 async fn adopts(desk: &mut Desk, key: &LockKey, (nonce, token): (Nonce, Token)) -> Reply {

@@ -70,7 +70,7 @@ pub async fn each_operation_of_a_batch_has_its_own_answer(fixture: &dyn Fixture)
             Reply::Granted {
                 token,
                 tokens: 1,
-                wanted: false
+                contended: false
             }
         );
     }

@@ -88,7 +88,7 @@ pub async fn a_renewal_dropped_after_any_turn_loses_nothing(fixture: &dyn Fixtur
             renewed,
             Reply::Renewed {
                 reclaimed: false,
-                wanted: false,
+                contended: false,
                 moving: None,
             }
         );

@@ -56,7 +56,7 @@ pub async fn a_renewal_gives_a_full_lease_and_keeps_the_token(fixture: &dyn Fixt
             renewed,
             Reply::Renewed {
                 reclaimed: false,
-                wanted: false,
+                contended: false,
                 moving: None,
             }
         );

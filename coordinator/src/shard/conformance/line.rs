@@ -70,9 +70,9 @@ impl Desk {
     }
 
     /// Whether the holder of `key` is told, renewing it, that somebody waits.
-    pub(super) async fn is_wanted(&mut self, key: &LockKey, grant: (Nonce, Token)) -> bool {
+    pub(super) async fn is_contended(&mut self, key: &LockKey, grant: (Nonce, Token)) -> bool {
         match self.renew(key, grant, LONG).await {
-            Reply::Renewed { wanted, .. } => wanted,
+            Reply::Renewed { contended, .. } => contended,
             other => panic!("{key} was to be renewed: {other:?}"),
         }
     }
@@ -130,15 +130,15 @@ impl Ear {
     }
 
     /// As [`heard`](Self::heard): the nonces that are asked for what they hold.
-    pub(super) async fn wanted(&mut self, desk: &mut Desk) -> Vec<Nonce> {
-        let wanted = |notification| match notification {
+    pub(super) async fn contended(&mut self, desk: &mut Desk) -> Vec<Nonce> {
+        let contended = |notification| match notification {
             Notification::Contended { nonce, .. } => Some(nonce),
             Notification::Granted(_) => None,
         };
         self.heard(desk)
             .await
             .into_iter()
-            .filter_map(wanted)
+            .filter_map(contended)
             .collect()
     }
 

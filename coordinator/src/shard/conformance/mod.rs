@@ -9,6 +9,7 @@ mod arming;
 mod batches;
 mod cancel;
 mod carry;
+mod contended;
 mod copies;
 mod counters;
 mod decommission;
@@ -30,7 +31,6 @@ mod scans;
 mod sealed;
 mod slots;
 mod turns;
-mod wanted;
 
 use std::{sync::Arc, time::Duration};
 
@@ -41,6 +41,7 @@ pub use arming::*;
 pub use batches::*;
 pub use cancel::*;
 pub use carry::*;
+pub use contended::*;
 pub use copies::*;
 pub use counters::*;
 pub use decommission::*;
@@ -58,7 +59,6 @@ pub use scans::*;
 pub use sealed::*;
 pub use slots::*;
 pub use turns::*;
-pub use wanted::*;
 
 use super::Shard;
 

@@ -296,9 +296,9 @@ pub async fn what_is_held_on_its_way_is_looked_at_beside_what_is_not(fixture: &d
         desk.request(&other, renew(its_holder, its_token, LONG)),
         full.request(&key, renew(holder, token, LONG)),
     ];
-    let renewed = |wanted, moving| Reply::Renewed {
+    let renewed = |contended, moving| Reply::Renewed {
         reclaimed: false,
-        wanted,
+        contended,
         moving,
     };
     let replies = desk.batch(&renewals).await.replies;

@@ -47,10 +47,10 @@ pub async fn a_reclaim_removes_its_own_ticket(fixture: &dyn Fixture) {
         assert_eq!(word(&desk.one(key, queue(nonce, 1)).await), "grace");
     }
     let claim = (holder, Token::new(Epoch(FIRST - 1), 1));
-    for (key, wanted) in [(&alone, false), (&beside, true)] {
+    for (key, contended) in [(&alone, false), (&beside, true)] {
         let reclaimed = Reply::Renewed {
             reclaimed: true,
-            wanted,
+            contended,
             moving: None,
         };
         assert_eq!(desk.renew(key, claim, LONG).await, reclaimed);
@@ -74,7 +74,7 @@ pub async fn a_repeat_removes_its_own_ticket(fixture: &dyn Fixture) {
     let again = Reply::Granted {
         token,
         tokens: 1,
-        wanted: false,
+        contended: false,
     };
     assert_eq!(desk.one(&key, queue(holder, 2)).await, again);
 }
@@ -90,7 +90,7 @@ pub async fn a_shut_slot_keeps_no_ticket(fixture: &dyn Fixture) {
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let holder = nonce();
     let token = desk.granted(&gone, holder, LONG).await;
-    assert!(!desk.is_wanted(&gone, (holder, token)).await);
+    assert!(!desk.is_contended(&gone, (holder, token)).await);
 }
 
 /// A lock that is released at a shut slot is granted at the slot's present shard.

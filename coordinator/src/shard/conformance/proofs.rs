@@ -143,13 +143,13 @@ pub async fn what_is_held_in_a_slot_that_comes_here_is_held(fixture: &dyn Fixtur
     assert_eq!(desk.granted(&key, holder, LONG).await, token);
     let renewed = Reply::Renewed {
         reclaimed: false,
-        wanted: false,
+        contended: false,
         moving: None,
     };
     assert_eq!(desk.renew(&key, (holder, token), LONG).await, renewed);
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "held");
     assert_eq!(desk.queues(&key, nonce()).await, 0);
-    assert!(desk.is_wanted(&key, (holder, token)).await);
+    assert!(desk.is_contended(&key, (holder, token)).await);
 }
 
 /// Its holder at the former shard may not know yet that it was brought along.
@@ -185,7 +185,7 @@ pub async fn in_grace_a_proof_is_not_looked_at(fixture: &dyn Fixture) {
     let claim = (nonce(), Token::new(Epoch(FIRST - 1), 1));
     let reclaimed = Reply::Renewed {
         reclaimed: true,
-        wanted: true,
+        contended: true,
         moving: None,
     };
     assert_eq!(desk.renew(&key, claim, LONG).await, reclaimed);

@@ -82,7 +82,7 @@ pub async fn a_recheck_finds_the_grant_made_to_it(fixture: &dyn Fixture) {
         let granted = Reply::Granted {
             token,
             tokens: 3,
-            wanted: false,
+            contended: false,
         };
         assert_eq!(desk.one(&key, ask(2)).await, granted);
         fixture.elapse(PAST_WINDOW).await;
@@ -112,7 +112,10 @@ pub async fn an_ended_ticket_is_skipped(fixture: &dyn Fixture) {
         assert_eq!(desk.holder(key).await, None, "the third has ended too");
         let next = nonce();
         let token = desk.granted(key, next, LONG).await;
-        assert!(!desk.is_wanted(key, (next, token)).await, "nobody is left");
+        assert!(
+            !desk.is_contended(key, (next, token)).await,
+            "nobody is left"
+        );
     }
 }
 
@@ -164,12 +167,12 @@ pub async fn when_every_ticket_has_ended_nobody_waits(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let waiting = [nonce(), nonce()];
         let (key, grant) = desk.with_queue("key", LONG, &waiting).await;
-        assert!(desk.is_wanted(&key, grant).await);
+        assert!(desk.is_contended(&key, grant).await);
         desks.push((desk, key, grant));
     }
     fixture.elapse(MOST_OF_A_TICKET + THE_REST).await;
     for (desk, key, grant) in &mut desks {
-        assert!(!desk.is_wanted(key, *grant).await);
+        assert!(!desk.is_contended(key, *grant).await);
         assert_eq!(desk.queues(key, nonce()).await, 0);
     }
 }
@@ -203,9 +206,9 @@ pub async fn giving_up_leaves_no_ticket(fixture: &dyn Fixture) {
             assert_eq!(word(&desk.release(&key, gone).await), "gone");
             assert_eq!(desk.queues(&key, third).await, left);
         }
-        assert!(desk.is_wanted(&key, (holder, token)).await);
+        assert!(desk.is_contended(&key, (holder, token)).await);
         assert_eq!(word(&desk.release(&key, third).await), "gone");
-        assert!(!desk.is_wanted(&key, (holder, token)).await);
+        assert!(!desk.is_contended(&key, (holder, token)).await);
         desk.release(&key, holder).await;
         assert_eq!(desk.inspect(&key).await, None);
     }
@@ -261,7 +264,7 @@ pub async fn a_try_leaves_nothing_behind(fixture: &dyn Fixture) {
             matches!(reply, Reply::Held { position: None, .. }),
             "{reply:?}"
         );
-        assert!(!desk.is_wanted(&key, grant).await);
+        assert!(!desk.is_contended(&key, grant).await);
         desk.release(&key, grant.0).await;
         assert_eq!(desk.inspect(&key).await, None);
     }
@@ -319,7 +322,7 @@ pub async fn queues_of_keys_with_hostile_bytes_do_not_touch_each_other(fixture: 
         let token = desk.granted(&other, its_holder, LONG).await;
         desk.queues(&one, waiter).await;
         assert!(
-            !desk.is_wanted(&other, (its_holder, token)).await,
+            !desk.is_contended(&other, (its_holder, token)).await,
             "{one:?}"
         );
         desk.release(&other, its_holder).await;

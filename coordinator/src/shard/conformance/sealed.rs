@@ -56,7 +56,7 @@ pub async fn a_repeat_in_a_sealed_slot_finds_the_same_token_and_a_full_lease(
     let again = Reply::Granted {
         token,
         tokens: 1,
-        wanted: false,
+        contended: false,
     };
     assert_eq!(desk.acquire(&key, holder, LONG).await, again);
     let found = desk.inspect(&key).await.expect("it is held");
@@ -75,7 +75,7 @@ pub async fn a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket(
     let other = nonce();
     assert_eq!(desk.one(&key, queue(other, 1)).await, moving);
     assert_eq!(desk.acquire(&key, other, LONG).await, moving);
-    assert!(!desk.is_wanted(&key, grant).await);
+    assert!(!desk.is_contended(&key, grant).await);
     desk.release(&key, grant.0).await;
     assert_eq!(both_words(&mut desk, &key, other).await, ["absent"; 2]);
 }
@@ -136,7 +136,7 @@ pub async fn a_renewal_in_a_sealed_slot_extends_and_says_so(fixture: &dyn Fixtur
     let (mut desk, key, grant) = sealed_with_queue(fixture, WINDOW, &[nonce()]).await;
     let moving = Reply::Renewed {
         reclaimed: false,
-        wanted: true,
+        contended: true,
         moving: Some(MOVE),
     };
     assert_eq!(desk.renew(&key, grant, LONG).await, moving);
@@ -185,7 +185,7 @@ pub async fn a_sealed_slot_in_grace_proves_nothing(fixture: &dyn Fixture) {
     for (key, grant, reclaimed) in [(&kept, (holder, token), false), (&lost, claim, true)] {
         let moving = Reply::Renewed {
             reclaimed,
-            wanted: false,
+            contended: false,
             moving: Some(MOVE),
         };
         assert_eq!(desk.renew(key, grant, LONG).await, moving);

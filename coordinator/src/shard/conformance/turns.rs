@@ -35,7 +35,7 @@ pub async fn a_release_grants_to_the_first_ticket_and_tells_its_client_once(fixt
                 tokens,
                 claim: WINDOW,
                 sent: Instant::from_nanos(sent as u64),
-                wanted: sent < 2,
+                contended: sent < 2,
             };
             assert_eq!(ear.turns(&mut desk).await, [turn]);
             holder = nonce;
@@ -111,7 +111,13 @@ pub async fn who_finds_its_own_turn_is_answered_and_not_told(fixture: &dyn Fixtu
         fixture.elapse(PAST_SHORT).await;
         let reply = desk.one(&key, queue(waiter, 2)).await;
         assert!(
-            matches!(reply, Reply::Granted { wanted: true, .. }),
+            matches!(
+                reply,
+                Reply::Granted {
+                    contended: true,
+                    ..
+                }
+            ),
             "{reply:?}"
         );
         let found = desk.inspect(&key).await.expect("it was granted");
@@ -241,11 +247,11 @@ pub async fn a_dropped_wait_for_a_message_loses_none(fixture: &dyn Fixture) {
             Some(notification) => notification,
             None => ear.next().await.expect("it goes on"),
         };
-        let wanted = Notification::Contended {
+        let contended = Notification::Contended {
             key: key.clone(),
             nonce: holder,
         };
-        assert_eq!(notification, wanted);
+        assert_eq!(notification, contended);
         desk.release(&key, waiter).await;
         desk.release(&key, holder).await;
         answered

@@ -158,7 +158,7 @@ fn reply(op: &Op, part: &Value, fresh: Option<Token>) -> Option<Reply> {
         (Op::Acquire { tokens, .. }, Value::Int(0)) => Some(Reply::Granted {
             token: fresh?,
             tokens: *tokens,
-            wanted: false,
+            contended: false,
         }),
         (_, Value::Int(code)) => plain(op, *code),
         (_, Value::Array(parts)) => detailed(op, parts),
@@ -175,7 +175,9 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
         (Op::Renew { .. }, 2) => Reply::Lost,
         (Op::Release { .. } | Op::Remove { .. }, 0 | 1) => Reply::Released { held: code == 1 },
         (Op::Adopt { .. }, 0) => Reply::NotAdopted,
-        (Op::Adopt { .. }, 1 | 5) => Reply::Adopted { wanted: code == 5 },
+        (Op::Adopt { .. }, 1 | 5) => Reply::Adopted {
+            contended: code == 5,
+        },
         _ => return None,
     })
 }
@@ -184,7 +186,7 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
 fn renewed(code: i64, moving: Option<Epoch>) -> Reply {
     Reply::Renewed {
         reclaimed: code & 1 != 0,
-        wanted: code & 4 != 0,
+        contended: code & 4 != 0,
         moving,
     }
 }
@@ -194,11 +196,13 @@ fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
     use Value::Int;
     let is_acquire = matches!(op, Op::Acquire { .. });
     Some(match parts {
-        [Int(1), Int(te), Int(counter), Int(tokens), Int(wanted)] if is_acquire => Reply::Granted {
-            token: Token::new(Epoch(*te as u64), *counter as u64),
-            tokens: *tokens as u32,
-            wanted: *wanted == 1,
-        },
+        [Int(1), Int(te), Int(counter), Int(tokens), Int(contended)] if is_acquire => {
+            Reply::Granted {
+                token: Token::new(Epoch(*te as u64), *counter as u64),
+                tokens: *tokens as u32,
+                contended: *contended == 1,
+            }
+        }
         [Int(2), Int(remaining), label, Int(position)] if is_acquire => Reply::Held {
             remaining: Duration::from_millis(u64::try_from(*remaining).unwrap_or(0)),
             label: Label::new(&text(label)),

@@ -163,10 +163,10 @@ impl CounterLink for RedisLink {
             calls.push(call);
         }
         let values = self.connection.run(&pipeline).await?;
-        let (mut answers, wanted) = counters::read(calls.iter().zip(batches), values)?;
+        let (mut answers, required) = counters::read(calls.iter().zip(batches), values)?;
         let replies = &mut answers.replies;
         let within = self.replicas_within;
-        counters::await_replicas(&mut self.connection, replies, &wanted, within).await?;
+        counters::await_replicas(&mut self.connection, replies, &required, within).await?;
         Ok(answers)
     }
 }
@@ -339,11 +339,13 @@ impl MigrationLink for RedisLink {
     async fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
         let is_synced = self.is_synced().await?;
         let command = carry::arrive(&self.connection, is_synced, arrive);
-        let (arrival, wanted) = carry::arrived(&self.control("arrive", &command).await?)?;
-        let replicas = counters::replicas(&mut self.connection, wanted, self.replicas_within);
+        let (arrival, required) = carry::arrived(&self.control("arrive", &command).await?)?;
+        let replicas = counters::replicas(&mut self.connection, required, self.replicas_within);
         let replicas = replicas.await?;
         Ok(match arrival {
-            Arrival::Here(_) if replicas < wanted => Arrival::TooFewReplicas { replicas, wanted },
+            Arrival::Here(_) if replicas < required => {
+                Arrival::TooFewReplicas { replicas, required }
+            }
             arrival => arrival,
         })
     }

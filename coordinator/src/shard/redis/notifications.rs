@@ -36,7 +36,7 @@ impl Subscription for RedisSubscription {
     }
 }
 
-/// Reads a message: `turn|nonce|te|ctr|tokens|claim_ms|sent|wanted|key`, or `wanted|nonce|key`. The
+/// Reads a message: `turn|nonce|te|ctr|tokens|claim_ms|sent|contended|key`, or `contended|nonce|key`. The
 /// key is the rest, because it may contain any bytes. `None` if it is not one of these.
 fn parse(text: &[u8]) -> Option<Notification> {
     let mut rest = text;
@@ -48,7 +48,7 @@ fn parse(text: &[u8]) -> Option<Notification> {
     };
     let kind = word()?;
     let nonce = word()?.parse().ok()?;
-    if kind == "wanted" {
+    if kind == "contended" {
         let key = LockKey::parse(rest)?;
         return Some(Notification::Contended { key, nonce });
     }
@@ -57,7 +57,7 @@ fn parse(text: &[u8]) -> Option<Notification> {
     let tokens = u32::try_from(number()?).ok()?;
     let claim = Duration::from_millis(number()?);
     let sent = Instant::from_nanos(number()?);
-    let wanted = number()? == 1;
+    let contended = number()? == 1;
     (kind == "turn").then_some(Notification::Granted(QueuedGrant {
         key: LockKey::parse(rest)?,
         nonce,
@@ -65,7 +65,7 @@ fn parse(text: &[u8]) -> Option<Notification> {
         tokens,
         claim,
         sent,
-        wanted,
+        contended,
     }))
 }
 
@@ -105,12 +105,15 @@ mod tests {
                 tokens: 3,
                 claim: Duration::from_secs(2),
                 sent: Instant::from_nanos(42),
-                wanted: true,
+                contended: true,
             };
             assert_eq!(parse(&turn), Some(Notification::Granted(expected)));
-            let wanted = message(&format!("wanted|{}|", nonce()), &key);
+            let contended = message(&format!("contended|{}|", nonce()), &key);
             let nonce = nonce();
-            assert_eq!(parse(&wanted), Some(Notification::Contended { key, nonce }));
+            assert_eq!(
+                parse(&contended),
+                Some(Notification::Contended { key, nonce })
+            );
         }
     }
 
@@ -120,11 +123,11 @@ mod tests {
         for text in [
             message("", &key),
             message("turn|", &key),
-            message(&format!("wanted|{nonce}"), &key),
+            message(&format!("contended|{nonce}"), &key),
             message(&format!("lost|{nonce}|5|9|3|2000|42|1|"), &key),
             message(&format!("turn|{nonce}|5|9|3|2000|-42|1|"), &key),
             message(&format!("turn|{nonce}|5|9|3|2000|1|"), &key),
-            format!("wanted|{nonce}|no key").into_bytes(),
+            format!("contended|{nonce}|no key").into_bytes(),
         ] {
             assert_eq!(parse(&text), None, "{}", text.escape_ascii());
         }

@@ -61,7 +61,7 @@ impl QueueModel {
             _ if sealed => None,
             Some(record) => {
                 self.queue(&mut world.shard.memory, nonce, age);
-                self.push(world, Push::Wanted(record.nonce));
+                self.push(world, Push::Contended(record.nonce));
                 Some(Answer::Held)
             }
             None => Some(Answer::Granted(self.grant(world, nonce, self.config.lease))),
@@ -77,7 +77,7 @@ impl QueueModel {
         Answer::Granted(Grant {
             token: record.token,
             last: record.last,
-            wanted: self.is_wanted(world, record.nonce),
+            contended: self.is_contended(world, record.nonce),
         })
     }
 

@@ -128,7 +128,7 @@ impl QueueModel {
             actions.push(Action::GrantLocally(index));
         }
         let lingers = self.config.lingers && (prompt || process.budget.local_grants > 0);
-        if lingers && guard.busy && !guard.wanted {
+        if lingers && guard.busy && !guard.contended {
             actions.push(Action::Linger(index));
         }
         actions.push(Action::Release(index));

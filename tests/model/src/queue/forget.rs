@@ -75,10 +75,10 @@ impl QueueModel {
                 let keeps = self.breaks(Rule::TurnMatchesItsNonce) || self.watches_sends();
                 keeps || (world.is_waiting(nonce) && self.turn_left(age, None) > 0)
             }
-            Push::Wanted(nonce) => {
+            Push::Contended(nonce) => {
                 let process = &world.processes[usize::from(nonce.process)];
                 process.nonce == nonce
-                    && matches!(process.phase, Phase::Holding(guard) if !guard.wanted)
+                    && matches!(process.phase, Phase::Holding(guard) if !guard.contended)
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{
 impl QueueModel {
     /// Whether the next local waiter may have the lock.
     pub(super) fn may_hand_off(&self, process: &Process, guard: &Guard) -> bool {
-        let within = !guard.wanted
+        let within = !guard.contended
             || guard.handed_off < self.config.hand_offs_max
             || self.breaks(Rule::HandOffsAreBounded);
         guard.busy && within && self.has_token(process, guard)
@@ -17,7 +17,7 @@ impl QueueModel {
     /// Whether a local task may have the lock that lingers.
     pub(super) fn may_grant_again(&self, process: &Process, guard: &Guard) -> bool {
         let late = self.breaks(Rule::NoLocalGrantAfterTheRelease);
-        !guard.busy && (!guard.wanted || late) && self.has_token(process, guard)
+        !guard.busy && (!guard.contended || late) && self.has_token(process, guard)
     }
 
     fn has_token(&self, process: &Process, guard: &Guard) -> bool {
@@ -36,7 +36,7 @@ impl QueueModel {
         } else {
             Event::GrantedAgain
         });
-        if guard.busy && guard.wanted {
+        if guard.busy && guard.contended {
             world.ledger.too_many_hand_offs |= guard.handed_off >= self.config.hand_offs_max;
             guard.handed_off = self.config.hand_offs_max.min(guard.handed_off + 1);
         }

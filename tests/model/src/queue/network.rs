@@ -62,7 +62,7 @@ pub enum Answer {
     /// To renew: extended.
     Renewed {
         /// Another process waits.
-        wanted: bool,
+        contended: bool,
     },
     /// To renew: the record is another's, or gone.
     Lost,
@@ -73,7 +73,7 @@ pub enum Answer {
         /// The tokens.
         block: Option<Block>,
         /// Another process waits.
-        wanted: bool,
+        contended: bool,
     },
 }
 
@@ -83,7 +83,7 @@ pub struct Grant {
     pub(super) token: Token,
     /// The counter of the block's last token.
     pub(super) last: u8,
-    pub(super) wanted: bool,
+    pub(super) contended: bool,
 }
 
 /// What the shard tells a process unasked.
@@ -99,7 +99,7 @@ pub enum Push {
         age: u8,
     },
     /// Another process waits for what this nonce holds.
-    Wanted(Nonce),
+    Contended(Nonce),
 }
 
 impl Network {
@@ -158,7 +158,7 @@ impl Network {
                     grant,
                     age: older(age),
                 },
-                Push::Wanted(nonce) => Push::Wanted(nonce),
+                Push::Contended(nonce) => Push::Contended(nonce),
             })
             .collect();
     }

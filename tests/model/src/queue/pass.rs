@@ -58,7 +58,7 @@ impl QueueModel {
         Grant {
             token,
             last,
-            wanted: self.is_wanted(world, nonce),
+            contended: self.is_contended(world, nonce),
         }
     }
 
@@ -78,7 +78,7 @@ impl QueueModel {
     }
 
     /// Whether a process other than this nonce's has a live ticket.
-    pub(super) fn is_wanted(&self, world: &World, nonce: Nonce) -> bool {
+    pub(super) fn is_contended(&self, world: &World, nonce: Nonce) -> bool {
         (world.shard.memory.queue.iter())
             .any(|ticket| ticket.nonce.process != nonce.process && ticket.left > 0)
     }
@@ -145,7 +145,7 @@ impl QueueModel {
             block: leftover.unwrap_or(own),
             left,
             busy: true,
-            wanted: grant.wanted,
+            contended: grant.contended,
             handed_off: 0,
             reserves: 0,
             reserving: false,

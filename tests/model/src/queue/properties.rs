@@ -112,7 +112,7 @@ pub(super) fn reached(event: Event) -> Property<QueueModel> {
         Event::GrantFound => sometimes!(GrantFound, "a re-check finds its grant"),
         Event::HandedOff => sometimes!(HandedOff, "a hand-off"),
         Event::GrantedAgain => sometimes!(GrantedAgain, "a grant while lingering"),
-        Event::GivenBack => sometimes!(GivenBack, "given back when wanted"),
+        Event::GivenBack => sometimes!(GivenBack, "given back when contended"),
         Event::Reclaimed => sometimes!(Reclaimed, "put back in grace"),
         Event::RestartedWithQueue => sometimes!(RestartedWithQueue, "a restart with a queue"),
         Event::GrantedElsewhere => {

@@ -14,7 +14,7 @@ impl QueueModel {
         let Some(guard) = process.guard().copied() else {
             return;
         };
-        if guard.wanted {
+        if guard.contended {
             world.ledger.happened = Some(Event::GivenBack);
         }
         if guard.busy || self.holds(Rule::NoLocalGrantAfterTheRelease) {

@@ -34,8 +34,8 @@ impl QueueModel {
                 return Answer::Lost;
             }
         }
-        let wanted = self.is_wanted(world, nonce) && self.holds(Rule::RenewTellsWhoWaits);
-        Answer::Renewed { wanted }
+        let contended = self.is_contended(world, nonce) && self.holds(Rule::RenewTellsWhoWaits);
+        Answer::Renewed { contended }
     }
 
     /// In grace, and nothing is there, or an older record that came back.
@@ -60,11 +60,11 @@ impl QueueModel {
     }
 
     /// The process: the deadline counts from the send of that renewal.
-    pub(super) fn renewed(&self, world: &mut World, nonce: Nonce, age: u8, wanted: bool) {
+    pub(super) fn renewed(&self, world: &mut World, nonce: Nonce, age: u8, contended: bool) {
         let left = self.config.lease.saturating_sub(age);
         if let Some(guard) = world.process(nonce).guard() {
             guard.left = guard.left.max(left);
-            guard.wanted |= wanted;
+            guard.contended |= contended;
             guard.fresh = true;
         }
     }

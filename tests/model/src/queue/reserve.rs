@@ -46,7 +46,7 @@ impl QueueModel {
         Answer::Reserved {
             number,
             block,
-            wanted: self.is_wanted(world, nonce),
+            contended: self.is_contended(world, nonce),
         }
     }
 
@@ -57,7 +57,7 @@ impl QueueModel {
         (nonce, age): (Nonce, u8),
         number: u8,
         block: Option<Block>,
-        wanted: bool,
+        contended: bool,
     ) {
         let left = self.config.lease.saturating_sub(age);
         let process = world.process(nonce);
@@ -69,7 +69,7 @@ impl QueueModel {
         if !asked && self.holds(Rule::ReserveMatchesItsRequest) {
             return;
         }
-        guard.wanted |= wanted;
+        guard.contended |= contended;
         if let Some(block) = block {
             guard.block = block;
         }

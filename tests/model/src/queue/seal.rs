@@ -44,7 +44,7 @@ impl QueueModel {
         let grant = Grant {
             token,
             last: token.counter,
-            wanted: false,
+            contended: false,
         };
         if !world.shard.memory.queue.is_empty() {
             world.ledger.happened = Some(Event::GrantedElsewhere);

@@ -135,7 +135,7 @@ pub(super) struct Guard {
     /// Whether a task holds the lock; otherwise it lingers.
     pub(super) busy: bool,
     /// Whether it is known that another process waits.
-    pub(super) wanted: bool,
+    pub(super) contended: bool,
     /// Hand-offs since that is known.
     pub(super) handed_off: u8,
     /// Reserves sent.

@@ -57,8 +57,8 @@ impl QueueModel {
 
     /// Keeps what a restart may bring back.
     fn remember(&self, world: &mut World, before: Option<Memory>) {
-        let wanted = self.config.survives.contains(&Survival::AllButTheLast);
-        if let Some(before) = before.filter(|before| wanted && *before != world.shard.memory) {
+        let needed = self.config.survives.contains(&Survival::AllButTheLast);
+        if let Some(before) = before.filter(|before| needed && *before != world.shard.memory) {
             world.shard.earlier = Some(before);
         }
     }
@@ -70,12 +70,12 @@ impl QueueModel {
             Answer::Reserved {
                 number,
                 block,
-                wanted,
-            } => self.reserved(world, (nonce, age), number, block, wanted),
+                contended,
+            } => self.reserved(world, (nonce, age), number, block, contended),
             _ if !world.is_alive(nonce) => {}
             Answer::Granted(grant) => self.granted(world, nonce, age, grant),
             Answer::Held => self.held(world, nonce, age),
-            Answer::Renewed { wanted } => self.renewed(world, nonce, age, wanted),
+            Answer::Renewed { contended } => self.renewed(world, nonce, age, contended),
             Answer::Lost => self.lose(world, nonce.process),
         }
     }
@@ -83,12 +83,12 @@ impl QueueModel {
     fn receive(&self, world: &mut World, push: Push) {
         match push {
             Push::Turn { nonce, grant, age } => self.take_turn(world, nonce, grant, age),
-            Push::Wanted(nonce) if world.is_alive(nonce) => {
+            Push::Contended(nonce) if world.is_alive(nonce) => {
                 if let Some(guard) = world.process(nonce).guard() {
-                    guard.wanted = true;
+                    guard.contended = true;
                 }
             }
-            Push::Wanted(_) => {}
+            Push::Contended(_) => {}
         }
     }
 }

@@ -98,7 +98,7 @@ fn has_moved_on(process: &Process) -> bool {
         Phase::Idle => true,
         Phase::Waiting(attempt) => attempt.fresh,
         Phase::Holding(guard) if guard.busy => guard.held == 0,
-        Phase::Holding(guard) => !guard.wanted,
+        Phase::Holding(guard) => !guard.contended,
     }
 }
 

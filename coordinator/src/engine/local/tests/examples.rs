@@ -18,8 +18,8 @@ fn asked(world: &World) -> u32 {
 }
 
 /// Grants as many tokens as requested.
-fn grant(world: &mut World, wanted: bool) {
-    world.granted(asked(world), wanted);
+fn grant(world: &mut World, contended: bool) {
+    world.granted(asked(world), contended);
 }
 
 /// Releases until another request is made; returns how often.
@@ -35,7 +35,7 @@ fn released_until_it_asks(world: &mut World) -> u32 {
 }
 
 #[test]
-fn a_block_used_up_unwanted_is_followed_by_one_of_four_times_as_many_up_to_the_most() {
+fn a_block_used_up_without_contention_is_followed_by_one_of_four_times_as_many_up_to_the_most() {
     let mut world = world(64);
     world.join(0, false);
     assert_eq!(asked(&world), 1, "alone");
@@ -77,7 +77,7 @@ fn whoever_waits_elsewhere_is_heard_of_before_the_grant_is() {
     world.granted(1, false);
     world.join(0, false);
     world.released();
-    world.wanted();
+    world.contended();
     // The answer was on its way before the other waiter came, and says that no process waits.
     grant(&mut world, false);
     assert_eq!(released_until_it_asks(&mut world), 3, "one, and two on");

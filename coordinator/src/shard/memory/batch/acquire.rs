@@ -79,20 +79,20 @@ impl Batch<'_> {
         Reply::Granted {
             token,
             tokens: ask.tokens,
-            wanted: false,
+            contended: false,
         }
     }
 
     /// A repeat, or a re-check that finds a grant made meanwhile.
     fn grant_again(&mut self, ask: &Ask<'_>) -> Reply {
         self.queues.remove(ask.key, ask.nonce);
-        let (wanted, expires_ms) = (self.wanted(ask.key), self.end_of(ask.lease));
+        let (contended, expires_ms) = (self.contended(ask.key), self.end_of(ask.lease));
         let entry = self.live(ask.key).expect("it was found live");
         entry.expires_ms = expires_ms;
         Reply::Granted {
             token: entry.record.token,
             tokens: entry.record.tokens,
-            wanted,
+            contended,
         }
     }
 
@@ -109,11 +109,11 @@ impl Batch<'_> {
         };
         let Record { nonce, told, .. } = self.live(ask.key).expect("it was found live").record;
         if !(stand.new && told) {
-            let wanted = Notification::Contended {
+            let contended = Notification::Contended {
                 key: ask.key.clone(),
                 nonce,
             };
-            self.notifications.push((nonce.client, wanted));
+            self.notifications.push((nonce.client, contended));
         }
         self.held(ask.key, Some(stand.position))
     }

@@ -33,7 +33,7 @@ impl Batch<'_> {
             self.install(key, claim, lease);
         }
         Reply::Adopted {
-            wanted: self.wanted(key),
+            contended: self.contended(key),
         }
     }
 

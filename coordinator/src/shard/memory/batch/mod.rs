@@ -168,7 +168,7 @@ impl Batch<'_> {
     }
 
     /// Whether somebody waits for `key`.
-    fn wanted(&self, key: &LockKey) -> bool {
+    fn contended(&self, key: &LockKey) -> bool {
         self.queues.wants(key, self.now_ms)
     }
 

@@ -13,7 +13,7 @@ impl Batch<'_> {
     /// Grants `key` to its first waiter, if it is free and may be granted now. Notifies that
     /// nonce's client, unless it is the `asking` one, which is about to be answered.
     pub(super) fn pass(&mut self, key: &LockKey, asking: Option<Nonce>) {
-        let may_be_granted = self.wanted(key) && self.refusal(key).is_none();
+        let may_be_granted = self.contended(key) && self.refusal(key).is_none();
         if !may_be_granted || self.live(key).is_some() || !self.is_free(key) {
             return;
         }
@@ -25,14 +25,14 @@ impl Batch<'_> {
             return;
         };
         self.queues.remove(key, first.nonce);
-        let wanted = self.wanted(key);
+        let contended = self.contended(key);
         let record = Record {
             nonce: first.nonce,
             label: first.label,
             token,
             tokens: first.tokens,
             arm: self.armed.epoch,
-            told: wanted,
+            told: contended,
         };
         self.write(key, record, first.ticket.claim);
         if asking == Some(first.nonce) {
@@ -45,7 +45,7 @@ impl Batch<'_> {
             tokens: first.tokens,
             claim: first.ticket.claim,
             sent: first.ticket.sent,
-            wanted,
+            contended,
         });
         self.notifications.push((first.nonce.client, turn));
     }

@@ -57,7 +57,7 @@ impl Batch<'_> {
         let slot = self.slot(key);
         Reply::Renewed {
             reclaimed,
-            wanted: self.wanted(key),
+            contended: self.contended(key),
             moving: (slot.mode == Mode::Sealed).then_some(slot.epoch),
         }
     }

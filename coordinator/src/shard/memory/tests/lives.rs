@@ -76,7 +76,7 @@ async fn a_full_shard_refuses_new_locks_alone() {
         Reply::OutOfMemory,
         Reply::Renewed {
             reclaimed: false,
-            wanted: false,
+            contended: false,
             moving: None,
         },
         Reply::Released { held: true },
@@ -166,7 +166,7 @@ async fn while_shut_only_what_is_here_is_extended() {
         reply(&mut link, renew("key", 1)).await,
         Reply::Renewed {
             reclaimed: false,
-            wanted: false,
+            contended: false,
             moving: None,
         }
     );
@@ -178,7 +178,7 @@ async fn while_shut_only_what_is_here_is_extended() {
         reply(&mut link, renew("free", 2)).await,
         Reply::Renewed {
             reclaimed: true,
-            wanted: false,
+            contended: false,
             moving: None,
         }
     );

@@ -76,7 +76,7 @@ async fn while_shut_nothing_is_brought_along_or_told_free() {
     assert_eq!(reply(&mut link, proving.clone()).await, moved);
     assert_eq!(reply(&mut link, adopt("key", 1)).await, Reply::NotAdopted);
     sleep(Duration::from_millis(1000)).await;
-    let adopted = Reply::Adopted { wanted: false };
+    let adopted = Reply::Adopted { contended: false };
     assert_eq!(reply(&mut link, adopt("key", 1)).await, adopted);
     let need_proof = Reply::NeedProof { epoch: MOVE };
     assert_eq!(reply(&mut link, acquire("free", 1)).await, need_proof);

@@ -123,11 +123,11 @@ async fn messages_take_their_time_and_keep_their_order() {
             .unwrap();
     }
     for name in &names {
-        let wanted = Notification::Contended {
+        let contended = Notification::Contended {
             key: key(name),
             nonce: nonce(1),
         };
-        assert_eq!(ear.next().await.unwrap(), wanted);
+        assert_eq!(ear.next().await.unwrap(), contended);
     }
     // The way there is the request's, the way back its own.
     shard.faults().latency(MOMENT..MOMENT);

@@ -98,17 +98,17 @@ pub(super) fn read<'a>(
         quiet: true,
         replies: Vec::new(),
     };
-    let mut wanted = Vec::new();
+    let mut required = Vec::new();
     let (mut refused, mut applied) = (None, false);
     for ((call, batch), value) in calls.zip(values) {
-        match read_call(call, batch, value, &mut answers, &mut wanted) {
+        match read_call(call, batch, value, &mut answers, &mut required) {
             Ok(()) => applied = true,
             Err(error) => refused = refused.or(Some(error)),
         }
     }
     match refused {
         Some(error) => Err(unless_applied(error, applied)),
-        None => Ok((answers, wanted)),
+        None => Ok((answers, required)),
     }
 }
 
@@ -118,7 +118,7 @@ fn read_call(
     batch: &[CounterRequest],
     value: Value,
     answers: &mut CounterAnswers,
-    wanted: &mut Vec<u64>,
+    required: &mut Vec<u64>,
 ) -> Result<(), ShardError> {
     let parts = match value.extract_error() {
         Ok(Value::Array(parts)) => parts,
@@ -126,7 +126,7 @@ fn read_call(
         Err(error) if is_out_of_memory(&error) => {
             let full = batch.iter().map(|_| CounterReply::OutOfMemory);
             answers.replies.extend(full);
-            wanted.extend(batch.iter().map(|_| 0));
+            required.extend(batch.iter().map(|_| 0));
             return Ok(());
         }
         Err(error) => return Err(classify(WHAT, &error)),
@@ -147,7 +147,7 @@ fn read_call(
     let given = call.answers(batch, &parts[2..]);
     for (reply, replicas) in given.map_err(|value| unexpected(WHAT, value))? {
         answers.replies.push(reply);
-        wanted.push(replicas);
+        required.push(replicas);
     }
     Ok(())
 }
@@ -162,14 +162,14 @@ const WHAT: &str = "a batch of counters";
 pub(super) async fn await_replicas(
     connection: &mut Connection,
     replies: &mut [CounterReply],
-    wanted: &[u64],
+    required: &[u64],
     at_most: Duration,
 ) -> Result<(), ShardError> {
-    let most = wanted.iter().copied().max().unwrap_or(0);
+    let most = required.iter().copied().max().unwrap_or(0);
     let replicas = replicas(connection, most, at_most).await?;
-    for (reply, &wanted) in replies.iter_mut().zip(wanted) {
-        if wanted > replicas {
-            *reply = CounterReply::TooFewReplicas { replicas, wanted };
+    for (reply, &required) in replies.iter_mut().zip(required) {
+        if required > replicas {
+            *reply = CounterReply::TooFewReplicas { replicas, required };
         }
     }
     Ok(())

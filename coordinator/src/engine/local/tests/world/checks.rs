@@ -18,7 +18,7 @@ impl World {
                 assert!(front.is_none_or(|front| front.terms != *gone.terms()));
             } else {
                 self.check_reason(gone);
-                assert_eq!(did.yields, gone.0.wanted.get().is_some());
+                assert_eq!(did.yields, gone.0.contended.get().is_some());
                 if did.yields {
                     assert!(
                         did.ask.is_none(),
@@ -37,20 +37,20 @@ impl World {
         let spent = facts.left.get() == 0;
         let handed = facts.last.get().is_some();
         let fixed = facts.terms.hold_for.is_some();
-        let enough = facts.wanted.get().is_some_and(|since| {
+        let enough = facts.contended.get().is_some_and(|since| {
             facts.handed_since.get() >= handoff.max || self.now.since(since) >= handoff.length
         });
         let never = handed && (fixed || handoff.max == 0 || enough);
         let nobody = match self.expected.first() {
             Some(front) => front.terms != facts.terms,
-            None => !self.policy.lingers || facts.tired.get() || facts.wanted.get().is_some(),
+            None => !self.policy.lingers || facts.tired.get() || facts.contended.get().is_some(),
         };
         assert!(
             !gone.is_held(self.now) || spent || never || nobody,
             "given back without a reason: {facts:?}"
         );
         if !fixed && handoff.max > 0 {
-            let ran_out = spent && facts.wanted.get().is_none();
+            let ran_out = spent && facts.contended.get().is_none();
             self.last_block = Some((facts.asked, ran_out));
         }
     }
@@ -106,7 +106,7 @@ impl World {
         if *handed {
             assert!(facts.terms.hold_for.is_none(), "fixed, and handed on");
             assert!(self.policy.handoff.max > 0, "never hands on");
-            if let Some(since) = facts.wanted.get() {
+            if let Some(since) = facts.contended.get() {
                 let handed = facts.handed_since.get() + 1;
                 facts.handed_since.set(handed);
                 assert!(handed <= self.policy.handoff.max, "too often");
@@ -155,7 +155,7 @@ impl World {
                 if let (Some(stands), None) = (&self.stands, self.holder) {
                     let facts = &stands.0;
                     assert!(self.policy.lingers && !self.asks(), "kept for nobody");
-                    assert!(facts.wanted.get().is_none(), "kept, and wanted");
+                    assert!(facts.contended.get().is_none(), "kept, and contended");
                     assert!(!facts.tired.get() && stands.is_held(self.now));
                     assert!(
                         did.linger

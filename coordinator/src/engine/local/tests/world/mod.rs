@@ -28,7 +28,7 @@ pub(super) struct Facts {
     until: Cell<Option<Instant>>,
     left: Cell<u32>,
     last: Cell<Option<Token>>,
-    wanted: Cell<Option<Instant>>,
+    contended: Cell<Option<Instant>>,
     handed_since: Cell<u32>,
     tired: Cell<bool>,
     /// Given back, taken back, or lost.
@@ -82,7 +82,7 @@ pub(super) struct World {
     /// The number of next requests that cannot even begin.
     pub(super) unbegun: u32,
     /// The number of tokens in the last request that could be handed on, and whether they ran out
-    /// before another process wanted the lock.
+    /// before another process waited for the lock.
     last_block: Option<(u32, bool)>,
 }
 
@@ -145,7 +145,7 @@ impl World {
     }
 
     /// The shard grants the request, with this many tokens.
-    pub(super) fn granted(&mut self, tokens: u32, wanted: bool) {
+    pub(super) fn granted(&mut self, tokens: u32, contended: bool) {
         let Some(stands) = self.stands.clone().filter(|_| self.asks()) else {
             return;
         };
@@ -153,14 +153,14 @@ impl World {
         self.counter += u64::from(tokens);
         stands.0.until.set(Some(self.now + LEASE));
         stands.0.left.set(tokens);
-        if wanted && stands.0.wanted.get().is_none() {
-            stands.0.wanted.set(Some(self.now));
-        } else if stands.0.wanted.get().is_some() {
+        if contended && stands.0.contended.get().is_none() {
+            stands.0.contended.set(Some(self.now));
+        } else if stands.0.contended.get().is_some() {
             // Known before the grant: it counts from the grant.
-            stands.0.wanted.set(Some(self.now));
+            stands.0.contended.set(Some(self.now));
         }
         self.queue
-            .granted(Tokens::new(first, tokens), wanted, self.now);
+            .granted(Tokens::new(first, tokens), contended, self.now);
         self.settle();
     }
 
@@ -223,12 +223,14 @@ impl World {
         }
     }
 
-    pub(super) fn wanted(&mut self) {
+    pub(super) fn contended(&mut self) {
         if let Some(stands) = &self.stands {
             let facts = &stands.0;
-            facts.wanted.set(facts.wanted.get().or(Some(self.now)));
+            facts
+                .contended
+                .set(facts.contended.get().or(Some(self.now)));
         }
-        self.queue.wanted(self.now);
+        self.queue.contended(self.now);
         self.settle();
     }
 
@@ -270,7 +272,7 @@ impl World {
                     until: Cell::default(),
                     left: Cell::default(),
                     last: Cell::default(),
-                    wanted: Cell::default(),
+                    contended: Cell::default(),
                     handed_since: Cell::default(),
                     tired: Cell::default(),
                     ended: Cell::default(),

@@ -23,7 +23,7 @@ ARGV[9].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens",
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, now being 0
 if it did not matter, and without the answers where all of them are 0:
   0 granted: token (te, ctr before + offset), nobody waits
-  {1, te, ctr, tokens, wanted 0|1} granted before, or by the queue: lease full again
+  {1, te, ctr, tokens, contended 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
   {8, epoch, 0|1} the slot moves away; 1: nobody holds the key · {9, epoch} it comes here, and a proof is needed

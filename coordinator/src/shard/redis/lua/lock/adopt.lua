@@ -45,6 +45,6 @@ for i = 1, #KEYS - 4 do
   local key, at = KEYS[4 + i], 6 * i - 3
   local queue = waited[key] and line.queue_of({now = now}, key)
   local answer = adopt(key, queue, unpack(ARGV, at, at + 5))
-  answers[2 + i] = answer == 1 and queue and 1 + 4 * line.wanted(queue) or answer
+  answers[2 + i] = answer == 1 and queue and 1 + 4 * line.contended(queue) or answer
 end
 return answers

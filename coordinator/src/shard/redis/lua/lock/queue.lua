@@ -39,8 +39,8 @@ function line.queue_of(shard, key, may)
   return {shard = shard, places = places, tickets = tickets, channel = channel, text = text, count = count}
 end
 
--- Whether somebody waits, or did until lately: 1 or 0.
-function line.wanted(queue)
+-- Whether a ticket waits, or did until lately: 1 or 0.
+function line.contended(queue)
   return queue.count > 0 and 1 or 0
 end
 

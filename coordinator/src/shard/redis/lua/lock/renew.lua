@@ -65,7 +65,7 @@ for i = 1, #KEYS - 5 do
   local queue = waited[key] and line.queue_of(shard, key)
   local answer, sealed = renew(i > by_map, key, queue, unpack(ARGV, at, at + 4))
   local kept = answer == 0 or answer == 1
-  if kept and queue then answer = answer + 4 * line.wanted(queue) end
+  if kept and queue then answer = answer + 4 * line.contended(queue) end
   if kept and sealed then answer = {8, sealed, answer} end
   answers[2 + i], all_renewed = answer, all_renewed and answer == 0
 end

@@ -28,7 +28,7 @@ local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   if not before then return holder and new and {7, new} or answer end
   call.waited[key] = true
   if not holder then return answer end
-  if not new or told == '0' then line.tell(queue, holder, 'wanted', holder) end
+  if not new or told == '0' then line.tell(queue, holder, 'contended', holder) end
   answer[4] = before
   return answer
 end
@@ -67,7 +67,7 @@ local function take(call, i, look, key, head, lease)
     end
     redis.call('PEXPIRE', key, lease)
     if queue then line.drop(queue, nonce) end
-    return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.wanted(queue) or 0}
+    return {1, tonumber(its_te), its_base + offset, tonumber(its_tokens), queue and line.contended(queue) or 0}
   end
   if not free then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
   if call.spent or starved then return 5 end

@@ -1,4 +1,4 @@
-//! How a holder learns that somebody waits.
+//! How a holder learns that its key is contended.
 
 use super::{
     Fixture,
@@ -16,11 +16,11 @@ pub async fn a_new_ticket_is_told_to_the_holder(fixture: &dyn Fixture) {
         assert_eq!(ear.heard(&mut desk).await, [], "nobody waits");
         for _ in 0..2 {
             desk.queues(&key, nonce()).await;
-            let wanted = Notification::Contended {
+            let contended = Notification::Contended {
                 key: key.clone(),
                 nonce: holder,
             };
-            assert_eq!(ear.heard(&mut desk).await, [wanted]);
+            assert_eq!(ear.heard(&mut desk).await, [contended]);
         }
     }
 }
@@ -33,11 +33,15 @@ pub async fn a_new_ticket_is_not_told_to_whom_the_grant_told_it(fixture: &dyn Fi
         let (key, (holder, _)) = desk.with_queue("key", LONG, &[next, behind]).await;
         desk.release(&key, holder).await;
         let turns = ear.turns(&mut desk).await;
-        assert!(turns.len() == 1 && turns[0].wanted, "{turns:?}");
+        assert!(turns.len() == 1 && turns[0].contended, "{turns:?}");
         desk.queues(&key, nonce()).await;
         assert_eq!(ear.heard(&mut desk).await, [], "it knows");
         desk.queues(&key, behind).await;
-        assert_eq!(ear.wanted(&mut desk).await, [next], "the turn may be lost");
+        assert_eq!(
+            ear.contended(&mut desk).await,
+            [next],
+            "the turn may be lost"
+        );
     }
 }
 
@@ -50,7 +54,7 @@ pub async fn a_recheck_is_told_to_the_holder_every_time(fixture: &dyn Fixture) {
         for _ in 0..3 {
             desk.queues(&key, waiter).await;
         }
-        assert_eq!(ear.wanted(&mut desk).await, [holder; 4]);
+        assert_eq!(ear.contended(&mut desk).await, [holder; 4]);
     }
 }
 
@@ -59,16 +63,16 @@ pub async fn a_holder_is_told_by_renewals_and_repeats(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let waiter = nonce();
         let (key, (holder, token)) = desk.with_queue("key", LONG, &[]).await;
-        for wanted in [false, true, false] {
-            assert_eq!(desk.is_wanted(&key, (holder, token)).await, wanted);
+        for contended in [false, true, false] {
+            assert_eq!(desk.is_contended(&key, (holder, token)).await, contended);
             let again = desk.acquire(&key, holder, LONG).await;
             let granted = Reply::Granted {
                 token,
                 tokens: 1,
-                wanted,
+                contended,
             };
             assert_eq!(again, granted);
-            if wanted {
+            if contended {
                 desk.release(&key, waiter).await;
             } else {
                 desk.queues(&key, waiter).await;
