@@ -22,15 +22,15 @@ impl LocalGrant {
     ) -> Self {
         let Granted {
             who,
-            hold,
+            lease,
             token,
             handed,
         } = granted;
-        if hold.state().idle_until().is_some() {
-            hold.state().take_up();
-            hold.clone().keep();
+        if lease.state().idle_until().is_some() {
+            lease.state().take_up();
+            lease.clone().keep();
         }
-        let grant = Grant::new(hold, token);
+        let grant = Grant::new(lease, token);
         let mut with = Vec::new();
         if let Some(owner) = &who.owner {
             owner.entered(&grant);

@@ -117,7 +117,7 @@ impl LeaseState {
         claim: Option<Duration>,
     ) -> bool {
         if let Some(hold_for) = self.terms.hold_for {
-            // A turn answers a request that may be old: the hold begins when the turn arrives.
+            // A turn answers a request that may be old: the fixed hold begins when the turn arrives.
             let begins = if claim.is_some() { now } else { sent };
             self.ends.store((begins + hold_for).as_nanos(), Relaxed);
         }

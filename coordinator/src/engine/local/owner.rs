@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use super::grant::Grant;
 use crate::{clock::Instant, ids::ClientId, name::LockKey, sync::Mutex};
 
-/// Number of entries kept before those of ended holds are removed.
+/// Number of entries kept before those of ended leases are removed.
 const SWEEP_AT: usize = 32;
 
 /// An owner that may enter a lock more than once: a request or a job with this handle.
@@ -28,7 +28,7 @@ impl Owner {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Its hold on `key` through `client`, at `now`.
+    /// Its lease on `key` through `client`, at `now`.
     pub(crate) fn grant(
         &self,
         key: &LockKey,

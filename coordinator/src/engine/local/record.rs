@@ -6,7 +6,7 @@ use crate::{clock::Instant, ids::Token};
 /// A record, and the hand-offs it has had.
 #[derive(Debug)]
 pub(crate) struct Record<H> {
-    pub(crate) hold: H,
+    pub(crate) lease: H,
     tokens: Tokens,
     /// It has a holder in this process.
     pub(crate) in_use: bool,
@@ -26,9 +26,9 @@ struct Contention {
 
 impl<H: LeaseView> Record<H> {
     /// A record without a holder so far.
-    pub(crate) fn new(hold: H, tokens: Tokens) -> Self {
+    pub(crate) fn new(lease: H, tokens: Tokens) -> Self {
         Self {
-            hold,
+            lease,
             tokens,
             in_use: false,
             fresh: true,
@@ -55,7 +55,7 @@ impl<H: LeaseView> Record<H> {
             contention.handed < handoff.max && now.since(contention.since) < handoff.length
         };
         let goes_on = self.fresh || (self.hands_on(handoff) && self.contention.is_none_or(within));
-        self.hold.is_held(now) && !self.tokens.is_empty() && goes_on
+        self.lease.is_held(now) && !self.tokens.is_empty() && goes_on
     }
 
     /// Whether it would be handed on if a token were left.
@@ -64,7 +64,7 @@ impl<H: LeaseView> Record<H> {
     }
 
     fn hands_on(&self, handoff: Handoff) -> bool {
-        handoff.max > 0 && self.hold.terms().hold_for.is_none()
+        handoff.max > 0 && self.lease.terms().hold_for.is_none()
     }
 
     /// Gives it to a holder, with this token; and tells whether it had a holder before.

@@ -45,7 +45,7 @@ enum State<H> {
     Nothing,
     /// A request, with or without a place in the shard's queue.
     Asking {
-        hold: H,
+        lease: H,
         /// Another process waits already, although the grant's answer has not arrived.
         contended: bool,
     },
@@ -93,7 +93,7 @@ pub(crate) struct Effects<H, W, E> {
 #[derive(Debug)]
 pub(crate) struct Granted<H, W> {
     pub(crate) who: W,
-    pub(crate) hold: H,
+    pub(crate) lease: H,
     pub(crate) token: Token,
     /// It had a holder in this process before.
     pub(crate) handed: bool,
@@ -154,13 +154,13 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     /// The shard granted the request.
     pub(crate) fn granted(&mut self, tokens: Tokens, contended: bool, now: Instant) {
         let State::Asking {
-            hold,
+            lease,
             contended: known,
         } = &self.state
         else {
             return;
         };
-        let mut record = Record::new(hold.clone(), tokens);
+        let mut record = Record::new(lease.clone(), tokens);
         if contended || *known {
             record.contended(now);
         }
@@ -176,10 +176,10 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         }
     }
 
-    /// The holder of `hold` has released it.
-    pub(crate) fn released(&mut self, hold: H::Id) {
+    /// The holder of `lease` has released it.
+    pub(crate) fn released(&mut self, lease: H::Id) {
         if let State::Held(held) = &mut self.state
-            && held.hold.id() == hold
+            && held.lease.id() == lease
         {
             held.in_use = false;
         }
@@ -192,12 +192,12 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         }
     }
 
-    /// `hold` is gone: it was in use, or only requested, or its release was answered.
-    pub(crate) fn over(&mut self, hold: H::Id) {
+    /// `lease` is gone: it was in use, or only requested, or its release was answered.
+    pub(crate) fn over(&mut self, lease: H::Id) {
         let is_its = match &self.state {
             State::Nothing => false,
-            State::Asking { hold: its, .. } | State::Yielding(its) => its.id() == hold,
-            State::Held(record) => record.hold.id() == hold,
+            State::Asking { lease: its, .. } | State::Yielding(its) => its.id() == lease,
+            State::Held(record) => record.lease.id() == lease,
         };
         if is_its {
             self.state = State::Nothing;
@@ -234,28 +234,28 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         leave.into_iter().map(|waiter| waiter.who).collect()
     }
 
-    /// The hold that is requested.
+    /// The lease that is requested.
     pub(crate) fn asking(&self) -> Option<&H> {
         match &self.state {
-            State::Asking { hold, .. } => Some(hold),
+            State::Asking { lease, .. } => Some(lease),
             State::Nothing | State::Held(_) | State::Yielding(_) => None,
         }
     }
 
-    /// The hold that is in use, or kept.
+    /// The lease that is in use, or kept.
     pub(crate) fn held(&self) -> Option<&H> {
         match &self.state {
-            State::Held(held) => Some(&held.hold),
+            State::Held(held) => Some(&held.lease),
             State::Nothing | State::Asking { .. } | State::Yielding(_) => None,
         }
     }
 
-    pub(crate) fn is_asking(&self, hold: H::Id) -> bool {
-        self.asking().is_some_and(|asking| asking.id() == hold)
+    pub(crate) fn is_asking(&self, lease: H::Id) -> bool {
+        self.asking().is_some_and(|asking| asking.id() == lease)
     }
 
-    pub(crate) fn holds(&self, hold: H::Id) -> bool {
-        self.held().is_some_and(|held| held.id() == hold)
+    pub(crate) fn holds(&self, lease: H::Id) -> bool {
+        self.held().is_some_and(|held| held.id() == lease)
     }
 
     /// Whether a waiter waits for more than one answer.
@@ -293,26 +293,26 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         if let State::Held(held) = &self.state
             && held.in_use
         {
-            let hold = held.hold.clone();
-            effects.busy = Some((hold, self.dismiss_once())).filter(|(_, once)| !once.is_empty());
+            let lease = held.lease.clone();
+            effects.busy = Some((lease, self.dismiss_once())).filter(|(_, once)| !once.is_empty());
         }
-        if let State::Asking { hold, .. } = &self.state
+        if let State::Asking { lease, .. } = &self.state
             && self
                 .waiters
                 .front()
-                .is_none_or(|front| front.terms != *hold.terms())
+                .is_none_or(|front| front.terms != *lease.terms())
         {
-            effects.abandon = Some(hold.clone());
+            effects.abandon = Some(lease.clone());
             self.state = State::Nothing;
         }
         while let (State::Nothing, Some(front)) = (&self.state, self.waiters.front()) {
             let tokens = self.tokens_for(&front.terms, policy);
             match begin(&front.who, front.terms.clone(), tokens, self.is_patient()) {
-                Ok(hold) => {
+                Ok(lease) => {
                     self.tokens = self.tokens.max(tokens);
-                    effects.ask = Some(hold.clone());
+                    effects.ask = Some(lease.clone());
                     self.state = State::Asking {
-                        hold,
+                        lease,
                         contended: false,
                     };
                 }
@@ -332,7 +332,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         };
         let next = self.waiters.front();
         let goes_on = record.may_be_used(now, policy.handoff);
-        if next.is_some_and(|next| goes_on && next.terms == *record.hold.terms()) {
+        if next.is_some_and(|next| goes_on && next.terms == *record.lease.terms()) {
             effects.grant = self.grant();
         } else if next.is_none()
             && goes_on
@@ -340,19 +340,19 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
             && !record.tired
             && !record.is_contended()
         {
-            effects.linger = Some(record.hold.clone());
+            effects.linger = Some(record.lease.clone());
         } else {
             if next.is_some() && record.ran_out(policy.handoff) {
                 let more = if record.is_contended() { 1 } else { 4 };
                 self.tokens = (self.tokens * more).clamp(TOKENS_FIRST, TOKENS_MAX);
             }
             effects.yields = record.is_contended();
-            let hold = record.hold.clone();
+            let lease = record.lease.clone();
             self.state = match effects.yields {
-                true => State::Yielding(hold.clone()),
+                true => State::Yielding(lease.clone()),
                 false => State::Nothing,
             };
-            effects.give_back = Some(hold);
+            effects.give_back = Some(lease);
         }
     }
 
@@ -363,7 +363,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         let (token, handed) = record.take()?;
         Some(Granted {
             who: self.waiters.pop_front()?.who,
-            hold: record.hold.clone(),
+            lease: record.lease.clone(),
             token,
             handed,
         })

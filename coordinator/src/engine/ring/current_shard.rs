@@ -1,4 +1,4 @@
-//! The shard of a hold: nearly always the shard that was asked first.
+//! The shard of a lease: nearly always the shard that was asked first.
 
 use std::{
     fmt,
@@ -10,8 +10,8 @@ use arc_swap::{ArcSwap, Guard};
 
 use super::renewer::LeaseRenewer;
 
-/// The present shard of a hold. The changeable part is made only when it changes: making and
-/// dropping it costs as much as the rest of a hold.
+/// The present shard of a lease. The changeable part is made only when it changes: making and
+/// dropping it costs as much as the rest of a lease.
 pub(crate) struct CurrentShard {
     first: Arc<LeaseRenewer>,
     later: OnceLock<ArcSwap<LeaseRenewer>>,

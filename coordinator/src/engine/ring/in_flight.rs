@@ -144,7 +144,7 @@ impl InFlight {
         }
     }
 
-    /// A request to acquire that was sent to `at`, while the hold is at `here`, has ended.
+    /// A request to acquire that was sent to `at`, while the lease is at `here`, has ended.
     pub(crate) fn asked(
         &mut self,
         here: &Arc<LeaseRenewer>,
@@ -155,7 +155,7 @@ impl InFlight {
         self.at(here, at).asked(answer, ticket);
     }
 
-    /// The unanswered requests to `at`, while the hold is at `here`.
+    /// The unanswered requests to `at`, while the lease is at `here`.
     pub(crate) fn at(
         &mut self,
         here: &Arc<LeaseRenewer>,
@@ -175,7 +175,7 @@ impl InFlight {
         &mut self.elsewhere[index].1
     }
 
-    /// The hold is at `to` from now on, no longer at `from`.
+    /// The lease is at `to` from now on, no longer at `from`.
     pub(crate) fn goes(&mut self, from: &Arc<LeaseRenewer>, to: &Arc<LeaseRenewer>) {
         let there = std::mem::take(self.at(from, to));
         self.elsewhere.retain(|(its, _)| !Arc::ptr_eq(its, to));
@@ -183,7 +183,7 @@ impl InFlight {
         self.elsewhere.push((from.clone(), here));
     }
 
-    /// Nothing of the nonce is left at `at`, while the hold is at `here`: it was removed there.
+    /// Nothing of the nonce is left at `at`, while the lease is at `here`: it was removed there.
     pub(crate) fn removed(&mut self, here: &Arc<LeaseRenewer>, at: &Arc<LeaseRenewer>) {
         self.at(here, at).left = false;
     }

@@ -190,7 +190,7 @@ async fn send_to_one(
     };
     let requests = unsent
         .iter()
-        .map(|Unsent { hold, at, .. }| request(hold, at).into());
+        .map(|Unsent { lease, at, .. }| request(lease, at).into());
     let requests: Vec<Request> = requests.collect();
     for batch in requests.chunks(BATCH_MAX) {
         let around = &unsent[0].at.around;

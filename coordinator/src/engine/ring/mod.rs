@@ -7,7 +7,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `hold.rs` | one acquisition at a shard |
+//! | `shard_lease.rs` | one acquisition at a shard |
 //! | `current_shard.rs` | the shard that it is at |
 //! | `in_flight.rs` | its unanswered requests |
 //! | `requests.rs` | the requests of this process to all shards |
@@ -17,7 +17,7 @@
 //! | `last_releases.rs` | releases when no task is left to send them |
 //! | `renewer.rs` | renewals, one task per shard |
 //! | `moving.rs` | a holder moves with its slot |
-//! | `wheel.rs` | the times at which to tend each hold |
+//! | `wheel.rs` | the times at which to tend each lease |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
 //! | `monitor.rs` | arms and settles shards, follows the topology |
@@ -25,7 +25,6 @@
 
 pub(crate) mod checks;
 mod current_shard;
-mod hold;
 mod in_flight;
 mod last_releases;
 mod map;
@@ -37,11 +36,12 @@ mod request;
 mod requests;
 pub(crate) mod routing;
 mod search;
+mod shard_lease;
 mod wheel;
 
 use std::sync::Arc;
 
-use self::hold::Hold;
+use self::shard_lease::ShardLease;
 use super::{
     AcquireError,
     local::{Authority, Lease, LeaseState, Terms},
@@ -71,7 +71,7 @@ impl Authority for Ring {
         let renewer = self.routing.route(key).renewer;
         let view = &requests.around.view;
         let state = LeaseState::new(key.clone(), nonce, terms, tokens, view);
-        Ok(Hold::new(state, queues, renewer))
+        Ok(ShardLease::new(state, queues, renewer))
     }
 
     fn shut_down(&self) {

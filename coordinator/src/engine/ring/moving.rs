@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use super::{super::local::events, hold::Hold, in_flight::InFlight, renewer::LeaseRenewer};
+use super::{
+    super::local::events, in_flight::InFlight, renewer::LeaseRenewer, shard_lease::ShardLease,
+};
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
@@ -15,34 +17,34 @@ use crate::{
 };
 
 impl LeaseRenewer {
-    /// The shard has sealed the slot of `hold`, which it has just renewed: asks the slot's next
-    /// shard to adopt it. On anything but a clear yes the hold stays here, until the next renewal.
-    pub(crate) fn bring_along(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
+    /// The shard has sealed the slot of `lease`, which it has just renewed: asks the slot's next
+    /// shard to adopt it. On anything but a clear yes the lease stays here, until the next renewal.
+    pub(crate) fn bring_along(self: &Arc<Self>, lease: &Arc<ShardLease>, epoch: Epoch) {
         let Some(way) = self
             .requests
             .routing()
-            .and_then(|routing| routing.way(&hold.key, epoch))
+            .and_then(|routing| routing.way(&lease.key, epoch))
         else {
             return;
         };
         let to = way.to;
         let op = Op::Adopt {
-            nonce: hold.nonce,
-            label: hold.terms.label.clone(),
-            token: hold.token(),
-            lease: hold.lease_to_ask(),
+            nonce: lease.nonce,
+            label: lease.terms.label.clone(),
+            token: lease.token(),
+            lease: lease.lease_to_ask(),
             epoch,
         };
         let refused = {
-            let mut in_flight = hold.in_flight.lock();
-            // Under the lock that a release takes after it has ended the hold, as for a renewal.
-            if hold.is_over() || !hold.is_at(self) || in_flight.at(self, &to).renewing.is_out() {
+            let mut in_flight = lease.in_flight.lock();
+            // Under the lock that a release takes after it has ended the lease, as for a renewal.
+            if lease.is_over() || !lease.is_at(self) || in_flight.at(self, &to).renewing.is_out() {
                 return;
             }
             in_flight.at(self, &to).renewing.sent();
-            let (from, asked, next) = (self.clone(), hold.clone(), to.clone());
+            let (from, asked, next) = (self.clone(), lease.clone(), to.clone());
             let respond = move |answer| from.adopted(&asked, &next, epoch, answer);
-            to.submit(hold, op, Respond::Engine(Box::new(respond)))
+            to.submit(lease, op, Respond::Engine(Box::new(respond)))
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));
@@ -50,10 +52,19 @@ impl LeaseRenewer {
     }
 
     /// The slot's next shard answered.
-    fn adopted(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>, epoch: Epoch, answer: Answer) {
+    fn adopted(
+        self: &Arc<Self>,
+        lease: &Arc<ShardLease>,
+        to: &Arc<Self>,
+        epoch: Epoch,
+        answer: Answer,
+    ) {
         let now = self.around.clock.now();
-        let mut in_flight = hold.in_flight.lock();
-        in_flight.at(&hold.renewer(), to).renewing.answered(&answer);
+        let mut in_flight = lease.in_flight.lock();
+        in_flight
+            .at(&lease.renewer(), to)
+            .renewing
+            .answered(&answer);
         let Ok(Answered {
             reply: Reply::Adopted { contended },
             sent,
@@ -61,42 +72,42 @@ impl LeaseRenewer {
         else {
             return;
         };
-        in_flight.at(&hold.renewer(), to).comes();
+        in_flight.at(&lease.renewer(), to).comes();
         // Past the deadline here it is gone, and the record there is released with all the rest.
-        if !self.goes(hold, to, &mut in_flight, sent, now) {
+        if !self.goes(lease, to, &mut in_flight, sent, now) {
             return;
         }
         drop(in_flight);
-        events::renewed(hold, false, sent, now);
-        to.keep(hold);
-        self.remove(hold, epoch);
+        events::renewed(lease, false, sent, now);
+        to.keep(lease);
+        self.remove(lease, epoch);
         if contended {
-            self.requests.local.contended(hold);
+            self.requests.local.contended(lease);
         }
     }
 
-    /// `hold` is at `to` from now on, for the lease that `to` answered to the request sent at
+    /// `lease` is at `to` from now on, for the lease that `to` answered to the request sent at
     /// `sent`. Returns whether it was here, and was held.
     fn goes(
         self: &Arc<Self>,
-        hold: &Hold,
+        lease: &ShardLease,
         to: &Arc<Self>,
         in_flight: &mut InFlight,
         sent: Instant,
         now: Instant,
     ) -> bool {
-        let goes = hold.is_held(now) && hold.would_last(sent, now) && self.hand_over(hold, to);
+        let goes = lease.is_held(now) && lease.would_last(sent, now) && self.hand_over(lease, to);
         if goes {
             in_flight.goes(self, to);
-            hold.adopted(sent);
+            lease.adopted(sent);
         }
         goes
     }
 
-    /// Removes the record of `hold` here, after it moved away. Nothing waits for that: a record
+    /// Removes the record of `lease` here, after it moved away. Nothing waits for that: a record
     /// that is not removed expires.
-    fn remove(self: &Arc<Self>, hold: &Arc<Hold>, epoch: Epoch) {
-        let (from, removed) = (self.clone(), hold.clone());
+    fn remove(self: &Arc<Self>, lease: &Arc<ShardLease>, epoch: Epoch) {
+        let (from, removed) = (self.clone(), lease.clone());
         let respond = move |answer: Answer| {
             if answer.is_ok() {
                 let mut in_flight = removed.in_flight.lock();
@@ -105,36 +116,36 @@ impl LeaseRenewer {
             }
         };
         let op = Op::Remove {
-            nonce: hold.nonce,
+            nonce: lease.nonce,
             epoch,
         };
-        let sent = self.submit(hold, op, Respond::Engine(Box::new(respond)));
+        let sent = self.submit(lease, op, Respond::Engine(Box::new(respond)));
         if let Err((respond, error)) = sent {
             respond.respond(Err(error));
         }
     }
 
-    /// The slot of `hold` has left this shard: looks for its present shard. Returns whether that is
+    /// The slot of `lease` has left this shard: looks for its present shard. Returns whether that is
     /// another.
-    pub(crate) fn follow(self: &Arc<Self>, hold: &Arc<Hold>) -> bool {
+    pub(crate) fn follow(self: &Arc<Self>, lease: &Arc<ShardLease>) -> bool {
         let Some(routing) = self.requests.routing() else {
             return false;
         };
         routing.refresh();
-        let route = routing.route(&hold.key);
+        let route = routing.route(&lease.key);
         // While it is in motion, it is held here until it is adopted there.
-        route.way.is_none() && self.rehome(hold, &route.renewer)
+        route.way.is_none() && self.rehome(lease, &route.renewer)
     }
 
-    /// Renews `hold` at the shard of `to` from now on. Returns whether that is another shard.
-    pub(crate) fn rehome(self: &Arc<Self>, hold: &Arc<Hold>, to: &Arc<Self>) -> bool {
-        let mut in_flight = hold.in_flight.lock();
-        if Arc::ptr_eq(self, to) || hold.is_over() || !self.hand_over(hold, to) {
+    /// Renews `lease` at the shard of `to` from now on. Returns whether that is another shard.
+    pub(crate) fn rehome(self: &Arc<Self>, lease: &Arc<ShardLease>, to: &Arc<Self>) -> bool {
+        let mut in_flight = lease.in_flight.lock();
+        if Arc::ptr_eq(self, to) || lease.is_over() || !self.hand_over(lease, to) {
             return false;
         }
         in_flight.goes(self, to);
         drop(in_flight);
-        to.tend_at(hold, self.around.clock.now());
+        to.tend_at(lease, self.around.clock.now());
         true
     }
 }

@@ -10,10 +10,10 @@ use tokio::{
 
 use super::{
     super::ReleaseAnswer,
-    hold::Hold,
     in_flight::{Behind, Outstanding},
     last_releases::{Orphaned, UntilStopped},
     renewer::LeaseRenewer,
+    shard_lease::ShardLease,
 };
 use crate::{
     clock::Instant,
@@ -56,7 +56,7 @@ pub(crate) struct Pending {
 /// A release that has to be sent, or sent again.
 #[derive(Clone, Debug)]
 pub(crate) struct Unsent {
-    pub(crate) hold: Arc<Hold>,
+    pub(crate) lease: Arc<ShardLease>,
     pub(crate) at: Arc<LeaseRenewer>,
     give_up: Instant,
     /// Its local queue waits for the first answer.
@@ -83,35 +83,39 @@ impl Releases {
         releases
     }
 
-    /// Releases `hold`, after belief in it has ended: at its shard, and at every other shard that
+    /// Releases `lease`, after belief in it has ended: at its shard, and at every other shard that
     /// may have something of it. If it `yields`, its local queue is told of the first answer.
-    pub(crate) fn send(self: &Arc<Self>, hold: &Arc<Hold>, yields: bool) {
-        let (here, elsewhere) = places(hold);
-        self.send_to(hold, here, yields);
-        self.send_elsewhere(hold, elsewhere);
+    pub(crate) fn send(self: &Arc<Self>, lease: &Arc<ShardLease>, yields: bool) {
+        let (here, elsewhere) = places(lease);
+        self.send_to(lease, here, yields);
+        self.send_elsewhere(lease, elsewhere);
     }
 
-    /// Releases everything that shards may have of `hold`, which was abandoned.
-    pub(crate) fn send_what_is_left(self: &Arc<Self>, hold: &Arc<Hold>) {
-        let (here, elsewhere) = places(hold);
-        if hold.in_flight.lock().here.may_be_there() {
-            self.send_to(hold, here, false);
+    /// Releases everything that shards may have of `lease`, which was abandoned.
+    pub(crate) fn send_what_is_left(self: &Arc<Self>, lease: &Arc<ShardLease>) {
+        let (here, elsewhere) = places(lease);
+        if lease.in_flight.lock().here.may_be_there() {
+            self.send_to(lease, here, false);
         }
-        self.send_elsewhere(hold, elsewhere);
+        self.send_elsewhere(lease, elsewhere);
     }
 
-    /// Releases everything that shards other than the present one may have of `hold`.
-    fn send_elsewhere(self: &Arc<Self>, hold: &Arc<Hold>, elsewhere: Vec<Arc<LeaseRenewer>>) {
+    /// Releases everything that shards other than the present one may have of `lease`.
+    fn send_elsewhere(
+        self: &Arc<Self>,
+        lease: &Arc<ShardLease>,
+        elsewhere: Vec<Arc<LeaseRenewer>>,
+    ) {
         for renewer in elsewhere {
-            self.send_to(hold, renewer, false);
+            self.send_to(lease, renewer, false);
         }
     }
 
-    fn send_to(self: &Arc<Self>, hold: &Arc<Hold>, at: Arc<LeaseRenewer>, yields: bool) {
-        let give_up = self.around.clock.now() + hold.terms.lease * 2;
-        let hold = hold.clone();
+    fn send_to(self: &Arc<Self>, lease: &Arc<ShardLease>, at: Arc<LeaseRenewer>, yields: bool) {
+        let give_up = self.around.clock.now() + lease.terms.lease * 2;
+        let lease = lease.clone();
         let unsent = Unsent {
-            hold,
+            lease,
             at,
             give_up,
             yields,
@@ -129,21 +133,21 @@ impl Releases {
     }
 
     fn submit(self: &Arc<Self>, number: u64, unsent: &Unsent) {
-        let Unsent { hold, at, .. } = unsent;
-        let behind = release_behind(hold, at);
+        let Unsent { lease, at, .. } = unsent;
+        let behind = release_behind(lease, at);
         let lane = match behind {
             Behind::Lane(lane) => lane,
             Behind::Both => LockLane::Work,
         };
         let releases = self.clone();
-        let yields = unsent.yields.then(|| (at.requests.clone(), hold.clone()));
+        let yields = unsent.yields.then(|| (at.requests.clone(), lease.clone()));
         let respond = move |answer: Answer| {
             releases.answered(number, behind, answer);
-            if let Some((requests, hold)) = yields {
-                requests.local.over(&hold);
+            if let Some((requests, lease)) = yields {
+                requests.local.over(&lease);
             }
         };
-        submit(hold, at, lane, Respond::Engine(Box::new(respond)));
+        submit(lease, at, lane, Respond::Engine(Box::new(respond)));
     }
 
     fn answered(self: &Arc<Self>, number: u64, behind: Behind, answer: Answer) {
@@ -157,8 +161,8 @@ impl Releases {
             Ok(_) if behind == Behind::Both => {
                 let unsent = unsent.clone();
                 drop(pending);
-                let Unsent { hold, at, .. } = &unsent;
-                hold.in_flight.lock().at(&hold.renewer(), at).asking = Outstanding::default();
+                let Unsent { lease, at, .. } = &unsent;
+                lease.in_flight.lock().at(&lease.renewer(), at).asking = Outstanding::default();
                 return self.submit(number, &unsent);
             }
             Err(error) if error.is_retryable() && self.around.clock.now() < unsent.give_up => {
@@ -166,7 +170,7 @@ impl Releases {
                 return self.some_failed.notify_one();
             }
             Err(error) => {
-                tracing::warn!(key = %unsent.hold.key, %error, "release gave up; the lock expires");
+                tracing::warn!(key = %unsent.lease.key, %error, "release gave up; the lock expires");
             }
             Ok(_) => {}
         }
@@ -213,62 +217,62 @@ impl Releases {
     }
 }
 
-/// The shard of `hold`, and the other shards that may have something of it. Belief in it has ended,
+/// The shard of `lease`, and the other shards that may have something of it. Belief in it has ended,
 /// so it moves no more.
 ///
 /// Both are read under the lock under which it moves from one shard to another. Read one after the
 /// other, both could name the shard that it leaves, and its record at the next shard would stay for
 /// a lease.
-fn places(hold: &Hold) -> (Arc<LeaseRenewer>, Vec<Arc<LeaseRenewer>>) {
-    let in_flight = hold.in_flight.lock();
-    (hold.renewer().clone(), in_flight.left_elsewhere())
+fn places(lease: &ShardLease) -> (Arc<LeaseRenewer>, Vec<Arc<LeaseRenewer>>) {
+    let in_flight = lease.in_flight.lock();
+    (lease.renewer().clone(), in_flight.left_elsewhere())
 }
 
-fn release_behind(hold: &Hold, at: &Arc<LeaseRenewer>) -> Behind {
-    let mut in_flight = hold.in_flight.lock();
-    in_flight.at(&hold.renewer(), at).release_behind()
+fn release_behind(lease: &ShardLease, at: &Arc<LeaseRenewer>) -> Behind {
+    let mut in_flight = lease.in_flight.lock();
+    in_flight.at(&lease.renewer(), at).release_behind()
 }
 
-/// A release of `hold`, for the shard of `at`.
-pub(crate) fn request(hold: &Hold, at: &LeaseRenewer) -> Release {
+/// A release of `lease`, for the shard of `at`.
+pub(crate) fn request(lease: &ShardLease, at: &LeaseRenewer) -> Release {
     Release {
-        key: hold.key.clone(),
-        map: at.map(hold.key.slot()),
-        nonce: hold.nonce,
+        key: lease.key.clone(),
+        map: at.map(lease.key.slot()),
+        nonce: lease.nonce,
     }
 }
 
-/// Sends a release of `hold` to the shard of `at`.
-fn submit(hold: &Hold, at: &LeaseRenewer, lane: LockLane, respond: Respond) {
-    at.driver.release(lane, request(hold, at), respond);
+/// Sends a release of `lease` to the shard of `at`.
+fn submit(lease: &ShardLease, at: &LeaseRenewer, lane: LockLane, respond: Respond) {
+    at.driver.release(lane, request(lease, at), respond);
 }
 
-/// Sends a release of `hold` to its present shard, the shard of `at`, unless that takes two
+/// Sends a release of `lease` to its present shard, the shard of `at`, unless that takes two
 /// releases.
 fn submit_for_caller(
-    hold: &Arc<Hold>,
+    lease: &Arc<ShardLease>,
     at: &Arc<LeaseRenewer>,
     yields: bool,
 ) -> Option<oneshot::Receiver<Answer>> {
-    let Behind::Lane(lane) = release_behind(hold, at) else {
+    let Behind::Lane(lane) = release_behind(lease, at) else {
         return None;
     };
     let (caller, answer) = oneshot::channel();
     let respond = match yields {
         false => Respond::Caller(caller),
         true => {
-            let (requests, hold) = (at.requests.clone(), hold.clone());
+            let (requests, lease) = (at.requests.clone(), lease.clone());
             Respond::Engine(Box::new(move |answer| {
-                requests.local.over(&hold);
+                requests.local.over(&lease);
                 drop(caller.send(answer));
             }))
         }
     };
-    submit(hold, at, lane, respond);
+    submit(lease, at, lane, respond);
     Some(answer)
 }
 
-impl Hold {
+impl ShardLease {
     /// Sends its release, after belief in it has ended. The future waits for the answer.
     pub(super) fn send_release(
         self: Arc<Self>,
@@ -281,7 +285,7 @@ impl Hold {
 
 /// A release under way: if it is dropped before the answer, it is repeated in the background.
 struct Releasing {
-    hold: Arc<Hold>,
+    lease: Arc<ShardLease>,
     /// Whether the lock was certainly held when it was released.
     held: bool,
     yields: bool,
@@ -290,22 +294,22 @@ struct Releasing {
 }
 
 impl Releasing {
-    /// Sends the release of `hold` behind all its unanswered requests. If these are in two places,
+    /// Sends the release of `lease` behind all its unanswered requests. If these are in two places,
     /// or nothing was held, the background sends it.
-    fn send(hold: Arc<Hold>, held: bool, yields: bool) -> Self {
-        let (here, elsewhere) = places(&hold);
+    fn send(lease: Arc<ShardLease>, held: bool, yields: bool) -> Self {
+        let (here, elsewhere) = places(&lease);
         let answer = held
-            .then(|| submit_for_caller(&hold, &here, yields))
+            .then(|| submit_for_caller(&lease, &here, yields))
             .flatten();
         if answer.is_some() {
-            here.requests.releases.send_elsewhere(&hold, elsewhere);
+            here.requests.releases.send_elsewhere(&lease, elsewhere);
         }
         Self {
             held,
             yields,
             answer,
             answered: false,
-            hold,
+            lease,
         }
     }
 
@@ -323,9 +327,9 @@ impl Releasing {
                 break;
             }
             // Nothing was written, and its lane is shaking hands with the next life.
-            let pause = self.hold.renewer().around.random.jitter(UNARMED_RETRY);
+            let pause = self.lease.renewer().around.random.jitter(UNARMED_RETRY);
             sleep(pause).await;
-            self.answer = submit_for_caller(&self.hold, &self.hold.renewer(), false);
+            self.answer = submit_for_caller(&self.lease, &self.lease.renewer(), false);
             answer = self.once().await;
         }
         let Some(Ok(Answered {
@@ -351,11 +355,11 @@ impl Releasing {
 impl Drop for Releasing {
     fn drop(&mut self) {
         if !self.answered {
-            self.hold
+            self.lease
                 .renewer()
                 .requests
                 .releases
-                .send(&self.hold, self.yields);
+                .send(&self.lease, self.yields);
         }
     }
 }

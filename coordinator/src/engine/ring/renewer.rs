@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 use super::{
     super::local::{Phase, events},
     Requests, Routing,
-    hold::Hold,
     map::Map,
+    shard_lease::ShardLease,
     wheel::{TICK, Wheel, tick_at, tick_from},
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
 /// A failed renewal is repeated after at most this time, and at most a twelfth of the lease.
 const RETRY_MAX: Duration = Duration::from_millis(500);
 
-/// The holds at one shard, in the order in which their renewals are due; and the driver of the
+/// The leases at one shard, in the order in which their renewals are due; and the driver of the
 /// shard.
 #[derive(Debug)]
 pub(crate) struct LeaseRenewer {
@@ -75,49 +75,49 @@ impl LeaseRenewer {
         self.map.store(Arc::new(map));
     }
 
-    /// Keeps `hold`, which was granted or renewed by the request that its deadline counts from.
-    pub(crate) fn keep(self: &Arc<Self>, hold: &Arc<Hold>) {
-        self.tend_at(hold, self.due(hold));
+    /// Keeps `lease`, which was granted or renewed by the request that its deadline counts from.
+    pub(crate) fn keep(self: &Arc<Self>, lease: &Arc<ShardLease>) {
+        self.tend_at(lease, self.due(lease));
     }
 
-    /// Keeps `hold`, which had no holder for a while.
-    pub(crate) fn keep_on(self: &Arc<Self>, hold: &Arc<Hold>) {
-        self.tend_by(hold, self.due(hold));
+    /// Keeps `lease`, which had no holder for a while.
+    pub(crate) fn keep_on(self: &Arc<Self>, lease: &Arc<ShardLease>) {
+        self.tend_by(lease, self.due(lease));
     }
 
-    fn due(&self, hold: &Hold) -> Instant {
-        let third = hold.lease_to_ask() / 3;
-        hold.sent() + (third - self.around.random.jitter(third / 5))
+    fn due(&self, lease: &ShardLease) -> Instant {
+        let third = lease.lease_to_ask() / 3;
+        lease.sent() + (third - self.around.random.jitter(third / 5))
     }
 
-    /// Tends `hold` at `at`, or earlier if it is due earlier.
-    pub(crate) fn tend_by(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
-        self.tend_within(hold, at, |due, at| due.min(at));
+    /// Tends `lease` at `at`, or earlier if it is due earlier.
+    pub(crate) fn tend_by(self: &Arc<Self>, lease: &Arc<ShardLease>, at: Instant) {
+        self.tend_within(lease, at, |due, at| due.min(at));
     }
 
-    /// Stops keeping `hold`. Returns whether this renewer had it.
-    pub(crate) fn forget(&self, hold: &Hold) -> bool {
+    /// Stops keeping `lease`. Returns whether this renewer had it.
+    pub(crate) fn forget(&self, lease: &ShardLease) -> bool {
         let mut wheel = self.wheel.lock();
-        let here = hold.is_at(self);
+        let here = lease.is_at(self);
         if here {
-            wheel.remove(hold);
+            wheel.remove(lease);
         }
         here
     }
 
-    /// `hold` is at the shard of `to` from now on, and is kept there as soon as that renewer is
+    /// `lease` is at the shard of `to` from now on, and is kept there as soon as that renewer is
     /// asked to. Returns whether it was at this shard. Called under the lock of its `in_flight`.
-    pub(crate) fn hand_over(&self, hold: &Hold, to: &Arc<Self>) -> bool {
+    pub(crate) fn hand_over(&self, lease: &ShardLease, to: &Arc<Self>) -> bool {
         let mut wheel = self.wheel.lock();
-        let here = hold.is_at(self);
+        let here = lease.is_at(self);
         if here {
-            wheel.remove(hold);
-            hold.set_keeper(to);
+            wheel.remove(lease);
+            lease.set_renewer(to);
         }
         here
     }
 
-    /// Its shard is no longer a member: the engine looks for its holds elsewhere, at once.
+    /// Its shard is no longer a member: the engine looks for its leases elsewhere, at once.
     pub(crate) fn leave(self: &Arc<Self>, routing: &Routing) {
         self.driver.dismiss();
         self.around.stop.cancel();
@@ -127,7 +127,7 @@ impl LeaseRenewer {
     /// No grant made until now counts any more.
     pub(crate) fn disbelieve(self: &Arc<Self>) {
         let holds = self.wheel.lock().take_all();
-        holds.iter().for_each(|hold| self.tend(hold));
+        holds.iter().for_each(|lease| self.tend(lease));
     }
 
     /// The shard's wall clock stepped: locks held there may end earlier than their holders believe.
@@ -135,44 +135,49 @@ impl LeaseRenewer {
         self.requests.local.clock_stepped(self.driver.id());
     }
 
-    /// The holds at this shard.
+    /// The leases at this shard.
     #[cfg(test)]
-    pub(crate) fn kept(&self) -> Vec<Arc<Hold>> {
+    pub(crate) fn kept(&self) -> Vec<Arc<ShardLease>> {
         let wheel = self.wheel.lock();
         wheel.due.values().flatten().cloned().collect()
     }
 
     fn rehome_all(self: &Arc<Self>, routing: &Routing) {
         let holds = self.wheel.lock().take_all();
-        for hold in holds {
-            self.rehome(&hold, &routing.route(&hold.key).renewer);
+        for lease in holds {
+            self.rehome(&lease, &routing.route(&lease.key).renewer);
         }
     }
 
-    /// Tends `hold` at `at`; earlier, if it is held and its deadline is earlier.
-    pub(crate) fn tend_at(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant) {
-        self.tend_within(hold, at, |_, at| at);
+    /// Tends `lease` at `at`; earlier, if it is held and its deadline is earlier.
+    pub(crate) fn tend_at(self: &Arc<Self>, lease: &Arc<ShardLease>, at: Instant) {
+        self.tend_within(lease, at, |_, at| at);
     }
 
     /// `tick` chooses between the tick at which it is due, if any, and the requested one.
-    fn tend_within(self: &Arc<Self>, hold: &Arc<Hold>, at: Instant, tick: fn(u64, u64) -> u64) {
-        let at = match hold.phase() {
-            Phase::Held => at.min(hold.deadline()),
+    fn tend_within(
+        self: &Arc<Self>,
+        lease: &Arc<ShardLease>,
+        at: Instant,
+        tick: fn(u64, u64) -> u64,
+    ) {
+        let at = match lease.phase() {
+            Phase::Held => at.min(lease.deadline()),
             Phase::Asked | Phase::Over => at,
         };
         let mut wheel = self.wheel.lock();
-        // Forgetting takes the same lock after it has ended the hold, so it comes before or after
-        // this. So does moving to another shard: the renewer of the present shard keeps the hold.
-        if hold.is_over() || !hold.is_at(self) {
+        // Forgetting takes the same lock after it has ended the lease, so it comes before or after
+        // this. So does moving to another shard: the renewer of the present shard keeps the lease.
+        if lease.is_over() || !lease.is_at(self) {
             return;
         }
-        let due = hold.place.tick.load(Relaxed);
+        let due = lease.place.tick.load(Relaxed);
         let tick = tick(due, tick_from(at));
         if tick == due {
             return;
         }
-        wheel.remove(hold);
-        wheel.add(hold.clone(), tick);
+        wheel.remove(lease);
+        wheel.add(lease.clone(), tick);
         let wake = tick < wheel.asleep_until;
         drop(wheel);
         if wake {
@@ -211,69 +216,72 @@ impl LeaseRenewer {
 
     pub(crate) fn tend_due(self: &Arc<Self>) {
         let due = self.wheel.lock().take_due(tick_at(self.around.clock.now()));
-        due.iter().for_each(|hold| self.tend(hold));
+        due.iter().for_each(|lease| self.tend(lease));
     }
 
-    /// Requests `hold` again, renews it, waits for its end, or ends it: the step that is due.
-    fn tend(self: &Arc<Self>, hold: &Arc<Hold>) {
+    /// Requests `lease` again, renews it, waits for its end, or ends it: the step that is due.
+    fn tend(self: &Arc<Self>, lease: &Arc<ShardLease>) {
         let now = self.around.clock.now();
-        match hold.phase() {
-            Phase::Asked => return self.requests.recheck(hold),
+        match lease.phase() {
+            Phase::Asked => return self.requests.recheck(lease),
             Phase::Over => return,
             Phase::Held => {}
         }
-        if !hold.is_held(now) {
-            return self.expire(hold);
+        if !lease.is_held(now) {
+            return self.expire(lease);
         }
-        if hold.idle_until().is_some()
-            && let Some(until) = self.requests.local.idle(hold)
+        if lease.idle_until().is_some()
+            && let Some(until) = self.requests.local.idle(lease)
         {
             // A holder that took it meanwhile has it tended earlier.
-            return self.tend_by(hold, until);
+            return self.tend_by(lease, until);
         }
-        if hold.is_final() {
-            return self.tend_at(hold, hold.deadline());
+        if lease.is_final() {
+            return self.tend_at(lease, lease.deadline());
         }
-        events::renewing(hold);
+        events::renewing(lease);
         let refused = {
-            let mut in_flight = hold.in_flight.lock();
-            // Under the lock that a release takes after it has ended the hold: either the release
+            let mut in_flight = lease.in_flight.lock();
+            // Under the lock that a release takes after it has ended the lease: either the release
             // sees the renewal and goes behind it, or no renewal is sent.
-            if hold.is_over() || !hold.is_at(self) || in_flight.here.renewing.is_out() {
+            if lease.is_over() || !lease.is_at(self) || in_flight.here.renewing.is_out() {
                 return;
             }
             in_flight.here.renewing.sent();
-            self.submit_renewal(hold)
+            self.submit_renewal(lease)
         };
         if let Err((respond, error)) = refused {
             respond.respond(Err(error));
         }
     }
 
-    fn submit_renewal(self: &Arc<Self>, hold: &Arc<Hold>) -> Result<(), (Respond, ShardError)> {
+    fn submit_renewal(
+        self: &Arc<Self>,
+        lease: &Arc<ShardLease>,
+    ) -> Result<(), (Respond, ShardError)> {
         let op = Op::Renew {
-            nonce: hold.nonce,
-            label: hold.terms.label.clone(),
-            token: hold.token(),
-            lease: hold.lease_to_ask(),
+            nonce: lease.nonce,
+            label: lease.terms.label.clone(),
+            token: lease.token(),
+            lease: lease.lease_to_ask(),
         };
-        let (renewer, renewed) = (self.clone(), hold.clone());
+        let (renewer, renewed) = (self.clone(), lease.clone());
         let routing = self.requests.routing();
-        let forced = routing.is_some_and(|routing| routing.is_to_be_forced(&hold.key));
+        let forced = routing.is_some_and(|routing| routing.is_to_be_forced(&lease.key));
         let respond = move |answer| renewer.renewed(&renewed, answer, forced);
-        self.submit(hold, op, Respond::Engine(Box::new(respond)))
+        self.submit(lease, op, Respond::Engine(Box::new(respond)))
     }
 
-    /// Sends `op` for `hold`, on the lane of renewals.
+    /// Sends `op` for `lease`, on the lane of renewals.
     pub(crate) fn submit(
         &self,
-        hold: &Hold,
+        lease: &ShardLease,
         op: Op,
         respond: Respond,
     ) -> Result<(), (Respond, ShardError)> {
         let request = Request {
-            key: hold.key.clone(),
-            map: self.map(hold.key.slot()),
+            key: lease.key.clone(),
+            map: self.map(lease.key.slot()),
             op,
         };
         self.driver.try_submit(request, respond)
@@ -282,16 +290,16 @@ impl LeaseRenewer {
     /// Only `lost` or the deadline ends a guard; every other request is repeated. So is one
     /// answered `lost`, if the slot may not have been opened by force at that time: locks can still
     /// be put back then.
-    fn renewed(self: &Arc<Self>, hold: &Arc<Hold>, answer: Answer, forced: bool) {
+    fn renewed(self: &Arc<Self>, lease: &Arc<ShardLease>, answer: Answer, forced: bool) {
         let now = self.around.clock.now();
         {
-            let mut in_flight = hold.in_flight.lock();
+            let mut in_flight = lease.in_flight.lock();
             in_flight
-                .at(&hold.renewer(), self)
+                .at(&lease.renewer(), self)
                 .renewing
                 .answered(&answer);
             // It moved to another shard meanwhile: this answer no longer counts.
-            if !hold.is_at(self) {
+            if !lease.is_at(self) {
                 return;
             }
             if let Ok(Answered {
@@ -299,7 +307,7 @@ impl LeaseRenewer {
                 sent,
             }) = answer
             {
-                hold.renewed(sent, now);
+                lease.renewed(sent, now);
             }
         }
         match answer {
@@ -313,53 +321,53 @@ impl LeaseRenewer {
                 sent,
             }) => {
                 if reclaimed {
-                    tracing::info!(key = %hold.key, "put back after its shard came back");
+                    tracing::info!(key = %lease.key, "put back after its shard came back");
                 }
-                let useful = hold.is_held(now);
-                events::renewed(hold, reclaimed, sent, now);
+                let useful = lease.is_held(now);
+                events::renewed(lease, reclaimed, sent, now);
                 if useful {
-                    self.keep(hold);
+                    self.keep(lease);
                 } else {
-                    self.expire(hold);
+                    self.expire(lease);
                 }
                 if contended {
-                    self.requests.local.contended(hold);
+                    self.requests.local.contended(lease);
                 }
                 if let Some(epoch) = moving.filter(|_| useful) {
-                    self.bring_along(hold, epoch);
+                    self.bring_along(lease, epoch);
                 }
             }
-            _ if hold.is_over() => {}
+            _ if lease.is_over() => {}
             Ok(Answered {
                 reply: Reply::Lost, ..
             }) if !forced => {
-                tracing::warn!(key = %hold.key, "lock lost: the shard has no record of it");
-                events::lost(hold, now);
-                self.requests.lost(hold);
+                tracing::warn!(key = %lease.key, "lock lost: the shard has no record of it");
+                events::lost(lease, now);
+                self.requests.lost(lease);
             }
             Ok(Answered {
                 reply: Reply::Moved { .. },
                 ..
-            }) if self.follow(hold) => {}
+            }) if self.follow(lease) => {}
             Ok(_) | Err(_) => {
-                events::not_renewed(hold, now);
-                hold.renewal_failed();
+                events::not_renewed(lease, now);
+                lease.renewal_failed();
                 let pause = self
                     .around
                     .random
-                    .jitter(RETRY_MAX.min(hold.terms.lease / 12));
-                self.tend_at(hold, now + pause);
+                    .jitter(RETRY_MAX.min(lease.terms.lease / 12));
+                self.tend_at(lease, now + pause);
             }
         }
     }
 
     /// The deadline has passed: no guard is held any more, so a remaining record is released.
-    fn expire(self: &Arc<Self>, hold: &Arc<Hold>) {
-        if self.requests.over(hold) == Phase::Held {
-            if hold.idle_until().is_none() && !hold.is_final() {
-                tracing::warn!(key = %hold.key, "lock lost: not renewed before its deadline");
+    fn expire(self: &Arc<Self>, lease: &Arc<ShardLease>) {
+        if self.requests.over(lease) == Phase::Held {
+            if lease.idle_until().is_none() && !lease.is_final() {
+                tracing::warn!(key = %lease.key, "lock lost: not renewed before its deadline");
             }
-            self.requests.releases.send(hold, false);
+            self.requests.releases.send(lease, false);
         }
     }
 }

@@ -8,9 +8,9 @@ use super::{
         local::{Answer as Grant, Judged, Tokens, Waiting, events},
     },
     Requests,
-    hold::Hold,
     in_flight::{InFlight, Search},
     renewer::LeaseRenewer,
+    shard_lease::ShardLease,
 };
 use crate::{
     clock::Instant,
@@ -53,20 +53,20 @@ pub(crate) enum Verdict {
 impl Requests {
     /// Asks the shard. A repeat keeps its nonce, and with it its place in the shard's queue, and
     /// finds a grant made meanwhile.
-    pub(crate) fn ask(self: &Arc<Self>, hold: &Arc<Hold>) {
+    pub(crate) fn ask(self: &Arc<Self>, lease: &Arc<ShardLease>) {
         let refused = {
-            let mut in_flight = hold.in_flight.lock();
+            let mut in_flight = lease.in_flight.lock();
             // Under the lock under which an abandoned request is taken back: either that sees this
             // request and goes behind it, or this request is not sent.
-            if hold.is_over() || in_flight.here.asking.is_out() {
+            if lease.is_over() || in_flight.here.asking.is_out() {
                 return;
             }
             in_flight.here.asking.sent();
             let sent = self.around.clock.now();
-            events::asking(hold, sent);
-            let at = hold.renewer();
-            let request = request(hold, &at, sent, &in_flight);
-            let (from, asked) = (at.clone(), hold.clone());
+            events::asking(lease, sent);
+            let at = lease.renewer();
+            let request = request(lease, &at, sent, &in_flight);
+            let (from, asked) = (at.clone(), lease.clone());
             let respond = move |answer| from.requests.answered(&asked, &from, answer);
             let respond = Respond::Engine(Box::new(respond));
             at.driver.try_submit(request, respond)
@@ -76,49 +76,49 @@ impl Requests {
         }
     }
 
-    fn answered(self: &Arc<Self>, hold: &Arc<Hold>, at: &Arc<LeaseRenewer>, answer: Answer) {
+    fn answered(self: &Arc<Self>, lease: &Arc<ShardLease>, at: &Arc<LeaseRenewer>, answer: Answer) {
         {
-            let mut in_flight = hold.in_flight.lock();
-            in_flight.asked(&hold.renewer(), at, &answer);
+            let mut in_flight = lease.in_flight.lock();
+            in_flight.asked(&lease.renewer(), at, &answer);
             // It moved on meanwhile: a grant made here after all is released with all the rest.
-            if !hold.is_at(at) {
+            if !lease.is_at(at) {
                 return;
             }
         }
-        let verdict = self.judge(hold, at, answer);
+        let verdict = self.judge(lease, at, answer);
         match verdict {
-            Verdict::Granted(grant) => self.granted(hold, grant),
-            Verdict::Wait { because, pause } => self.wait(hold, &because, pause),
+            Verdict::Granted(grant) => self.granted(lease, grant),
+            Verdict::Wait { because, pause } => self.wait(lease, &because, pause),
             Verdict::GoOn(to) => {
-                if self.goes(hold, &to) {
-                    self.ask(hold);
+                if self.goes(lease, &to) {
+                    self.ask(lease);
                 }
             }
             Verdict::GoAndWait { to, because, pause } => {
-                if self.goes(hold, &to) {
-                    self.wait(hold, &because, pause);
+                if self.goes(lease, &to) {
+                    self.wait(lease, &because, pause);
                 }
             }
-            Verdict::Refuse(refusal) => self.local.refused(hold, &refusal),
+            Verdict::Refuse(refusal) => self.local.refused(lease, &refusal),
         }
     }
 
-    fn granted(&self, hold: &Arc<Hold>, grant: Grant) {
-        match self.local.granted(hold, grant) {
-            Judged::Held => hold.renewer().keep(hold),
+    fn granted(&self, lease: &Arc<ShardLease>, grant: Grant) {
+        match self.local.granted(lease, grant) {
+            Judged::Held => lease.renewer().keep(lease),
             Judged::TooLate => {
-                let pause = hold.in_flight.lock().retry.next(&self.around.random);
-                self.wait(hold, &AcquireError::TooLate, pause);
+                let pause = lease.in_flight.lock().retry.next(&self.around.random);
+                self.wait(lease, &AcquireError::TooLate, pause);
             }
             Judged::Known => {}
         }
     }
 
     /// Asks again after `pause`, and tells the local queue the reason.
-    fn wait(&self, hold: &Arc<Hold>, because: &AcquireError, pause: Duration) {
+    fn wait(&self, lease: &Arc<ShardLease>, because: &AcquireError, pause: Duration) {
         let is_stale = matches!(because, AcquireError::Moved);
         let (stale_routes, ticket) = {
-            let mut in_flight = hold.in_flight.lock();
+            let mut in_flight = lease.in_flight.lock();
             in_flight.search = Search::default();
             in_flight.stale_routes = if is_stale {
                 in_flight.stale_routes.saturating_add(1)
@@ -128,7 +128,7 @@ impl Requests {
             (in_flight.stale_routes, in_flight.ticket)
         };
         if is_stale {
-            self.stale_routes.lock().add(hold);
+            self.stale_routes.lock().add(lease);
         }
         let Some(routing) = self.routing() else {
             return;
@@ -136,49 +136,49 @@ impl Requests {
         // An outdated picture of the ring gives no answer: it is about to be refreshed.
         let is_answer = !(1..=MISLED_MAX).contains(&stale_routes);
         let waiting = || {
-            let shard = routing.route(&hold.key).renewer.driver.id().clone();
+            let shard = routing.route(&lease.key).renewer.driver.id().clone();
             Waiting::new(because, &shard, routing.topology().constants.grace())
         };
-        if let Some(patient) = self.local.waits(hold, because, is_answer, waiting) {
+        if let Some(patient) = self.local.waits(lease, because, is_answer, waiting) {
             let now = self.around.clock.now();
             // The present waiters came while a request without a ticket was out.
             let at = match ticket || !patient {
                 true => now + pause.max(PAUSE_MIN),
                 false => now,
             };
-            hold.renewer().tend_at(hold, at);
+            lease.renewer().tend_at(lease, at);
         }
     }
 
-    /// It is time to ask again for `hold`.
-    pub(super) fn recheck(self: &Arc<Self>, hold: &Arc<Hold>) {
+    /// It is time to ask again for `lease`.
+    pub(super) fn recheck(self: &Arc<Self>, lease: &Arc<ShardLease>) {
         let Some(routing) = self.routing() else {
             return;
         };
-        let route = routing.route(&hold.key);
-        let again = self.local.if_asked(hold, |queues| {
-            hold.in_flight.lock().ticket = queues;
-            if !route.leads_by(&hold.renewer()) {
-                hold.go(&route.renewer);
+        let route = routing.route(&lease.key);
+        let again = self.local.if_asked(lease, |queues| {
+            lease.in_flight.lock().ticket = queues;
+            if !route.leads_by(&lease.renewer()) {
+                lease.go(&route.renewer);
             }
         });
         if again.is_some() {
-            self.ask(hold);
+            self.ask(lease);
         }
     }
 
     /// Takes a request back, with a grant that it may have got.
-    pub(crate) fn abandon(&self, hold: &Arc<Hold>) {
-        hold.end_here();
-        events::gave_up(hold);
-        self.releases.send_what_is_left(hold);
+    pub(crate) fn abandon(&self, lease: &Arc<ShardLease>) {
+        lease.end_here();
+        events::gave_up(lease);
+        self.releases.send_what_is_left(lease);
     }
 
-    fn judge(&self, hold: &Hold, at: &Arc<LeaseRenewer>, answer: Answer) -> Verdict {
+    fn judge(&self, lease: &ShardLease, at: &Arc<LeaseRenewer>, answer: Answer) -> Verdict {
         let shard = || at.driver.id().to_string();
         let Answered { reply, sent } = match answer {
             Ok(answered) => answered,
-            Err(error) => return self.trouble(hold, error.into()),
+            Err(error) => return self.trouble(lease, error.into()),
         };
         match reply {
             Reply::Granted {
@@ -200,9 +200,9 @@ impl Requests {
                     at.driver.clock_went_back(beyond);
                 }
                 if let Some(position) = position {
-                    events::queued(hold, position, sent, self.around.clock.now());
+                    events::queued(lease, position, sent, self.around.clock.now());
                 }
-                let pause = self.until_recheck(hold);
+                let pause = self.until_recheck(lease);
                 let first = position.is_none_or(|before| before == 0);
                 Verdict::Wait {
                     because: AcquireError::Held {
@@ -224,13 +224,13 @@ impl Requests {
                     retry_after,
                 },
                 // Often enough to keep its place.
-                pause: retry_after.min(self.until_recheck(hold)),
+                pause: retry_after.min(self.until_recheck(lease)),
             },
-            Reply::Moved { epoch } => self.moved(hold, at, epoch),
-            Reply::Moving { epoch, absent } => self.sealed(hold, at, epoch, absent),
-            Reply::NeedProof { epoch } => self.unproven(hold, at, epoch),
-            Reply::NoTokens => self.trouble(hold, AcquireError::NoTokens(shard())),
-            Reply::OutOfMemory => self.trouble(hold, AcquireError::OutOfMemory(shard())),
+            Reply::Moved { epoch } => self.moved(lease, at, epoch),
+            Reply::Moving { epoch, absent } => self.sealed(lease, at, epoch, absent),
+            Reply::NeedProof { epoch } => self.unproven(lease, at, epoch),
+            Reply::NoTokens => self.trouble(lease, AcquireError::NoTokens(shard())),
+            Reply::OutOfMemory => self.trouble(lease, AcquireError::OutOfMemory(shard())),
             Reply::Foreign => Verdict::Refuse(AcquireError::Foreign(shard())),
             reply @ (Reply::Renewed { .. }
             | Reply::Lost
@@ -251,43 +251,43 @@ impl Requests {
     }
 
     /// The step after `error`: wait it out, if it may pass.
-    pub(crate) fn trouble(&self, hold: &Hold, error: AcquireError) -> Verdict {
+    pub(crate) fn trouble(&self, lease: &ShardLease, error: AcquireError) -> Verdict {
         if !error.is_retryable() {
             return Verdict::Refuse(error);
         }
-        let backoff = hold.in_flight.lock().retry.next(&self.around.random);
+        let backoff = lease.in_flight.lock().retry.next(&self.around.random);
         Verdict::Wait {
             pause: error.retry_after().unwrap_or_default().max(backoff),
             because: error,
         }
     }
 
-    pub(crate) fn until_recheck(&self, hold: &Hold) -> Duration {
+    pub(crate) fn until_recheck(&self, lease: &ShardLease) -> Duration {
         let routing = self.routing();
-        let way = routing.and_then(|routing| routing.route(&hold.key).way);
+        let way = routing.and_then(|routing| routing.route(&lease.key).way);
         let longest = way.map_or(RECHECK_MAX, |_| RECHECK_IN_MOTION);
-        self.around.random.jitter(longest.min(claim(hold) / 3))
+        self.around.random.jitter(longest.min(claim(lease) / 3))
     }
 }
 
 /// The claim time of a turn.
-fn claim(hold: &Hold) -> Duration {
-    hold.lease_to_ask().min(CLAIM_MAX)
+fn claim(lease: &ShardLease) -> Duration {
+    lease.lease_to_ask().min(CLAIM_MAX)
 }
 
-fn request(hold: &Hold, at: &LeaseRenewer, sent: Instant, in_flight: &InFlight) -> Request {
+fn request(lease: &ShardLease, at: &LeaseRenewer, sent: Instant, in_flight: &InFlight) -> Request {
     let ticket = in_flight.ticket.then(|| Ticket {
         sent,
-        claim: claim(hold),
+        claim: claim(lease),
     });
     Request {
-        key: hold.key.clone(),
-        map: at.map(hold.key.slot()),
+        key: lease.key.clone(),
+        map: at.map(lease.key.slot()),
         op: Op::Acquire {
-            nonce: hold.nonce,
-            label: hold.terms.label.clone(),
-            lease: hold.lease_to_ask(),
-            tokens: hold.tokens,
+            nonce: lease.nonce,
+            label: lease.terms.label.clone(),
+            lease: lease.lease_to_ask(),
+            tokens: lease.tokens,
             ticket,
             proof: in_flight.proof,
         },

@@ -10,8 +10,8 @@ use ringfence_ring::ShardId;
 use super::{
     super::local::{Answer, Judged, LocalQueues, Phase, Tokens},
     Releases, Routing,
-    hold::Hold,
     search::StaleRoutes,
+    shard_lease::ShardLease,
 };
 use crate::{
     driver::Context,
@@ -72,7 +72,7 @@ impl Requests {
         self.held.load(Relaxed)
     }
 
-    /// The nonce of one more hold; the error is how many there are already.
+    /// The nonce of one more lease; the error is how many there are already.
     pub(super) fn add_one(&self) -> Result<Nonce, usize> {
         let held = self.held.fetch_add(1, Relaxed);
         if held >= HELD_MAX {
@@ -85,34 +85,34 @@ impl Requests {
         })
     }
 
-    /// A hold has ended.
+    /// A lease has ended.
     pub(super) fn remove_one(&self) {
         self.held.fetch_sub(1, Relaxed);
     }
 
-    /// `hold` is lost or past its time, and has no holder any more: the waiters ask anew. Returns
+    /// `lease` is lost or past its time, and has no holder any more: the waiters ask anew. Returns
     /// the phase until now.
-    pub(super) fn over(&self, hold: &Hold) -> Phase {
-        let before = hold.end_here();
-        self.local.over(hold);
+    pub(super) fn over(&self, lease: &ShardLease) -> Phase {
+        let before = lease.end_here();
+        self.local.over(lease);
         before
     }
 
-    /// The shard has no record of `hold` any more. Its unanswered requests must not make one.
-    pub(super) fn lost(&self, hold: &Arc<Hold>) {
-        if self.over(hold) == Phase::Held && hold.in_flight.lock().is_in_doubt() {
-            self.releases.send(hold, false);
+    /// The shard has no record of `lease` any more. Its unanswered requests must not make one.
+    pub(super) fn lost(&self, lease: &Arc<ShardLease>) {
+        if self.over(lease) == Phase::Held && lease.in_flight.lock().is_in_doubt() {
+            self.releases.send(lease, false);
         }
     }
 
     /// A late grant, which `shard` sent on its own.
-    pub(super) fn pushed(&self, hold: &Arc<Hold>, shard: &ShardId, grant: &QueuedGrant) {
+    pub(super) fn pushed(&self, lease: &Arc<ShardLease>, shard: &ShardId, grant: &QueuedGrant) {
         let Some(there) = self.routing().and_then(|routing| routing.renewer(shard)) else {
             return;
         };
         // Its ticket may have moved with its slot, or the request may have moved on before this
         // message came.
-        self.local.if_asked(hold, |_| hold.go(&there));
+        self.local.if_asked(lease, |_| lease.go(&there));
         let answer = Answer {
             tokens: Tokens::new(grant.token, grant.tokens),
             contended: grant.contended,
@@ -120,9 +120,9 @@ impl Requests {
             claim: Some(grant.claim),
         };
         // After its deadline it is ignored: the next re-check decides.
-        if self.local.granted(hold, answer) == Judged::Held {
+        if self.local.granted(lease, answer) == Judged::Held {
             // Only for the claim time: it is renewed at the next tick.
-            there.tend_at(hold, self.around.clock.now());
+            there.tend_at(lease, self.around.clock.now());
         }
     }
 }

@@ -172,7 +172,7 @@ impl Routing {
     }
 
     /// Routes by `topology` from now on, unless a newer one is in use. Shards that stay keep their
-    /// connections and their holds.
+    /// connections and their leases.
     pub(crate) fn adopt(&self, topology: Arc<Topology>) {
         let adopting = self.adopting.lock();
         let before = self.view.load_full();

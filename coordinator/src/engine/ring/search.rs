@@ -17,11 +17,11 @@ use super::{
         local::{Phase, events},
     },
     Requests,
-    hold::Hold,
     in_flight::Search,
     renewer::LeaseRenewer,
     request::Verdict,
     routing::Way,
+    shard_lease::ShardLease,
 };
 use crate::ids::Epoch;
 
@@ -36,19 +36,19 @@ const SWEEP_MIN: usize = 1024;
 /// new picture.
 #[derive(Debug, Default)]
 pub(crate) struct StaleRoutes {
-    holds: Vec<Arc<Hold>>,
+    leases: Vec<Arc<ShardLease>>,
     /// The number at which requests that no longer wait are removed: twice the number left by the
     /// last sweep, so that the cost per request is constant.
     sweep_at: usize,
 }
 
 impl StaleRoutes {
-    pub(crate) fn add(&mut self, hold: &Arc<Hold>) {
-        if self.holds.len() >= self.sweep_at {
-            self.holds.retain(|hold| hold.phase() == Phase::Asked);
-            self.sweep_at = SWEEP_MIN.max(2 * self.holds.len());
+    pub(crate) fn add(&mut self, lease: &Arc<ShardLease>) {
+        if self.leases.len() >= self.sweep_at {
+            self.leases.retain(|lease| lease.phase() == Phase::Asked);
+            self.sweep_at = SWEEP_MIN.max(2 * self.leases.len());
         }
-        self.holds.push(hold.clone());
+        self.leases.push(lease.clone());
     }
 }
 
@@ -57,18 +57,23 @@ impl Requests {
     pub(crate) fn look_again(self: &Arc<Self>) {
         let stale_routes = std::mem::take(&mut *self.stale_routes.lock());
         stale_routes
-            .holds
+            .leases
             .iter()
-            .for_each(|hold| self.recheck(hold));
+            .for_each(|lease| self.recheck(lease));
     }
 
     /// The slot is not at this shard since `epoch`: not yet, or not any more.
-    pub(crate) fn moved(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
+    pub(crate) fn moved(
+        &self,
+        lease: &ShardLease,
+        at: &Arc<LeaseRenewer>,
+        epoch: Epoch,
+    ) -> Verdict {
         let Some(routing) = self.routing() else {
-            return self.trouble(hold, AcquireError::Moved);
+            return self.trouble(lease, AcquireError::Moved);
         };
-        let coming = routing.route(&hold.key).way;
-        let mut in_flight = hold.in_flight.lock();
+        let coming = routing.route(&lease.key).way;
+        let mut in_flight = lease.in_flight.lock();
         let proven = in_flight.proof;
         let goes_on = |way: Way| {
             // If it is sealed at the former shard, it is about to arrive; if shut there, it has
@@ -85,48 +90,53 @@ impl Requests {
         }
         drop(in_flight);
         routing.refresh();
-        self.trouble(hold, AcquireError::Moved)
+        self.trouble(lease, AcquireError::Moved)
     }
 
     /// The shard has sealed the slot.
     pub(crate) fn sealed(
         &self,
-        hold: &Hold,
+        lease: &ShardLease,
         at: &Arc<LeaseRenewer>,
         epoch: Epoch,
         absent: bool,
     ) -> Verdict {
-        let Some(way) = self.way(hold, epoch) else {
-            return self.trouble(hold, AcquireError::Moved);
+        let Some(way) = self.way(lease, epoch) else {
+            return self.trouble(lease, AcquireError::Moved);
         };
-        let mut in_flight = hold.in_flight.lock();
+        let mut in_flight = lease.in_flight.lock();
         if absent {
             in_flight.proof = Some(epoch);
         } else {
             in_flight.search.held_there = true;
         }
-        self.turn_to(hold, at, &mut in_flight.search, (&way.to, &way))
+        self.turn_to(lease, at, &mut in_flight.search, (&way.to, &way))
     }
 
     /// The shard needs a proof that its predecessor does not hold the key.
-    pub(crate) fn unproven(&self, hold: &Hold, at: &Arc<LeaseRenewer>, epoch: Epoch) -> Verdict {
-        let Some(way) = self.way(hold, epoch) else {
-            return self.trouble(hold, AcquireError::Moved);
+    pub(crate) fn unproven(
+        &self,
+        lease: &ShardLease,
+        at: &Arc<LeaseRenewer>,
+        epoch: Epoch,
+    ) -> Verdict {
+        let Some(way) = self.way(lease, epoch) else {
+            return self.trouble(lease, AcquireError::Moved);
         };
-        let mut in_flight = hold.in_flight.lock();
+        let mut in_flight = lease.in_flight.lock();
         in_flight.search.unproven = true;
-        self.turn_to(hold, at, &mut in_flight.search, (&way.from, &way))
+        self.turn_to(lease, at, &mut in_flight.search, (&way.from, &way))
     }
 
-    fn way(&self, hold: &Hold, epoch: Epoch) -> Option<Way> {
-        self.routing()?.way(&hold.key, epoch)
+    fn way(&self, lease: &ShardLease, epoch: Epoch) -> Option<Way> {
+        self.routing()?.way(&lease.key, epoch)
     }
 
     /// Goes on to the `other` shard at once, unless neither grants: then it waits at the shard
     /// where it has its ticket.
     fn turn_to(
         &self,
-        hold: &Hold,
+        lease: &ShardLease,
         at: &Arc<LeaseRenewer>,
         search: &mut Search,
         (other, way): (&Arc<LeaseRenewer>, &Way),
@@ -142,17 +152,17 @@ impl Requests {
         Verdict::GoAndWait {
             to: way.to.clone(),
             because,
-            pause: self.until_recheck(hold),
+            pause: self.until_recheck(lease),
         }
     }
 
     /// Goes on to the shard of `to`, if it still waits. Returns whether it does.
-    pub(super) fn goes(&self, hold: &Arc<Hold>, to: &Arc<LeaseRenewer>) -> bool {
-        self.local.if_asked(hold, |_| hold.go(to)).is_some()
+    pub(super) fn goes(&self, lease: &Arc<ShardLease>, to: &Arc<LeaseRenewer>) -> bool {
+        self.local.if_asked(lease, |_| lease.go(to)).is_some()
     }
 }
 
-impl Hold {
+impl ShardLease {
     /// Moves its request to the shard of `to`, unless it is there, or taken back.
     pub(super) fn go(&self, to: &Arc<LeaseRenewer>) {
         let mut in_flight = self.in_flight.lock();

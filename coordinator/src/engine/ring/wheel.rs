@@ -1,4 +1,4 @@
-//! The times at which to tend each hold.
+//! The times at which to tend each lease.
 
 use std::{
     collections::BTreeMap,
@@ -9,21 +9,21 @@ use std::{
     time::Duration,
 };
 
-use super::hold::Hold;
+use super::shard_lease::ShardLease;
 use crate::clock::Instant;
 
-/// Holds due within the same tick are tended together: their renewals travel together.
+/// Leases due within the same tick are tended together: their renewals travel together.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// The holds at one shard, by the time to tend them.
+/// The leases at one shard, by the time to tend them.
 #[derive(Debug, Default)]
 pub(crate) struct Wheel {
-    pub(crate) due: BTreeMap<u64, Vec<Arc<Hold>>>,
+    pub(crate) due: BTreeMap<u64, Vec<Arc<ShardLease>>>,
     /// The tick until which the task sleeps.
     pub(crate) asleep_until: u64,
 }
 
-/// The place of a hold in the wheel. Touched only with the wheel locked.
+/// The place of a lease in the wheel. Touched only with the wheel locked.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) tick: AtomicU64,
@@ -44,46 +44,46 @@ impl Place {
 }
 
 impl Wheel {
-    pub(crate) fn add(&mut self, hold: Arc<Hold>, tick: u64) {
+    pub(crate) fn add(&mut self, lease: Arc<ShardLease>, tick: u64) {
         let bucket = self.due.entry(tick).or_default();
-        hold.place.tick.store(tick, Relaxed);
-        hold.place.index.store(bucket.len(), Relaxed);
-        bucket.push(hold);
+        lease.place.tick.store(tick, Relaxed);
+        lease.place.index.store(bucket.len(), Relaxed);
+        bucket.push(lease);
     }
 
-    pub(crate) fn remove(&mut self, hold: &Hold) {
-        let tick = hold.place.tick.swap(Place::NOWHERE, Relaxed);
+    pub(crate) fn remove(&mut self, lease: &ShardLease) {
+        let tick = lease.place.tick.swap(Place::NOWHERE, Relaxed);
         if tick == Place::NOWHERE {
             return;
         }
         let Some(bucket) = self.due.get_mut(&tick) else {
             return;
         };
-        let index = hold.place.index.load(Relaxed);
+        let index = lease.place.index.load(Relaxed);
         bucket.swap_remove(index);
         if let Some(moved) = bucket.get(index) {
             moved.place.index.store(index, Relaxed);
         }
     }
 
-    /// Takes the holds due at `tick` or before.
-    pub(crate) fn take_due(&mut self, tick: u64) -> Vec<Arc<Hold>> {
+    /// Takes the leases due at `tick` or before.
+    pub(crate) fn take_due(&mut self, tick: u64) -> Vec<Arc<ShardLease>> {
         let later = self.due.split_off(&(tick + 1));
         taken(std::mem::replace(&mut self.due, later))
     }
 
     /// Takes everything.
-    pub(crate) fn take_all(&mut self) -> Vec<Arc<Hold>> {
+    pub(crate) fn take_all(&mut self) -> Vec<Arc<ShardLease>> {
         taken(std::mem::take(&mut self.due))
     }
 }
 
-fn taken(due: BTreeMap<u64, Vec<Arc<Hold>>>) -> Vec<Arc<Hold>> {
-    let holds: Vec<_> = due.into_values().flatten().collect();
-    holds
+fn taken(due: BTreeMap<u64, Vec<Arc<ShardLease>>>) -> Vec<Arc<ShardLease>> {
+    let leases: Vec<_> = due.into_values().flatten().collect();
+    leases
         .iter()
-        .for_each(|hold| hold.place.tick.store(Place::NOWHERE, Relaxed));
-    holds
+        .for_each(|lease| lease.place.tick.store(Place::NOWHERE, Relaxed));
+    leases
 }
 
 /// The last tick at `at`.

@@ -330,9 +330,9 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
         assert!(poll_once(asking.as_mut()).is_none());
         assert!(one.work.step());
         let guard = poll_once(asking.as_mut()).expect("nobody has it").unwrap();
-        let hold = from.kept().pop().expect("it was granted");
+        let lease = from.kept().pop().expect("it was granted");
 
-        let (goes, next) = (hold.clone(), to.clone());
+        let (goes, next) = (lease.clone(), to.clone());
         let moving = thread::spawn(move || from.rehome(&goes, &next));
         let releasing = thread::spawn(move || match dropped {
             true => drop(guard),
@@ -340,9 +340,9 @@ fn a_release_reaches_a_lock_that_goes_to_another_shard_meanwhile() {
         });
         moving.join().unwrap();
         releasing.join().unwrap();
-        let sent = hold.renewer().driver.take(LockLane::Work);
-        let is_its = |op: &Op| matches!(op, Op::Release { nonce } if *nonce == hold.nonce);
-        let went = hold.is_at(&to);
+        let sent = lease.renewer().driver.take(LockLane::Work);
+        let is_its = |op: &Op| matches!(op, Op::Release { nonce } if *nonce == lease.nonce);
+        let went = lease.is_at(&to);
         assert!(
             sent.iter().any(|(request, _)| is_its(&request.op)),
             "went: {went}, {sent:?}"

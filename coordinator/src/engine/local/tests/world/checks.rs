@@ -80,19 +80,19 @@ impl World {
     pub(super) fn check_granted(&mut self, granted: &Granted<Stands, u32>) {
         let Granted {
             who,
-            hold,
+            lease,
             token,
             handed,
         } = granted;
-        let facts = &hold.0;
+        let facts = &lease.0;
         assert!(self.holder.replace(*who).is_none(), "two holders");
         assert!(
             self.stands
                 .as_ref()
-                .is_some_and(|stands| stands.id() == hold.id())
+                .is_some_and(|stands| stands.id() == lease.id())
         );
         assert!(!facts.ended.get(), "handed on after its end");
-        assert!(hold.is_held(self.now), "handed on past its deadline");
+        assert!(lease.is_held(self.now), "handed on past its deadline");
         let first = self.expected.remove(0);
         assert_eq!(first.name, *who, "out of turn");
         assert_eq!(first.terms, facts.terms, "on another's terms");
@@ -119,11 +119,11 @@ impl World {
     }
 
     pub(super) fn check_busy(&mut self, did: &Did) {
-        if let Some((hold, events)) = &did.busy {
+        if let Some((lease, events)) = &did.busy {
             assert!(
                 self.stands
                     .as_ref()
-                    .is_some_and(|stands| stands.id() == hold.id())
+                    .is_some_and(|stands| stands.id() == lease.id())
             );
             assert!(self.holder.is_some());
             assert_eq!(*events, self.drop_known(|known| known.once));

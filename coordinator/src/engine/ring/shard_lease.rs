@@ -15,7 +15,7 @@ use crate::{clock::Instant, shard::QueuedGrant, sync::Mutex};
 
 /// One acquisition at a shard: from before its first request to after its last one.
 #[derive(Debug)]
-pub(crate) struct Hold {
+pub(crate) struct ShardLease {
     state: LeaseState,
     /// The present shard. Changed under the lock of `in_flight`, and outside that shard's wheel.
     current_shard: CurrentShard,
@@ -23,7 +23,7 @@ pub(crate) struct Hold {
     pub(crate) in_flight: Mutex<InFlight>,
 }
 
-impl Deref for Hold {
+impl Deref for ShardLease {
     type Target = LeaseState;
 
     fn deref(&self) -> &LeaseState {
@@ -31,8 +31,8 @@ impl Deref for Hold {
     }
 }
 
-impl Hold {
-    /// A hold that is about to be requested. The request queues if it has a `ticket`.
+impl ShardLease {
+    /// A lease that is about to be requested. The request queues if it has a `ticket`.
     pub(crate) fn new(state: LeaseState, ticket: bool, renewer: Arc<LeaseRenewer>) -> Arc<Self> {
         Arc::new(Self {
             state,
@@ -47,13 +47,13 @@ impl Hold {
         self.current_shard.get()
     }
 
-    /// Whether the hold is at the shard of `renewer`.
+    /// Whether the lease is at the shard of `renewer`.
     pub(crate) fn is_at(&self, renewer: &LeaseRenewer) -> bool {
         std::ptr::eq(&**self.current_shard.get(), renewer)
     }
 
-    /// The hold is at the shard of `renewer` from now on.
-    pub(crate) fn set_keeper(&self, renewer: &Arc<LeaseRenewer>) {
+    /// The lease is at the shard of `renewer` from now on.
+    pub(crate) fn set_renewer(&self, renewer: &Arc<LeaseRenewer>) {
         self.current_shard.set(renewer);
     }
 
@@ -69,7 +69,7 @@ impl Hold {
     }
 }
 
-impl Lease for Hold {
+impl Lease for ShardLease {
     fn state(&self) -> &LeaseState {
         &self.state
     }
