@@ -83,7 +83,7 @@ impl Handle {
             events: tell,
         };
         let id = queue.join(terms, once, waiter);
-        let due = self.settle(key, queue, now);
+        let due = self.next_effects(key, queue, now);
         if queue.is_empty() {
             table.remove(key);
         }

@@ -229,7 +229,7 @@ impl LocalQueues {
         };
         let queue = entry.get_mut();
         let changed = change(queue);
-        let due = self.settle(key, queue, now);
+        let due = self.next_effects(key, queue, now);
         if queue.is_empty() {
             entry.remove();
         }
@@ -238,13 +238,13 @@ impl LocalQueues {
 
     /// The effects. Leases and owners learn of them before any other task can look at this local
     /// queue.
-    fn settle(&self, key: &LockKey, queue: &mut KeyQueue, now: Instant) -> Outcome {
+    fn next_effects(&self, key: &LockKey, queue: &mut KeyQueue, now: Instant) -> Outcome {
         let linger = self.linger(key);
         let policy = Policy {
             handoff: self.sharing.handoff,
             lingers: linger.is_some(),
         };
-        let mut effects = queue.settle(now, policy, |first, terms, tokens, queues| {
+        let mut effects = queue.next_effects(now, policy, |first, terms, tokens, queues| {
             let authority = &first.handle.authority;
             authority.begin(key, terms, tokens, queues)
         });

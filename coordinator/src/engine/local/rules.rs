@@ -1,7 +1,7 @@
 //! One key in this process: its waiters in order, and its request or record at the shard. Pure: no
 //! lock, no clock, no I/O.
 //!
-//! A caller that changes a local queue then [settles](LocalQueue::settle) it, and performs the result. A process
+//! A caller that changes a local queue then performs the [effects](LocalQueue::next_effects). A process
 //! has at most one request or one record at the shard at a time.
 
 use std::collections::VecDeque;
@@ -278,7 +278,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
 
     /// The effects that are due now. `begin` makes a request for the first waiter, on these terms,
     /// for this many tokens; with a place in the shard's queue, if any waiter is patient.
-    pub(crate) fn settle<E>(
+    pub(crate) fn next_effects<E>(
         &mut self,
         now: Instant,
         policy: Policy,

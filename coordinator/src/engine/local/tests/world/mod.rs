@@ -123,7 +123,7 @@ impl World {
             terms,
             once,
         });
-        self.settle();
+        self.check_effects();
         name
     }
 
@@ -134,7 +134,7 @@ impl World {
         let known = self.expected.remove(at % self.expected.len());
         assert_eq!(self.queue.leave(known.id), Some(known.name));
         assert_eq!(self.queue.leave(known.id), None, "left before");
-        self.settle();
+        self.check_effects();
     }
 
     /// Whether a request is out.
@@ -161,7 +161,7 @@ impl World {
         }
         self.queue
             .granted(Tokens::new(first, tokens), contended, self.now);
-        self.settle();
+        self.check_effects();
     }
 
     /// It is not granted for now: waiters that ask once have their answer.
@@ -169,7 +169,7 @@ impl World {
         if self.asks() {
             let once = self.drop_known(|known| known.once);
             assert_eq!(self.queue.dismiss_once(), once);
-            self.settle();
+            self.check_effects();
         }
     }
 
@@ -178,7 +178,7 @@ impl World {
         if self.asks() {
             let all = self.drop_known(|_| true);
             assert_eq!(self.queue.dismiss(), all);
-            self.settle();
+            self.check_effects();
         }
     }
 
@@ -190,14 +190,14 @@ impl World {
                 self.queue.released(held.id());
             }
         }
-        self.settle();
+        self.check_effects();
     }
 
     /// The release of the entry that was given back is answered.
     pub(super) fn yielded(&mut self) {
         if let Some(yielding) = self.yielding.take() {
             self.queue.over(yielding.id());
-            self.settle();
+            self.check_effects();
         }
     }
 
@@ -208,7 +208,7 @@ impl World {
             self.holder = None;
             self.queue.over(stands.id());
             self.former.push(stands);
-            self.settle();
+            self.check_effects();
         }
     }
 
@@ -219,7 +219,7 @@ impl World {
             self.yielding.take_if(|its| its.id() == former.id());
             self.queue.over(former.id());
             self.queue.released(former.id());
-            self.settle();
+            self.check_effects();
         }
     }
 
@@ -231,7 +231,7 @@ impl World {
                 .set(facts.contended.get().or(Some(self.now)));
         }
         self.queue.contended(self.now);
-        self.settle();
+        self.check_effects();
     }
 
     pub(super) fn tired(&mut self) {
@@ -241,12 +241,12 @@ impl World {
             stands.0.tired.set(true);
         }
         self.queue.tired();
-        self.settle();
+        self.check_effects();
     }
 
     pub(super) fn pass(&mut self, length: Duration) {
         self.now = self.now + length;
-        self.settle();
+        self.check_effects();
     }
 
     fn drop_known(&mut self, picks: impl Fn(&Known) -> bool) -> Vec<u32> {
@@ -255,12 +255,12 @@ impl World {
         gone.into_iter().map(|known| known.name).collect()
     }
 
-    fn settle(&mut self) {
+    fn check_effects(&mut self) {
         let mut begun = Vec::new();
         let unbegun = &mut self.unbegun;
         let did: Did = self
             .queue
-            .settle(self.now, self.policy, |_, terms, asked, queues| {
+            .next_effects(self.now, self.policy, |_, terms, asked, queues| {
                 if *unbegun > 0 {
                     *unbegun -= 1;
                     return Err(());
