@@ -214,7 +214,7 @@ async fn fifty_restarts_leave_no_key_behind_and_tokens_rise() {
             token = guard.token();
             drop(guard);
             eventually(&format!("as at first, after {restart}"), async || {
-                // The next client that had to check every slot settles the shard.
+                // The next client that had to check every slot marks the shard quiet.
                 if let Ok(guard) = client.lock("key").try_acquire().await {
                     guard.release().await;
                 }

@@ -151,7 +151,7 @@ async fn a_server_that_may_have_held_locks_waits_for_them() {
         .release()
         .await;
 
-    // Once its timers have run out, a client that had to check every slot settles it.
+    // Once its timers have run out, a client that had to check every slot marks it quiet.
     eventually("quiet", async || {
         drop(client.lock("key").acquire().await.unwrap());
         let quiet: Vec<String> = servers.ask(0, &["KEYS", "ringfence:life:*:quiet"]).await;

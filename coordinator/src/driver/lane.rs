@@ -34,7 +34,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Needs {
     arm: AtomicBool,
-    settle: AtomicBool,
+    mark_quiet: AtomicBool,
     raise: AtomicBool,
     /// The greatest epoch with a state that cannot be trusted.
     distrusted: AtomicU64,
@@ -60,8 +60,8 @@ impl Needs {
     }
 
     /// Whether it looked at slots although the map is at rest, since the last call.
-    pub fn take_settle(&self) -> bool {
-        self.settle.swap(false, Relaxed)
+    pub fn take_mark_quiet(&self) -> bool {
+        self.mark_quiet.swap(false, Relaxed)
     }
 
     /// Whether its token counter is near its end, since the last call.
@@ -308,7 +308,7 @@ impl<L: Load> Running<L> {
 
     fn note(&self, answers: &Sent<L::Reply>, map: MapVersion) {
         if answers.looked && map != MapVersion::UNKNOWN {
-            self.to.needs.note(&self.to.needs.settle);
+            self.to.needs.note(&self.to.needs.mark_quiet);
         }
         if answers.counter >= COUNTER_RAISE {
             self.to.needs.note(&self.to.needs.raise);

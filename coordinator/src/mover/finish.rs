@@ -50,7 +50,7 @@ impl Run<'_> {
         Ok((id.epoch, slots))
     }
 
-    /// Changes slots at a shard, some at a time, and settles it.
+    /// Changes slots at a shard, some at a time, and marks it quiet.
     async fn change(
         &self,
         shard: &ShardName,
@@ -66,7 +66,7 @@ impl Run<'_> {
             all_taken(&self.shards.step(record, &shard.0, &step).await?)?;
             self.shards.pause().await;
         }
-        self.shards.settle(record, &shard.0).await;
+        self.shards.mark_quiet(record, &shard.0).await;
         Ok(())
     }
 }

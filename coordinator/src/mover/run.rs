@@ -206,8 +206,8 @@ impl<'a> Run<'a> {
             let changed = |topology: &Topology| Some(topology.shard(id)?.changed);
             changed(&before) != changed(&record)
         };
-        let settle = record.shards.keys().filter(|name| changed(&name.0));
-        join_all(settle.map(|name| self.shards.settle(&record, &name.0))).await;
+        let changed_shards = record.shards.keys().filter(|name| changed(&name.0));
+        join_all(changed_shards.map(|name| self.shards.mark_quiet(&record, &name.0))).await;
         Ok(())
     }
 

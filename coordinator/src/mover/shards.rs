@@ -171,13 +171,13 @@ impl Shards {
     }
 
     /// Declares the shard quiet, if it is at rest; if not, the next one that finds it at rest does.
-    pub(super) async fn settle(&self, record: &Topology, id: &ShardId) {
+    pub(super) async fn mark_quiet(&self, record: &Topology, id: &ShardId) {
         let Ok(mut link) = self.link(record, id).await else {
             return;
         };
-        let answer = self.ask(link.settle(&record.settle(id))).await;
+        let answer = self.ask(link.mark_quiet(&record.mark_quiet(id))).await;
         if let Err(error) = &answer {
-            tracing::debug!(shard = %id, %error, "not settled");
+            tracing::debug!(shard = %id, %error, "not marked quiet");
         }
         // What it means for the link is all there is to it.
         let _ = self.back(link, answer);

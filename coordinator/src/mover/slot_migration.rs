@@ -189,9 +189,9 @@ impl SlotMigration {
         for migration in migrations {
             let slots = &migration.slots;
             imported.extend(self.hand_over_to(record, migration, slots).await?);
-            self.shards.settle(record, &migration.to.0).await;
+            self.shards.mark_quiet(record, &migration.to.0).await;
         }
-        self.shards.settle(record, &self.from.0).await;
+        self.shards.mark_quiet(record, &self.from.0).await;
         Ok(imported)
     }
 

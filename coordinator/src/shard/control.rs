@@ -69,7 +69,7 @@ pub struct Armed {
 
 /// A map version, and the slots it gives the shard and does not have in motion.
 #[derive(Clone, Debug)]
-pub struct Settle {
+pub struct MarkQuiet {
     /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
     pub incarnation: Incarnation,
     /// As in [`Arm`].

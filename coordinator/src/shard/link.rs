@@ -8,7 +8,7 @@ use ringfence_ring::Slot;
 use super::{
     Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, CopyIn, CopyOut,
     CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Groups, HeldStill,
-    Inspection, List, Listing, LockPage, Piece, PutAside, Request, Scan, ScanPage, Settle,
+    Inspection, List, Listing, LockPage, MarkQuiet, Piece, PutAside, Request, Scan, ScanPage,
     ShardError, Step, Stepped, StillHeld, Subscription,
 };
 use crate::{
@@ -25,7 +25,7 @@ pub enum Lane {
     Renew,
     /// Requests about counters.
     Counters,
-    /// Rare requests: arming, settling, inspection, migration.
+    /// Rare requests: arming, marking quiet, inspection, migration.
     Control,
 }
 
@@ -193,7 +193,7 @@ pub trait ControlLink: Link {
 
     /// Declares this life quiet at a map version, if every slot of that version is open and no
     /// timer runs. A life that is quiet at a later version stays so. Answers whether it is quiet now at this version.
-    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError>;
+    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError>;
 
     /// Moves to token epoch `epoch`, if that is greater than the present one.
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError>;
@@ -206,7 +206,7 @@ pub trait ControlLink: Link {
     async fn list(&mut self, list: &List) -> Result<LockPage, ShardError>;
 }
 
-/// A mover's connection: it changes slots, and moves their content. A mover also has shards armed and settled, and has one
+/// A mover's connection: it changes slots, and moves their content. A mover also has shards armed and marked quiet, and has one
 /// connection to each.
 ///
 /// # Contract

@@ -25,7 +25,7 @@ pub use carry::{
     Admit, Arrival, Arrive, AskGroups, Block, CopyIn, CopyOf, CopyOut, DropGroups, Dropped,
     Excerpt, Group, Groups, Piece, PutAside, Row, Stamp, When,
 };
-pub use control::{Arm, ArmAnswer, Armed, Grace, Settle};
+pub use control::{Arm, ArmAnswer, Armed, Grace, MarkQuiet};
 pub use counters::{CounterAnswers, CounterOp, CounterReply, CounterRequest};
 pub use decommission::{ForceOpen, ForcedOpen};
 pub use error::ShardError;

@@ -9,7 +9,7 @@ use super::{Constants, Dead, Goal, Migration, Opening, slots::hex};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
-    shard::{Arm, Grace, Mode, Settle, SlotState, SlotStates},
+    shard::{Arm, Grace, MarkQuiet, Mode, SlotState, SlotStates},
 };
 
 /// Orders records: a later incarnation beats every version of an earlier one.
@@ -210,14 +210,14 @@ impl Topology {
         slots.filter(move |slot| !in_motion[slot.index()])
     }
 
-    /// The request that settles `shard` at this version of its slots.
+    /// The request that marks `shard` quiet at this version of its slots.
     ///
     /// # Panics
     ///
     /// `shard` is not a member.
-    pub fn settle(&self, shard: &ShardId) -> Settle {
+    pub fn mark_quiet(&self, shard: &ShardId) -> MarkQuiet {
         let entry = self.shard(shard).expect("a member");
-        Settle {
+        MarkQuiet {
             incarnation: self.incarnation,
             copy: (self.version, self.encode()),
             map: entry.changed,

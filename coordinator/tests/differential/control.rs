@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, MapVersion},
     shard::{
-        Arm, ArmAnswer, Grace, Inspection, Mode, Settle, SlotState, SlotStates,
+        Arm, ArmAnswer, Grace, Inspection, MarkQuiet, Mode, SlotState, SlotStates,
         conformance::Fixture,
     },
 };
@@ -78,12 +78,12 @@ impl Pair<'_> {
         }
     }
 
-    /// Settles both, or neither.
-    pub(crate) async fn settle(&mut self, incarnation: u64, map: u64, all: bool) -> Checked {
+    /// Marks both shards quiet, or neither.
+    pub(crate) async fn mark_quiet(&mut self, incarnation: u64, map: u64, all: bool) -> Checked {
         let ours = |slot: &_| all || !self.away.contains(slot);
         let slots = slot_count().iter().filter(ours).collect();
         let incarnation = self.incarnation(incarnation);
-        let settle = Settle {
+        let mark = MarkQuiet {
             incarnation,
             copy: (map, format!("record {map}")),
             map: MapVersion(map),
@@ -91,19 +91,19 @@ impl Pair<'_> {
         };
         let [redis, memory] = &mut self.movers;
         let before = wall_ms();
-        let expected = redis.settle(&settle).await;
+        let expected = redis.mark_quiet(&mark).await;
         self.asked_ms = [before, wall_ms()];
         self.clock.set(self.asked_ms[1]);
-        let found = memory.settle(&settle).await;
-        let Some((expected, found)) = self.both(expected, found, &settle).await? else {
+        let found = memory.mark_quiet(&mark).await;
+        let Some((expected, found)) = self.both(expected, found, &mark).await? else {
             return Ok(());
         };
         self.tally.count(if expected {
-            "quiet settles"
+            "quiet marks"
         } else {
-            "failed settles"
+            "failed quiet marks"
         });
-        self.check(expected == found, &settle, &expected, &found)
+        self.check(expected == found, &mark, &expected, &found)
     }
 
     /// Raises both.

@@ -141,11 +141,11 @@ impl<'a> Pair<'a> {
             Step::Batch { map, ops } => self.batch(*map, ops).await,
             Step::Inspect { key } => self.inspect(*key).await,
             Step::Arm(arming) => self.arm(arming).await,
-            Step::Settle {
+            Step::MarkQuiet {
                 incarnation,
                 map,
                 all,
-            } => self.settle(*incarnation, *map, *all).await,
+            } => self.mark_quiet(*incarnation, *map, *all).await,
             Step::Change {
                 incarnation,
                 when,

@@ -58,7 +58,7 @@ pub(crate) enum Step {
     },
     /// Whether any key is held still.
     StillHeld(When),
-    Settle {
+    MarkQuiet {
         incarnation: u64,
         map: u64,
         /// Those that move, too.
@@ -165,7 +165,7 @@ fn step() -> impl Strategy<Value = Step> {
         60 => batch(&[0, 1, 2, 3]),
         12 => (0..KEYS.len()).prop_map(|key| Step::Inspect { key }),
         2 => arming().prop_map(Step::Arm),
-        8 => settle(),
+        8 => mark_quiet(),
         9 => step_of_a_move(),
         2 => (incarnation(), 1..40_u64)
             .prop_map(|(incarnation, epoch)| Step::Raise { incarnation, epoch }),
@@ -185,13 +185,13 @@ fn step_of_a_move() -> impl Strategy<Value = Step> {
         4 => list.prop_map(|(when, held, complete)| Step::List { when, held, complete }),
         2 => latest().prop_map(Step::Scan),
         1 => latest().prop_map(Step::StillHeld),
-        1 => settle(),
+        1 => mark_quiet(),
         1 => PASS_MS.prop_map(|ms| Step::Pass(Duration::from_millis(ms))),
     ]
 }
 
-fn settle() -> impl Strategy<Value = Step> {
-    (incarnation(), map(), any::<bool>()).prop_map(|(incarnation, map, all)| Step::Settle {
+fn mark_quiet() -> impl Strategy<Value = Step> {
+    (incarnation(), map(), any::<bool>()).prop_map(|(incarnation, map, all)| Step::MarkQuiet {
         incarnation,
         map: map.max(1),
         all,

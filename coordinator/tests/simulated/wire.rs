@@ -15,7 +15,7 @@ use ringfence_coordinator::{
     name::LockKey,
     shard::{
         Answers, Arm, ArmAnswer, Armed, ConnectionId, ControlLink, CounterLink, Inspection, Link,
-        List, LockLane, LockLink, LockPage, MigrationLink, Notification, Op, Request, Settle,
+        List, LockLane, LockLink, LockPage, MarkQuiet, MigrationLink, Notification, Op, Request,
         Shard, ShardError, Subscription, memory::MemoryShard,
     },
 };
@@ -186,9 +186,9 @@ impl ControlLink for Over<Box<dyn ControlLink>> {
         self.end.armed().await
     }
 
-    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
+    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
         self.wire.through().await;
-        self.end.settle(settle).await
+        self.end.mark_quiet(mark).await
     }
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {

@@ -31,7 +31,9 @@ async fn lives_that_were_never_armed_leave_nothing_behind() {
         let refused = if raised {
             link.raise(topology.incarnation, topology.last_epoch).await
         } else {
-            link.settle(&topology.settle(&shard_id)).await.map(drop)
+            link.mark_quiet(&topology.mark_quiet(&shard_id))
+                .await
+                .map(drop)
         };
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
     }

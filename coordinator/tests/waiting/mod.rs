@@ -15,8 +15,8 @@ use ringfence_coordinator::{
     limits::{CLAIM_MAX, LEASE_MAX},
     name::{Label, LockKey, Namespace},
     shard::{
-        Arm, Grace, LockLane, LockLink, MigrationLink, Mode, Op, Reply, Request, Settle, SlotState,
-        SlotStates, Ticket, conformance::Fixture,
+        Arm, Grace, LockLane, LockLink, MarkQuiet, MigrationLink, Mode, Op, Reply, Request,
+        SlotState, SlotStates, Ticket, conformance::Fixture,
     },
 };
 use ringfence_ring::SlotCount;
@@ -96,13 +96,13 @@ impl Desk {
             copy: (1, "record".into()),
         };
         mover.arm(&arm).await.unwrap();
-        let settle = Settle {
+        let mark = MarkQuiet {
             incarnation,
             copy: (1, "record".into()),
             map: QUIET,
             slots: slot_count().iter().collect(),
         };
-        assert!(mover.settle(&settle).await.unwrap());
+        assert!(mover.mark_quiet(&mark).await.unwrap());
         let raw = redis.raw().await;
         let link = redis
             .shard()

@@ -42,7 +42,7 @@ pub(super) struct OneShard {
 }
 
 impl OneShard {
-    /// The shard that `client` armed and settled.
+    /// The shard that `client` armed and marked quiet.
     pub(super) fn of(client: &Client) -> Result<Self, Failure> {
         let topology = client.topology();
         let shard = topology

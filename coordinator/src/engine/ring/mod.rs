@@ -20,7 +20,7 @@
 //! | `wheel.rs` | the times at which to tend each lease |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
-//! | `monitor.rs` | arms and settles shards, follows the topology |
+//! | `monitor.rs` | arms shards and marks them quiet, follows the topology |
 //! | `checks.rs` | checks again and again whether servers are set up as required |
 
 pub(crate) mod checks;

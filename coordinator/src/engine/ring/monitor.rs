@@ -1,4 +1,4 @@
-//! Tends shards: has a life armed that is not, settles shards at rest, raises token epochs, and
+//! Tends shards: has a life armed that is not, marks shards at rest quiet, raises token epochs, and
 //! follows the topology.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -35,7 +35,7 @@ const REFRESH: Duration = Duration::from_millis(20);
 /// Pause before an unreachable topology store is asked again.
 const STORE_AGAIN: Duration = Duration::from_secs(1);
 
-/// Arms and settles every shard once, then starts a task for each, and one that follows the
+/// Arms every shard once and marks it quiet, then starts a task for each, and one that follows the
 /// topology.
 pub(crate) async fn start(
     routing: &Arc<Routing>,
@@ -253,8 +253,8 @@ impl ShardMonitor {
                 if needs.take_raise() {
                     self.raise().await?;
                 }
-                if needs.take_settle() {
-                    self.settle().await?;
+                if needs.take_mark_quiet() {
+                    self.mark_quiet().await?;
                 }
                 Ok::<(), ArmError>(())
             };
@@ -303,7 +303,7 @@ impl ShardMonitor {
         }
     }
 
-    /// Has the shard's present life armed, if it is not, and settles it if possible.
+    /// Has the shard's present life armed, if it is not, and marks it quiet if possible.
     async fn bring_up(&self) -> Result<(), ArmError> {
         let (driver, around) = (&self.renewer.driver, &self.renewer.around);
         let mut link = self.connect().await?;
@@ -326,7 +326,7 @@ impl ShardMonitor {
         self.routing.adopt(topology.clone());
         driver.seen_armed(link.life(), armed.epoch);
         if armed.grace_left.is_zero() {
-            link.settle(&topology.settle(self.id())).await?;
+            link.mark_quiet(&topology.mark_quiet(self.id())).await?;
         }
         *self.link.lock() = Some(link);
         Ok(())
@@ -350,11 +350,11 @@ impl ShardMonitor {
         Ok(())
     }
 
-    async fn settle(&self) -> Result<(), ArmError> {
+    async fn mark_quiet(&self) -> Result<(), ArmError> {
         let topology = self.routing.topology();
         if topology.shard(self.id()).is_some() {
             let mut link = self.link().await?;
-            link.settle(&topology.settle(self.id())).await?;
+            link.mark_quiet(&topology.mark_quiet(self.id())).await?;
             *self.link.lock() = Some(link);
         }
         Ok(())

@@ -5,7 +5,7 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, armed_with,
-        control, incarnation, locks, nonce, renew, settle, settled,
+        control, incarnation, locks, marked_quiet, nonce, quiet_mark, renew,
     },
 };
 use crate::{
@@ -26,7 +26,7 @@ pub async fn an_unarmed_shard_answers_nothing_and_writes_nothing(fixture: &dyn F
         let refused = link.call(&[desk.request(&key, op)]).await;
         assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
     }
-    let refused = settled(fixture, &settle(FIRST, QUIET, Vec::new())).await;
+    let refused = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, Vec::new())).await;
     assert!(matches!(refused, Err(ShardError::Unarmed)), "{refused:?}");
     let mut control = control(fixture).await;
     let refused = control.raise(incarnation(FIRST), Epoch(99)).await;

@@ -47,7 +47,7 @@ async fn a_while(fixture: &dyn Fixture) {
 
 /// It is granted or not by the time there is another connection; a repeat tells, and nothing is
 /// left once that is given back.
-pub async fn an_acquire_dropped_after_any_turn_is_settled_by_the_next_connection(
+pub async fn an_acquire_dropped_after_any_turn_is_decided_by_the_next_connection(
     fixture: &dyn Fixture,
 ) {
     let mut desk = Desk::slow(fixture).await;
@@ -99,7 +99,7 @@ pub async fn a_renewal_dropped_after_any_turn_loses_nothing(fixture: &dyn Fixtur
 
 /// It is given back or not by the time there is another connection: a later grant of the same key
 /// is not what it deletes.
-pub async fn a_release_dropped_after_any_turn_is_settled_by_the_next_connection(
+pub async fn a_release_dropped_after_any_turn_is_decided_by_the_next_connection(
     fixture: &dyn Fixture,
 ) {
     let mut desk = Desk::slow(fixture).await;

@@ -10,8 +10,8 @@ use ringfence_segment_lock::{
 use super::{
     Fixture,
     desk::{
-        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, nonce, settle, settled,
-        slot_count,
+        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, marked_quiet, nonce,
+        quiet_mark, slot_count,
     },
     hands::{amount, deposit, op},
     movers::{MOVE, quiet_beside_sealed},
@@ -153,7 +153,7 @@ pub async fn counters_say_whether_the_shard_is_quiet(fixture: &dyn Fixture) {
         answers.expect("an answer").quiet
     };
     assert!(!ask(&mut desk).await);
-    let quiet = settled(fixture, &settle(FIRST, QUIET, all_slots())).await;
+    let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_slots())).await;
     assert!(quiet.expect("it is armed"));
     assert!(!ask(&mut desk).await, "of another map");
     desk.map = QUIET;

@@ -8,8 +8,8 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, arm, control, incarnation, mover, nonce,
-        settle, settled,
+        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, arm, control, incarnation, marked_quiet,
+        mover, nonce, quiet_mark,
     },
     movers::{EARLIER, LATER, MOVE, moving_desk, step},
     slots::elsewhere,
@@ -162,11 +162,11 @@ pub async fn a_force_ends_the_quiet(fixture: &dyn Fixture) {
     desk.force_open(&force(MOVE, &[key.slot()], Duration::ZERO, WINDOW))
         .await;
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "grace");
-    let early = settled(fixture, &settle(FIRST, QUIET, vec![key.slot()])).await;
+    let early = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, vec![key.slot()])).await;
     assert!(!early.expect("it is armed"), "a timer runs");
     fixture.elapse(PAST_WINDOW).await;
-    let settled = settled(fixture, &settle(FIRST, QUIET, vec![key.slot()])).await;
-    assert!(settled.expect("it is armed"));
+    let marked_quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, vec![key.slot()])).await;
+    assert!(marked_quiet.expect("it is armed"));
     let token = desk.granted(&key, nonce(), LONG).await;
     assert_eq!(token.epoch(), MOVE);
 }

@@ -14,7 +14,7 @@ use crate::{
     name::{Label, LockKey, Namespace},
     shard::{
         Answers, Arm, ArmAnswer, ControlLink, CounterLink, Grace, Holder, LockLane, LockLink,
-        MigrationLink, Mode, Op, Reply, Request, Settle, ShardError, SlotState, SlotStates,
+        MarkQuiet, MigrationLink, Mode, Op, Reply, Request, ShardError, SlotState, SlotStates,
     },
 };
 
@@ -94,8 +94,8 @@ pub(super) fn all_open_but(shut: Slot) -> SlotStates {
     })
 }
 
-pub(super) fn settle(number: u64, map: MapVersion, slots: Vec<Slot>) -> Settle {
-    Settle {
+pub(super) fn quiet_mark(number: u64, map: MapVersion, slots: Vec<Slot>) -> MarkQuiet {
+    MarkQuiet {
         incarnation: incarnation(number),
         copy: (number, format!("record {number}")),
         map,
@@ -135,9 +135,12 @@ pub(super) async fn armed_with(
         .await
 }
 
-/// Settles over a connection of its own.
-pub(super) async fn settled(fixture: &dyn Fixture, settle: &Settle) -> Result<bool, ShardError> {
-    control(fixture).await.settle(settle).await
+/// Marks the shard quiet, over a connection of its own.
+pub(super) async fn marked_quiet(
+    fixture: &dyn Fixture,
+    mark: &MarkQuiet,
+) -> Result<bool, ShardError> {
+    control(fixture).await.mark_quiet(mark).await
 }
 
 /// A link of each kind, one map version, and a namespace.
@@ -179,7 +182,7 @@ impl Desk {
     /// the quiet. Their keys differ.
     pub(super) async fn both_ways(fixture: &dyn Fixture) -> [Self; 2] {
         let full = Self::armed(fixture, Grace::None).await;
-        let quiet = settled(fixture, &settle(FIRST, QUIET, all_slots())).await;
+        let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_slots())).await;
         assert!(quiet.expect("it is armed"), "every slot is open");
         let mut quiet = Self::open(fixture, QUIET).await;
         assert!(quiet.is_quiet().await);

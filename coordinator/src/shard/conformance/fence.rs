@@ -3,8 +3,8 @@
 use super::{
     Fixture,
     desk::{
-        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, incarnation, nonce, settle,
-        settled,
+        Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, incarnation, marked_quiet,
+        nonce, quiet_mark,
     },
 };
 use crate::{
@@ -73,7 +73,7 @@ pub async fn a_lower_raise_changes_nothing(fixture: &dyn Fixture) {
 /// An engine with an old record arms nothing.
 pub async fn a_stale_arming_is_refused_and_writes_nothing(fixture: &dyn Fixture) {
     // Even an unarmed member has a fence.
-    let unarmed = settled(fixture, &settle(FIRST + 1, QUIET, all_slots())).await;
+    let unarmed = marked_quiet(fixture, &quiet_mark(FIRST + 1, QUIET, all_slots())).await;
     assert!(matches!(unarmed, Err(ShardError::Unarmed)), "{unarmed:?}");
     assert_stale(
         armed_with(fixture, FIRST, Grace::None).await,
@@ -97,14 +97,14 @@ pub async fn a_stale_arming_is_refused_and_writes_nothing(fixture: &dyn Fixture)
 }
 
 /// An engine with an old record does not know which slots are here.
-pub async fn a_stale_settle_is_refused_and_writes_nothing(fixture: &dyn Fixture) {
+pub async fn a_stale_quiet_mark_is_refused_and_writes_nothing(fixture: &dyn Fixture) {
     let [_, mut desk] = Desk::both_ways(fixture).await;
-    let stale = settle(FIRST - 1, QUIET, all_slots());
-    assert_stale(settled(fixture, &stale).await, incarnation(FIRST));
+    let stale = quiet_mark(FIRST - 1, QUIET, all_slots());
+    assert_stale(marked_quiet(fixture, &stale).await, incarnation(FIRST));
     assert!(desk.is_quiet().await, "it was quiet before");
 
-    let stale = settle(FIRST - 1, crate::ids::MapVersion(QUIET.0 + 1), all_slots());
-    assert_stale(settled(fixture, &stale).await, incarnation(FIRST));
+    let stale = quiet_mark(FIRST - 1, crate::ids::MapVersion(QUIET.0 + 1), all_slots());
+    assert_stale(marked_quiet(fixture, &stale).await, incarnation(FIRST));
     assert!(desk.is_quiet().await, "it was quiet before");
     desk.map = stale.map;
     assert!(!desk.is_quiet().await);
@@ -142,13 +142,15 @@ pub async fn whatever_carries_an_incarnation_raises_the_fence(fixture: &dyn Fixt
     );
 
     let (map, slots) = (QUIET, Vec::new());
-    let settle = crate::shard::Settle {
+    let mark = crate::shard::MarkQuiet {
         incarnation: by(FIRST + 12, 0),
         copy: (FIRST + 12, "record".into()),
         map,
         slots,
     };
-    settled(fixture, &settle).await.expect("a greater number");
+    marked_quiet(fixture, &mark)
+        .await
+        .expect("a greater number");
     assert_stale(
         raise(fixture, by(FIRST + 11, 0), 0).await,
         by(FIRST + 12, 0),

@@ -8,8 +8,8 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, QUIET, acquire, all_slots, arm, control, incarnation, settle, settled,
-        slot_count,
+        Desk, FIRST, LONG, QUIET, acquire, all_slots, arm, control, incarnation, marked_quiet,
+        quiet_mark, slot_count,
     },
     line::queue,
 };
@@ -61,7 +61,7 @@ pub(super) async fn quiet_beside_sealed(fixture: &dyn Fixture) -> ([Desk; 2], Lo
 /// Seals the slot of `key`; the shard is quiet at the map that has it in motion.
 pub(super) async fn seal_quietly(fixture: &dyn Fixture, desk: &mut Desk, key: &LockKey) {
     desk.becomes(key, MOVE, Mode::Sealed).await;
-    let quiet = settled(fixture, &settle(FIRST, QUIET, all_but(key))).await;
+    let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_but(key))).await;
     assert!(quiet.expect("it is armed"));
 }
 

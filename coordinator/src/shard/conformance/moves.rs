@@ -5,7 +5,7 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, incarnation,
-        locks, mover, nonce, renew, settle, settled,
+        locks, marked_quiet, mover, nonce, quiet_mark, renew,
     },
     movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, seal_quietly, step},
     slots::elsewhere,
@@ -164,7 +164,7 @@ pub async fn a_step_on_an_unarmed_shard_creates_nothing_but_fence_and_copy(fixtu
 }
 
 /// Wherever the record is lost, what came of it is known.
-pub async fn steps_and_settles_leave_a_copy_of_the_newest_topology(fixture: &dyn Fixture) {
+pub async fn steps_and_quiet_marks_leave_a_copy_of_the_newest_topology(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
     assert_eq!(fixture.copy().await, Some(format!("record {FIRST}")));
@@ -173,8 +173,8 @@ pub async fn steps_and_settles_leave_a_copy_of_the_newest_topology(fixture: &dyn
 
     let mut late = step(EARLIER, Mode::Sealed, &[key.slot()]);
     desk.step(&late).await;
-    let older = settle(FIRST, QUIET, Vec::new());
-    settled(fixture, &older).await.expect("it is armed");
+    let older = quiet_mark(FIRST, QUIET, Vec::new());
+    marked_quiet(fixture, &older).await.expect("it is armed");
     assert_eq!(
         fixture.copy().await,
         Some(format!("record {MOVE}")),
@@ -185,14 +185,14 @@ pub async fn steps_and_settles_leave_a_copy_of_the_newest_topology(fixture: &dyn
     assert_eq!(desk.step(&late).await.refused, [key.slot()]);
     assert_eq!(fixture.copy().await.as_deref(), Some("a newer record"));
 
-    let mut newer = settle(FIRST, QUIET, Vec::new());
+    let mut newer = quiet_mark(FIRST, QUIET, Vec::new());
     newer.copy = (LATER.0 + 1, "the newest".into());
-    settled(fixture, &newer).await.expect("it is armed");
+    marked_quiet(fixture, &newer).await.expect("it is armed");
     assert_eq!(fixture.copy().await.as_deref(), Some("the newest"));
 }
 
 /// A request that trusts the quiet mark checks no slot.
-pub async fn a_step_ends_the_quiet_until_the_next_settle(fixture: &dyn Fixture) {
+pub async fn a_step_ends_the_quiet_until_the_next_mark(fixture: &dyn Fixture) {
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
     let rest = all_but(&key);
@@ -204,15 +204,15 @@ pub async fn a_step_ends_the_quiet_until_the_next_settle(fixture: &dyn Fixture) 
         full.becomes(&key, epoch, mode).await;
         assert!(!desk.is_quiet().await, "{mode:?}");
         assert_eq!(newcomer(&mut desk, &key).await, answer_of(mode));
-        let all = settled(fixture, &settle(FIRST, QUIET, all_slots())).await;
+        let all = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_slots())).await;
         assert!(!all.expect("it is armed"), "{mode:?} is not open");
-        let quiet = settled(fixture, &settle(FIRST, QUIET, rest.clone())).await;
+        let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, rest.clone())).await;
         assert!(quiet.expect("it is armed"), "all but {mode:?} are open");
         assert!(desk.is_quiet().await);
     }
     full.becomes(&key, LATER, Mode::Open).await;
     assert!(!desk.is_quiet().await);
-    let all = settled(fixture, &settle(FIRST, QUIET, all_slots())).await;
+    let all = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_slots())).await;
     assert!(all.expect("it is armed"));
 }
 
@@ -227,9 +227,9 @@ pub async fn a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet(fixtu
         (MOVE, Mode::Shut),
         (LATER, Mode::Import),
     ] {
-        let settle = settle(FIRST, QUIET, rest.clone());
+        let mark = quiet_mark(FIRST, QUIET, rest.clone());
         for (map, stays) in [(other, false), (QUIET, true)] {
-            assert!(settled(fixture, &settle).await.expect("it is armed"));
+            assert!(marked_quiet(fixture, &mark).await.expect("it is armed"));
             let step = Step {
                 map,
                 ..step(epoch, mode, &[key.slot()])

@@ -8,7 +8,7 @@ use super::{
     decommission::force,
     desk::{
         Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, all_open_but, all_slots,
-        arm, armed_with, control, incarnation, nonce, settle, settled,
+        arm, armed_with, control, incarnation, marked_quiet, nonce, quiet_mark,
     },
     movers::{MOVE, armed_in, moving_desk},
 };
@@ -92,7 +92,7 @@ pub async fn a_greater_epoch_arms_anew(fixture: &dyn Fixture) {
     );
     let found = armed(fixture).await.expect("it is armed");
     assert_eq!(found.epoch, Epoch(number));
-    assert!(!desk.is_quiet().await, "what was settled is of before");
+    assert!(!desk.is_quiet().await, "the mark is of before");
     for key in [&kept, &lost] {
         assert_eq!(word(&desk.acquire(key, nonce(), LONG).await), "grace");
     }
@@ -112,7 +112,7 @@ pub async fn a_greater_epoch_arms_anew(fixture: &dyn Fixture) {
     );
     assert_eq!(word(&desk.acquire(&shut, nonce(), LONG).await), "moved");
     assert!(
-        !settled(fixture, &settle(number, QUIET, all_slots()))
+        !marked_quiet(fixture, &quiet_mark(number, QUIET, all_slots()))
             .await
             .expect("it is armed"),
         "a slot is shut"

@@ -5,7 +5,7 @@ use super::{
     batches::word,
     desk::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_open_but, all_slots, arm,
-        armed_with, control, nonce, renew, settle, settled,
+        armed_with, control, marked_quiet, nonce, quiet_mark, renew,
     },
 };
 use crate::{
@@ -93,35 +93,35 @@ pub async fn a_shut_slot_still_gives_back(fixture: &dyn Fixture) {
 }
 
 /// Quiet is set for one map version, by an engine that knows that version.
-pub async fn quiet_comes_of_a_settle_alone_and_at_its_version_alone(fixture: &dyn Fixture) {
+pub async fn a_shard_is_quiet_only_after_a_mark_and_only_at_its_version(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (before, after) = (MapVersion(QUIET.0 - 1), MapVersion(QUIET.0 + 1));
     for map in [MapVersion::UNKNOWN, before, QUIET, after] {
         desk.map = map;
-        assert!(!desk.is_quiet().await, "{map}: nobody settled");
+        assert!(!desk.is_quiet().await, "{map}: not marked");
     }
-    for settled_at in [QUIET, after] {
-        let quiet = settled(fixture, &settle(FIRST, settled_at, all_slots())).await;
+    for marked_at in [QUIET, after] {
+        let quiet = marked_quiet(fixture, &quiet_mark(FIRST, marked_at, all_slots())).await;
         assert!(quiet.expect("it is armed"));
         for map in [MapVersion::UNKNOWN, before, QUIET, after] {
             desk.map = map;
             assert_eq!(
                 desk.is_quiet().await,
-                map == settled_at,
-                "{map} at {settled_at}"
+                map == marked_at,
+                "{map} at {marked_at}"
             );
         }
     }
 }
 
 /// Engines that have not heard of a change do not slow down those that have.
-pub async fn a_settle_of_an_older_map_leaves_the_quiet_as_it_is(fixture: &dyn Fixture) {
+pub async fn a_quiet_mark_of_an_older_map_changes_nothing(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let older = MapVersion(QUIET.0 - 1);
-    let now = settled(fixture, &settle(FIRST, QUIET, all_slots())).await;
+    let now = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_slots())).await;
     assert!(now.expect("it is armed"));
     for map in [older, MapVersion::UNKNOWN] {
-        let late = settled(fixture, &settle(FIRST, map, all_slots())).await;
+        let late = marked_quiet(fixture, &quiet_mark(FIRST, map, all_slots())).await;
         assert!(!late.expect("it is armed"), "{map}");
     }
     desk.map = QUIET;
@@ -129,10 +129,10 @@ pub async fn a_settle_of_an_older_map_leaves_the_quiet_as_it_is(fixture: &dyn Fi
 }
 
 /// Quiet implies that every slot of that version is open.
-pub async fn a_settle_fails_over_a_shut_slot(fixture: &dyn Fixture) {
+pub async fn a_quiet_mark_fails_over_a_shut_slot(fixture: &dyn Fixture) {
     let (mut desk, gone) = shut_desk(fixture, Grace::None).await;
     desk.map = QUIET;
-    let quiet = settled(fixture, &settle(FIRST, QUIET, all_slots())).await;
+    let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_slots())).await;
     assert!(!quiet.expect("it is armed"));
     assert!(!desk.is_quiet().await);
     assert_eq!(word(&desk.acquire(&gone, nonce(), LONG).await), "moved");
@@ -140,7 +140,7 @@ pub async fn a_settle_fails_over_a_shut_slot(fixture: &dyn Fixture) {
     let mut open = all_slots();
     open.retain(|slot| *slot != gone.slot());
     assert!(
-        settled(fixture, &settle(FIRST, QUIET, open))
+        marked_quiet(fixture, &quiet_mark(FIRST, QUIET, open))
             .await
             .expect("it is armed")
     );
@@ -148,11 +148,11 @@ pub async fn a_settle_fails_over_a_shut_slot(fixture: &dyn Fixture) {
 }
 
 /// Quiet implies that no timer runs.
-pub async fn a_settle_fails_in_grace(fixture: &dyn Fixture) {
+pub async fn a_quiet_mark_fails_in_grace(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::Full(WINDOW)).await;
     desk.map = QUIET;
-    let settle = settle(FIRST, QUIET, all_slots());
-    assert!(!settled(fixture, &settle).await.expect("it is armed"));
+    let mark = quiet_mark(FIRST, QUIET, all_slots());
+    assert!(!marked_quiet(fixture, &mark).await.expect("it is armed"));
     assert_eq!(
         word(&desk.acquire(&desk.key("key"), nonce(), LONG).await),
         "grace"
@@ -161,26 +161,26 @@ pub async fn a_settle_fails_in_grace(fixture: &dyn Fixture) {
     fixture.elapse(PAST_WINDOW).await;
     assert!(
         !desk.is_quiet().await,
-        "the settle failed, and does not come true later"
+        "the mark failed, and is not made later"
     );
-    assert!(settled(fixture, &settle).await.expect("it is armed"));
+    assert!(marked_quiet(fixture, &mark).await.expect("it is armed"));
     assert!(desk.is_quiet().await);
 }
 
-/// A settle that fails has found out something.
-pub async fn a_failed_settle_ends_the_quiet(fixture: &dyn Fixture) {
+/// A quiet mark that fails has found out something.
+pub async fn a_failed_quiet_mark_ends_the_quiet(fixture: &dyn Fixture) {
     let (mut desk, gone) = shut_desk(fixture, Grace::None).await;
     desk.map = QUIET;
     let open = vec![elsewhere(&desk, &gone).slot()];
     assert!(
-        settled(fixture, &settle(FIRST, QUIET, open))
+        marked_quiet(fixture, &quiet_mark(FIRST, QUIET, open))
             .await
             .expect("it is armed")
     );
     assert!(desk.is_quiet().await);
 
-    let all = settle(FIRST, QUIET, all_slots());
-    assert!(!settled(fixture, &all).await.expect("it is armed"));
+    let all = quiet_mark(FIRST, QUIET, all_slots());
+    assert!(!marked_quiet(fixture, &all).await.expect("it is armed"));
     assert!(!desk.is_quiet().await);
 }
 

@@ -13,7 +13,7 @@ use crate::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
         ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
         Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Lane, Link, List, Listing,
-        LockLink, LockPage, MigrationLink, Piece, PutAside, Request, Scan, ScanPage, Settle,
+        LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan, ScanPage,
         ShardError, Step, Stepped, StillHeld,
     },
 };
@@ -143,9 +143,9 @@ impl ControlLink for MemoryLink {
         self.exchange(|memory, now| Ok(memory.is_armed(now))).await
     }
 
-    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
-        let settle = settle.clone();
-        self.exchange(move |memory, now| memory.settle(&settle, now))
+    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
+        let mark = mark.clone();
+        self.exchange(move |memory, now| memory.mark_quiet(&mark, now))
             .await
     }
 

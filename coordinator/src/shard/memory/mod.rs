@@ -2,7 +2,7 @@
 //! compared with. It is also the fault injector.
 //!
 //! ```text
-//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, settle, raise; migration, decommission; inspect
+//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, mark_quiet, raise; migration, decommission; inspect
 //!                              │    │              └──▶ batch: acquire, renew, release, adopt, pass
 //!                              │    └──▶ listeners: messages to clients
 //!                              └─ faults: lost messages, ended connections

@@ -9,8 +9,8 @@ use super::{
 use crate::{
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Token},
     shard::{
-        self, Answers, Arm, ArmAnswer, Grace, Mode, Notification, Op, Request, Settle, ShardError,
-        ShardTime,
+        self, Answers, Arm, ArmAnswer, Grace, MarkQuiet, Mode, Notification, Op, Request,
+        ShardError, ShardTime,
     },
 };
 
@@ -169,17 +169,17 @@ impl Memory {
     }
 
     /// Declares the life quiet, if it is.
-    pub(super) fn settle(&mut self, settle: &Settle, now_ms: u64) -> Result<bool, ShardError> {
-        self.hear_of(settle.incarnation, &settle.copy)?;
+    pub(super) fn mark_quiet(&mut self, mark: &MarkQuiet, now_ms: u64) -> Result<bool, ShardError> {
+        self.hear_of(mark.incarnation, &mark.copy)?;
         let armed = self.armed.as_mut().ok_or(ShardError::Unarmed)?;
-        if armed.quiet > Some(settle.map) {
+        if armed.quiet > Some(mark.map) {
             // Engines that have not heard of that version must not take it from those that have.
             return Ok(false);
         }
         let timers_done = now_ms >= armed.grace_until_ms && now_ms >= armed.shut_until_ms;
         let open = |slot| armed.slots.get(slot).mode == Mode::Open;
-        let quiet = timers_done && settle.slots.iter().copied().all(open);
-        armed.quiet = quiet.then_some(settle.map);
+        let quiet = timers_done && mark.slots.iter().copied().all(open);
+        armed.quiet = quiet.then_some(mark.map);
         Ok(quiet)
     }
 

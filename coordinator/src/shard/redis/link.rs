@@ -26,7 +26,7 @@ use crate::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
         ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
         Dropped, ForceOpen, ForcedOpen, Grace, Groups, HeldStill, Inspection, Link, List, Listing,
-        LockLink, LockPage, MigrationLink, Piece, PutAside, Request, Scan, ScanPage, Settle,
+        LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan, ScanPage,
         ShardError, Step, Stepped, StillHeld,
     },
 };
@@ -236,9 +236,9 @@ impl ControlLink for RedisLink {
         }))
     }
 
-    async fn settle(&mut self, settle: &Settle) -> Result<bool, ShardError> {
+    async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
         let Connection { keys, server, .. } = &self.connection;
-        let mut command = fcall(&scripts::SETTLE, 6);
+        let mut command = fcall(&scripts::MARK_QUIET, 6);
         command
             .arg(&keys.quiet)
             .arg(&keys.state)
@@ -249,14 +249,14 @@ impl ControlLink for RedisLink {
         command
             .arg(&server.replid)
             .arg(server.life.as_str())
-            .arg(settle.incarnation.to_string())
-            .arg(settle.copy.0)
-            .arg(&settle.copy.1);
+            .arg(mark.incarnation.to_string())
+            .arg(mark.copy.0)
+            .arg(&mark.copy.1);
         command
-            .arg(settle.map.0)
-            .arg(migration::bits(settle.slots.iter().copied()));
-        let parts = self.control("settle", &command).await?;
-        let [quiet] = integers("settle", &parts)?;
+            .arg(mark.map.0)
+            .arg(migration::bits(mark.slots.iter().copied()));
+        let parts = self.control("mark_quiet", &command).await?;
+        let [quiet] = integers("mark_quiet", &parts)?;
         Ok(quiet == 1)
     }
 

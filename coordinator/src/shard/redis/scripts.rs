@@ -144,7 +144,7 @@ scripts! {
     LIST = "lock" / "list";
     ARM = "slot" / "arm";
     ARMED = "slot" / "armed";
-    SETTLE = "slot" / "settle";
+    MARK_QUIET = "slot" / "mark_quiet";
     RAISE = "slot" / "raise";
     STEP = "slot" / "step";
     FORCE_OPEN = "slot" / "force_open";

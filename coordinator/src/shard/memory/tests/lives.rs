@@ -194,7 +194,7 @@ async fn while_shut_only_what_is_here_is_extended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settle_fails_while_shut() {
+async fn a_quiet_mark_fails_while_shut() {
     let (shard, _link) = armed().await;
     let until = shard.faults().0.now_ms() + 1000;
     shard
@@ -206,16 +206,16 @@ async fn a_settle_fails_while_shut() {
         .unwrap()
         .shut_until_ms = until;
     let incarnation = shard.traces().fence.unwrap();
-    let settle = Settle {
+    let mark = MarkQuiet {
         incarnation,
         copy: (7, String::new()),
         map: MapVersion(7),
         slots: Vec::new(),
     };
     let mut control = mover(&shard).await;
-    assert!(!control.settle(&settle).await.unwrap());
+    assert!(!control.mark_quiet(&mark).await.unwrap());
     sleep(Duration::from_millis(1000)).await;
-    assert!(control.settle(&settle).await.unwrap());
+    assert!(control.mark_quiet(&mark).await.unwrap());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, LockLane, LockLink, MigrationLink, Mode, Op, Record, Reply, Request, Settle,
+        Arm, Grace, LockLane, LockLink, MarkQuiet, MigrationLink, Mode, Op, Record, Reply, Request,
         Shard, ShardError, SlotState, SlotStates, Ticket,
     },
 };

@@ -7,7 +7,7 @@ KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server
 KEYS[2]  ctr      the token counter
 KEYS[3]  slots    5 bytes a slot
 KEYS[4]  open     a bit a slot
-KEYS[5]  quiet    deleted: set by settle
+KEYS[5]  quiet    deleted: set by mark_quiet
 KEYS[6]  fence    greatest incarnation seen
 KEYS[7]  copy     newest topology record seen
 KEYS[8]  lives    set of every life that ever had state here

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-settle: declare this life quiet at a map version, if it is.
+mark_quiet: mark this life as quiet at a map version, if every slot is open and no timer runs.
 
 KEYS[1]  quiet   "map|te|arm", deleted first, unless it is of a later map version
 KEYS[2]  state   hash: te, arm, grace, shut
