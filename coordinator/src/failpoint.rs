@@ -26,7 +26,7 @@ pub enum Rule {
     /// A segment remembers its decisions.
     RememberIds = 128,
     /// Only the destination's answer ends a transfer that is under way.
-    SettleByDestination = 256,
+    FinishByDestination = 256,
     /// A life that is armed makes tokens of an epoch in which no token was made before.
     FreshTokens = 512,
     /// A mover lists the held keys of slots only once the slots are sealed.

@@ -6,9 +6,9 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use ringfence_segment_lock::{
     Change,
     segment::{
-        Accept, Cancel, Close, Collect, Confirm, Expire, Find, Forget, Freeze, GiveCredit, Inspect,
-        Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Purge, ReadCopy, Refuse, Replace, Request,
-        Sent, Settle, Thaw,
+        Accept, Cancel, Close, Collect, Confirm, Expire, Find, FinishTransfer, Forget, Freeze,
+        GiveCredit, Inspect, Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Purge, ReadCopy,
+        Refuse, Replace, Request, Sent, Thaw,
     },
 };
 
@@ -38,7 +38,7 @@ pub(crate) enum Step {
     Cancel(Id, u64, u64),
     Expire,
     Credit(Id, u8, i64, u64, u64),
-    Settle(Id, bool, u64, u64),
+    FinishTransfer(Id, bool, u64, u64),
     Forget(Id, u8, u64),
     Find(Id, u64),
     Sent(Option<Id>),
@@ -110,7 +110,7 @@ fn life() -> impl Strategy<Value = Vec<(usize, Step)>> {
         let then = prop_oneof![
             3 => Just(Step::Confirm(id, 9)),
             1 => Just(Step::Cancel(id, 9, 1)),
-            2 => any::<bool>().prop_map(move |credited| Step::Settle(id, credited, 9, 1)),
+            2 => any::<bool>().prop_map(move |credited| Step::FinishTransfer(id, credited, 9, 1)),
             1 => Just(Step::Find(id, 9)),
             1 => Just(Step::Expire),
             1 => Just(Step::Sent(None)),
@@ -219,7 +219,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (id(), generation(), call()).prop_map(|(i, g, c)| Step::Cancel(i, g, c)),
         1 => Just(Step::Expire),
         5 => (id(), 0..2_u8, amount(), generation(), call()).prop_map(|(i, f, a, g, c)| Step::Credit(i, f, a, g, c)),
-        4 => (id(), any::<bool>(), generation(), call()).prop_map(|(i, o, g, c)| Step::Settle(i, o, g, c)),
+        4 => (id(), any::<bool>(), generation(), call()).prop_map(|(i, o, g, c)| Step::FinishTransfer(i, o, g, c)),
         2 => (id(), 0..2_u8, generation()).prop_map(|(i, f, g)| Step::Forget(i, f, g)),
         2 => (id(), generation()).prop_map(|(i, g)| Step::Find(i, g)),
         1 => option::of(id()).prop_map(Step::Sent),
@@ -320,16 +320,18 @@ impl Step {
                 generation,
                 caller: caller(call),
             }),
-            &Self::Settle(of, credited, generation, call) => Request::Settle(Settle {
-                id: id(&of),
-                outcome: if credited {
-                    Outcome::Credited
-                } else {
-                    Outcome::Refused
-                },
-                generation,
-                caller: caller(call),
-            }),
+            &Self::FinishTransfer(of, credited, generation, call) => {
+                Request::FinishTransfer(FinishTransfer {
+                    id: id(&of),
+                    outcome: if credited {
+                        Outcome::Credited
+                    } else {
+                        Outcome::Refused
+                    },
+                    generation,
+                    caller: caller(call),
+                })
+            }
             &Self::Forget(of, from, generation) => Request::Forget(Forget {
                 id: credit_of(began_ms, of, from),
                 generation,

@@ -40,7 +40,7 @@ impl Counter {
         }
     }
 
-    /// Unpins the credits of segment `index` with settled sources, and settles the others.
+    /// Unpins the credits of finished transfers in segment `index`, and finishes the others.
     pub(super) async fn recover_pinned(
         &self,
         head: &Head,
@@ -85,7 +85,7 @@ impl Counter {
                 source.deliver(&credit.id, amount, self).await?;
                 swept.delivered += 1;
             }
-            // A sent transfer is never forgotten: it was settled, and then forgotten.
+            // A sent transfer is never forgotten: it was finished, and then forgotten.
             Ok(Reply::Recorded(State::Delivered))
             | Err(CounterError::Refused(Refusal::TooOld { .. })) => {
                 source.unpin(&credit.id, self).await;

@@ -1,11 +1,11 @@
-//! From one account to another: held at the source, credited at the destination, settled at the
+//! From one account to another: held at the source, credited at the destination, finished at the
 //! source, unpinned at the destination. Anyone may go on from anywhere.
 
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
     Amount, Change, Head, RequestId,
     segment::{
-        CreditId, Find, Forget, GiveCredit, Outcome, Refusal, Reply, Request, Settle, State,
+        CreditId, Find, FinishTransfer, Forget, GiveCredit, Outcome, Refusal, Reply, Request, State,
     },
 };
 
@@ -76,7 +76,11 @@ impl Counter {
             because: Box::new(because),
         };
         let outcome = self.credit(id, amount, to).await.map_err(unfinished)?;
-        match self.settle(id, outcome).await.map_err(unfinished)? {
+        match self
+            .finish_transfer(id, outcome)
+            .await
+            .map_err(unfinished)?
+        {
             Outcome::Credited => {
                 self.unpin(id, to).await;
                 Ok(())
@@ -122,21 +126,25 @@ impl Counter {
         }
     }
 
-    async fn settle(&self, id: &RequestId, outcome: Outcome) -> Result<Outcome, CounterError> {
+    async fn finish_transfer(
+        &self,
+        id: &RequestId,
+        outcome: Outcome,
+    ) -> Result<Outcome, CounterError> {
         let caller = self.storage.caller();
-        let settle = |head: &Head| {
-            Request::Settle(Settle {
+        let finish = |head: &Head| {
+            Request::FinishTransfer(FinishTransfer {
                 id: id.clone(),
                 outcome,
                 generation: head.generation(),
                 caller,
             })
         };
-        match self.ask_home(id, settle).await {
+        match self.ask_home(id, finish).await {
             Ok(Reply::Recorded(State::Delivered)) => Ok(Outcome::Credited),
             Ok(Reply::Recorded(State::Returned)) => Ok(Outcome::Refused),
-            Ok(reply) => Err(CounterError::unexpected("settle", &reply)),
-            // Somebody settled it long ago; and a credit that is there was never refused.
+            Ok(reply) => Err(CounterError::unexpected("finish_transfer", &reply)),
+            // It was finished long ago; and an existing credit was never refused.
             Err(CounterError::Refused(Refusal::TooOld { .. })) if outcome == Outcome::Credited => {
                 Ok(outcome)
             }
@@ -144,7 +152,7 @@ impl Counter {
         }
     }
 
-    /// Lets the destination forget a transfer that is settled here.
+    /// Lets the destination forget a transfer that is finished here.
     pub(super) async fn unpin(&self, id: &RequestId, to: &Counter) {
         let forget = |head: &Head| {
             Request::Forget(Forget {

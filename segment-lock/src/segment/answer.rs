@@ -52,7 +52,7 @@ pub enum Reply {
     Unknown,
     /// A transfer's answer, now or earlier.
     Credited(Outcome),
-    /// Transfers that are sent and not settled.
+    /// Transfers that are sent and not finished.
     Sent(Vec<(RequestId, Amount, Account)>),
     /// Credits that are pinned.
     Pinned(Vec<CreditId>),

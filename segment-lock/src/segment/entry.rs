@@ -22,7 +22,7 @@ pub enum State {
     Cancelled,
     /// A reservation came back at its deadline.
     Expired,
-    /// A transfer is under way: the money is neither here nor there until it is settled.
+    /// A transfer is under way: the money is neither here nor there until it is finished.
     Sent {
         /// How much.
         amount: Amount,
@@ -100,10 +100,10 @@ impl CreditId {
 /// What became of a credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditState {
-    /// The money is here. Kept, however old, until the source is known to be settled: if it were
+    /// The money is here. Kept, however old, until the transfer is known to be finished: if it were
     /// forgotten before, the source would be told that the transfer was refused.
     Pinned,
-    /// The money is here, and the source is settled.
+    /// The money is here, and the transfer is finished at its source.
     Forgettable,
     /// The money never came, and never will.
     Refused,

@@ -1,9 +1,9 @@
-//! A credit may be forgotten in time once its source is settled.
+//! A credit may be forgotten in time once the transfer is finished at its source.
 
 use super::{Answer, CreditState, Final, Forget, Reply, Segment};
 
 impl Segment {
-    /// Unpins a credit. Only for a source that is settled.
+    /// Unpins a credit. Only for a source that is finished.
     pub fn forget(&mut self, forget: &Forget) -> Answer {
         self.certain()?;
         self.known(forget.generation, &forget.id.id)?;

@@ -36,6 +36,7 @@ mod doubt;
 mod entry;
 mod expire;
 mod find;
+mod finish_transfer;
 mod forget;
 mod land;
 mod lend;
@@ -45,7 +46,6 @@ mod purge;
 mod refuse;
 mod replace;
 mod request;
-mod settle;
 mod unfinished;
 
 use std::{
@@ -59,9 +59,9 @@ pub(crate) use replace::NUMBERS_PER_MS;
 pub use answer::{Answer, Look, Refusal, Reply};
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use request::{
-    Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, Forget, Freeze, GiveCredit,
-    Inspect, Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Prepare, Purge, ReadCopy, Refuse,
-    Replace, Request, Sent, Settle, Thaw,
+    Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,
+    GiveCredit, Inspect, Land, Lend, Loan, Numbers, Op, Outcome, Pinned, Prepare, Purge, ReadCopy,
+    Refuse, Replace, Request, Sent, Thaw,
 };
 
 use crate::{Caller, RequestId, Terms};
@@ -192,7 +192,7 @@ impl Segment {
             Request::Cancel(cancel) => self.cancel(cancel, now_ms),
             Request::Expire(Expire) => self.expire(now_ms),
             Request::Credit(credit) => self.credit(credit, now_ms),
-            Request::Settle(settle) => self.settle(settle, now_ms),
+            Request::FinishTransfer(finish) => self.finish_transfer(finish, now_ms),
             Request::Forget(forget) => self.forget(forget),
             Request::Find(find) => self.find(find),
             Request::Sent(after) => self.sent_after(after),

@@ -144,7 +144,7 @@ pub enum Outcome {
 
 /// Tells a transfer's source what the destination said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settle {
+pub struct FinishTransfer {
     /// The transfer.
     pub id: RequestId,
     /// What the destination said.
@@ -155,7 +155,7 @@ pub struct Settle {
     pub caller: Caller,
 }
 
-/// Unpins a credit, once its source is settled.
+/// Unpins a credit, once the transfer is finished at its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forget {
     /// Which.
@@ -173,7 +173,7 @@ pub struct Find {
     pub generation: u64,
 }
 
-/// Lists transfers that are sent and not settled, oldest first, a bounded number a call.
+/// Lists transfers that are sent and not finished, oldest first, a bounded number a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     /// Go on after this one.
@@ -276,7 +276,7 @@ pub enum Request {
     Cancel(Cancel),
     Expire(Expire),
     Credit(GiveCredit),
-    Settle(Settle),
+    FinishTransfer(FinishTransfer),
     Forget(Forget),
     Find(Find),
     Sent(Sent),
@@ -312,7 +312,7 @@ from! {
     Cancel: Cancel,
     Expire: Expire,
     Credit: GiveCredit,
-    Settle: Settle,
+    FinishTransfer: FinishTransfer,
     Forget: Forget,
     Find: Find,
     Sent: Sent,

@@ -6,7 +6,7 @@ use super::{Answer, Pinned, Reply, Segment, Sent, State};
 use crate::limits::PAGE_LEN_MAX;
 
 impl Segment {
-    /// Transfers that are sent and not settled, oldest first.
+    /// Transfers that are sent and not finished, oldest first.
     pub fn sent_after(&self, sent: &Sent) -> Answer {
         self.certain()?;
         let page = self.sent.range((after(&sent.after), Bound::Unbounded));

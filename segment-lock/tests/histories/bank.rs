@@ -27,7 +27,7 @@ pub(crate) enum Shortcut {
     OneLook,
     /// A transfer's source takes the money back when it has waited long enough.
     TakeBack,
-    /// Credits are purged before their sources are settled.
+    /// Credits are purged before their transfers are finished.
     PurgePinned,
     /// Entries are purged, and no mark is raised.
     PurgeWithoutMark,

@@ -33,7 +33,7 @@ baselines! {
     a_loan_that_lands_again: LandAgain;
     insufficient_after_one_look: OneLook;
     a_source_that_takes_its_money_back: TakeBack;
-    a_credit_that_is_purged_before_its_source_is_settled: PurgePinned;
+    a_credit_that_is_purged_before_its_transfer_is_finished: PurgePinned;
     a_purge_that_raises_no_mark: PurgeWithoutMark;
     a_segment_prepared_whatever_it_has_decided: PrepareAnyway;
     an_answer_to_who_knows_an_old_layout: AnyLayout;

@@ -159,8 +159,8 @@ async fn whoever_finds_an_account_frozen_is_patient_and_not_for_ever() {
 async fn a_transfer_is_finished_by_whoever_finds_it_however_late() {
     let crashes: [fn(&Request) -> bool; 3] = [
         |request| matches!(request, Request::Credit(_)),
-        |request| matches!(request, Request::Settle(_)),
-        |request| matches!(request, Request::Forget(_) | Request::Settle(_)),
+        |request| matches!(request, Request::FinishTransfer(_)),
+        |request| matches!(request, Request::Forget(_) | Request::FinishTransfer(_)),
     ];
     for at in crashes {
         let (memory, clock, storage) = memory();
@@ -201,7 +201,12 @@ async fn a_destination_finishes_what_it_has_been_sent() {
     let (memory, _, storage) = memory();
     let (a, b) = (counter(&storage, "a").await, counter(&storage, "b").await);
     a.deposit(&id(NOW, "in"), amount(10)).await.unwrap();
-    transfer_that_crashes_at(&memory, |request| matches!(request, Request::Settle(_)), &b).await;
+    transfer_that_crashes_at(
+        &memory,
+        |request| matches!(request, Request::FinishTransfer(_)),
+        &b,
+    )
+    .await;
     assert_eq!(b.sweep().await.unwrap().delivered, 1);
     assert_eq!((available(&a).await, available(&b).await), (3, 7));
     assert_eq!(a.exact_balance().await.unwrap().held, 0);

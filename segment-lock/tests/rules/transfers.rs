@@ -1,7 +1,8 @@
-//! Transfers: the source waits for the destination, which remembers until the source is settled.
+//! Transfers: the source waits for the destination, which remembers until the transfer is finished at its source.
 
 use ringfence_segment_lock::segment::{
-    CreditId, Forget, GiveCredit, Outcome, Pinned, Purge, Refusal, Reply, Sent, Settle, State,
+    CreditId, FinishTransfer, Forget, GiveCredit, Outcome, Pinned, Purge, Refusal, Reply, Sent,
+    State,
 };
 
 use super::*;
@@ -34,8 +35,8 @@ fn credit(from: &str) -> GiveCredit {
     }
 }
 
-fn settle(outcome: Outcome) -> Settle {
-    Settle {
+fn finish_transfer(outcome: Outcome) -> FinishTransfer {
+    FinishTransfer {
         id: id(NOW, "a"),
         outcome,
         generation: 1,
@@ -48,28 +49,28 @@ fn credited(outcome: Outcome) -> Answer {
 }
 
 #[test]
-fn a_source_settles_once() {
+fn a_source_finishes_a_transfer_once() {
     let mut segment = sent();
     once(
         &mut segment,
-        settle(Outcome::Credited),
+        finish_transfer(Outcome::Credited),
         recorded(State::Delivered),
     );
     nothing(
         &mut segment,
-        settle(Outcome::Refused),
+        finish_transfer(Outcome::Refused),
         recorded(State::Delivered),
     );
     assert_eq!((segment.value, segment.held), (2, 0));
     let mut segment = sent();
     once(
         &mut segment,
-        settle(Outcome::Refused),
+        finish_transfer(Outcome::Refused),
         recorded(State::Returned),
     );
     nothing(
         &mut segment,
-        settle(Outcome::Credited),
+        finish_transfer(Outcome::Credited),
         recorded(State::Returned),
     );
     assert_eq!((segment.value, segment.held), (5, 0));
@@ -87,7 +88,7 @@ fn a_source_never_forgets_what_it_sent() {
     );
     once(
         &mut segment,
-        settle(Outcome::Credited),
+        finish_transfer(Outcome::Credited),
         recorded(State::Delivered),
     );
     let listed = segment.sent_after(&Sent { after: None });
@@ -116,7 +117,7 @@ fn a_credit_counts_once_and_is_kept_until_it_is_unpinned() {
     once(&mut segment, forget, Ok(Reply::Done));
     nothing(&mut segment, credit("a"), credited(Outcome::Credited));
     assert_eq!(segment.purge(NOW + 1000), Ok(Reply::Purged(1)));
-    // By now the source is settled, and this changes nothing there.
+    // By now the transfer is finished at its source, and this changes nothing there.
     assert_eq!(
         segment.credit(&credit("a"), NOW + 1000),
         credited(Outcome::Refused)
@@ -159,18 +160,22 @@ fn a_credit_from_the_future_waits() {
 }
 
 #[test]
-fn only_a_transfer_is_settled() {
+fn only_a_transfer_is_finished() {
     let mut segment = segment(5);
-    nothing(&mut segment, settle(Outcome::Refused), Ok(Reply::Unknown));
+    nothing(
+        &mut segment,
+        finish_transfer(Outcome::Refused),
+        Ok(Reply::Unknown),
+    );
     once(&mut segment, op("a", deduct(1)), recorded(State::Done));
     nothing(
         &mut segment,
-        settle(Outcome::Refused),
+        finish_transfer(Outcome::Refused),
         Err(Refusal::Conflict),
     );
     segment.apply(&Purge.into(), NOW + 1000).unwrap();
     let old = Err(Refusal::TooOld { mark_ms: NOW });
-    nothing(&mut segment, settle(Outcome::Refused), old);
+    nothing(&mut segment, finish_transfer(Outcome::Refused), old);
 }
 
 #[test]
@@ -178,13 +183,25 @@ fn in_doubt_a_decided_transfer_is_answered_and_none_is_decided() {
     let mut source = sent();
     source.doubtful = true;
     for outcome in [Outcome::Credited, Outcome::Refused] {
-        nothing(&mut source, settle(outcome), Err(Refusal::Doubtful));
+        nothing(
+            &mut source,
+            finish_transfer(outcome),
+            Err(Refusal::Doubtful),
+        );
     }
     source.doubtful = false;
     let delivered = recorded(State::Delivered);
-    once(&mut source, settle(Outcome::Credited), delivered.clone());
+    once(
+        &mut source,
+        finish_transfer(Outcome::Credited),
+        delivered.clone(),
+    );
     source.doubtful = true;
-    nothing(&mut source, settle(Outcome::Credited), delivered.clone());
+    nothing(
+        &mut source,
+        finish_transfer(Outcome::Credited),
+        delivered.clone(),
+    );
     nothing(&mut source, op("a", transfer(3, "b")), delivered);
 
     let mut destination = segment(0);

@@ -107,7 +107,7 @@ const SHARED: &str = concat!(
     include_str!("lua/counter/segment/confirm.lua"),
     include_str!("lua/counter/segment/cancel.lua"),
     include_str!("lua/counter/segment/credit.lua"),
-    include_str!("lua/counter/segment/settle.lua"),
+    include_str!("lua/counter/segment/finish_transfer.lua"),
     include_str!("lua/counter/segment/forget.lua"),
     include_str!("lua/counter/segment/find.lua"),
     include_str!("lua/counter/segment/unfinished.lua"),

@@ -12,8 +12,8 @@ use ringfence_segment_lock::{
     At, Counter, CounterError, Effect, Heads, Inspection, Segments, Storage, VersionedHead,
     memory::Memory,
     segment::{
-        Accept, CreditId, Find, GiveCredit, Inspect, Land, Lend, Numbers, Outcome, ReadCopy,
-        Refusal, Replace, Settle,
+        Accept, CreditId, Find, FinishTransfer, GiveCredit, Inspect, Land, Lend, Numbers, Outcome,
+        ReadCopy, Refusal, Replace,
     },
 };
 

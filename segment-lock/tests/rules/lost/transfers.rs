@@ -90,7 +90,7 @@ async fn a_transfer_that_was_sent_from_the_lost_segment_ends() {
     assert_eq!((swept.unpinned, swept.errors.len()), (1, 0), "{swept:?}");
     assert_eq!(b.exact_balance().await.unwrap().available, 8);
     assert_eq!(scene.available().await, 100);
-    let settle = Settle {
+    let finish = FinishTransfer {
         id: over.clone(),
         outcome: Outcome::Refused,
         generation: 1,
@@ -100,7 +100,7 @@ async fn a_transfer_that_was_sent_from_the_lost_segment_ends() {
         id: over,
         generation: 1,
     };
-    for request in [Request::from(settle), find.into()] {
+    for request in [Request::from(finish), find.into()] {
         let answer = scene.tell(1, request).await;
         assert!(matches!(answer, Err(Refusal::TooOld { .. })), "{answer:?}");
     }

@@ -166,5 +166,5 @@ async fn ids_that_are_not_remembered_make_money() {
 #[tokio::test]
 async fn a_source_that_takes_its_money_back_by_itself_makes_money() {
     let schedule = accounts::swept_amid_a_transfer;
-    keeps_money(failpoint::Rule::SettleByDestination, schedule).await;
+    keeps_money(failpoint::Rule::FinishByDestination, schedule).await;
 }

@@ -227,7 +227,7 @@ impl SegmentsModel {
             Ask::Refuse { version } => self.refuse_at(world, request, *version),
             Ask::Credit => self.credit_at(world, request),
             Ask::RefuseThere => self.refuse_there(world, request),
-            Ask::Settle { credited } => self.settle_at(world, request, *credited),
+            Ask::FinishTransfer { credited } => self.finish_transfer_at(world, request, *credited),
             Ask::Forget => self.forget_at(world, request),
             Ask::Confirm => self.confirm_at(world, request),
             Ask::Cancel => self.cancel_at(world, request),

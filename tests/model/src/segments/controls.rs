@@ -32,7 +32,7 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::LandOnce
         | Rule::SourceTakesNothingBack
         | Rule::PinnedIsNotPurged
-        | Rule::ForgottenAfterTheSettle
+        | Rule::ForgottenAfterTheFinish
         | Rule::OnlyReservationsEnd
         | Rule::OnlyHeldIsConfirmed
         | Rule::OnlyHeldIsCancelled
@@ -57,7 +57,7 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::ExpiryRaisesTheVersion
         | Rule::LossRaisesTheVersion => TRUE_ONCE,
         Rule::StrandedIsLanded
-        | Rule::PurgedSourceIsSettled
+        | Rule::PurgedSourceIsFinished
         | Rule::LostHeadIsRestored
         | Rule::LenderBelievesTheLanded
         | Rule::BorrowerSkipsTheLost
@@ -124,10 +124,10 @@ fn config(rule: Rule) -> Configuration {
         Rule::ShortByTheLayout => growing(&[1, 0], &[deduct(2, 0), fed_anew()], EACH),
 
         Rule::SourceTakesNothingBack | Rule::CreditOnce => transferring(),
-        Rule::PinnedIsNotPurged | Rule::ForgottenAfterTheSettle | Rule::CreditAboveTheMark => {
+        Rule::PinnedIsNotPurged | Rule::ForgottenAfterTheFinish | Rule::CreditAboveTheMark => {
             transferring().purging(1)
         }
-        Rule::PurgedSourceIsSettled => transferring().purging(2),
+        Rule::PurgedSourceIsFinished => transferring().purging(2),
 
         Rule::NoAccountRefuses | Rule::RefusedInTheHead | Rule::CreatedAboveTheRefused => {
             to_nobody()

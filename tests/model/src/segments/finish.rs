@@ -100,7 +100,7 @@ impl SegmentsModel {
         }
     }
 
-    /// Whoever finds a pinned credit settles its source, or finds that settled, and unpins it.
+    /// Whoever finds a pinned credit finishes the transfer at its source, or finds it finished, and unpins it.
     fn sweep(&self, world: &mut World) {
         for (task, caller) in (0..).zip(&self.config.callers) {
             let pinned = Some(Credit::Pinned);

@@ -49,7 +49,7 @@ impl SegmentsModel {
             }
             Ask::Credit => credit.is_some() || too_old,
             Ask::RefuseThere => segment.exists,
-            Ask::Settle { .. } => entry.is_none_or(is_final),
+            Ask::FinishTransfer { .. } => entry.is_none_or(is_final),
             Ask::Forget => credit != Some(Credit::Pinned),
             Ask::Confirm | Ask::Cancel => entry.map_or(too_old, is_final),
             Ask::Look { .. } => true,

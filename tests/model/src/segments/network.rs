@@ -48,11 +48,11 @@ pub enum Ask {
     /// In the destination's head: refuse it, if there is no such account.
     RefuseThere,
     /// At its source: the money was given, or refused.
-    Settle {
+    FinishTransfer {
         /// Which.
         credited: bool,
     },
-    /// At its destination: the source is settled.
+    /// At its destination: the transfer is finished at its source.
     Forget,
     /// At home: a reservation's money is taken.
     Confirm,

@@ -75,17 +75,17 @@ pub enum Rule {
 
     /// A transfer's source takes no money back by itself — after a while it does.
     SourceTakesNothingBack,
-    /// A credit is kept while the source may not be settled — purged.
+    /// A credit is kept while the source may not be finished — purged.
     PinnedIsNotPurged,
     /// … until it is — as soon as it was answered.
-    ForgottenAfterTheSettle,
+    ForgottenAfterTheFinish,
     /// A credit is given once — every time it is asked for.
     CreditOnce,
     /// … and never to an id at or below the mark — if it is not recorded.
     CreditAboveTheMark,
-    /// A source that does not know a credited transfer any more was settled: the credit is unpinned — it
+    /// A source that does not know a credited transfer any more was finished: the credit is unpinned — it
     /// stays for ever.
-    PurgedSourceIsSettled,
+    PurgedSourceIsFinished,
 
     /// A credit to an account that does not exist is refused — it waits for the account.
     NoAccountRefuses,

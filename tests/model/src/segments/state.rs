@@ -122,7 +122,7 @@ pub(super) enum Outcome {
 pub(super) enum Credit {
     /// Given, and the source may not know.
     Pinned,
-    /// Given, and the source is settled.
+    /// Given, and the transfer is finished at its source.
     Unpinned,
     Refused,
 }
@@ -157,7 +157,7 @@ pub(super) enum Phase {
     Crediting,
     /// Has the credit refused by the head of an account that does not exist.
     RefusingThere,
-    Settling,
+    Finishing,
     /// A confirmation, or a cancellation.
     Ending,
     /// For a newer layout than the one it goes by.

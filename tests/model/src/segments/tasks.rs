@@ -76,7 +76,7 @@ impl SegmentsModel {
             Ask::Refuse { .. } => Phase::Refusing,
             Ask::Credit => Phase::Crediting,
             Ask::RefuseThere => Phase::RefusingThere,
-            Ask::Settle { .. } => Phase::Settling,
+            Ask::FinishTransfer { .. } => Phase::Finishing,
             Ask::Confirm | Ask::Cancel => Phase::Ending,
             Ask::Forget => return false,
         };
@@ -121,11 +121,11 @@ impl SegmentsModel {
         }
     }
 
-    /// A source that does not know a transfer that was credited has forgotten it, settled.
+    /// A source that does not know a transfer that was credited has forgotten it, finished.
     fn is_unknown(&self, world: &mut World, request: &Request) {
         match request.ask {
-            Ask::Settle { credited } => {
-                if credited && self.holds(Rule::PurgedSourceIsSettled) {
+            Ask::FinishTransfer { credited } => {
+                if credited && self.holds(Rule::PurgedSourceIsFinished) {
                     self.forget_credit(world, request.task);
                 }
                 self.stop(world, request.task);

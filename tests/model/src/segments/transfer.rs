@@ -1,4 +1,4 @@
-//! Transfers, once the money is held at the source: credit, settle, forget. By anyone who finds it held.
+//! Transfers, once the money is held at the source: credit, finish, forget. By anyone who finds it held.
 
 use super::{
     Ask, Kind, Rule, SegmentsModel, World,
@@ -89,18 +89,23 @@ impl SegmentsModel {
 
     pub(super) fn credited(&self, world: &mut World, task: u8, credited: bool) {
         let home = self.home(world, task);
-        if credited && self.breaks(Rule::ForgottenAfterTheSettle) {
+        if credited && self.breaks(Rule::ForgottenAfterTheFinish) {
             self.forget_credit(world, task);
         }
         self.send(
             world,
             task,
-            Phase::Settling,
-            [(home, Ask::Settle { credited })],
+            Phase::Finishing,
+            [(home, Ask::FinishTransfer { credited })],
         );
     }
 
-    pub(super) fn settle_at(&self, world: &mut World, request: &Request, credited: bool) -> Answer {
+    pub(super) fn finish_transfer_at(
+        &self,
+        world: &mut World,
+        request: &Request,
+        credited: bool,
+    ) -> Answer {
         if let Some(answer) = self.unfit_unless_ended(world, request) {
             return answer;
         }

@@ -3,8 +3,8 @@
 use ringfence_segment_lock::{
     Caller, Change, RequestId,
     segment::{
-        Cancel, Collect, Create, CreditId, Forget, GiveCredit, Lend, Loan, Op, Prepare, Refuse,
-        Replace, Request, Settle, State,
+        Cancel, Collect, Create, CreditId, FinishTransfer, Forget, GiveCredit, Lend, Loan, Op,
+        Prepare, Refuse, Replace, Request, State,
     },
 };
 
@@ -73,7 +73,9 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
         }
         Request::Expire(_) => _ = verb(pack, group, "expire", 0),
         Request::Credit(credit) => push_credit(verb(pack, group, "credit", 7), credit),
-        Request::Settle(settle) => push_settle(verb(pack, group, "settle", 6), settle),
+        Request::FinishTransfer(finish) => {
+            push_finish_transfer(verb(pack, group, "finish_transfer", 6), finish)
+        }
         Request::Forget(Forget { id, generation }) => {
             push_credit_id(verb(pack, group, "forget", 4), id)
                 .number(*generation)
@@ -215,11 +217,11 @@ fn push_credit(pack: &mut Pack, credit: &GiveCredit) {
     push_caller(pack, credit.caller).text(&credit_text(&credit.id));
 }
 
-fn push_settle(pack: &mut Pack, settle: &Settle) {
+fn push_finish_transfer(pack: &mut Pack, finish: &FinishTransfer) {
     use ringfence_segment_lock::segment::Outcome;
-    push_id(pack, &settle.id).number(settle.generation);
-    pack.truth(settle.outcome == Outcome::Credited);
-    push_caller(pack, settle.caller).text(&sent_text(&settle.id));
+    push_id(pack, &finish.id).number(finish.generation);
+    pack.truth(finish.outcome == Outcome::Credited);
+    push_caller(pack, finish.caller).text(&sent_text(&finish.id));
 }
 
 fn push_create<'a>(pack: &'a mut Pack, create: &Create) -> &'a mut Pack {

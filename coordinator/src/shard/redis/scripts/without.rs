@@ -57,8 +57,8 @@ without! {
     RememberIds: COUNTERS as "counters_forgetful",
         "record(segment, id, time, content .. state, aside)"
         => "";
-    // A sweep of a transfer's source takes back money that is not settled yet.
-    SettleByDestination: COUNTERS as "take_back",
+    // A sweep of a transfer's source takes back the money of a transfer that is not finished yet.
+    FinishByDestination: COUNTERS as "take_back",
         SWEEP
         => "\
 function rules.expire(segment)

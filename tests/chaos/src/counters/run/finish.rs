@@ -19,7 +19,7 @@ const AT_A_TIME: usize = 64;
 /// Before what has no answer yet is asked again.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Has every order in the logs in `dir` answered, every reservation ended, every transfer settled; and looks at
+/// Has every order in the logs in `dir` answered, every reservation ended, every transfer finished; and looks at
 /// every account. What cannot be finished is for the audit to tell.
 ///
 /// # Errors

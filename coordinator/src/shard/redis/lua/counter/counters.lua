@@ -41,7 +41,7 @@ local function elsewhere(name)
 end
 
 -- Requests that look an id up.
-local HAS_ID = {op = true, refuse = true, confirm = true, cancel = true, settle = true, find = true, credit = true}
+local HAS_ID = {op = true, refuse = true, confirm = true, cancel = true, finish_transfer = true, find = true, credit = true}
 
 local groups = {}
 for _, request in ipairs(requests) do

@@ -1,15 +1,15 @@
-//! A transfer's source hears what the destination said.
+//! A transfer's source gets the destination's answer.
 
-use super::{Answer, Final, Outcome, Refusal, Reply, Segment, Settle, State};
+use super::{Answer, Final, FinishTransfer, Outcome, Refusal, Reply, Segment, State};
 
 impl Segment {
     /// Ends a transfer that is sent: the money is gone, or back. Otherwise answers what became of
     /// it. Nothing else ever ends it: a source that took the money back by itself would mint it.
-    pub fn settle(&mut self, settle: &Settle, now_ms: u64) -> Answer {
-        let Some(entry) = self.recorded(&settle.id)? else {
+    pub fn finish_transfer(&mut self, finish: &FinishTransfer, now_ms: u64) -> Answer {
+        let Some(entry) = self.recorded(&finish.id)? else {
             self.certain()?;
-            self.known(settle.generation, &settle.id)?;
-            self.remembered(&settle.id)?;
+            self.known(finish.generation, &finish.id)?;
+            self.remembered(&finish.id)?;
             return Ok(Reply::Unknown);
         };
         let amount = match &entry.state {
@@ -19,22 +19,22 @@ impl Segment {
             }
             _ => return Err(Refusal::Conflict),
         };
-        let settled = match settle.outcome {
+        let finished = match finish.outcome {
             Outcome::Credited => {
                 self.held -= amount;
                 State::Delivered
             }
             Outcome::Refused => {
-                self.not_frozen(settle.caller, now_ms)?;
+                self.not_frozen(finish.caller, now_ms)?;
                 self.take_back(amount);
                 State::Returned
             }
         };
-        self.sent.remove(&settle.id);
-        if let Some(entry) = self.ids.get_mut(&settle.id) {
-            entry.state = settled.clone();
+        self.sent.remove(&finish.id);
+        if let Some(entry) = self.ids.get_mut(&finish.id) {
+            entry.state = finished.clone();
         }
-        self.order.push_back(Final::Request(settle.id.clone()));
-        Ok(Reply::Recorded(settled))
+        self.order.push_back(Final::Request(finish.id.clone()));
+        Ok(Reply::Recorded(finished))
     }
 }

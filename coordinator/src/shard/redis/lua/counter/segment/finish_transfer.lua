@@ -1,6 +1,6 @@
--- A transfer's source hears what the destination said. Nothing else ever ends it: a source that took the money
+-- Finishes a transfer at its source, by the destination's answer. Nothing else ever ends it: a source that took the money
 -- back by itself would mint it.
-function rules.settle(segment, id, time, generation, credited, caller, member)
+function rules.finish_transfer(segment, id, time, generation, credited, caller, member)
   local entry = recorded(segment, id)
   if not entry then
     certain(segment)
