@@ -102,7 +102,7 @@ pub const COPY_AHEAD_TIMES: usize = 8;
 /// How long a shard keeps what was copied of a group that has not arrived.
 pub const ASIDE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Slots that a resize has in motion at a time, unless it is told another number: requests for these cost more, and all
+/// Default maximum of slots that a resize migrates at a time: requests for these cost more, and all
 /// others of their shards wait for that.
 pub const SLOTS_IN_FLIGHT: usize = 512;
 

@@ -58,7 +58,7 @@ pub(crate) enum Command {
     /// Show the topology: its shards, how they are, and the resize under way, if there is one
     ///
     /// With a picture of the ring: each shard's share of the slots is an arc. Colours are for terminals,
-    /// unless NO_COLOR is set; letters tell the same. Slots in motion are striped in the colours of both
+    /// unless NO_COLOR is set; letters tell the same. Migrating slots are striped in the colours of both
     /// shards, or the capital letter of the shard that they go to.
     Show(Show),
     /// Show what a resize would do: which slots move, and the shares before and after

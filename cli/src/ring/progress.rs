@@ -24,7 +24,7 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Step {
     slots_moved: u32,
     slots_to_move: u32,
-    in_motion: u32,
+    migrating: u32,
     /// Keys that were held when their slots were sealed, and have left since. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     locks_carried: Option<u64>,
@@ -176,7 +176,7 @@ impl From<&Progress> for Step {
         Self {
             slots_moved: progress.slots_moved,
             slots_to_move: progress.slots_to_move,
-            in_motion: progress.in_motion,
+            migrating: progress.migrating,
             locks_carried: Some(progress.locks_carried),
             counters_carried: Some(progress.counters_carried),
             left_ms: progress.left.map(|left| left.as_millis() as u64),
@@ -193,7 +193,7 @@ impl Step {
         Ok(Self {
             slots_moved: preview.slots_in_all.saturating_sub(preview.slots_to_move()),
             slots_to_move: preview.slots_in_all,
-            in_motion: migrations
+            migrating: migrations
                 .map(|migration| migration.slots.len() as u32)
                 .sum(),
             ..Self::default()
@@ -236,7 +236,7 @@ impl Step {
 
     /// What else there is to know.
     fn details(&self) -> String {
-        let mut details = format!("{} in motion", grouped(self.in_motion.into()));
+        let mut details = format!("{} migrating", grouped(self.migrating.into()));
         if let Some(carried) = self.locks_carried {
             details += &format!(", {} locks carried", grouped(carried));
         }

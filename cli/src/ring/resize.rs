@@ -15,9 +15,9 @@ pub(super) struct Resize {
     before: BTreeMap<String, u32>,
     /// Weights of the members after.
     after: BTreeMap<String, u32>,
-    /// Slots that are not yet where they go, those in motion among them.
+    /// Slots that are not yet where they go, those migrating among them.
     slots_to_move: u32,
-    slots_in_motion: u32,
+    slots_migrating: u32,
     migrations: Vec<Migration>,
     #[serde(skip)]
     goal: Goal,
@@ -50,7 +50,7 @@ impl Resize {
             before: named(&goal.before),
             after: named(&goal.after),
             slots_to_move: topology.preview()?.slots_to_move(),
-            slots_in_motion: migrations.iter().map(|migration| migration.slots).sum(),
+            slots_migrating: migrations.iter().map(|migration| migration.slots).sum(),
             migrations,
             goal,
         }))
@@ -67,11 +67,11 @@ fn named(weights: &Weights) -> BTreeMap<String, u32> {
 impl fmt::Display for Resize {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "resize under way: {}", self.goal)?;
-        let (to_move, in_motion) = (self.slots_to_move.into(), self.slots_in_motion.into());
-        let (to_move, in_motion) = (grouped(to_move), grouped(in_motion));
+        let (to_move, migrating) = (self.slots_to_move.into(), self.slots_migrating.into());
+        let (to_move, migrating) = (grouped(to_move), grouped(migrating));
         writeln!(
             out,
-            "{to_move} slots to move, {in_motion} of them in motion"
+            "{to_move} slots to move, {migrating} of them migrating"
         )?;
         if self.migrations.is_empty() {
             return Ok(());

@@ -43,7 +43,7 @@ pub(super) struct Begin {
 /// How slots are moved.
 #[derive(Args, Debug)]
 pub(crate) struct How {
-    /// Slots in motion at a time, at most: more are quicker, and felt more: more locks are on their way at once
+    /// Migrating slots at a time, at most: more are quicker, and felt more: more locks are on their way at once
     #[arg(long, value_name = "N", default_value_t = SLOTS_IN_FLIGHT)]
     #[arg(value_parser = in_flight)]
     slots_in_flight: usize,

@@ -13,7 +13,7 @@ use super::{
 const AFTER: &str = "\
 Moving:
   Locks stay held while their slots move, and whoever waits for one keeps its
-  place: holders renew at the next shard. Slots in motion cost whoever asks for
+  place: holders renew at the next shard. Migrating slots cost whoever asks for
   a lock there one more round trip at most. This process moves them, and tells
   how far it is on stderr. It may be stopped, or die, at any moment: the topology
   knows what was done. `ringfence ring resume` goes on, and `ringfence ring
@@ -84,7 +84,7 @@ pub(crate) struct Weigh {
 
 /// Turn the resize under way back
 ///
-/// What has moved moves back, what is in motion turns round. Aborted again, it goes on after all.
+/// What has moved moves back, what is migrating turns round. Aborted again, it goes on after all.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Abort {

@@ -18,7 +18,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Show the progress of the resize under way, whichever process moves the slots
 ///
-/// Prints the slots moved, the slots in motion and the time left on stderr: a bar at a terminal, otherwise a line per second
+/// Prints the slots moved, the migrating slots and the time left on stderr: a bar at a terminal, otherwise a line per second
 /// at most. Then "done" or "turned back" and the slots moved on stdout. Ends when the resize ends. If no resize is
 /// under way, waits, and shows each one that begins until it is interrupted.
 #[derive(Args, Debug)]

@@ -39,7 +39,7 @@ pub enum AcquireError {
         /// The rest of the lease, unless renewed.
         remaining: Duration,
     },
-    /// The slot is in motion, and the key is held, or waited for, at the shard that the slot
+    /// The slot is migrating, and the key is held, or waited for, at the shard that the slot
     /// leaves.
     #[error("held at shard {shard}, or waited for there, while its slot is on its way")]
     Moving {

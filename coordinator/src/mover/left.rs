@@ -96,7 +96,7 @@ impl Remains {
         Ok(())
     }
 
-    /// The slots found empty since this was last asked, of those still in motion.
+    /// The slots found empty since this was last asked, of those still migrating.
     pub(super) fn take_empty(&mut self, migration: &Migration) -> BTreeSet<Slot> {
         let moves = |slot: &Slot| migration.slots.binary_search(slot).is_ok();
         std::mem::take(&mut self.empty)

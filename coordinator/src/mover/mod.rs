@@ -87,7 +87,7 @@ pub struct Parts {
 /// How fast a mover goes, and how much it does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Slots in motion at a time, at most; at least 1.
+    /// Maximum number of slots migrating at a time; at least 1.
     pub slots_in_flight: usize,
     /// Longest pause between two pieces of what shards are asked, in which they serve others; pieces are of about a fifth of a
     /// millisecond of a shard's time. It is shorter after a piece that took less than a thirtieth of that.

@@ -17,7 +17,7 @@ pub struct Progress {
     /// Slots that the whole resize moves.
     pub slots_to_move: u32,
     /// Slots on their way.
-    pub in_motion: u32,
+    pub migrating: u32,
     /// Keys that were held when their slots were sealed, and have left since: their holders brought them
     /// along, or gave them back. As far as this mover knows.
     pub locks_carried: u64,
@@ -83,7 +83,7 @@ impl Tally {
         progress.slots_moved =
             progress.slots_to_move - preview.slots_to_move().min(progress.slots_to_move);
         let migrations = record.migrations.iter();
-        progress.in_motion = migrations
+        progress.migrating = migrations
             .map(|migration| migration.slots.len() as u32)
             .sum();
         self.at_first.get_or_insert(progress.slots_moved);

@@ -375,7 +375,7 @@ impl Imported<'_> {
     }
 }
 
-/// A change at `shard` in the name of `record`, of no slots yet: those to come are in motion by the record.
+/// A change at `shard` in the name of `record`, without slots so far: those that follow migrate by the record.
 ///
 /// The record is encoded once for all pieces of a change.
 pub(super) fn step(

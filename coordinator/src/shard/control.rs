@@ -67,7 +67,7 @@ pub struct Armed {
     pub grace_left: Duration,
 }
 
-/// A map version, and the slots it gives the shard and does not have in motion.
+/// A map version, and its slots of the shard, without the migrating ones.
 #[derive(Clone, Debug)]
 pub struct MarkQuiet {
     /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).

@@ -26,7 +26,7 @@ pub struct Step {
     pub incarnation: Incarnation,
     /// The record's version, and the record itself: the shard keeps the newest it has seen.
     pub copy: (u64, String),
-    /// The version of the shard's map in the record, which has the slots in motion. A shard that is quiet at it
+    /// The version of the shard's map in the record, by which the slots migrate. A shard that is quiet at it
     /// stays so: that says nothing of them.
     pub map: MapVersion,
     /// Of the move.

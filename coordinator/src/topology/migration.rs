@@ -1,4 +1,4 @@
-//! Slots in motion from shard to shard.
+//! Slots that migrate from shard to shard.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Goal {
     pub after: Weights,
 }
 
-/// Slots in motion from one shard to another, by one move. Until they have arrived, they belong to
+/// Slots that migrate from one shard to another, by one move. Until they have arrived, they belong to
 /// the former shard in the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,8 +93,8 @@ impl Topology {
         Ok(())
     }
 
-    /// Whether each slot is in motion, by its index.
-    pub(super) fn in_motion(&self) -> Vec<bool> {
+    /// Whether each slot is migrating, by its index.
+    pub(super) fn migrating(&self) -> Vec<bool> {
         let mut moves = vec![false; self.table.slots().get() as usize];
         for slot in self
             .migrations

@@ -11,7 +11,7 @@ use super::{ShardName, Topology, TopologyError, resize::membership, turn::malfor
 pub struct Preview {
     /// Every shard before or after the resize.
     pub shards: Vec<Share>,
-    /// How many slots go from one shard to another, including slots in motion; never 0.
+    /// How many slots go from one shard to another, including those migrating now; never 0.
     pub moves: BTreeMap<(ShardId, ShardId), u32>,
     /// How many slots the whole resize moves, including those that have arrived. The record does
     /// not remember arrivals: this number follows from the weights before and after.
@@ -25,7 +25,7 @@ pub struct Preview {
 pub struct Share {
     /// The shard.
     pub id: ShardId,
-    /// Its slots now, without those in motion to it.
+    /// Its slots now, without those migrating to it.
     pub slots_before: u32,
     /// Its slots after the resize.
     pub slots_after: u32,

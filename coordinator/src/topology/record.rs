@@ -79,7 +79,7 @@ pub struct Topology {
     pub table: Table,
     /// The resize under way.
     pub goal: Option<Goal>,
-    /// Slots in motion, by the moves of that resize or of an aborted one.
+    /// The migrating slots, by the moves of that resize or of an aborted one.
     pub migrations: Vec<Migration>,
     /// Slots of dead shards, to be opened by the shards that have them now.
     pub openings: Vec<Opening>,
@@ -125,7 +125,7 @@ impl Topology {
         self.goal.is_some() || !self.migrations.is_empty() || !self.openings.is_empty()
     }
 
-    /// The move of `slot`, if it is in motion.
+    /// The move of `slot`, if it is migrating.
     pub fn migration_of(&self, slot: Slot) -> Option<&Migration> {
         let has = |migration: &&Migration| migration.slots.binary_search(&slot).is_ok();
         self.migrations.iter().find(has)
@@ -203,11 +203,11 @@ impl Topology {
         }
     }
 
-    /// The slots of `shard` that are not in motion.
+    /// The slots of `shard` that are not migrating.
     pub fn slots_at_rest(&self, shard: &ShardId) -> impl Iterator<Item = Slot> {
-        let in_motion = self.in_motion();
+        let migrating = self.migrating();
         let slots = self.table.slots_of(shard);
-        slots.filter(move |slot| !in_motion[slot.index()])
+        slots.filter(move |slot| !migrating[slot.index()])
     }
 
     /// The request that marks `shard` quiet at this version of its slots.

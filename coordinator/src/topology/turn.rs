@@ -18,7 +18,7 @@ pub struct Round {
     /// Slots that are open at their next shard and shut at the former one, by the epoch of their
     /// move.
     pub finished: Vec<(Epoch, Vec<Slot>)>,
-    /// The maximum number of slots in motion. New moves are planned once half of them may begin:
+    /// The maximum number of migrating slots. New moves are planned once half of them may begin:
     /// each batch costs the shards a scan.
     pub slots_in_flight: usize,
 }
@@ -80,9 +80,9 @@ impl Topology {
         Ok(())
     }
 
-    /// Sets slots in motion, if there is room for a batch.
+    /// Starts to migrate slots, if there is room for a batch.
     fn set_out(&mut self, plan: &Plan, max: usize, unix: Duration) -> Result<(), TopologyError> {
-        let mut busy = self.in_motion();
+        let mut busy = self.migrating();
         for slot in self.openings.iter().flat_map(|opening| &opening.slots) {
             busy[slot.index()] = true;
         }
@@ -104,7 +104,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Ends the resize if every slot is where `plan` leads. No slot of the plan is in motion.
+    /// Ends the resize if every slot is where `plan` leads. No slot of the plan is migrating.
     fn arrive(&mut self, plan: Plan) {
         if plan.moves().is_empty() {
             self.table = plan.table().clone();
@@ -115,7 +115,7 @@ impl Topology {
         }
     }
 
-    /// Records this version at every shard whose slots, or slots in motion, differ from those in
+    /// Records this version at every shard whose slots, or migrating slots, differ from those in
     /// `before`.
     pub(super) fn mark_changed(&mut self, before: &Self) {
         let (was, is) = (before.at_rest(), self.at_rest());
@@ -132,9 +132,9 @@ impl Topology {
         }
     }
 
-    /// The owner of each slot; `None` for those in motion.
+    /// The owner of each slot; `None` for those migrating.
     fn at_rest(&self) -> Vec<Option<&ShardId>> {
-        let slots = self.table.slots().iter().zip(self.in_motion());
+        let slots = self.table.slots().iter().zip(self.migrating());
         slots
             .map(|(slot, moves)| (!moves).then(|| self.table.owner(slot)))
             .collect()

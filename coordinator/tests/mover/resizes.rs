@@ -93,7 +93,7 @@ async fn without_a_goal_there_is_nothing_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_slots_are_in_motion_than_may_be_and_progress_tells_how_far_it_is() {
+async fn no_more_slots_migrate_than_allowed_and_progress_counts_them() {
     let stage = Stage::new(3).await;
     let lockers = Lockers::start(&stage.ring()).await;
     let bank = Bank::open(&stage.ring()).await;
@@ -121,10 +121,10 @@ async fn no_more_slots_are_in_motion_than_may_be_and_progress_tells_how_far_it_i
     drop(mover);
     let all = watching.await.unwrap();
     assert!(seen.lock().len() > 5 && seen.lock().iter().all(|&slots| slots <= 5));
-    assert!(all.iter().all(|progress| progress.in_motion <= 5));
+    assert!(all.iter().all(|progress| progress.migrating <= 5));
     assert!(all.is_sorted_by_key(|progress| progress.slots_moved));
     let last = all.last().unwrap();
-    assert_eq!((last.slots_moved, last.in_motion), (resized.slots_moved, 0));
+    assert_eq!((last.slots_moved, last.migrating), (resized.slots_moved, 0));
     assert!(
         all.iter()
             .all(|progress| progress.slots_to_move == resized.slots_moved)

@@ -148,7 +148,7 @@ impl Stage {
         })
     }
 
-    /// A mover that has `slots_in_flight` in motion, and tells `observer`.
+    /// A mover that has `slots_in_flight` migrating, and tells `observer`.
     pub(crate) fn mover(&self, slots_in_flight: usize, observer: Observer) -> Mover {
         Mover::new(Parts {
             store: self.store.clone(),

@@ -1,4 +1,4 @@
-//! Requests for a lock while its slot is in motion.
+//! Requests for a lock while its slot is migrating.
 
 use ringfence_coordinator::engine::AcquireError;
 use tokio::time::{Instant, sleep};

@@ -46,7 +46,7 @@ fn weights(topology: &Topology) -> Weights {
         .collect()
 }
 
-/// From where to where each slot in motion goes.
+/// From where to where each migrating slot goes.
 fn ways(topology: &Topology) -> Vec<(Slot, &ShardId, &ShardId)> {
     let of = |migration| {
         let Migration {

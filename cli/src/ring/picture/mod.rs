@@ -1,4 +1,4 @@
-//! The ring as a picture: each shard's share of the slots is an arc of it, and slots in motion are marked.
+//! The ring as a picture: each shard's share of the slots is an arc of it, and migrating slots are marked.
 //!
 //! A shard's slots lie scattered over the hash circle, on purpose: drawn where they are, every shard would
 //! be everywhere. So an arc is a share, not a place.
@@ -22,7 +22,7 @@ pub(super) struct Ring {
     shards: Vec<Sector>,
     /// From the top, clockwise: the shards in order, each with its slots at rest first.
     arcs: Vec<Arc>,
-    /// How many slots the resize under way has still to move, those in motion among them.
+    /// How many slots the resize under way has still to move, those migrating among them.
     to_move: Option<u32>,
 }
 
@@ -56,14 +56,14 @@ impl Ring {
         let shards: Vec<_> = shards.collect();
         Ok(Self {
             slots: preview.slots,
-            arcs: arcs(&shards, &in_motion(topology, &shards)),
+            arcs: arcs(&shards, &migrating(topology, &shards)),
             shards,
             to_move: resize.then(|| preview.slots_to_move()),
         })
     }
 
-    /// How many slots are in motion.
-    fn in_motion(&self) -> u32 {
+    /// How many slots are migrating.
+    fn migrating(&self) -> u32 {
         let moving = self.arcs.iter().filter(|arc| arc.to.is_some());
         moving.map(|arc| arc.slots).sum()
     }
@@ -73,7 +73,7 @@ impl Ring {
         f64::from(slots) / f64::from(self.slots)
     }
 
-    /// The begin and end of each arc, in turns from the top. Slots in motion are visible however
+    /// The begin and end of each arc, in turns from the top. Migrating slots are visible however
     /// few they are: they take the place from their shard's slots at rest.
     fn turns(&self, seen_from: f64) -> Vec<(f64, f64)> {
         let exact: Vec<f64> = self.arcs.iter().map(|arc| self.share(arc.slots)).collect();
@@ -100,7 +100,7 @@ impl Ring {
 }
 
 /// The arcs of slots on their way, from and to where they go, in order.
-fn in_motion(topology: &Topology, shards: &[Sector]) -> Vec<Arc> {
+fn migrating(topology: &Topology, shards: &[Sector]) -> Vec<Arc> {
     let mut slots = BTreeMap::new();
     let index = |id: &ShardId| shards.binary_search_by(|shard| shard.id.cmp(id)).ok();
     for migration in &topology.migrations {
@@ -116,10 +116,10 @@ fn in_motion(topology: &Topology, shards: &[Sector]) -> Vec<Arc> {
     slots.into_iter().map(arc).collect()
 }
 
-fn arcs(shards: &[Sector], in_motion: &[Arc]) -> Vec<Arc> {
+fn arcs(shards: &[Sector], migrating: &[Arc]) -> Vec<Arc> {
     let mut arcs = Vec::new();
     for (owner, shard) in shards.iter().enumerate() {
-        let leaving: Vec<_> = in_motion.iter().filter(|arc| arc.owner == owner).collect();
+        let leaving: Vec<_> = migrating.iter().filter(|arc| arc.owner == owner).collect();
         let gone: u32 = leaving.iter().map(|arc| arc.slots).sum();
         arcs.push(Arc {
             owner,

@@ -23,7 +23,7 @@ const LINE: f64 = 28.0;
 const GAP: f64 = 1.0;
 /// What a name takes, and each letter of it.
 const NAME: (f64, f64) = (8.0, 9.0);
-/// The minimum width of slots in motion, as a part of the circle.
+/// The minimum width of migrating slots, as a part of the circle.
 const SEEN_FROM: f64 = 0.008;
 
 const STYLE: &str = "\
@@ -101,7 +101,7 @@ fn told(ring: &Ring, arc: &Arc) -> String {
     let share = percent(ring.share(arc.slots));
     match arc.to {
         None => format!("{owner}: {slots} slots, {share}"),
-        Some(to) => format!("{owner} → {}: {slots} slots in motion", ring.shards[to].id),
+        Some(to) => format!("{owner} → {}: {slots} migrating slots", ring.shards[to].id),
     }
 }
 
@@ -194,8 +194,8 @@ fn middle(ring: &Ring, out: &mut String) -> fmt::Result {
         Some(to_move) => {
             line("big", MIDDLE - 4.0, &grouped(to_move.into()))?;
             line("small", MIDDLE + 18.0, &format!("of {slots} slots to move"))?;
-            let in_motion = grouped(ring.in_motion().into());
-            line("small", MIDDLE + 36.0, &format!("{in_motion} in motion"))
+            let migrating = grouped(ring.migrating().into());
+            line("small", MIDDLE + 36.0, &format!("{migrating} migrating"))
         }
     }
 }
@@ -253,7 +253,7 @@ impl<'a> Legend<'a> {
             return Ok(());
         }
         y += 2.0 * LINE;
-        self.row(out, y, ("head", ""), ["IN MOTION", "SLOTS", "", ""])?;
+        self.row(out, y, ("head", ""), ["MIGRATING", "SLOTS", "", ""])?;
         for arc in &self.pairs {
             y += LINE;
             let to = arc.to.map_or("", |to| self.ring.shards[to].id.as_str());

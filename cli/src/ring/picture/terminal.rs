@@ -17,7 +17,7 @@ pub(super) const PLAIN: &str = "\x1b[0m";
 /// The mark of an arc if its shard has no letter of its own.
 const NO_LETTER: char = '?';
 
-/// Slots in motion are striped, along the ring. This is the width of a stripe in points.
+/// Migrating slots are striped, along the ring. This is the width of a stripe in points.
 const STRIPE: f64 = 2.0;
 
 /// The ring, to be printed.
@@ -125,8 +125,8 @@ impl<'a> Terminal<'a> {
         if let Some(to_move) = self.ring.to_move {
             lines.push(format!("{} to move", grouped(to_move.into())));
             lines.push(format!(
-                "{} in motion",
-                grouped(self.ring.in_motion().into())
+                "{} migrating",
+                grouped(self.ring.migrating().into())
             ));
         }
         let room = (HOLE * self.width as f64) as usize;
@@ -154,7 +154,7 @@ impl<'a> Terminal<'a> {
             }
         };
         let mut lines: Vec<_> = shards.map(line).collect();
-        if self.ring.in_motion() > 0 {
+        if self.ring.migrating() > 0 {
             let key = if self.colours { "striped" } else { "capital" };
             lines.push(format!("{key}: on its way to that shard"));
         }

@@ -83,9 +83,9 @@ fn in_letters_an_arc_is_a_share() {
 }
 
 #[test]
-fn what_is_in_motion_is_a_capital_letter_however_little_it_is() {
+fn migrating_slots_are_a_capital_letter_however_few_they_are() {
     let ring = resized(3);
-    assert_eq!((ring.in_motion(), ring.to_move), (3, Some(4_096)));
+    assert_eq!((ring.migrating(), ring.to_move), (3, Some(4_096)));
     let text = lines(&ring, 40).join("\n");
     assert!(
         text.contains('D') && !text.contains(['A', 'B', 'C']),
@@ -94,7 +94,7 @@ fn what_is_in_motion_is_a_capital_letter_however_little_it_is() {
     for said in [
         "16,384 slots",
         "4,096 to move",
-        "3 in motion",
+        "3 migrating",
         "d    0.0 % → 25.0 %",
     ] {
         assert!(text.contains(said), "{said}: {text}");
@@ -103,7 +103,7 @@ fn what_is_in_motion_is_a_capital_letter_however_little_it_is() {
 }
 
 #[test]
-fn in_colour_what_is_in_motion_has_those_of_both_shards() {
+fn in_colour_migrating_slots_have_the_colours_of_both_shards() {
     let ring = resized(1_024);
     let text = Terminal::new(&ring, 40, true).to_string();
     let (from, to) = (colour(0).ansi, colour(3).ansi);

@@ -65,7 +65,7 @@ impl Inner {
         }
     }
 
-    /// Asks the shard of `key`; if the slot is in motion, both shards if necessary: one may be
+    /// Asks the shard of `key`; if the slot is migrating, both shards if necessary: one may be
     /// unreachable, and the other may have the key.
     async fn ask_ends(&self, key: &LockKey, op: &CounterOp) -> Result<CounterReply, CounterFault> {
         let (mut moves, mut away) = (None, None);
@@ -85,7 +85,7 @@ impl Inner {
                 }
                 CounterReply::Moving { epoch } | CounterReply::Coming { epoch } => {
                     // Has the view refreshed if it knows no such move.
-                    self.routing.way(key, epoch);
+                    self.routing.migration(key, epoch);
                     moves = Some(shard());
                 }
                 CounterReply::NotOnDisk => return Err(CounterFault::NotOnDisk { shard: shard() }),
@@ -139,9 +139,11 @@ fn goes_on(refusal: &Refusal) -> bool {
 }
 
 /// The shards to ask, in order.
-fn ends(Route { renewer, way }: Route) -> impl Iterator<Item = Arc<LeaseRenewer>> {
+fn ends(Route { renewer, migration }: Route) -> impl Iterator<Item = Arc<LeaseRenewer>> {
     let first = renewer.clone();
-    let others = way.into_iter().flat_map(|way| [way.to, way.from]);
+    let others = migration
+        .into_iter()
+        .flat_map(|migration| [migration.to, migration.from]);
     let others = others.filter(move |end| !Arc::ptr_eq(end, &first));
     iter::once(renewer).chain(others)
 }

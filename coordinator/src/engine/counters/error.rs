@@ -26,7 +26,7 @@ pub enum CounterFault {
         /// The error of the last request.
         error: ShardError,
     },
-    /// Its slot is in motion, or the picture of the ring is out of date.
+    /// Its slot is migrating, or the picture of the ring is out of date.
     #[error("shard {shard} does not have it now: its slot moves")]
     Moves {
         /// The last shard asked.

@@ -4,7 +4,7 @@ use ringfence_ring::{ShardId, Slot};
 
 use crate::{ids::MapVersion, topology::Topology};
 
-/// The slots that a shard has and that are not in motion, and the version at which this last
+/// The slots that a shard has and that are not migrating, and the version at which this last
 /// changed.
 #[derive(Debug)]
 pub(crate) struct Map {

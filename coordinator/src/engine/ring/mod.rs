@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! request ─► driver ─► shard ─► request: judged ─► LocalQueues
-//!    └─ search: the shard to ask, while the slot is in motion
+//!    └─ search: the shard to ask, while the slot is migrating
 //! ```
 //!
 //! | file | content |
@@ -12,7 +12,7 @@
 //! | `in_flight.rs` | its unanswered requests |
 //! | `requests.rs` | the requests of this process to all shards |
 //! | `request.rs` | the request, and the meaning of its answers |
-//! | `search.rs` | the shard to ask, while the slot is in motion |
+//! | `search.rs` | the shard to ask, while the slot is migrating |
 //! | `release.rs` | releases, now or in the background |
 //! | `last_releases.rs` | releases when no task is left to send them |
 //! | `renewer.rs` | renewals, one task per shard |

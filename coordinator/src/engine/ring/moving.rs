@@ -20,14 +20,14 @@ impl LeaseRenewer {
     /// The shard has sealed the slot of `lease`, which it has just renewed: asks the slot's next
     /// shard to adopt it. On anything but a clear yes the lease stays here, until the next renewal.
     pub(crate) fn bring_along(self: &Arc<Self>, lease: &Arc<ShardLease>, epoch: Epoch) {
-        let Some(way) = self
+        let Some(migration) = self
             .requests
             .routing()
-            .and_then(|routing| routing.way(&lease.key, epoch))
+            .and_then(|routing| routing.migration(&lease.key, epoch))
         else {
             return;
         };
-        let to = way.to;
+        let to = migration.to;
         let op = Op::Adopt {
             nonce: lease.nonce,
             label: lease.terms.label.clone(),
@@ -133,8 +133,8 @@ impl LeaseRenewer {
         };
         routing.refresh();
         let route = routing.route(&lease.key);
-        // While it is in motion, it is held here until it is adopted there.
-        route.way.is_none() && self.rehome(lease, &route.renewer)
+        // While it is migrating, it is held here until it is adopted there.
+        route.migration.is_none() && self.rehome(lease, &route.renewer)
     }
 
     /// Renews `lease` at the shard of `to` from now on. Returns whether that is another shard.

@@ -26,9 +26,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// For this many pauses, a caller that asks once waits while the ring's picture is out of date.
 const MISLED_MAX: u8 = 5;
 
-/// A waiter for a key whose slot is in motion asks again after this long, less jitter: a shard passes on
+/// A waiter for a key whose slot is migrating asks again after this long, less jitter: a shard passes on
 /// no key of a sealed slot, nor one that the former shard may hold.
-const RECHECK_IN_MOTION: Duration = Duration::from_millis(200);
+const RECHECK_MIGRATING: Duration = Duration::from_millis(200);
 
 /// The meaning of the shard's answer for the local queue.
 pub(crate) enum Verdict {
@@ -264,8 +264,8 @@ impl Requests {
 
     pub(crate) fn until_recheck(&self, lease: &ShardLease) -> Duration {
         let routing = self.routing();
-        let way = routing.and_then(|routing| routing.route(&lease.key).way);
-        let longest = way.map_or(RECHECK_MAX, |_| RECHECK_IN_MOTION);
+        let migration = routing.and_then(|routing| routing.route(&lease.key).migration);
+        let longest = migration.map_or(RECHECK_MAX, |_| RECHECK_MIGRATING);
         self.around.random.jitter(longest.min(claim(lease) / 3))
     }
 }

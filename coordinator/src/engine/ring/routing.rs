@@ -24,15 +24,15 @@ use crate::{
 pub(crate) struct Route {
     /// The renewer of the shard to ask first.
     pub(crate) renewer: Arc<LeaseRenewer>,
-    /// The slot is in motion.
-    pub(crate) way: Option<Way>,
+    /// The slot is migrating.
+    pub(crate) migration: Option<MigrationEnds>,
 }
 
 impl Route {
     /// The renewers of all shards that may have something of the key.
     pub(crate) fn renewers(&self) -> Vec<Arc<LeaseRenewer>> {
-        match &self.way {
-            Some(way) => vec![way.from.clone(), way.to.clone()],
+        match &self.migration {
+            Some(migration) => vec![migration.from.clone(), migration.to.clone()],
             None => vec![self.renewer.clone()],
         }
     }
@@ -40,16 +40,16 @@ impl Route {
     /// Whether `renewer` can answer a request that is there already.
     pub(crate) fn leads_by(&self, renewer: &Arc<LeaseRenewer>) -> bool {
         let is = |other| Arc::ptr_eq(renewer, other);
-        match &self.way {
-            Some(way) => is(&way.from) || is(&way.to),
+        match &self.migration {
+            Some(migration) => is(&migration.from) || is(&migration.to),
             None => is(&self.renewer),
         }
     }
 }
 
-/// The two shards of a slot in motion.
+/// The two shards of a migrating slot.
 #[derive(Clone, Debug)]
-pub(crate) struct Way {
+pub(crate) struct MigrationEnds {
     pub(crate) epoch: Epoch,
     pub(crate) from: Arc<LeaseRenewer>,
     pub(crate) to: Arc<LeaseRenewer>,
@@ -114,12 +114,15 @@ impl Routing {
 
     /// The shards of `key` in the move of `epoch`. If the view knows no such move, it is out of
     /// date.
-    pub(crate) fn way(&self, key: &LockKey, epoch: Epoch) -> Option<Way> {
-        let way = self.route(key).way.filter(|way| way.epoch == epoch);
-        if way.is_none() {
+    pub(crate) fn migration(&self, key: &LockKey, epoch: Epoch) -> Option<MigrationEnds> {
+        let migration = self
+            .route(key)
+            .migration
+            .filter(|migration| migration.epoch == epoch);
+        if migration.is_none() {
             self.refresh();
         }
-        way
+        migration
     }
 
     /// Whether the slot of `key` belonged to a shard declared dead, and may not be open yet.
@@ -228,22 +231,27 @@ impl View {
         let Some(migration) = self.topology.migration_of(slot) else {
             return Route {
                 renewer: owner.clone(),
-                way: None,
+                migration: None,
             };
         };
-        let way = self.way(migration);
+        let ends = self.ends_of(migration);
         Route {
-            renewer: if migration.listed { &way.to } else { &way.from }.clone(),
-            way: Some(way),
+            renewer: if migration.listed {
+                &ends.to
+            } else {
+                &ends.from
+            }
+            .clone(),
+            migration: Some(ends),
         }
     }
 
-    fn way(&self, migration: &Migration) -> Way {
+    fn ends_of(&self, migration: &Migration) -> MigrationEnds {
         let renewer = |id: &ShardId| {
             let index = self.topology.table.membership().index_of(id);
             self.renewers[index.expect("both ends of a move are members")].clone()
         };
-        Way {
+        MigrationEnds {
             epoch: migration.epoch,
             from: renewer(&migration.from.0),
             to: renewer(&migration.to.0),

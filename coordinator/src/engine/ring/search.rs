@@ -1,4 +1,4 @@
-//! The shard to ask while the slot is in motion.
+//! The shard to ask while the slot is migrating.
 //!
 //! ```text
 //! not listed:  A, sealed: absent ─► B, with this proof
@@ -20,7 +20,7 @@ use super::{
     in_flight::Search,
     renewer::LeaseRenewer,
     request::Verdict,
-    routing::Way,
+    routing::MigrationEnds,
     shard_lease::ShardLease,
 };
 use crate::ids::Epoch;
@@ -72,15 +72,15 @@ impl Requests {
         let Some(routing) = self.routing() else {
             return self.trouble(lease, AcquireError::Moved);
         };
-        let coming = routing.route(&lease.key).way;
+        let coming = routing.route(&lease.key).migration;
         let mut in_flight = lease.in_flight.lock();
         let proven = in_flight.proof;
-        let goes_on = |way: Way| {
+        let goes_on = |migration: MigrationEnds| {
             // If it is sealed at the former shard, it is about to arrive; if shut there, it has
             // arrived.
-            let arrives = Arc::ptr_eq(&way.to, at) && proven == Some(way.epoch);
-            let arrived = Arc::ptr_eq(&way.from, at) && epoch == way.epoch;
-            (arrives || arrived).then_some(way.to)
+            let arrives = Arc::ptr_eq(&migration.to, at) && proven == Some(migration.epoch);
+            let arrived = Arc::ptr_eq(&migration.from, at) && epoch == migration.epoch;
+            (arrives || arrived).then_some(migration.to)
         };
         if let Some(to) = coming.and_then(goes_on) {
             in_flight.search.turns += 1;
@@ -101,7 +101,7 @@ impl Requests {
         epoch: Epoch,
         absent: bool,
     ) -> Verdict {
-        let Some(way) = self.way(lease, epoch) else {
+        let Some(migration) = self.migration(lease, epoch) else {
             return self.trouble(lease, AcquireError::Moved);
         };
         let mut in_flight = lease.in_flight.lock();
@@ -110,7 +110,12 @@ impl Requests {
         } else {
             in_flight.search.held_there = true;
         }
-        self.turn_to(lease, at, &mut in_flight.search, (&way.to, &way))
+        self.turn_to(
+            lease,
+            at,
+            &mut in_flight.search,
+            (&migration.to, &migration),
+        )
     }
 
     /// The shard needs a proof that its predecessor does not hold the key.
@@ -120,16 +125,21 @@ impl Requests {
         at: &Arc<LeaseRenewer>,
         epoch: Epoch,
     ) -> Verdict {
-        let Some(way) = self.way(lease, epoch) else {
+        let Some(migration) = self.migration(lease, epoch) else {
             return self.trouble(lease, AcquireError::Moved);
         };
         let mut in_flight = lease.in_flight.lock();
         in_flight.search.unproven = true;
-        self.turn_to(lease, at, &mut in_flight.search, (&way.from, &way))
+        self.turn_to(
+            lease,
+            at,
+            &mut in_flight.search,
+            (&migration.from, &migration),
+        )
     }
 
-    fn way(&self, lease: &ShardLease, epoch: Epoch) -> Option<Way> {
-        self.routing()?.way(&lease.key, epoch)
+    fn migration(&self, lease: &ShardLease, epoch: Epoch) -> Option<MigrationEnds> {
+        self.routing()?.migration(&lease.key, epoch)
     }
 
     /// Goes on to the `other` shard at once, unless neither grants: then it waits at the shard
@@ -139,7 +149,7 @@ impl Requests {
         lease: &ShardLease,
         at: &Arc<LeaseRenewer>,
         search: &mut Search,
-        (other, way): (&Arc<LeaseRenewer>, &Way),
+        (other, migration): (&Arc<LeaseRenewer>, &MigrationEnds),
     ) -> Verdict {
         search.turns += 1;
         let futile = search.held_there && search.unproven;
@@ -150,7 +160,7 @@ impl Requests {
             shard: at.driver.id().to_string(),
         };
         Verdict::GoAndWait {
-            to: way.to.clone(),
+            to: migration.to.clone(),
             because,
             pause: self.until_recheck(lease),
         }

@@ -50,7 +50,7 @@ pub(super) async fn moving_desk(fixture: &dyn Fixture, mode: Mode) -> (Desk, Loc
 }
 
 /// Two desks at one armed shard, like those of [`Desk::both_ways`], and a key in a sealed slot. The
-/// shard is quiet at the map that has the slot in motion.
+/// shard is quiet at the map by which the slot migrates.
 pub(super) async fn quiet_beside_sealed(fixture: &dyn Fixture) -> ([Desk; 2], LockKey) {
     let [mut full, desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");
@@ -58,7 +58,7 @@ pub(super) async fn quiet_beside_sealed(fixture: &dyn Fixture) -> ([Desk; 2], Lo
     ([full, desk], key)
 }
 
-/// Seals the slot of `key`; the shard is quiet at the map that has it in motion.
+/// Seals the slot of `key`; the shard is quiet at the map by which it migrates.
 pub(super) async fn seal_quietly(fixture: &dyn Fixture, desk: &mut Desk, key: &LockKey) {
     desk.becomes(key, MOVE, Mode::Sealed).await;
     let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all_but(key))).await;

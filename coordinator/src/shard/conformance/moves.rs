@@ -216,7 +216,7 @@ pub async fn a_step_ends_the_quiet_until_the_next_mark(fixture: &dyn Fixture) {
     assert!(all.expect("it is armed"));
 }
 
-/// Quiet at the map that has the slots in motion says nothing of them.
+/// A quiet mark at the map by which the slots migrate says nothing of them.
 pub async fn a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet(fixture: &dyn Fixture) {
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let key = desk.key("key");

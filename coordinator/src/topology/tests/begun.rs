@@ -18,7 +18,7 @@ fn refused(topology: &Topology, change: Change) -> String {
     topology.begin(change, UNIX).unwrap_err().to_string()
 }
 
-/// A resize with slots that have arrived, slots in motion, and slots still to go.
+/// A resize with slots that have arrived, migrating slots, and slots still to go.
 fn under_way() -> Topology {
     let begun = topology(64, &[1, 1, 1]).begin(adding(3, 1), UNIX).unwrap();
     let first = begun.turn(&ROUND, UNIX).unwrap().unwrap();
@@ -266,7 +266,7 @@ fn a_preview_tells_moves_and_shares() {
     assert_eq!(
         first.preview().unwrap(),
         preview,
-        "slots in motion are still to move"
+        "migrating slots are still to move"
     );
     let at_rest = topology(64, &[1, 1]).preview().unwrap();
     assert!(at_rest.moves.is_empty());

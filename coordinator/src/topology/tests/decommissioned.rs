@@ -156,7 +156,7 @@ fn whoever_was_to_come_or_to_go_may_be_the_dead_one() {
     let without = decommission(&coming, 2);
     assert_eq!((without.migrations.len(), without.shards.len()), (0, 2));
     assert_eq!(without.table, topology(64, &[1, 1]).table);
-    // Keys of slots in motion to it may have been granted there.
+    // Keys of slots migrating to it may have been granted there.
     let sent: usize = coming
         .migrations
         .iter()

@@ -65,7 +65,7 @@ fn weighing(index: usize, weight: u32) -> Change {
     }
 }
 
-/// The owner of `slot`, or the former one if it is in motion.
+/// The owner of `slot`, or the former one if it is migrating.
 fn owner(topology: &Topology, slot: Slot) -> &ShardId {
     topology.table.owner(slot)
 }

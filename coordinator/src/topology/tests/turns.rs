@@ -75,7 +75,7 @@ fn in_flight(topology: &Topology) -> usize {
         .sum()
 }
 
-/// The owner of each slot, and its move, if it is in motion.
+/// The owner of each slot, and its move, if it is migrating.
 fn places(topology: &Topology) -> Vec<(String, Option<Epoch>)> {
     let place = |slot: Slot| {
         let moves = topology.migration_of(slot).map(|migration| migration.epoch);
@@ -222,7 +222,7 @@ fn a_batch_is_taken_from_all_shards_alike() {
 }
 
 #[test]
-fn a_batch_waits_until_there_is_room_for_half_of_what_may_be_in_motion() {
+fn a_batch_waits_until_half_of_the_limit_may_migrate() {
     let begun = topology(1024, &[1, 1, 1])
         .begin(adding(3, 1), UNIX)
         .unwrap();
@@ -243,7 +243,7 @@ fn a_batch_waits_until_there_is_room_for_half_of_what_may_be_in_motion() {
 
 /// A chain of two moves: the second begins when the first is finished.
 #[test]
-fn a_slot_in_motion_is_not_planned_again() {
+fn a_migrating_slot_is_not_planned_again() {
     let mut begun = topology(64, &[1, 1, 1]).begin(removing(2), UNIX).unwrap();
     let slot = begun.table.slots_of(&shard_id(0)).next().unwrap();
     begun.migrations = moves_of(Epoch(5), [(name(0), name(2), vec![slot])]);

@@ -157,7 +157,7 @@ impl Movers<'_> {
     ) -> io::Result<()> {
         let mut mover = self.start(begin.halted(false, phase))?;
         if self.fate(&mut mover).await? == Fate::Stopped {
-            if let Some(shard) = self.in_motion(side, upset.dice).await {
+            if let Some(shard) = self.migrating(side, upset.dice).await {
                 self.restart(&shard, side, upset).await;
             }
             mover.signal(Signal::SIGCONT);
@@ -187,7 +187,7 @@ impl Movers<'_> {
     }
 
     /// A shard on that `side` of slots that move.
-    async fn in_motion(&self, side: Side, dice: u64) -> Option<ShardId> {
+    async fn migrating(&self, side: Side, dice: u64) -> Option<ShardId> {
         let on_their_way = async {
             loop {
                 let topology = self.onlooker.topology();

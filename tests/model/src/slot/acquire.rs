@@ -54,9 +54,9 @@ impl SlotModel {
 
     /// Somebody looks whether A holds a record, before it is sealed, or for another key of the slot.
     pub(super) fn prove(&self, world: &mut World, process: u8) {
-        let proven = world.topology.motion().map(|motion| Proven {
-            epoch: motion.epoch,
-            to: motion.to,
+        let proven = world.topology.migration().map(|migration| Proven {
+            epoch: migration.epoch,
+            to: migration.to,
             keeps_nonce: false,
         });
         world.processes[usize::from(process)].proven = proven;
@@ -108,8 +108,8 @@ impl SlotModel {
     }
 
     fn grant_open(&self, world: &mut World, request: &Request, slot: Slot) -> Answer {
-        let mut motions = world.topology.motions.iter();
-        let moved = motions.any(|motion| motion.epoch == slot.guard.0);
+        let mut migrations = world.topology.migrations.iter();
+        let moved = migrations.any(|migration| migration.epoch == slot.guard.0);
         if moved {
             world.ledger.happened = Some(Event::GrantAfterMove);
         } else if world.topology.removed == Some(slot.guard.0) {

@@ -44,7 +44,7 @@ pub enum Action {
     /// A mover takes a step.
     Step {
         /// Of which of the moves that ever were.
-        motion: u8,
+        migration: u8,
         /// Which.
         step: Step,
     },
@@ -138,12 +138,12 @@ impl SlotModel {
 
     /// Where rules about proofs are broken.
     fn may_prove(&self, world: &World) -> bool {
-        let Some(motion) = world.topology.motion() else {
+        let Some(migration) = world.topology.migration() else {
             return false;
         };
         let looks = self.breaks(Rule::ProofAfterTheSeal);
-        let free = world.shards[usize::from(motion.from)].record.is_none();
-        let other = self.breaks(Rule::ProofOfItsKey) && motion.known.sealed.is_some();
+        let free = world.shards[usize::from(migration.from)].record.is_none();
+        let other = self.breaks(Rule::ProofOfItsKey) && migration.known.sealed.is_some();
         (looks && free) || other
     }
 

@@ -4,7 +4,7 @@ use super::{
     Rule, SlotModel, Token, World,
     mover::{ARMED, BEGUN, DONE},
     state::{Mode, Slot},
-    topology::Motion,
+    topology::Migration,
 };
 
 impl SlotModel {
@@ -16,12 +16,12 @@ impl SlotModel {
         let member = &mut world.topology.members[usize::from(shard)];
         member.life = life;
         member.epoch = epoch;
-        if let Some(motion) = world.topology.under_way
+        if let Some(migration) = world.topology.under_way
             && self.holds(Rule::FinishExpectsItsVersion)
         {
-            let Motion {
+            let Migration {
                 from, to, known, ..
-            } = &mut world.topology.motions[motion];
+            } = &mut world.topology.migrations[migration];
             known.opened &= *to != shard;
             known.shut &= *from != shard;
         }
@@ -47,16 +47,16 @@ impl SlotModel {
         let topology = &world.topology;
         let own = topology.members[usize::from(shard)].epoch;
         let owns = topology.owner == shard;
-        let slot = match (topology.removed, topology.motion()) {
+        let slot = match (topology.removed, topology.migration()) {
             (Some(epoch), _) if owns => Slot {
                 shut: self.view_lease(),
                 ..Slot::new(Mode::Open, (own.max(epoch), DONE), own.max(epoch))
             },
-            (_, Some(motion)) if motion.from == shard => {
-                self.armed_in_move(Mode::Sealed(motion.to), (motion.epoch, BEGUN), own)
+            (_, Some(migration)) if migration.from == shard => {
+                self.armed_in_move(Mode::Sealed(migration.to), (migration.epoch, BEGUN), own)
             }
-            (_, Some(motion)) if motion.to == shard => {
-                self.armed_in_move(Mode::Import, (motion.epoch, ARMED), own)
+            (_, Some(migration)) if migration.to == shard => {
+                self.armed_in_move(Mode::Import, (migration.epoch, ARMED), own)
             }
             _ if owns => {
                 let epoch = own.max(topology.owner_epoch);

@@ -3,7 +3,7 @@
 use super::{
     Action, Event, Rule, SlotModel, Token, World,
     state::{Mode, Slot},
-    topology::{Known, Motion},
+    topology::{Known, Migration},
 };
 
 /// A step of a move, by any mover that knows enough.
@@ -37,7 +37,7 @@ pub(super) const DONE: u8 = 3;
 impl SlotModel {
     /// What some mover may do for any of the moves that ever were.
     pub(super) fn enabled_steps(&self, world: &World, actions: &mut Vec<Action>) {
-        for (motion, Motion { known, .. }) in (0..).zip(&world.topology.motions) {
+        for (migration, Migration { known, .. }) in (0..).zip(&world.topology.migrations) {
             let sealed = known.sealed.is_some();
             let may_open = known.empty || self.breaks(Rule::OpenAfterEmpty);
             let lists = self.config.lists;
@@ -53,46 +53,47 @@ impl SlotModel {
                 (known.opened && known.shut, Step::Finish),
             ];
             let steps = steps.into_iter().filter(|(enabled, _)| *enabled);
-            actions.extend(steps.map(|(_, step)| Action::Step { motion, step }));
+            actions.extend(steps.map(|(_, step)| Action::Step { migration, step }));
         }
     }
 
     /// It is taken, if the shard is armed and nothing newer was done to its slot.
-    pub(super) fn step(&self, world: &mut World, motion: u8, step: Step) {
-        let index = usize::from(motion);
-        let motion = world.topology.motions[index];
-        let mut known = motion.known;
+    pub(super) fn step(&self, world: &mut World, migration: u8, step: Step) {
+        let index = usize::from(migration);
+        let migration = world.topology.migrations[index];
+        let mut known = migration.known;
         match step {
-            Step::Seal => self.seal(world, &motion, &mut known),
-            Step::Import => self.import(world, &motion),
-            Step::Scan => self.scan(world, &motion, &mut known),
-            Step::ListFree => self.list(world, &motion, false),
-            Step::ListHeld => self.list(world, &motion, true),
-            Step::Empty => known.empty |= self.is_empty(world, &motion),
-            Step::Open => known.opened |= self.open(world, &motion),
+            Step::Seal => self.seal(world, &migration, &mut known),
+            Step::Import => self.import(world, &migration),
+            Step::Scan => self.scan(world, &migration, &mut known),
+            Step::ListFree => self.list(world, &migration, false),
+            Step::ListHeld => self.list(world, &migration, true),
+            Step::Empty => known.empty |= self.is_empty(world, &migration),
+            Step::Open => known.opened |= self.open(world, &migration),
             Step::Shut => {
-                known.shut |= (self.change(world, motion.from, Mode::Shut, motion.epoch)).is_some();
+                known.shut |=
+                    (self.change(world, migration.from, Mode::Shut, migration.epoch)).is_some();
             }
             Step::Finish => self.finish(world, index),
         }
-        world.topology.motions[index].known = known;
+        world.topology.migrations[index].known = known;
     }
 
-    fn seal(&self, world: &mut World, motion: &Motion, known: &mut Known) {
-        let sealed = Mode::Sealed(motion.to);
-        if let Some(slot) = self.change(world, motion.from, sealed, motion.epoch) {
+    fn seal(&self, world: &mut World, migration: &Migration, known: &mut Known) {
+        let sealed = Mode::Sealed(migration.to);
+        if let Some(slot) = self.change(world, migration.from, sealed, migration.epoch) {
             // Whichever mover goes on may have had the first answer, which is the least.
             known.sealed.get_or_insert(slot.token);
         }
     }
 
-    fn import(&self, world: &mut World, motion: &Motion) {
-        let Some(slot) = self.change(world, motion.to, Mode::Import, motion.epoch) else {
+    fn import(&self, world: &mut World, migration: &Migration) {
+        let Some(slot) = self.change(world, migration.to, Mode::Import, migration.epoch) else {
             return;
         };
-        slot.raise(Token::none_of(motion.epoch));
+        slot.raise(Token::none_of(migration.epoch));
         if self.holds(Rule::ImportRaisesTokens) {
-            slot.raise_above_seal(motion);
+            slot.raise_above_seal(migration);
         }
         if self.breaks(Rule::ImportKeepsGrace) {
             slot.grace = 0;
@@ -100,47 +101,49 @@ impl SlotModel {
     }
 
     /// What is asked of A is answered while it is sealed by this move, and past its grace.
-    fn scan(&self, world: &mut World, motion: &Motion, known: &mut Known) {
-        let Some(slot) = self.reach(world, motion.from) else {
+    fn scan(&self, world: &mut World, migration: &Migration, known: &mut Known) {
+        let Some(slot) = self.reach(world, migration.from) else {
             return;
         };
-        let sealed = matches!(slot.mode, Mode::Sealed(_)) && slot.guard.0 == motion.epoch;
+        let sealed = matches!(slot.mode, Mode::Sealed(_)) && slot.guard.0 == migration.epoch;
         let past_grace = slot.grace == 0 || self.breaks(Rule::ListAfterGrace);
         if (sealed && past_grace) || self.breaks(Rule::ListAfterTheSeal) {
-            let held = self.live_record(world, motion.from, &slot).is_some();
+            let held = self.live_record(world, migration.from, &slot).is_some();
             known.held |= held;
             known.free |= !held;
         }
     }
 
-    fn list(&self, world: &mut World, motion: &Motion, held: bool) {
+    fn list(&self, world: &mut World, migration: &Migration, held: bool) {
         let waits =
-            |slot: &&mut Slot| slot.mode == Mode::Import && slot.guard == (motion.epoch, BEGUN);
-        if let Some(slot) = world.shard(motion.to).slot.as_mut().filter(waits) {
+            |slot: &&mut Slot| slot.mode == Mode::Import && slot.guard == (migration.epoch, BEGUN);
+        if let Some(slot) = world.shard(migration.to).slot.as_mut().filter(waits) {
             slot.list = Some(held);
         }
     }
 
-    fn is_empty(&self, world: &World, motion: &Motion) -> bool {
-        let Some(slot) = self.reach(world, motion.from) else {
+    fn is_empty(&self, world: &World, migration: &Migration) -> bool {
+        let Some(slot) = self.reach(world, migration.from) else {
             return false;
         };
         let past_grace = slot.grace == 0 || self.breaks(Rule::NotEmptyInGrace);
         let nothing_left = match slot.mode {
             Mode::Shut => true,
-            Mode::Sealed(_) => past_grace && self.live_record(world, motion.from, &slot).is_none(),
+            Mode::Sealed(_) => {
+                past_grace && self.live_record(world, migration.from, &slot).is_none()
+            }
             _ => false,
         };
-        nothing_left && slot.guard.0 == motion.epoch
+        nothing_left && slot.guard.0 == migration.epoch
     }
 
-    fn open(&self, world: &mut World, motion: &Motion) -> bool {
+    fn open(&self, world: &mut World, migration: &Migration) -> bool {
         let ends_grace = self.breaks(Rule::OpenKeepsGrace);
-        let Some(slot) = self.change(world, motion.to, Mode::Open, motion.epoch) else {
+        let Some(slot) = self.change(world, migration.to, Mode::Open, migration.epoch) else {
             return false;
         };
-        slot.raise(Token::none_of(motion.epoch));
-        slot.raise_above_seal(motion);
+        slot.raise(Token::none_of(migration.epoch));
+        slot.raise_above_seal(migration);
         if ends_grace {
             slot.grace = 0;
         }
@@ -152,12 +155,12 @@ impl SlotModel {
         if topology.under_way != Some(index) {
             return;
         }
-        let motion = topology.motions[index];
+        let migration = topology.migrations[index];
         topology.under_way = None;
-        topology.owner = motion.to;
-        topology.owner_epoch = motion.epoch;
+        topology.owner = migration.to;
+        topology.owner_epoch = migration.epoch;
         let mut guards = world.processes.iter().filter_map(|process| process.guard);
-        if guards.any(|guard| guard.shard == motion.to && guard.token.epoch < motion.epoch) {
+        if guards.any(|guard| guard.shard == migration.to && guard.token.epoch < migration.epoch) {
             world.ledger.happened = Some(if topology.planned > 1 {
                 Event::FinishedAgainUnderHolder
             } else if index > 0 {
@@ -208,8 +211,8 @@ impl SlotModel {
 
 impl Slot {
     /// Above all that A granted before it was sealed.
-    fn raise_above_seal(&mut self, motion: &Motion) {
-        if let Some(token) = motion.known.sealed {
+    fn raise_above_seal(&mut self, migration: &Migration) {
+        if let Some(token) = migration.known.sealed {
             self.raise(token);
         }
     }

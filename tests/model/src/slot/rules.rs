@@ -25,7 +25,7 @@ pub enum Rule {
     StepsAreGuarded,
     /// An abort is a move back with a fresh epoch — A is opened again as if nothing had been.
     AbortIsAMoveBack,
-    /// A slot in motion is not planned again before its move is finished — it is.
+    /// A slot that is migrating is not planned again before its move is finished — it is.
     PlannedOnceAtATime,
     /// The move is finished against the version read before B was opened — against any, be B
     /// restarted since.

@@ -26,7 +26,7 @@ impl SlotModel {
             }
             Action::Plan => self.plan(world),
             Action::Abort => self.abort(world),
-            Action::Step { motion, step } => self.step(world, motion, step),
+            Action::Step { migration, step } => self.step(world, migration, step),
             Action::Restart { shard, survival } => self.restart(world, shard, survival),
             Action::Record(shard) => self.record_life(world, shard),
             Action::Arm { shard, late } => self.arm(world, shard, late),

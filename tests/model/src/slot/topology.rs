@@ -15,7 +15,7 @@ pub(super) struct Topology {
     pub(super) epoch: u8,
     pub(super) members: Vec<Member>,
     /// Every move there ever was: a mover may have slept since.
-    pub(super) motions: Vec<Motion>,
+    pub(super) migrations: Vec<Migration>,
     /// The one that is under way.
     pub(super) under_way: Option<usize>,
     /// How many moves of the configuration's plan were begun.
@@ -34,7 +34,7 @@ pub(super) struct Member {
 
 /// A move of the slot.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
-pub(super) struct Motion {
+pub(super) struct Migration {
     pub(super) from: u8,
     pub(super) to: u8,
     pub(super) epoch: u8,
@@ -62,7 +62,7 @@ impl Topology {
             owner_epoch: 1,
             epoch: 1,
             members: vec![Member { life: 0, epoch: 1 }; usize::from(shards)],
-            motions: Vec::new(),
+            migrations: Vec::new(),
             under_way: None,
             planned: 0,
             removed: None,
@@ -74,8 +74,8 @@ impl Topology {
         self.epoch
     }
 
-    pub(super) fn motion(&self) -> Option<&Motion> {
-        self.under_way.map(|motion| &self.motions[motion])
+    pub(super) fn migration(&self) -> Option<&Migration> {
+        self.under_way.map(|migration| &self.migrations[migration])
     }
 
     /// Whether `shard` is gone for good, by the record.
@@ -85,8 +85,8 @@ impl Topology {
 
     fn begin(&mut self, from: u8, to: u8) {
         let epoch = self.fresh_epoch();
-        self.under_way = Some(self.motions.len());
-        self.motions.push(Motion {
+        self.under_way = Some(self.migrations.len());
+        self.migrations.push(Migration {
             from,
             to,
             epoch,
@@ -120,7 +120,7 @@ impl SlotModel {
     /// The move under way is turned round.
     pub(super) fn abort(&self, world: &mut World) {
         let topology = &mut world.topology;
-        let Some(Motion { from, to, .. }) = topology.motion().copied() else {
+        let Some(Migration { from, to, .. }) = topology.migration().copied() else {
             return;
         };
         if self.holds(Rule::AbortIsAMoveBack) {

@@ -2,7 +2,7 @@
 
 use super::{
     Action, Event, Rule, TopologyModel, World,
-    record::{Member, Motion, Record},
+    record::{Member, Migration, Record},
     state::{Mode, Slot},
 };
 
@@ -101,9 +101,13 @@ impl TopologyModel {
 /// What `record` arms `shard` with.
 fn armed(record: &Record, shard: u8) -> Slot {
     let last = record.last_epoch;
-    let (mode, guard) = match record.motion {
-        Some(Motion { from, to, epoch }) if from == shard => (Mode::Sealed(to), (epoch.number, 1)),
-        Some(Motion { from, to, epoch }) if to == shard => (Mode::Import(from), (epoch.number, 0)),
+    let (mode, guard) = match record.migration {
+        Some(Migration { from, to, epoch }) if from == shard => {
+            (Mode::Sealed(to), (epoch.number, 1))
+        }
+        Some(Migration { from, to, epoch }) if to == shard => {
+            (Mode::Import(from), (epoch.number, 0))
+        }
         _ if record.owner == shard => (Mode::Open, (last, 3)),
         _ => (Mode::Shut, (last, 3)),
     };

@@ -64,25 +64,25 @@ impl TopologyModel {
 fn is_recorded(world: &World, mover: &Mover) -> bool {
     let mut records = world.shards.iter().filter_map(|shard| shard.record);
     records.any(|record| {
-        record.motion == Some(mover.motion) && record.incarnation == mover.record.incarnation
+        record.migration == Some(mover.migration) && record.incarnation == mover.record.incarnation
     })
 }
 
 fn is_fenced(world: &World, mover: &Mover) -> bool {
-    let shards = [mover.motion.from, mover.motion.to];
+    let shards = [mover.migration.from, mover.migration.to];
     let mut fences = shards.iter().map(|shard| world.shard(*shard).fence);
     fences.all(|fence| mover.record.incarnation < fence)
 }
 
 /// Whether both shards are beyond the move, and no record that has it can come back.
 fn is_past(world: &World, mover: &Mover) -> bool {
-    let records = |record: &Record| record.motion == Some(mover.motion);
+    let records = |record: &Record| record.migration == Some(mover.migration);
     let mut shards = world.shards.iter();
     let recorded = shards.any(|shard| shard.record.iter().chain(&shard.earlier).any(records));
-    let mut both = [mover.motion.from, mover.motion.to].into_iter();
+    let mut both = [mover.migration.from, mover.migration.to].into_iter();
     let passed = both.all(|shard| {
         let slot = world.shard(shard).slot;
-        slot.is_some_and(|slot| slot.guard.0 > mover.motion.epoch.number)
+        slot.is_some_and(|slot| slot.guard.0 > mover.migration.epoch.number)
     });
     passed && !recorded
 }

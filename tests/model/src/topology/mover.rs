@@ -3,7 +3,7 @@
 
 use super::{
     Action, Rule, TopologyModel, World,
-    record::{Motion, Mover, Record},
+    record::{Migration, Mover, Record},
     state::{Mode, Slot},
 };
 use crate::words::Token;
@@ -49,21 +49,21 @@ impl TopologyModel {
     /// It reaches its shard.
     pub(super) fn step(&self, world: &mut World, index: usize, step: Step) {
         let mut mover = world.movers[index];
-        let Motion { from, to, .. } = mover.motion;
+        let Migration { from, to, .. } = mover.migration;
         let at = if step.is_at_the_former() { from } else { to };
         let as_named = self.is_as_named(world, at) || self.breaks(Rule::StepsGoToTheArmed);
         if !world.shard(at).up || !as_named || !self.is_ahead(world, &mover.record) {
             return;
         }
         if step == Step::Empty {
-            mover.empty |= is_empty(world, &mover.motion);
+            mover.empty |= is_empty(world, &mover.migration);
         } else if let Some(slot) = self.change(world, at, step, &mover) {
             mover.learns(step, slot);
             if step == Step::Open {
                 let records = self.in_force(world);
                 let carried = mover.record.incarnation;
                 let mut going = records.filter(|record| {
-                    record.motion == Some(mover.motion) && record.incarnation == carried
+                    record.migration == Some(mover.migration) && record.incarnation == carried
                 });
                 mover.opened_at = going.next().map(|record| record.version());
             }
@@ -74,7 +74,7 @@ impl TopologyModel {
     /// Changes the slot's mode, if the record is not below the fence, and the step not below what was
     /// done last. The slot, if it is so now.
     fn change(&self, world: &mut World, at: u8, step: Step, mover: &Mover) -> Option<Slot> {
-        let Motion { from, to, epoch } = mover.motion;
+        let Migration { from, to, epoch } = mover.migration;
         let (mode, guard) = match step {
             Step::Seal => (Mode::Sealed(to), (epoch.number, 1)),
             Step::Import => (Mode::Import(from), (epoch.number, 1)),
@@ -142,11 +142,11 @@ impl Mover {
     }
 }
 
-fn is_empty(world: &World, motion: &Motion) -> bool {
-    let shard = world.shard(motion.from);
+fn is_empty(world: &World, migration: &Migration) -> bool {
+    let shard = world.shard(migration.from);
     let Some(slot) = shard
         .slot
-        .filter(|slot| slot.guard.0 == motion.epoch.number)
+        .filter(|slot| slot.guard.0 == migration.epoch.number)
     else {
         return false;
     };

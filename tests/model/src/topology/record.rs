@@ -43,7 +43,7 @@ pub(super) struct Record {
     pub(super) last_epoch: u8,
     /// Whose the slot is.
     pub(super) owner: u8,
-    pub(super) motion: Option<Motion>,
+    pub(super) migration: Option<Migration>,
     pub(super) members: [Member; MEMBERS_MAX],
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Member {
 
 /// The slot on its way.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Motion {
+pub(super) struct Migration {
     pub(super) from: u8,
     pub(super) to: u8,
     pub(super) epoch: Epoch,
@@ -69,7 +69,7 @@ pub(super) struct Motion {
 /// there can be.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mover {
-    pub(super) motion: Motion,
+    pub(super) migration: Migration,
     /// The record that its steps are done for: the first that has the move.
     pub(super) record: Record,
     /// The former shard is sealed, and had granted this last.
@@ -103,7 +103,7 @@ impl Record {
             home_life: 1,
             last_epoch: 1,
             owner,
-            motion: None,
+            migration: None,
             members: [member; MEMBERS_MAX],
         }
     }
@@ -130,9 +130,9 @@ pub(super) fn newest(one: Option<Record>, other: Option<Record>) -> Option<Recor
 }
 
 impl Mover {
-    pub(super) fn new(motion: Motion, record: Record) -> Self {
+    pub(super) fn new(migration: Migration, record: Record) -> Self {
         Self {
-            motion,
+            migration,
             record,
             sealed: None,
             imported: false,

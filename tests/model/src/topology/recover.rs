@@ -184,7 +184,7 @@ impl TopologyModel {
         }
         let record = self.recovered(world, &recovery, base);
         self.put_in_force(world, record);
-        world.ledger.happened = Some(match base.motion {
+        world.ledger.happened = Some(match base.migration {
             _ if base.home != home => Event::RestoredElsewhere,
             Some(_) => Event::RestoredInMove,
             None => Event::Restored,
@@ -226,10 +226,10 @@ impl TopologyModel {
                 member.epoch = epoch;
             }
         }
-        if let Some(motion) = &mut record.motion
+        if let Some(migration) = &mut record.migration
             && self.holds(Rule::MovesArePlannedAgain)
         {
-            motion.epoch = epoch;
+            migration.epoch = epoch;
         }
         record
     }

@@ -59,7 +59,7 @@ impl TopologyModel {
         });
         let armed = (world.each())
             .all(|(index, shard)| shard.slot.is_some() && self.is_as_named(world, index));
-        record.motion.is_none() && world.recoveries[0].is_none() && armed && grants
+        record.migration.is_none() && world.recoveries[0].is_none() && armed && grants
     }
 
     /// What it tries, in this order.
@@ -90,7 +90,8 @@ impl TopologyModel {
 
     fn steps_of(&self, world: &World, record: &Record, actions: &mut Vec<Action>) {
         let its = world.movers.iter().enumerate().filter(|(_, mover)| {
-            Some(mover.motion) == record.motion && mover.record.incarnation == record.incarnation
+            Some(mover.migration) == record.migration
+                && mover.record.incarnation == record.incarnation
         });
         for (mover, known) in its {
             let steps = Step::EVERY.into_iter().filter(|step| known.may(*step));

@@ -2,7 +2,7 @@
 
 use super::{
     Action, Event, Rule, TopologyModel, World,
-    record::{Incarnation, Meaning, Member, Motion, Mover, Record},
+    record::{Incarnation, Meaning, Member, Migration, Mover, Record},
 };
 
 impl TopologyModel {
@@ -20,9 +20,12 @@ impl TopologyModel {
     }
 
     pub(super) fn enabled_swaps(&self, world: &World, actions: &mut Vec<Action>) {
-        for Record { home, motion, .. } in self.in_force(world) {
+        for Record {
+            home, migration, ..
+        } in self.in_force(world)
+        {
             for shard in 0..self.config.shards {
-                if world.left.moves > 0 && motion.is_none() {
+                if world.left.moves > 0 && migration.is_none() {
                     actions.push(Action::Plan { home, to: shard });
                 }
                 actions.push(Action::RecordLife { home, shard });
@@ -30,7 +33,7 @@ impl TopologyModel {
                     actions.push(Action::Distrust { home, shard });
                 }
             }
-            if motion.is_some() {
+            if migration.is_some() {
                 actions.push(Action::Finish { home });
             }
         }
@@ -42,12 +45,12 @@ impl TopologyModel {
             return;
         };
         let from = record.owner;
-        if record.motion.is_some() || from == to {
+        if record.migration.is_some() || from == to {
             return;
         }
         let number = self.fresh_epoch(world, record.last_epoch);
         let epoch = record.allot(number, Meaning::Move { from, to });
-        record.motion = Some(Motion { from, to, epoch });
+        record.migration = Some(Migration { from, to, epoch });
         world.left.moves -= 1;
         self.swap(world, record);
     }
@@ -97,11 +100,11 @@ impl TopologyModel {
         let Some(mut record) = self.usable(world, home) else {
             return;
         };
-        let Some(motion) = record.motion else {
+        let Some(migration) = record.migration else {
             return;
         };
         let arrived = |mover: &&Mover| {
-            mover.motion == motion
+            mover.migration == migration
                 && mover.record.incarnation == record.incarnation
                 && mover.opened_at == Some(record.version())
                 && mover.shut
@@ -109,8 +112,8 @@ impl TopologyModel {
         if !world.movers.iter().any(|mover| arrived(&mover)) {
             return;
         }
-        record.motion = None;
-        record.owner = motion.to;
+        record.migration = None;
+        record.owner = migration.to;
         self.swap(world, record);
         if record.incarnation > Incarnation::default() {
             world.ledger.happened = Some(Event::FinishedAfter);
@@ -157,14 +160,14 @@ impl World {
         if let Err(place) = self.read.binary_search(&record) {
             self.read.insert(place, record);
         }
-        let Some(motion) = record.motion else {
+        let Some(migration) = record.migration else {
             return;
         };
         let known = |mover: &Mover| {
-            mover.motion == motion && mover.record.incarnation == record.incarnation
+            mover.migration == migration && mover.record.incarnation == record.incarnation
         };
         if !self.movers.iter().any(known) {
-            self.movers.push(Mover::new(motion, record));
+            self.movers.push(Mover::new(migration, record));
             self.movers.sort_unstable();
         }
     }

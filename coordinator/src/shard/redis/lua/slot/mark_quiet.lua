@@ -14,7 +14,7 @@ ARGV[3]  n       incarnation of the sender's record
 ARGV[4]  version of the record
 ARGV[5]  record  its text
 ARGV[6]  map     the version of this shard's slots
-ARGV[7]  mine    the slots it gives this shard and does not have in motion: a bit each, in whole words of 4 bytes
+ARGV[7]  mine    its slots of this shard, without the migrating ones: a bit each, in whole words of 4 bytes
 
 Returns {-1} unarmed · {-2, fence} stale · {1} quiet now · {0} not: a slot is not open, a timer runs,
   or it is quiet at a later version: engines that have not heard of that must not take it from those that have

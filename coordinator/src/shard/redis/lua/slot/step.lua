@@ -20,7 +20,7 @@ ARGV[7]  mode    the letter of what the slots become
 ARGV[8]  slots   which, 2 bytes each
 ARGV[9]  te      the next tokens are above this one, its epoch
 ARGV[10] ctr     and its counter
-ARGV[11] map     the version of this shard's slots in the record, which has these in motion
+ARGV[11] map     the version of this shard's slots in the record, by which these migrate
 ARGV[12] asides  as in `copy_in`, up to the slot
 
 Returns {-1} unarmed · {-2, fence} stale · {1, te, ctr, grace_left_ms, slots...}: the last token, and the slots
@@ -45,7 +45,7 @@ if raised then
   redis.call('SET', KEYS[5], ARGV[10])
 end
 
--- Quiet at the map that has these slots in motion says nothing of them.
+-- A mark at the map by which these slots migrate says nothing of them.
 local its_map = string.match(redis.call('GET', KEYS[1]) or '', '^%d+')
 if its_map ~= ARGV[11] then
   redis.call('DEL', KEYS[1])
