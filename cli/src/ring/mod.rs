@@ -108,7 +108,7 @@ pub(crate) enum RingError {
     /// The request cannot begin, or cannot be turned back.
     #[error(transparent)]
     Resize(#[from] ResizeError),
-    /// It cannot be given up for dead.
+    /// It cannot be declared dead.
     #[error(transparent)]
     Decommission(#[from] DecommissionError),
     /// It is not gone.
@@ -119,8 +119,8 @@ pub(crate) enum RingError {
         how: String,
     },
     /// That was decided before.
-    #[error("shard {0} was given up for dead already; to go on: ringfence ring resume")]
-    GivenUp(ShardId),
+    #[error("shard {0} is already declared dead; to go on: ringfence ring resume")]
+    DeclaredDead(ShardId),
     #[error("--gone {gone} --attest-dead {other}: must name the same shard")]
     OtherAttested { gone: ShardId, other: ShardId },
     /// A server cannot become a shard.

@@ -1,5 +1,5 @@
-//! `ringfence ring remove --gone`: a shard that will never answer again is done without. Two steps: what that
-//! means is shown, then a person says that it is so.
+//! `ringfence ring remove --gone`: removes a shard that will never answer again. The first call shows the
+//! consequences; the second attests that the shard is dead, and removes it.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -8,7 +8,7 @@ use ringfence_client::{BootClock, Clock as _, Removal, ShardId, Topology};
 use ringfence_coordinator::{
     engine::Dial as _,
     shard::ShardError,
-    topology::{Dead, Opening, TopologyStore as _, redis::RedisTopology},
+    topology::{FailedShard, Opening, TopologyStore as _, redis::RedisTopology},
 };
 use serde::Serialize;
 use tokio::time::timeout;
@@ -22,18 +22,18 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// A shard that was not given up for dead, and what that would mean.
+/// The shard to remove, and the consequences. Nothing is removed yet.
 #[derive(Debug, Serialize)]
-struct ToGiveUp {
+struct ForcedRemoval {
     topology: String,
     version: u64,
     shard: String,
     address: String,
     removal: Removal,
     heirs: Vec<Heir>,
-    /// Until then heirs grant nothing, and no holder can put a lock back.
+    /// For this long heirs grant nothing, and no holder can put a lock back.
     shut_ms: u64,
-    /// Then they grant nothing new for so long.
+    /// For this long after that they grant nothing new.
     grace_ms: u64,
     /// The second step.
     command: String,
@@ -44,37 +44,37 @@ struct ToGiveUp {
 struct Heir {
     id: String,
     address: String,
-    /// Those that come to it.
+    /// How many slots it gets.
     slots: u32,
-    /// All it has then.
+    /// How many slots it has then.
     slots_after: u32,
 }
 
-/// Does without `gone`, if somebody attests that it is; else shows what that would do.
+/// Removes `gone` if its death is attested; otherwise shows the consequences.
 pub(super) async fn remove(gone: &ShardId, attested: bool, how: &How) -> Result<(), RingError> {
     let store = how.store().await?;
     loop {
         let topology = store.load().await?;
-        if topology.dead.iter().any(|dead| dead.shard.0 == *gone) {
+        if topology.failed.iter().any(|failed| failed.shard.0 == *gone) {
             return match attested {
                 true => how.go(store, false, None).await,
-                false => Err(RingError::GivenUp(gone.clone())),
+                false => Err(RingError::DeclaredDead(gone.clone())),
             };
         }
         let decommissioned = topology.decommission(gone, BootClock.unix())?;
         check_gone(&store, &topology, gone).await?;
-        let to_give_up = ToGiveUp::of(&decommissioned);
+        let removal = ForcedRemoval::of(&decommissioned);
         if !attested {
-            return print(&to_give_up, how.json());
+            return print(&removal, how.json());
         }
         if swapped(&store, &topology, &decommissioned).await? {
-            say(&format!("given up for dead: {gone}; {to_give_up:#}"));
+            say(&format!("declared dead: {gone}; {removal:#}"));
             return how.go(store, false, decommissioned.goal).await;
         }
     }
 }
 
-/// Refuses a shard that answers, unless it came back with nothing of what it had.
+/// Refuses a shard that answers, unless it came back empty.
 async fn check_gone(
     store: &RedisTopology,
     topology: &Topology,
@@ -82,7 +82,7 @@ async fn check_gone(
 ) -> Result<(), RingError> {
     let entry = topology
         .shard(id)
-        .expect("whoever can be buried is a member");
+        .expect("a shard that can be decommissioned is a member");
     let answers = |how: String| RingError::Answers {
         id: id.clone(),
         address: entry.address.clone(),
@@ -108,18 +108,18 @@ async fn check_gone(
     }
 }
 
-impl ToGiveUp {
-    /// What the last change of `decommissioned`, which gives a shard up, means.
+impl ForcedRemoval {
+    /// The consequences of the last change of `decommissioned`, which declares a shard dead.
     fn of(decommissioned: &Topology) -> Self {
-        let Dead {
+        let FailedShard {
             shard,
             address,
             epoch,
             ..
         } = decommissioned
-            .dead
+            .failed
             .last()
-            .expect("the one that was just given up");
+            .expect("the shard that was just declared dead");
         let mut come: BTreeMap<&ShardId, u32> = BTreeMap::new();
         let openings = decommissioned.openings.iter();
         for Opening { to, slots, .. } in openings.filter(|opening| opening.epoch == *epoch) {
@@ -177,7 +177,7 @@ impl ToGiveUp {
     }
 }
 
-impl fmt::Display for ToGiveUp {
+impl fmt::Display for ForcedRemoval {
     /// In full, for the person who has to decide; `{:#}`: the summary once it is done.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if out.alternate() {
@@ -187,7 +187,7 @@ impl fmt::Display for ToGiveUp {
         let (topology, version) = (&self.topology, self.version);
         writeln!(
             out,
-            "not done: shard {id}, {address}, is to be given up for dead\ntopology {topology}, version {version}\n"
+            "not done: shard {id}, {address}, would be declared dead\ntopology {topology}, version {version}\n"
         )?;
         let mut heirs = Table::new(&["heir", "address", "slots", "→ slots"]);
         for heir in &self.heirs {

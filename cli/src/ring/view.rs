@@ -23,8 +23,8 @@ pub(crate) struct View {
     home: String,
     max_lease_ms: u64,
     shards: Vec<Shard>,
-    /// Shards that were given up for dead, for ever.
-    dead: Vec<Dead>,
+    /// Shards that were declared dead.
+    failed: Vec<FailedShard>,
     /// None is under way.
     resize: Option<Resize>,
     warnings: Vec<String>,
@@ -74,35 +74,35 @@ struct Shard {
     error: Option<String>,
 }
 
-/// One that was given up.
+/// A shard that was declared dead.
 #[derive(Debug, Serialize)]
-struct Dead {
+struct FailedShard {
     id: String,
     address: String,
     /// Of its slots, those that the shards which have them now have yet to open.
     to_open: usize,
 }
 
-impl Dead {
+impl FailedShard {
     fn of(topology: &Topology) -> Vec<Self> {
-        let dead = topology.dead.iter().map(|dead| {
+        let failed = topology.failed.iter().map(|failed| {
             let its = topology
                 .openings
                 .iter()
-                .filter(|opening| opening.epoch == dead.epoch);
+                .filter(|opening| opening.epoch == failed.epoch);
             Self {
-                id: dead.shard.0.to_string(),
-                address: dead.address.clone(),
+                id: failed.shard.0.to_string(),
+                address: failed.address.clone(),
                 to_open: its.map(|opening| opening.slots.len()).sum(),
             }
         });
-        dead.collect()
+        failed.collect()
     }
 }
 
-impl fmt::Display for Dead {
+impl fmt::Display for FailedShard {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "given up for dead: {}, {}", self.id, self.address)?;
+        write!(out, "declared dead: {}, {}", self.id, self.address)?;
         match self.to_open {
             0 => Ok(()),
             slots => write!(
@@ -132,7 +132,7 @@ impl View {
             home: topology.home.address.clone(),
             max_lease_ms: topology.constants.max_lease_ms,
             shards,
-            dead: Dead::of(&topology),
+            failed: FailedShard::of(&topology),
             resize: Resize::of(&topology)?,
             warnings: client.warnings().to_vec(),
             topology,
@@ -232,8 +232,8 @@ impl fmt::Display for View {
         writeln!(out, "home {}", self.home)?;
         writeln!(out, "leases of {max_lease} at most\n")?;
         write!(out, "{}", self.table())?;
-        for dead in &self.dead {
-            writeln!(out, "\n{dead}")?;
+        for failed in &self.failed {
+            writeln!(out, "\n{failed}")?;
         }
         if let Some(resize) = &self.resize {
             write!(out, "\n{resize}")?;

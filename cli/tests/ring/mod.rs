@@ -1,7 +1,7 @@
 //! `ringfence ring`: shows, plans and resizes, on real servers.
 
-mod gone;
 mod moved;
+mod remove_failed;
 mod shown;
 
 use crate::binary::{Output, ringfence};

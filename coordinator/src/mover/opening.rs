@@ -1,4 +1,4 @@
-//! Shards that were given up for dead: their slots are opened by force at those that have them now, and they
+//! Shards that were declared dead: their slots are opened by force at those that have them now, and they
 //! are told, if they are there after all.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -11,7 +11,7 @@ use super::{Context, run::Run, shards::Trouble};
 use crate::{
     ids::{Epoch, MapVersion},
     shard::ShardError,
-    topology::{Dead, ShardEntry, Topology, TopologyError},
+    topology::{FailedShard, ShardEntry, Topology, TopologyError},
 };
 
 /// A reachable shard answers within this; most are not reachable.
@@ -62,16 +62,17 @@ impl Run<'_> {
         Ok((heir, epochs))
     }
 
-    /// Tells those that were given up for dead, if they are there in a life that believes otherwise. Nothing
+    /// Tells shards that were declared dead, if they answer in a life that believes otherwise. Nothing
     /// hangs on it: nobody asks them.
-    pub(super) fn tell_the_dead(&self) -> Telling {
+    pub(super) fn tell_failed_shards(&self) -> Telling {
         let mut telling = JoinSet::new();
-        for dead in &self.record.dead {
-            let (around, record, dead) = (self.around.clone(), self.record.clone(), dead.clone());
+        for failed in &self.record.failed {
+            let (around, record, failed) =
+                (self.around.clone(), self.record.clone(), failed.clone());
             telling.spawn(async move {
-                let shard = &dead.shard.0;
-                match timeout(TOLD_WITHIN, tell(&around, &record, &dead)).await {
-                    Ok(Ok(true)) => tracing::info!(%shard, "told that it was given up for dead"),
+                let shard = &failed.shard.0;
+                match timeout(TOLD_WITHIN, tell(&around, &record, &failed)).await {
+                    Ok(Ok(true)) => tracing::info!(%shard, "told that it was declared dead"),
                     Ok(Ok(false)) | Err(_) => {}
                     Ok(Err(error)) => tracing::debug!(%shard, %error, "gone for good"),
                 }
@@ -91,23 +92,27 @@ impl Telling {
     }
 }
 
-/// Whether `dead` was there to be told.
-async fn tell(around: &Context, record: &Topology, dead: &Dead) -> Result<bool, ShardError> {
-    let Some(life) = dead.lives.first() else {
+/// Whether `failed` was there to be told.
+async fn tell(
+    around: &Context,
+    record: &Topology,
+    failed: &FailedShard,
+) -> Result<bool, ShardError> {
+    let Some(life) = failed.lives.first() else {
         return Ok(false);
     };
     let entry = ShardEntry {
-        address: dead.address.clone(),
+        address: failed.address.clone(),
         life: life.clone(),
-        epoch: dead.epoch,
+        epoch: failed.epoch,
         used: true,
         changed: MapVersion::UNKNOWN,
     };
-    let shard = around.dial.dial(&dead.shard.0, &entry)?;
+    let shard = around.dial.dial(&failed.shard.0, &entry)?;
     let mut link = shard.connect_migration(None).await?;
-    if !dead.lives.contains(link.life()) {
+    if !failed.lives.contains(link.life()) {
         return Ok(false);
     }
-    link.step(&record.tell_dead(dead)).await?;
+    link.step(&record.tell_failed(failed)).await?;
     Ok(true)
 }

@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
     pub(super) async fn complete(mut self) -> Result<Resized, TopologyError> {
         self.tally.count(&self.record)?;
         let aim = self.record.goal.as_ref().map(|goal| goal.after.clone());
-        let telling = self.tell_the_dead();
+        let telling = self.tell_failed_shards();
         while self.record.is_under_way() {
             if self.open_by_force().await? {
                 continue;

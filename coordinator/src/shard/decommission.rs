@@ -1,4 +1,4 @@
-//! Slots of a shard that was given up for dead, opened without asking it.
+//! Slots of a shard that was declared dead, opened without asking it.
 //!
 //! ```text
 //! declared dead at e ─► shut: engines stop believing in it ─► grace: holders put their locks back ─► open

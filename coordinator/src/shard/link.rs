@@ -249,6 +249,6 @@ pub trait MigrationLink: ControlLink {
     /// move.
     async fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError>;
 
-    /// Opens slots of a shard that was given up for dead, after a time in which no shard has them.
+    /// Opens slots of a shard that was declared dead, after a time in which no shard has them.
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError>;
 }

@@ -22,7 +22,7 @@ use crate::{
 /// A shard that was declared dead. The record keeps it for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Dead {
+pub struct FailedShard {
     /// Its name. No other shard gets it.
     pub shard: ShardName,
     /// Its address.
@@ -98,7 +98,7 @@ impl Topology {
     /// [`DecommissionError`].
     pub fn decommission(&self, shard: &ShardId, unix: Duration) -> Result<Self, DecommissionError> {
         let gone = ShardName(shard.clone());
-        let dead = self.dead_as(&gone, self.next_epoch(unix)?)?;
+        let failed = self.failed_shard(&gone, self.next_epoch(unix)?)?;
         let mut others = self.weights();
         others.remove(&gone);
         if others.is_empty() {
@@ -109,7 +109,7 @@ impl Topology {
         let heirs = self.heirs(&gone, target)?;
 
         let mut next = self.clone();
-        (next.version, next.last_epoch) = (self.version + 1, dead.epoch);
+        (next.version, next.last_epoch) = (self.version + 1, failed.epoch);
         for (slot, heir) in &heirs {
             next.table.give(*slot, &heir.0)?;
         }
@@ -121,8 +121,8 @@ impl Topology {
         next.migrations
             .retain(|migration| migration.from != gone && migration.to != gone);
         next.openings.retain(|opening| opening.to != gone);
-        next.openings.extend(openings(dead.epoch, heirs));
-        next.dead.push(dead);
+        next.openings.extend(openings(failed.epoch, heirs));
+        next.failed.push(failed);
         next.mark_changed(self);
         Ok(next)
     }
@@ -152,14 +152,14 @@ impl Topology {
         (next.openings != self.openings).then_some(next)
     }
 
-    /// The request for `dead`, if it is reached in one of its lives: it tells it that it has no
+    /// The request for `failed`, if it is reached in one of its lives: it tells it that it has no
     /// slots.
-    pub fn tell_dead(&self, dead: &Dead) -> Step {
+    pub fn tell_failed(&self, failed: &FailedShard) -> Step {
         Step {
             incarnation: self.incarnation,
             copy: (self.version, self.encode()),
             map: MapVersion::UNKNOWN,
-            epoch: dead.epoch,
+            epoch: failed.epoch,
             mode: Mode::Shut,
             slots: self.table.slots().iter().collect(),
             above: Token::default(),
@@ -180,7 +180,11 @@ impl Topology {
     }
 
     /// The entry of the record for `gone`.
-    fn dead_as(&self, gone: &ShardName, epoch: Epoch) -> Result<Dead, DecommissionError> {
+    fn failed_shard(
+        &self,
+        gone: &ShardName,
+        epoch: Epoch,
+    ) -> Result<FailedShard, DecommissionError> {
         let Some(entry) = self.shards.get(gone) else {
             let names: Vec<_> = self.shards.keys().map(|name| name.0.as_str()).collect();
             return Err(DecommissionError::Unknown {
@@ -193,7 +197,7 @@ impl Topology {
             let id = gone.0.clone();
             return Err(DecommissionError::KeepsRecord { id, address });
         }
-        Ok(Dead {
+        Ok(FailedShard {
             shard: gone.clone(),
             address,
             lives: vec![entry.life.clone()],

@@ -87,7 +87,7 @@ impl Topology {
             goal: None,
             migrations: Vec::new(),
             openings: Vec::new(),
-            dead: Vec::new(),
+            failed: Vec::new(),
         })
     }
 }

@@ -21,7 +21,7 @@ pub mod redis;
 mod tests;
 
 pub use constants::{Constants, Removal};
-pub use decommission::{Dead, DecommissionError, Opening};
+pub use decommission::{DecommissionError, FailedShard, Opening};
 pub use found::{Blueprint, Founder, shard_id};
 pub use migration::{Goal, Migration, MigrationId, Weights};
 pub use preview::{Preview, Share};

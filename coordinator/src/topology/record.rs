@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Constants, Dead, Goal, Migration, Opening, slots::hex};
+use super::{Constants, FailedShard, Goal, Migration, Opening, slots::hex};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
@@ -84,7 +84,7 @@ pub struct Topology {
     /// Slots of dead shards, to be opened by the shards that have them now.
     pub openings: Vec<Opening>,
     /// Shards that were declared dead.
-    pub dead: Vec<Dead>,
+    pub failed: Vec<FailedShard>,
 }
 
 /// A shard's id, as the record spells it.

@@ -6,7 +6,7 @@ use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Weight};
 use ringfence_segment_lock::{Effect, impl_failure};
 
 use super::{
-    Dead, Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights,
+    FailedShard, Founder, Goal, ShardEntry, ShardName, Topology, TopologyError, Weights,
     migration::moves_of,
 };
 use crate::ids::MapVersion;
@@ -60,10 +60,8 @@ pub enum ResizeError {
         id: ShardId,
     },
     /// A shard that was declared dead may return only in another life, and by another name.
-    #[error(
-        "shard {id}, {address}, was given up for dead: restart its server, and give it another id"
-    )]
-    GivenUp {
+    #[error("shard {id}, {address}, was declared dead: restart its server, and give it another id")]
+    DeclaredDead {
         /// The shard of that id, or in that life.
         id: ShardId,
         /// Its address.
@@ -93,7 +91,7 @@ impl ResizeError {
             | Self::Unknown { .. }
             | Self::IdTaken { .. }
             | Self::AddressTaken { .. }
-            | Self::GivenUp { .. }
+            | Self::DeclaredDead { .. }
             | Self::NothingChanges { .. }
             | Self::Ring(_) => false,
         }
@@ -108,7 +106,7 @@ impl ResizeError {
             | Self::Unknown { .. }
             | Self::IdTaken { .. }
             | Self::AddressTaken { .. }
-            | Self::GivenUp { .. }
+            | Self::DeclaredDead { .. }
             | Self::NothingChanges { .. }
             | Self::Ring(_) => Effect::None,
         }
@@ -237,11 +235,13 @@ impl Topology {
                 address: entry.address.clone(),
             });
         }
-        let was = |dead: &&Dead| dead.shard.0 == founder.id || dead.lives.contains(&founder.life);
-        if let Some(dead) = self.dead.iter().find(was) {
-            return Err(ResizeError::GivenUp {
-                id: dead.shard.0.clone(),
-                address: dead.address.clone(),
+        let was = |failed: &&FailedShard| {
+            failed.shard.0 == founder.id || failed.lives.contains(&founder.life)
+        };
+        if let Some(failed) = self.failed.iter().find(was) {
+            return Err(ResizeError::DeclaredDead {
+                id: failed.shard.0.clone(),
+                address: failed.address.clone(),
             });
         }
         let same =

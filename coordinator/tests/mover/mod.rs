@@ -7,8 +7,8 @@
 
 mod bank;
 mod big;
-mod burials;
 mod crashes;
+mod decommissions;
 mod interrupted;
 #[cfg(feature = "failpoints")]
 mod killed;

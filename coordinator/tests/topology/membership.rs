@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     },
     spawn::{RedisServer, RedisServerBuilder},
     topology::{
-        Dead, Founder, ShardName, Topology, TopologyError, TopologyStore,
+        FailedShard, Founder, ShardName, Topology, TopologyError, TopologyStore,
         redis::{Founding, Joined},
     },
 };
@@ -226,7 +226,7 @@ async fn whoever_was_given_up_for_dead_comes_again_in_another_life_and_by_anothe
     let known = stage.store().load().await.unwrap();
     let mut next = successor(&known);
     let entry = next.shards.remove(&ShardName(id.clone())).unwrap();
-    next.dead.push(Dead {
+    next.failed.push(FailedShard {
         shard: ShardName(id.clone()),
         address: entry.address,
         lives: vec![entry.life],

@@ -166,7 +166,7 @@ async fn it_is_the_present_home_that_is_listened_to() {
     let watching = watch(&watcher, &joined.topology);
     servers.heard_by(home, 1).await;
     drop(watching);
-    // Given up for dead, and there again: the connection to it never ended.
+    // Declared dead, and there again: the connection to it never ended.
     servers.0[home].stop();
     let dead = servers.shard(&joined.topology, home);
     let recovered = joined.store.recover(&[dead]).await.unwrap();

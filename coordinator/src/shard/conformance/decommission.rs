@@ -1,4 +1,4 @@
-//! Slots of a shard that was given up for dead, and what they wait for.
+//! Slots of a shard that was declared dead, and what they wait for.
 
 use std::time::Duration;
 

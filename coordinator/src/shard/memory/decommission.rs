@@ -1,4 +1,4 @@
-//! Slots of a shard that was given up for dead.
+//! Slots of a shard that was declared dead.
 
 use ringfence_ring::Slot;
 

@@ -36,7 +36,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 impl RedisTopology {
     /// The record in force; if there is none, puts the remaining one back in force.
     ///
-    /// Every member must answer, except those in `dead`: a shard's id, or the address of a home
+    /// Every member must answer, except those in `attested`: a shard's id, or the address of a home
     /// that is not a shard. The caller attests that no client can reach them, and that they will be
     /// restarted or flushed before one can.
     ///
@@ -48,21 +48,21 @@ impl RedisTopology {
     /// # Cancel safety
     ///
     /// Dropping the future may leave it undone: the next call, of any process, does it.
-    pub async fn recover(&self, dead: &[String]) -> Result<Arc<Topology>, TopologyError> {
+    pub async fn recover(&self, attested: &[String]) -> Result<Arc<Topology>, TopologyError> {
         let looked = self.look().await;
-        self.put_in_force(looked, dead).await
+        self.put_in_force(looked, attested).await
     }
 
     /// Like [`recover`](Self::recover); `looked` is the result of a look at the home.
     pub(super) async fn put_in_force(
         &self,
         mut looked: Result<Arc<Topology>, TopologyError>,
-        dead: &[String],
+        attested: &[String],
     ) -> Result<Arc<Topology>, TopologyError> {
         let until = self.caller.clock.now() + WITHIN;
         loop {
             let topology = match looked {
-                Err(obstacle) if obstacle.is_retryable() => self.find(obstacle, dead).await?,
+                Err(obstacle) if obstacle.is_retryable() => self.find(obstacle, attested).await?,
                 looked => looked?,
             };
             match self.publish(&topology).await {
@@ -79,7 +79,7 @@ impl RedisTopology {
     async fn find(
         &self,
         obstacle: TopologyError,
-        dead: &[String],
+        attested: &[String],
     ) -> Result<Arc<Topology>, TopologyError> {
         // One task per process: recoveries that run side by side outrun each other.
         let _alone = self.recovering.lock().await;
@@ -94,7 +94,7 @@ impl RedisTopology {
             if self.view().status == Status::Creating && survey.newest(&self.id).is_none() {
                 return Err(obstacle);
             }
-            self.check_complete(&survey, dead, &obstacle)?;
+            self.check_complete(&survey, attested, &obstacle)?;
             // A fence that rose during the pause shows a recovery of another process: that one goes on.
             let fence = Some(survey.fence());
             if fence_before == fence
@@ -145,7 +145,7 @@ impl RedisTopology {
     fn check_complete(
         &self,
         survey: &Survey,
-        dead: &[String],
+        attested: &[String],
         obstacle: &TopologyError,
     ) -> Result<(), TopologyError> {
         let view = self.view();
@@ -158,7 +158,10 @@ impl RedisTopology {
             .silent
             .iter()
             .map(|(member, error)| (name(member.address()), error));
-        let Some((name, error)) = silent.into_iter().find(|(name, _)| !dead.contains(name)) else {
+        let Some((name, error)) = silent
+            .into_iter()
+            .find(|(name, _)| !attested.contains(name))
+        else {
             return Ok(());
         };
         let silent = match error {

@@ -99,10 +99,10 @@ impl RedisTopology {
 
 /// `wanted`, if no shard has or had it; otherwise the next letter.
 fn free_id(topology: &Topology, wanted: Option<ShardId>) -> Result<ShardId, TopologyError> {
-    let was = |id: &ShardId| topology.dead.iter().find(|dead| dead.shard.0 == *id);
+    let was = |id: &ShardId| topology.failed.iter().find(|failed| failed.shard.0 == *id);
     let taken = |id: &ShardId| match (topology.shard(id), was(id)) {
         (Some(entry), _) => Some(&entry.address),
-        (None, dead) => dead.map(|dead| &dead.address),
+        (None, failed) => failed.map(|failed| &failed.address),
     };
     let Some(wanted) = wanted else {
         let mut free = (0..).map(shard_id).filter(|id| taken(id).is_none());
@@ -134,11 +134,12 @@ fn check_newcomer(topology: &Topology, address: &str, trace: &Trace) -> Result<(
         return Err(seen_later(topology, address, &fence.to_string()));
     }
     let life = &trace.server.life;
-    if topology.dead.iter().any(|dead| dead.lives.contains(life)) {
-        return Err(restart(
-            address,
-            "was given up for dead in its present life",
-        ));
+    if topology
+        .failed
+        .iter()
+        .any(|failed| failed.lives.contains(life))
+    {
+        return Err(restart(address, "was declared dead in its present life"));
     }
     // A late arm from that past would find a life without state, and a pointer that allows it.
     if trace.fence.is_some() && pointer.is_none() {

@@ -128,7 +128,7 @@ fn what_cannot_be_done_is_refused_with_the_reason() {
     for change in [taken(1, "new", "new"), taken(2, "new", "life-1")] {
         assert_eq!(
             refused(&decommissioned, change),
-            "shard b, memory:1, was given up for dead: restart its server, and give it another id"
+            "shard b, memory:1, was declared dead: restart its server, and give it another id"
         );
     }
     let begun = topology.begin(weigh(0, 2), UNIX).unwrap();

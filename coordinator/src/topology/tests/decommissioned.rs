@@ -56,11 +56,11 @@ fn its_slots_are_the_others_by_plan_and_wait_to_be_opened() {
         assert!(slots.iter().all(|slot| *owner(&after, *slot) == to.0));
         assert_eq!(after.shards[to].changed.0, after.version);
     }
-    let [dead] = &after.dead[..] else {
-        panic!("{:?}", after.dead)
+    let [failed] = &after.failed[..] else {
+        panic!("{:?}", after.failed)
     };
-    assert_eq!((&dead.shard, dead.epoch), (&name(2), after.last_epoch));
-    assert_eq!(dead.lives, [Life::new("life-2")]);
+    assert_eq!((&failed.shard, failed.epoch), (&name(2), after.last_epoch));
+    assert_eq!(failed.lives, [Life::new("life-2")]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn whoever_was_to_come_or_to_go_may_be_the_dead_one() {
 }
 
 #[test]
-fn a_second_burial_takes_over_what_the_first_left_to_be_opened() {
+fn a_second_decommission_takes_over_the_slots_that_the_first_left_shut() {
     let once = decommission(&topology(64, &[1, 1, 1]), 2);
     let twice = decommission(&once, 1);
     let its: BTreeSet<_> = once.table.slots_of(&shard_id(1)).collect();
@@ -188,7 +188,7 @@ fn a_second_burial_takes_over_what_the_first_left_to_be_opened() {
     assert_eq!(of(twice.last_epoch), its);
     assert!(!of(once.last_epoch).is_empty(), "those of the other heir");
     assert!(twice.openings.iter().all(|opening| opening.to == name(0)));
-    assert_eq!(twice.dead.len(), 2);
+    assert_eq!(twice.failed.len(), 2);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn whoever_is_armed_meanwhile_opens_them_then_and_waits_as_long() {
         panic!("one for the shard")
     };
     let constants = &after.constants;
-    assert_eq!((&force.slots, force.epoch), (&slots, after.dead[0].epoch));
+    assert_eq!((&force.slots, force.epoch), (&slots, after.failed[0].epoch));
     assert_eq!(force.shut_for, constants.shut_for());
     assert_eq!(force.grace_for, constants.grace());
 
@@ -249,7 +249,7 @@ fn whoever_is_armed_meanwhile_opens_them_then_and_waits_as_long() {
 #[test]
 fn the_dead_are_told_that_they_have_nothing() {
     let after = decommission(&topology(64, &[1, 1]), 1);
-    let step = after.tell_dead(&after.dead[0]);
+    let step = after.tell_failed(&after.failed[0]);
     assert_eq!((step.epoch, step.mode), (after.last_epoch, Mode::Shut));
     assert_eq!(step.slots.len(), 64);
 }

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-force_open: open slots of a shard that was given up for dead, without asking it.
+force_open: open slots of a shard that was declared dead, without asking it.
 
 KEYS[1]  quiet    "map|te|arm", deleted where a slot opens
 KEYS[2]  state    hash: arm, te, grace, shut, forced (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how

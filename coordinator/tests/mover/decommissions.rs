@@ -23,7 +23,7 @@ impl Stage {
         self.faults(index).hang_up();
     }
 
-    /// Gives the shard at `index` up for dead; its slots are not open yet.
+    /// Declares the shard at `index` dead; its slots are not open yet.
     pub(crate) fn decommission(&self, index: usize) -> Arc<Topology> {
         self.change(|record| record.decommission(&shard_id(index), UNIX).unwrap())
     }
@@ -38,7 +38,7 @@ async fn without_a_shard_that_is_gone_the_others_have_its_slots_and_no_lock_is_l
     stage.decommission(2);
     stage.resize().await;
     let record = stage.record();
-    assert_eq!((record.openings.len(), record.dead.len()), (0, 1));
+    assert_eq!((record.openings.len(), record.failed.len()), (0, 1));
     assert_eq!(
         [0, 1].map(|index| record.table.quota(&shard_id(index))),
         [32; 2]

@@ -85,20 +85,17 @@ async fn a_shard_that_is_killed_for_good_costs_no_lock() {
     assert_eq!(done.code, 0, "{done:?}");
     let shown = told(&ring(&servers, &["show", "--json"]));
     assert_eq!(each(&shown["shards"], "id"), ["a", "b"]);
-    assert_eq!(each(&shown["dead"], "id"), ["c"]);
-    assert_eq!(each(&shown["dead"], "to_open"), [0]);
+    assert_eq!(each(&shown["failed"], "id"), ["c"]);
+    assert_eq!(each(&shown["failed"], "to_open"), [0]);
     let for_people = ring(&servers, &["show"]).stdout;
     assert!(
-        for_people.contains("given up for dead: c, redis://"),
+        for_people.contains("declared dead: c, redis://"),
         "{for_people}"
     );
     pass_on(guards, &other).await;
     let again = ring(&servers, &STEP_ONE);
     assert_eq!(again.code, 1, "{again:?}");
-    assert!(
-        again.stderr.contains("given up for dead already"),
-        "{again:?}"
-    );
+    assert!(again.stderr.contains("already declared dead"), "{again:?}");
 
     servers.servers[C.1].restart().await.unwrap();
     assert!(held_there(&client(&servers).await).await.is_empty());
@@ -164,7 +161,7 @@ async fn a_server_that_was_given_up_and_wakes_is_told() {
         copies()
             .await
             .iter()
-            .any(|copy| copy.contains("\"dead\":[{\"shard\":\"c\""))
+            .any(|copy| copy.contains("\"failed\":[{\"shard\":\"c\""))
     })
     .await;
 }
