@@ -66,7 +66,7 @@ impl Client {
 
 impl Counters {
     /// Creates an account of `segments` segments, with nothing in it; or finds it, if its terms are
-    /// the same. More segments take more changes per second, from more shards. Each look at the
+    /// the same. More segments take more changes per second, from more shards. Each read of the
     /// whole asks all of them.
     ///
     /// # Errors

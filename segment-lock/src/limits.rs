@@ -10,7 +10,7 @@ pub const REQUEST_NAME_LEN_MAX: usize = 128;
 /// Longest name of an account, in bytes.
 pub const ACCOUNT_NAME_LEN_MAX: usize = 255;
 
-/// Most segments of one account: every look at the whole asks all of them.
+/// Most segments of one account: every read of the whole account asks all of them.
 pub const SEGMENTS_MAX: u32 = 1024;
 
 /// Most places tried for one segment. Where a shard has a ten-thousandth of the slots, one in ten
@@ -49,11 +49,11 @@ pub const SKEW_MS_MAX: u64 = 60 * 60 * 1000;
 /// Most answers one segment remembers.
 pub const IDS_MAX: usize = 10_000_000;
 
-/// How often a call starts anew because others changed what it looked at, before it gives up.
+/// How often a call starts anew because others changed what it read, before it gives up.
 pub const ROUNDS_MAX: u32 = 64;
 
 /// How long a call waits for segments that others have frozen before that counts as a round, in ms.
 pub const BUSY_MS_MAX: u64 = 5000;
 
-/// Most sub-locks that one call looks at before it waits for one.
+/// Most sub-locks that one call reads before it waits for one.
 pub const TRIES_MAX: usize = 16;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use ringfence_client::counter::{Inspection, LostSegment, segment::Look};
+use ringfence_client::counter::{Inspection, LostSegment, segment::SegmentView};
 use serde::Serialize;
 
 use super::{CliError, READ_EXIT_CODES, account::One};
@@ -59,10 +59,10 @@ struct LastSeen {
 impl Show {
     pub(super) async fn run(&self) -> Result<(), CliError> {
         let (opened, counter) = self.one.open().await?;
-        let Inspection { looks, lost } = counter.inspect().await?;
+        let Inspection { views, lost } = counter.inspect().await?;
         let shown = Shown {
             account: self.one.account.clone(),
-            segments: looks.iter().map(Segment::of).collect(),
+            segments: views.iter().map(Segment::of).collect(),
             lost: lost.0.iter().map(Lost::of).collect(),
         };
         opened.tell(shown).await
@@ -70,13 +70,13 @@ impl Show {
 }
 
 impl Segment {
-    fn of((&index, look): (&u32, &Look)) -> Self {
+    fn of((&index, view): (&u32, &SegmentView)) -> Self {
         Self {
             index,
-            value: look.value.to_string(),
-            held: look.held.to_string(),
-            doubtful: look.doubtful,
-            losses: look.losses,
+            value: view.value.to_string(),
+            held: view.held.to_string(),
+            doubtful: view.doubtful,
+            losses: view.losses,
         }
     }
 }

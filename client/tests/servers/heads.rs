@@ -112,11 +112,11 @@ async fn an_account_whose_heads_server_started_from_a_snapshot_goes_on() {
     let client = servers.client().await;
     let coins = client.counters().open("coins").unwrap();
     let before = coins.exact_balance().await.unwrap().available;
-    let looks = coins.inspect().await.unwrap().looks;
-    assert_eq!(looks.len(), 4, "every segment is found: {looks:?}");
+    let views = coins.inspect().await.unwrap().views;
+    assert_eq!(views.len(), 4, "every segment is found: {views:?}");
     // A segment that went back as well has forgotten requests: nothing is promised about those.
     let head = coins.read_head().await.unwrap();
-    let is_sure = |id: &RequestId| looks[&head.home_of(id).unwrap()].losses == 0;
+    let is_sure = |id: &RequestId| views[&head.home_of(id).unwrap()].losses == 0;
     ids.retain(is_sure);
     assert_eq!(repeat(&coins, &ids).await, ids.len());
     coins.resegment(3).await.unwrap();

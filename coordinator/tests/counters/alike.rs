@@ -79,7 +79,7 @@ async fn run(
     let keys: Vec<_> = (0..SEGMENTS)
         .map(|at| key(&format!("{number} {at}")))
         .collect();
-    let began_ms = desk.look(&clock).await.now_ms;
+    let began_ms = desk.view(&clock).await.now_ms;
     let mut segments = BTreeMap::new();
     let first = begun();
     for steps in [first].iter().chain(batches) {
@@ -99,11 +99,11 @@ async fn run(
                 .map(|(key, request)| (key.clone(), CounterOp::Segment(request.clone()))),
         );
         let mut replies = desk.batch(&batch).await.into_iter();
-        let Some(CounterReply::Segment(Ok(Reply::Looked(look)))) = replies.next() else {
+        let Some(CounterReply::Segment(Ok(Reply::View(view)))) = replies.next() else {
             panic!("the clock answers");
         };
         for ((key, request), reply) in requests.iter().zip(replies) {
-            let expected = apply(&mut segments, key, request, look.now_ms);
+            let expected = apply(&mut segments, key, request, view.now_ms);
             *words.borrow_mut().entry(word(&expected)).or_default() += 1;
             prop_assert_eq!(
                 reply,
@@ -270,7 +270,7 @@ const SEEN: [&str; 38] = [
     "Ok(Landed",
     "Ok(Later",
     "Ok(Lent",
-    "Ok(Looked",
+    "Ok(View",
     "Ok(Nothing",
     "Ok(Pinned([CreditId",
     "Ok(Prepared",

@@ -14,7 +14,7 @@ use ringfence_coordinator::{
 use ringfence_ring::SlotCount;
 use ringfence_segment_lock::{
     Amount, Caller, Change, RequestId, Terms,
-    segment::{Answer, Create, Inspect, Look, Op, Prepare, Reply, Request},
+    segment::{Answer, Create, Inspect, Op, Prepare, Reply, Request, SegmentView},
 };
 
 /// Id of the topology that a fixture's server belongs to.
@@ -74,9 +74,9 @@ impl Desk {
     }
 
     /// The segment's money, doubtful or not.
-    pub(crate) async fn look(&mut self, key: &LockKey) -> Look {
+    pub(crate) async fn view(&mut self, key: &LockKey) -> SegmentView {
         match self.ask(key, Inspect).await {
-            Ok(Reply::Looked(look)) => look,
+            Ok(Reply::View(view)) => view,
             other => panic!("{other:?}"),
         }
     }

@@ -71,12 +71,12 @@ async fn what_a_server_that_syncs_acknowledged_outlasts_its_kill_and_is_certain(
     }
     server.restart().await.unwrap();
     let mut second = desk(&server, 2).await;
-    let look = second.look(&hot).await;
-    assert_eq!((look.value, look.version), (100, 50));
-    assert_eq!((look.doubtful, look.losses), (false, 0));
+    let view = second.view(&hot).await;
+    assert_eq!((view.value, view.version), (100, 50));
+    assert_eq!((view.doubtful, view.losses), (false, 0));
     let repeat = second.ask(&hot, deposit(&id("7"), 2)).await;
     assert_eq!(repeat, Ok(Reply::Recorded(State::Done)));
-    assert_eq!(second.look(&hot).await.value, 100);
+    assert_eq!(second.view(&hot).await.value, 100);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn an_account_is_refused_once_its_server_syncs_no_more() {
         .await;
     assert_eq!(reply, CounterReply::NotOnDisk);
     raw(&server, &["CONFIG", "SET", "appendfsync", "always"]).await;
-    assert_eq!(desk(&server, 1).await.look(&hot).await.value, 0);
+    assert_eq!(desk(&server, 1).await.view(&hot).await.value, 0);
 }
 
 #[tokio::test]
@@ -171,15 +171,15 @@ async fn an_account_in_memory_is_marked_when_its_server_came_back_and_goes_on() 
     server.restart().await.unwrap();
 
     let mut second = desk(&server, 2).await;
-    let look = second.look(&hot).await;
-    assert_eq!((look.value, look.losses, look.doubtful), (100, 1, false));
+    let view = second.view(&hot).await;
+    assert_eq!((view.value, view.losses, view.doubtful), (100, 1, false));
     assert!(
-        look.version > 1 << 32,
-        "no version of before is seen again: {look:?}"
+        view.version > 1 << 32,
+        "no version of before is seen again: {view:?}"
     );
     second.ask(&hot, deduct(&id("a"), 1)).await.unwrap();
     // Once for a life, whoever looks, and by whichever connection.
-    assert_eq!(desk(&server, 2).await.look(&hot).await.losses, 1);
+    assert_eq!(desk(&server, 2).await.view(&hot).await.losses, 1);
 }
 
 #[tokio::test]
@@ -246,8 +246,8 @@ async fn an_account_that_asked_for_durability_is_in_doubt_if_an_older_state_came
     let old = third.ask(&hot, deduct(&id("a"), 1)).await;
     assert!(matches!(old, Err(Refusal::TooOld { .. })), "{old:?}");
     assert_eq!(third.one(&hot, kept()).await, done());
-    let look = third.look(&hot).await;
-    assert_eq!((look.value, look.losses, look.doubtful), (100, 1, false));
+    let view = third.view(&hot).await;
+    assert_eq!((view.value, view.losses, view.doubtful), (100, 1, false));
 }
 
 #[tokio::test]
@@ -287,7 +287,7 @@ async fn whether_a_restart_is_a_loss_is_a_matter_of_how_its_server_synced() {
         .await;
         server.restart().await.unwrap();
         assert_eq!(
-            desk(&server, 2).await.look(&hot).await.losses,
+            desk(&server, 2).await.view(&hot).await.losses,
             losses,
             "{fsync}"
         );
@@ -361,7 +361,7 @@ async fn a_change_is_acknowledged_once_its_replicas_have_it_and_a_repeat_waits_t
 
     replica.cont();
     eventually(async || second.one(&hot, op()).await == done()).await;
-    assert_eq!(first.look(&hot).await.value, 10);
+    assert_eq!(first.view(&hot).await.value, 10);
 }
 
 #[tokio::test]
@@ -404,9 +404,9 @@ async fn a_first_replica_casts_no_doubt_and_a_failover_does() {
         .await
         .unwrap();
     followed(&server).await;
-    assert_eq!(desk(&server, 2).await.look(&hot).await.losses, 0);
+    assert_eq!(desk(&server, 2).await.view(&hot).await.losses, 0);
 
     drop(server);
     raw(&replica, &["REPLICAOF", "NO", "ONE"]).await;
-    assert_eq!(desk(&replica, 3).await.look(&hot).await.losses, 1);
+    assert_eq!(desk(&replica, 3).await.view(&hot).await.losses, 1);
 }

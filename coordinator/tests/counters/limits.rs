@@ -37,9 +37,9 @@ async fn a_full_server_refuses_a_batch_whole() {
         [CounterReply::OutOfMemory, CounterReply::OutOfMemory]
     );
     full(&mut raw, "0").await;
-    assert_eq!(desk.look(&hot).await.value, 0);
+    assert_eq!(desk.view(&hot).await.value, 0);
     desk.batch(&batch).await;
-    assert_eq!(desk.look(&hot).await.value, 10);
+    assert_eq!(desk.view(&hot).await.value, 10);
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
             .await
             .unwrap();
         if part != "seg" {
-            assert_eq!(desk.look(&hot).await.value, 0, "{part}");
+            assert_eq!(desk.view(&hot).await.value, 0, "{part}");
         }
     }
 }

@@ -37,7 +37,7 @@ async fn deposits(desk: &mut Desk, at: &LockKey, ids: &[RequestId]) {
 
 /// Every 37th is known with its content, and another content is a conflict; money is as it was.
 async fn are_known(desk: &mut Desk, at: &LockKey, ids: &[RequestId]) {
-    let before = desk.look(at).await;
+    let before = desk.view(at).await;
     for id in ids.iter().step_by(37) {
         let done = Ok(Reply::Recorded(State::Done));
         assert_eq!(desk.ask(at, deposit(id, 1)).await, done, "{id}");
@@ -47,7 +47,7 @@ async fn are_known(desk: &mut Desk, at: &LockKey, ids: &[RequestId]) {
     let repeats: Vec<_> = ids.iter().rev().take(256).cloned().collect();
     deposits(desk, at, &repeats).await;
     deposits(desk, at, &ids[..256]).await;
-    let after = desk.look(at).await;
+    let after = desk.view(at).await;
     assert_eq!((after.value, after.version), (before.value, before.version));
 }
 
@@ -89,7 +89,7 @@ async fn many_answers_are_known_each_in_few_bytes() {
     deposits(&mut desk, &hot, &late).await;
     ids.extend(late);
     are_known(&mut desk, &hot, &ids).await;
-    assert_eq!(desk.look(&hot).await.value, ids.len() as i64);
+    assert_eq!(desk.view(&hot).await.value, ids.len() as i64);
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn a_full_segment_forgets_early_and_what_it_forgot_is_too_old() {
     deposits(&mut desk, &hot, &old).await;
     deposits(&mut desk, &hot, &young).await;
     let total = (old.len() + young.len()) as i64;
-    assert_eq!(desk.look(&hot).await.value, total);
+    assert_eq!(desk.view(&hot).await.value, total);
     are_known(&mut desk, &hot, &young).await;
     let mut too_old = 0;
     for id in old.iter().step_by(100) {
@@ -180,5 +180,5 @@ async fn a_full_segment_forgets_early_and_what_it_forgot_is_too_old() {
         Err(Refusal::TooOld { .. })
     ));
     assert_eq!(desk.ask(&hot, Purge).await, Ok(Reply::Purged(0)));
-    assert_eq!(desk.look(&hot).await.value, total, "no second effect");
+    assert_eq!(desk.view(&hot).await.value, total, "no second effect");
 }

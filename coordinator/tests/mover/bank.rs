@@ -22,7 +22,7 @@ use ringfence_coordinator::{
 use ringfence_ring::{ShardId, SlotCount};
 use ringfence_segment_lock::{
     Amount, Caller, Change, Durability, RequestId, Terms,
-    segment::{Create, Inspect, Look, Op, Prepare, Refusal, Reply, State},
+    segment::{Create, Inspect, Op, Prepare, Refusal, Reply, SegmentView, State},
 };
 use tokio::{
     task::JoinSet,
@@ -135,7 +135,7 @@ impl Bank {
         let mut desk = Desk::new(&self.ring, 0);
         let mut losses = Vec::new();
         for account in 0..ACCOUNTS {
-            losses.push(desk.look(account).await.unwrap().losses);
+            losses.push(desk.view(account).await.unwrap().losses);
         }
         losses
     }
@@ -154,7 +154,7 @@ impl Bank {
         let mut desk = Desk::new(&bank.ring, 0);
         let mut missing = 0;
         for account in 0..ACCOUNTS {
-            let Some(look) = desk.look(account).await else {
+            let Some(view) = desk.view(account).await else {
                 missing += 1;
                 continue;
             };
@@ -162,13 +162,13 @@ impl Bank {
                 let books = bank.books.lock();
                 (books[account].total, books[account].done.clone())
             };
-            assert_eq!(look.value + look.held, total, "account {account}: {look:?}");
+            assert_eq!(view.value + view.held, total, "account {account}: {view:?}");
             for op in done {
                 let answer = desk.change(account, op.clone()).await;
                 let known = matches!(&answer, Some(Reply::Recorded(_)));
                 assert!(known, "account {account}: {op:?} is forgotten: {answer:?}");
             }
-            let after = desk.look(account).await.unwrap();
+            let after = desk.view(account).await.unwrap();
             assert_eq!(
                 after.value + after.held,
                 total,
@@ -231,10 +231,10 @@ impl Desk {
     }
 
     /// What an account has; `None` if it is gone.
-    async fn look(&mut self, account: usize) -> Option<Look> {
+    async fn view(&mut self, account: usize) -> Option<SegmentView> {
         let inspect = CounterOp::Segment(Inspect.into());
         match self.ask(&format!("account/{account}"), inspect).await {
-            CounterReply::Segment(Ok(Reply::Looked(look))) => Some(look),
+            CounterReply::Segment(Ok(Reply::View(view))) => Some(view),
             CounterReply::Segment(Err(Refusal::Missing)) => None,
             other => panic!("account {account}: {other:?}"),
         }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Counter, CounterError, freeze::Freezes, looks::Looks, patience::Patience};
+use super::{
+    Counter, CounterError, balance_reads::BalanceReads, freeze::Freezes, patience::Patience,
+};
 use crate::Head;
 
-/// How often an exact balance looks at a frozen account: a freeze does not keep reservations from being confirmed.
-const FROZEN_LOOKS_MAX: usize = 8;
+/// How often an exact balance reads a frozen account: a freeze does not keep reservations from being confirmed.
+const FROZEN_READS_MAX: usize = 8;
 
 /// How much an account has. Sums of up to 1024 segments do not always fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,41 +24,41 @@ pub struct Balance {
     /// How many segments are lost. What was in them does not count; [`Counter::inspect`] says which they are. Always 0
     /// where the account asked for durability: then there is no balance until the loss is accepted.
     pub lost: usize,
-    /// Whether some money moved in between two looks so that it certainly counts twice. Never so in
+    /// Whether some money moved in between two reads so that it certainly counts twice. Never so in
     /// an exact balance.
     pub counts_twice: bool,
 }
 
 impl Balance {
-    fn of(looks: &Looks) -> Self {
+    fn of(views: &BalanceReads) -> Self {
         Self {
-            available: looks.available(),
-            in_flight: looks.in_flight(),
-            held: looks.held(),
-            losses: looks.losses(),
-            lost: looks.lost.len(),
-            counts_twice: looks.counts_twice(),
+            available: views.available(),
+            in_flight: views.in_flight(),
+            held: views.held(),
+            losses: views.losses(),
+            lost: views.lost.len(),
+            counts_twice: views.counts_twice(),
         }
     }
 }
 
 impl Counter {
-    /// The balance by one look at each segment, which is fast, and not exact: changes between the
-    /// first look and the last may count or not, and money that moved meanwhile twice, or not at
+    /// The balance by one read of each segment, which is fast, and not exact: changes between the
+    /// first read and the last may count or not, and money that moved meanwhile twice, or not at
     /// all. Nothing is waited for.
     pub async fn balance(&self) -> Result<Balance, CounterError> {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
             let head = self.head().await?;
-            match self.look_at(0..head.segments(), &head).await {
-                Ok(looks) => return Ok(Balance::of(&looks)),
+            match self.read_segments(0..head.segments(), &head).await {
+                Ok(views) => return Ok(Balance::of(&views)),
                 Err(error) => self.pass(error, &mut patience).await?,
             }
         }
     }
 
-    /// The balance as it was at one instant of this call, held money included: two looks at every segment, between which
+    /// The balance as it was at one instant of this call, held money included: two reads of every segment, between which
     /// nothing changed. An account in heavy use is asked to wait for a moment; reservations are confirmed meanwhile.
     pub async fn exact_balance(&self) -> Result<Balance, CounterError> {
         let mut freezes = Freezes::of(self, self.storage.caller());
@@ -64,25 +66,25 @@ impl Counter {
         loop {
             let round = patience.round()?;
             let head = self.head().await?;
-            let looks = match round {
-                0 => self.steady_looks(&head, 2).await,
-                _ => self.frozen_looks(&mut freezes, &head).await,
+            let views = match round {
+                0 => self.steady_reads(&head, 2).await,
+                _ => self.frozen_reads(&mut freezes, &head).await,
             };
             freezes.end().await;
-            match looks {
-                Ok(Some(looks)) => return Ok(Balance::of(&looks)),
+            match views {
+                Ok(Some(views)) => return Ok(Balance::of(&views)),
                 Ok(None) => {}
                 Err(error) => self.pass(error, &mut patience).await?,
             }
         }
     }
 
-    async fn frozen_looks(
+    async fn frozen_reads(
         &self,
         freezes: &mut Freezes<'_>,
         head: &Arc<Head>,
-    ) -> Result<Option<Looks>, CounterError> {
+    ) -> Result<Option<BalanceReads>, CounterError> {
         freezes.freeze_all(head).await?;
-        self.steady_looks(head, FROZEN_LOOKS_MAX).await
+        self.steady_reads(head, FROZEN_READS_MAX).await
     }
 }

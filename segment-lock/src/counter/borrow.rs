@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use super::{
     Counter, CounterError,
+    balance_reads::BalanceReads,
     change::{Attempt, Round},
-    looks::Looks,
 };
 use crate::{
     Amount,
@@ -25,22 +25,22 @@ pub(super) enum Borrow {
 }
 
 impl Borrow {
-    /// How `home` gets `amount`, of what `looks` saw.
-    pub(super) fn of(looks: &Looks, home: u32, amount: i64) -> Self {
-        let bring = looks.loans_to(home);
+    /// How `home` gets `amount`, of what `views` saw.
+    pub(super) fn of(views: &BalanceReads, home: u32, amount: i64) -> Self {
+        let bring = views.loans_to(home);
         let arrived: i128 = bring.iter().map(|loan| i128::from(loan.amount.get())).sum();
-        let there = looks.at.get(&home).map_or(0, |look| i128::from(look.value));
+        let there = views.at.get(&home).map_or(0, |view| i128::from(view.value));
         let missing = i128::from(amount) - there - arrived;
         if missing <= 0 {
             return Self::Bring(bring);
         }
-        let lends = lends(looks, home, missing);
+        let lends = lends(views, home, missing);
         if !lends.is_empty() {
             return Self::Lend(bring, lends);
         }
-        let elsewhere = looks.at.keys().filter(|&&to| to != home);
+        let elsewhere = views.at.keys().filter(|&&to| to != home);
         let elsewhere =
-            elsewhere.flat_map(|&to| looks.loans_to(to).into_iter().map(move |l| (to, l)));
+            elsewhere.flat_map(|&to| views.loans_to(to).into_iter().map(move |l| (to, l)));
         let elsewhere: Vec<_> = elsewhere.collect();
         match bring.is_empty() && !elsewhere.is_empty() {
             true => Self::LandElsewhere(elsewhere),
@@ -53,27 +53,27 @@ impl Borrow {
 /// that a home that is short once is not short again at once. A segment whose last loan has not
 /// landed is not asked: the next would overwrite it. A segment that lost loans which have landed is
 /// asked for the number after those.
-fn lends(looks: &Looks, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
-    let inn = looks.at.get(&home).map(|look| &look.inn);
+fn lends(views: &BalanceReads, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
+    let inn = views.at.get(&home).map(|view| &view.inn);
     let landed = |from: u32| {
         inn.and_then(|inn| inn.get(&from))
             .copied()
             .unwrap_or_default()
     };
-    let others = looks.at.iter().filter(|&(&from, _)| from != home);
+    let others = views.at.iter().filter(|&(&from, _)| from != home);
     let mut lenders: Vec<_> = others
-        .filter(|&(&from, look)| {
-            let last = look.out.get(&home).map_or(0, |last| last.seq);
-            look.value > 0 && last <= landed(from)
+        .filter(|&(&from, view)| {
+            let last = view.out.get(&home).map_or(0, |last| last.seq);
+            view.value > 0 && last <= landed(from)
         })
         .collect();
-    lenders.sort_by_key(|(_, look)| Reverse(look.value));
+    lenders.sort_by_key(|(_, view)| Reverse(view.value));
     let mut lends = Vec::new();
-    for (&from, look) in lenders {
+    for (&from, view) in lenders {
         if missing <= 0 {
             break;
         }
-        let want = missing.min(look.value.into()).max((look.value / 2).into());
+        let want = missing.min(view.value.into()).max((view.value / 2).into());
         missing -= want;
         let want = Amount::new(want).expect("some of a positive value, and at most all");
         lends.push((from, landed(from) + 1, want));
@@ -86,10 +86,10 @@ impl Counter {
     pub(super) async fn borrow(
         &self,
         attempt: &Attempt<'_>,
-        looks: &Looks,
+        views: &BalanceReads,
     ) -> Result<Round, CounterError> {
         let amount = attempt.change.amount().get();
-        match Borrow::of(looks, attempt.home, amount) {
+        match Borrow::of(views, attempt.home, amount) {
             Borrow::Bring(loans) => Ok(Round::Again(loans)),
             Borrow::Lend(loans, lends) => self.lend(attempt, loans, lends).await,
             Borrow::LandElsewhere(loans) => {

@@ -1,12 +1,12 @@
 //! Deposit and deduct, and what every change has in common: decide it at home; if the home is
-//! short, look at the others, then borrow or refuse.
+//! short, read the others, then borrow or refuse.
 
 use std::sync::Arc;
 
 use super::{Counter, CounterError, freeze::Freezes, patience::Patience};
 use crate::{
     Amount, Caller, Change, Head, RequestId,
-    segment::{Loan, Look, Op, Refusal, Reply, Request, State},
+    segment::{Loan, Op, Refusal, Reply, Request, SegmentView, State},
 };
 
 /// A change under way.
@@ -118,31 +118,31 @@ impl Counter {
         match self.ask(head, *home, op).await? {
             Reply::Recorded(state) => Ok(Round::Decided(state)),
             // Seldom: those who are not short need no room for it.
-            Reply::Short(look) => Box::pin(self.short(attempt, look, freezes)).await,
+            Reply::Short(view) => Box::pin(self.short(attempt, view, freezes)).await,
             reply => Err(CounterError::unexpected("op", &reply)),
         }
     }
 
-    /// The home is short: looks at the others, then borrows or refuses.
+    /// The home is short: reads the others, then borrows or refuses.
     async fn short(
         &self,
         attempt: &Attempt<'_>,
-        short: Look,
+        short: SegmentView,
         freezes: Option<&mut Freezes<'_>>,
     ) -> Result<Round, CounterError> {
         let Attempt { head, home, .. } = attempt;
-        let looks = match freezes {
+        let views = match freezes {
             Some(freezes) => freezes.freeze_all(head).await?,
             None => {
                 let others = (0..head.segments()).filter(|index| index != home);
-                let mut looks = self.look_at(others, head).await?;
-                looks.at.insert(*home, short);
-                looks
+                let mut views = self.read_segments(others, head).await?;
+                views.at.insert(*home, short);
+                views
             }
         };
-        match looks.available() < i128::from(attempt.change.amount().get()) {
-            true => self.refuse(attempt, &looks).await,
-            false => self.borrow(attempt, &looks).await,
+        match views.available() < i128::from(attempt.change.amount().get()) {
+            true => self.refuse(attempt, &views).await,
+            false => self.borrow(attempt, &views).await,
         }
     }
 }

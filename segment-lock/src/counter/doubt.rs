@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Counter, CounterError, Inspection,
-    lost::{in_force, looked},
+    lost::{in_force, viewed},
     resegment::PLAN_MARGIN_MS,
 };
 use crate::segment::{Accept, Request};
@@ -35,7 +35,7 @@ impl Counter {
         let head = self.certain_head().await?.head;
         let before = self.replace_lost(&head, 0).await?;
         let in_force = in_force(&head);
-        let made = before.looks.keys().copied();
+        let made = before.views.keys().copied();
         let made: Vec<u32> = made
             .chain(before.lost.0.iter().map(|lost| lost.index))
             .collect();
@@ -44,10 +44,10 @@ impl Counter {
             (index, Request::from(Accept { in_force }))
         };
         let replies = self.ask_all(&head, made.iter().map(accept)).await?;
-        let looks = made.into_iter().zip(replies);
-        let looks = looks.map(|(index, reply)| Ok((index, looked(reply)?)));
-        let looks = looks.collect::<Result<_, CounterError>>()?;
-        self.record_seen(&looks).await?;
+        let views = made.into_iter().zip(replies);
+        let views = views.map(|(index, reply)| Ok((index, viewed(reply)?)));
+        let views = views.collect::<Result<_, CounterError>>()?;
+        self.record_seen(&views).await?;
         if !before.is_sound() {
             let until_new_ms = head.terms().skew_ms + PLAN_MARGIN_MS;
             tokio::time::sleep(Duration::from_millis(until_new_ms)).await;

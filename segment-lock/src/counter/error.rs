@@ -61,8 +61,8 @@ pub enum CounterError {
         /// Which segments.
         segments: LostSegments,
     },
-    /// Others changed the account again and again while it was looked at, or kept it frozen.
-    #[error("others changed the account {rounds} times while it was looked at, or kept it frozen")]
+    /// Others changed the account again and again while it was read, or kept it frozen.
+    #[error("others changed the account {rounds} times while it was read, or kept it frozen")]
     Contended {
         /// How often it was tried.
         rounds: u32,
@@ -161,7 +161,7 @@ impl CounterError {
         }
     }
 
-    /// The same, where all that failed was beside what was asked for: a look, a loan.
+    /// The same, where all that failed was beside what was asked for: a read, a loan.
     pub(super) fn aside(self) -> Self {
         match self {
             Self::Storage(error) => Self::Storage(error.aside()),

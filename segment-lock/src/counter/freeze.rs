@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::{Counter, CounterError, looks::Looks};
+use super::{Counter, CounterError, balance_reads::BalanceReads};
 use crate::{
     Caller, Head,
     segment::{Request, Thaw},
@@ -28,8 +28,11 @@ impl<'a> Freezes<'a> {
         }
     }
 
-    /// A look at every segment, freezing each.
-    pub(super) async fn freeze_all(&mut self, head: &Arc<Head>) -> Result<Looks, CounterError> {
+    /// A read of every segment, freezing each.
+    pub(super) async fn freeze_all(
+        &mut self,
+        head: &Arc<Head>,
+    ) -> Result<BalanceReads, CounterError> {
         self.head = Some(Arc::clone(head));
         self.counter.freeze_all(head, self.caller).await
     }

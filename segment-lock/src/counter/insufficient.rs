@@ -1,34 +1,34 @@
-//! The whole is short, or seemed so: a second look decides.
+//! The whole is short, or seemed so: a second read decides.
 
 use super::{
     Counter, CounterError,
+    balance_reads::BalanceReads,
     change::{Attempt, Round},
-    looks::Looks,
 };
 use crate::segment::{Refuse, Reply, Request};
 
 impl Counter {
-    /// Has `insufficient` recorded, if what the first looks saw was true at one instant: no other
-    /// segment had changed at a second look, sent after the last first look was answered; and the
+    /// Has `insufficient` recorded, if what the first reads saw was true at one instant: no other
+    /// segment had changed at a second read, sent after the last first read was answered; and the
     /// home has not changed when it is recorded. Otherwise, once more.
     pub(super) async fn refuse(
         &self,
         attempt: &Attempt<'_>,
-        first: &Looks,
+        first: &BalanceReads,
     ) -> Result<Round, CounterError> {
         let Attempt { head, home, .. } = attempt;
         if !first.lost.is_empty() {
             return Err(self.lost(head, &first.lost));
         }
         let others = (0..head.segments()).filter(|index| index != home);
-        let second = self.look_at(others, head).await?;
+        let second = self.read_segments(others, head).await?;
         if !first.unchanged(&second) {
             return Ok(Round::Again(Vec::new()));
         }
         let version = first
             .at
             .get(home)
-            .map(|look| look.version)
+            .map(|view| view.version)
             .unwrap_or_default();
         let refuse = Request::Refuse(Refuse {
             id: attempt.id.clone(),

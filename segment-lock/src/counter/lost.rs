@@ -6,7 +6,8 @@ use super::{Counter, CounterError};
 use crate::{
     Durability, Head, Layout, Seen,
     segment::{
-        Create, Inspect, Look, NUMBERS_PER_MS, Numbers, Prepare, Refusal, Replace, Reply, Request,
+        Create, Inspect, NUMBERS_PER_MS, Numbers, Prepare, Refusal, Replace, Reply, Request,
+        SegmentView,
     },
 };
 
@@ -47,7 +48,7 @@ impl fmt::Display for LostSegments {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// Of each segment that there is.
-    pub looks: BTreeMap<u32, Look>,
+    pub views: BTreeMap<u32, SegmentView>,
     /// Segments that are lost.
     pub lost: LostSegments,
 }
@@ -55,7 +56,7 @@ pub struct Inspection {
 impl Inspection {
     /// Whether no segment is in doubt, and none is lost.
     pub fn is_sound(&self) -> bool {
-        self.lost.0.is_empty() && !self.looks.values().any(|look| look.doubtful)
+        self.lost.0.is_empty() && !self.views.values().any(|view| view.doubtful)
     }
 }
 
@@ -95,7 +96,7 @@ impl Counter {
                 }
                 // Planned, and not made yet.
                 Err(Refusal::Missing) => {}
-                answer => _ = found.looks.insert(index, looked(answer?)?),
+                answer => _ = found.views.insert(index, viewed(answer?)?),
             }
         }
         Ok(found)
@@ -115,7 +116,7 @@ impl Counter {
             .iter()
             .filter(|lost| lost.index >= first)
             .collect();
-        let mut looks = found.looks.clone();
+        let mut views = found.views.clone();
         lost.reverse();
         while let Some(LostSegment { index, last_seen }) = lost.pop() {
             let replace = Replace {
@@ -123,12 +124,12 @@ impl Counter {
                     prepare: made_for(head, *index),
                     terms: head.terms(),
                 },
-                numbers: numbers_of(&looks, *index, head.terms().skew_ms),
+                numbers: numbers_of(&views, *index, head.terms().skew_ms),
                 lost: lost.iter().rev().map(|later| later.index).collect(),
                 losses: last_seen.map_or(0, |seen| seen.losses),
             };
             let reply = self.ask(head, *index, replace.into()).await?;
-            looks.insert(*index, looked(reply)?);
+            views.insert(*index, viewed(reply)?);
         }
         Ok(found)
     }
@@ -173,24 +174,28 @@ pub(super) fn prepare(head: &Head, layout: Layout, base: u64) -> Prepare {
 ///
 /// A segment that lost changes may have forgotten loans that are still to be sent: none of them lands once the numbers go
 /// on above all that it can have used.
-fn numbers_of(looks: &BTreeMap<u32, Look>, index: u32, skew_ms: u64) -> BTreeMap<u32, Numbers> {
-    let numbers = |(&other, look): (&u32, &Look)| {
-        let lent = look.out.get(&index).map_or(0, |last| last.seq);
+fn numbers_of(
+    views: &BTreeMap<u32, SegmentView>,
+    index: u32,
+    skew_ms: u64,
+) -> BTreeMap<u32, Numbers> {
+    let numbers = |(&other, view): (&u32, &SegmentView)| {
+        let lent = view.out.get(&index).map_or(0, |last| last.seq);
         let numbers = Numbers {
-            lent: match look.doubtful || look.losses > 0 {
-                true => lent.max((look.now_ms + skew_ms) * NUMBERS_PER_MS),
+            lent: match view.doubtful || view.losses > 0 {
+                true => lent.max((view.now_ms + skew_ms) * NUMBERS_PER_MS),
                 false => lent,
             },
-            landed: look.inn.get(&index).copied().unwrap_or_default(),
+            landed: view.inn.get(&index).copied().unwrap_or_default(),
         };
         (numbers != Numbers::default()).then_some((other, numbers))
     };
-    looks.iter().filter_map(numbers).collect()
+    views.iter().filter_map(numbers).collect()
 }
 
-pub(super) fn looked(reply: Reply) -> Result<Look, CounterError> {
+pub(super) fn viewed(reply: Reply) -> Result<SegmentView, CounterError> {
     match reply {
-        Reply::Looked(look) => Ok(look),
-        reply => Err(CounterError::unexpected("a look", &reply)),
+        Reply::View(view) => Ok(view),
+        reply => Err(CounterError::unexpected("a read", &reply)),
     }
 }

@@ -6,6 +6,7 @@
 //! plan for a layout, likewise.
 
 mod balance;
+mod balance_reads;
 mod borrow;
 mod change;
 mod close;
@@ -13,7 +14,6 @@ mod doubt;
 mod error;
 mod freeze;
 mod insufficient;
-mod looks;
 mod lost;
 mod patience;
 mod recover;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Counter, CounterError, LostSegments, Storage, looks::Looks, lost::prepare, patience::Patience,
+    Counter, CounterError, LostSegments, Storage, balance_reads::BalanceReads, lost::prepare,
+    patience::Patience,
 };
 use crate::{
     Account, Head, HeadError, Layout, Terms, VersionedHead,
@@ -85,11 +86,11 @@ impl Counter {
             {
                 return Ok(());
             }
-            let now_ms = match self.look_at(0..head.segments(), &head).await {
-                Ok(Looks { lost, .. }) if !lost.is_empty() => {
+            let now_ms = match self.read_segments(0..head.segments(), &head).await {
+                Ok(BalanceReads { lost, .. }) if !lost.is_empty() => {
                     return Err(self.lost(&head, &lost));
                 }
-                Ok(looks) => looks.now_ms(),
+                Ok(views) => views.now_ms(),
                 Err(error) => {
                     self.pass(error, &mut patience).await?;
                     continue;

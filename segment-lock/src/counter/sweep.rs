@@ -7,7 +7,7 @@ use super::{Counter, CounterError, patience::Patience};
 use crate::{
     Head, VersionedHead,
     limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
-    segment::{Expire, Look, Purge, Reply, Request},
+    segment::{Expire, Purge, Reply, Request, SegmentView},
 };
 
 /// What a sweep did.
@@ -61,22 +61,22 @@ impl Counter {
                 segments: found.lost,
             });
         }
-        if let Err(error) = self.record_seen(&found.looks).await {
+        if let Err(error) = self.record_seen(&found.views).await {
             swept.errors.push(error);
         }
-        found.looks.into_keys().collect()
+        found.views.into_keys().collect()
     }
 
-    /// Records in the head what `looks` saw, if that is new.
+    /// Records in the head what `views` saw, if that is new.
     pub(super) async fn record_seen(
         &self,
-        looks: &BTreeMap<u32, Look>,
+        views: &BTreeMap<u32, SegmentView>,
     ) -> Result<(), CounterError> {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
             let VersionedHead { version, head, .. } = self.certain_head().await?;
-            let Some(seen) = head.see(looks) else {
+            let Some(seen) = head.see(views) else {
                 return Ok(());
             };
             let heads = &self.storage.heads;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Head;
-use crate::segment::Look;
+use crate::segment::SegmentView;
 
 /// What was in a segment when it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,27 +35,27 @@ impl From<(i64, u64, u64)> for Seen {
     }
 }
 
-impl From<&Look> for Seen {
-    fn from(look: &Look) -> Self {
+impl From<&SegmentView> for Seen {
+    fn from(view: &SegmentView) -> Self {
         Self {
-            owned: look.value + look.held,
-            losses: look.losses,
-            at_ms: look.now_ms,
+            owned: view.value + view.held,
+            losses: view.losses,
+            at_ms: view.now_ms,
         }
     }
 }
 
 impl Head {
     /// With what was seen of some segments; none if that is what was seen before.
-    pub fn see(&self, looks: &BTreeMap<u32, Look>) -> Option<Self> {
+    pub fn see(&self, views: &BTreeMap<u32, SegmentView>) -> Option<Self> {
         let mut head = self.clone();
         head.seen.resize(self.places.len(), None);
         let mut is_changed = false;
-        for (&index, look) in looks {
+        for (&index, view) in views {
             let Some(seen) = head.seen.get_mut(index as usize) else {
                 continue;
             };
-            let now = Seen::from(look);
+            let now = Seen::from(view);
             let same = seen.map(|seen| (seen.owned, seen.losses)) == Some((now.owned, now.losses));
             if !same {
                 *seen = Some(now);

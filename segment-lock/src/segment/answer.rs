@@ -10,7 +10,7 @@ pub type Answer = Result<Reply, Refusal>;
 
 /// A segment's money, at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct SegmentView {
     /// Money that may be spent.
     pub value: i64,
     /// Money set aside.
@@ -35,9 +35,9 @@ pub enum Reply {
     /// The request's first answer, now or earlier, and what became of it since.
     Recorded(State),
     /// There is too little here. Nothing was recorded.
-    Short(Look),
+    Short(SegmentView),
     /// The segment's money.
-    Looked(Look),
+    View(SegmentView),
     /// This loan is on its way, now or since earlier.
     Lent(Channel),
     /// There is nothing to lend.
@@ -46,7 +46,7 @@ pub enum Reply {
     Landed,
     /// A loan of that number landed already, or must not be made yet. Nothing was done.
     Stale,
-    /// The version is another: look again. Nothing was recorded.
+    /// The version is another: read again. Nothing was recorded.
     Changed,
     /// No such request is known, and it may still come.
     Unknown,
@@ -117,7 +117,7 @@ pub enum Refusal {
         /// How far it may be, in ms.
         skew_ms: u64,
     },
-    /// Another caller is looking at the whole.
+    /// Another caller reads the whole account.
     #[error("the segment is frozen for {retry_after_ms} ms")]
     Busy {
         /// When it ends at the latest, in ms from now.

@@ -5,7 +5,7 @@
 //! must not be told that nothing was done. The layout goes before everything that says "not
 //! recorded", since the id may have its home elsewhere by now.
 
-use super::{Answer, Entry, Final, Frozen, Look, Refusal, Reply, Segment};
+use super::{Answer, Entry, Final, Frozen, Refusal, Reply, Segment, SegmentView};
 use crate::{Caller, RequestId, limits::AMOUNT_MAX};
 
 impl Entry {
@@ -124,8 +124,8 @@ impl Segment {
     }
 
     /// The segment's money, now.
-    pub(super) fn look(&self, now_ms: u64) -> Look {
-        Look {
+    pub(super) fn view(&self, now_ms: u64) -> SegmentView {
+        SegmentView {
             value: self.value,
             held: self.held,
             version: self.version,

@@ -1,10 +1,10 @@
-//! A look at the segment's money, with or without a freeze.
+//! A read of the segment's money, with or without a freeze.
 
 use super::{Answer, Collect, Freeze, Frozen, Reply, Segment, Thaw};
 use crate::limits::FREEZE_MS_MAX;
 
 impl Segment {
-    /// Answers [`Reply::Looked`], to a caller that knows of every segment that may have money.
+    /// Answers [`Reply::View`], to a caller that knows of every segment that may have money.
     ///
     /// With a freeze, only its caller moves money here for a moment: so that a caller that was
     /// disturbed once is not disturbed again. No conclusion may ever rest on a freeze.
@@ -19,7 +19,7 @@ impl Segment {
             });
         }
         self.expire_due(now_ms);
-        Ok(Reply::Looked(self.look(now_ms)))
+        Ok(Reply::View(self.view(now_ms)))
     }
 
     /// Ends the caller's freeze, if it is there.

@@ -35,7 +35,7 @@ impl Segment {
         if is_older {
             self.go_by(&accept.in_force);
         }
-        Ok(Reply::Looked(self.look(now_ms)))
+        Ok(Reply::View(self.view(now_ms)))
     }
 
     /// No id decided before now has a greater time.
@@ -45,6 +45,6 @@ impl Segment {
 
     /// What it has, doubtful or not: for people.
     pub fn inspect(&self, now_ms: u64) -> Answer {
-        Ok(Reply::Looked(self.look(now_ms)))
+        Ok(Reply::View(self.view(now_ms)))
     }
 }

@@ -56,7 +56,7 @@ use std::{
 pub(crate) use land::lands;
 pub(crate) use replace::NUMBERS_PER_MS;
 
-pub use answer::{Answer, Look, Refusal, Reply};
+pub use answer::{Answer, Refusal, Reply, SegmentView};
 pub use entry::{Credit, CreditId, CreditState, Entry, Final, State};
 pub use request::{
     Accept, Cancel, Close, Collect, Confirm, Create, Expire, Find, FinishTransfer, Forget, Freeze,

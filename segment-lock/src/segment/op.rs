@@ -39,7 +39,7 @@ impl Segment {
             Change::Deposit { .. } => self.value + amount,
             _ if self.value < amount => {
                 self.newest_known(op.generation)?;
-                return Ok(Reply::Short(self.look(now_ms)));
+                return Ok(Reply::Short(self.view(now_ms)));
             }
             _ => self.value - amount,
         };

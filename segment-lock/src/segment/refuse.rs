@@ -3,8 +3,8 @@
 use super::{Answer, Entry, Refuse, Reply, Segment, State};
 
 impl Segment {
-    /// Records [`State::Insufficient`], iff nothing changed here since the caller first looked:
-    /// else [`Reply::Changed`]. The caller has looked at all others twice, and they had not changed
+    /// Records [`State::Insufficient`], iff nothing changed here since the caller first read:
+    /// else [`Reply::Changed`]. The caller has read all others twice, and they had not changed
     /// either: so there was an instant at which the whole was short.
     ///
     /// An older layout gets [`Refusal::Layout`](super::Refusal::Layout) for any time of the id: it

@@ -54,7 +54,7 @@ pub struct Land {
     pub caller: Caller,
 }
 
-/// Looks at the segment's money.
+/// Reads the segment's money.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collect {
     /// The newest layout the caller knows.
@@ -88,7 +88,7 @@ pub struct Refuse {
     pub change: Change,
     /// The newest layout the caller knows.
     pub generation: u64,
-    /// The segment's version when the caller first looked.
+    /// The segment's version when the caller first read.
     pub version: u64,
     /// Who asks.
     pub caller: Caller,
@@ -244,7 +244,7 @@ pub struct Replace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Close;
 
-/// Looks at the segment's money even if that is doubtful: for people.
+/// Reads the segment's money even if that is doubtful: for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inspect;
 

@@ -23,8 +23,8 @@ pub(crate) enum Shortcut {
     LendAgain,
     /// A loan that comes again is credited again.
     LandAgain,
-    /// Versions are not compared: what one look saw is believed.
-    OneLook,
+    /// Versions are not compared: what one read saw is believed.
+    OneRead,
     /// A transfer's source takes the money back when it has waited long enough.
     TakeBack,
     /// Credits are purged before their transfers are finished.
@@ -250,7 +250,7 @@ impl Shortcut {
     /// What the segment is asked instead.
     fn spoil_request(self, segment: &Segment, request: &mut Request) {
         match (self, request) {
-            (Self::OneLook, Request::Refuse(refuse)) => refuse.version = segment.version,
+            (Self::OneRead, Request::Refuse(refuse)) => refuse.version = segment.version,
             (Self::AnyLayout, Request::Op(op)) => op.generation = u64::MAX,
             (Self::AnyLayout, Request::Refuse(refuse)) => refuse.generation = u64::MAX,
             (Self::AnyLayout, Request::Collect(collect)) => collect.generation = u64::MAX,
@@ -282,9 +282,9 @@ impl Shortcut {
                 let again = again.filter(|loan| before.inn[&loan.from] >= loan.seq);
                 again.for_each(|loan| after.value += loan.amount.get());
             }
-            (Self::OneLook, _) => {
-                if let Ok(Reply::Looked(look) | Reply::Short(look)) = answer {
-                    look.version = 0;
+            (Self::OneRead, _) => {
+                if let Ok(Reply::View(view) | Reply::Short(view)) = answer {
+                    view.version = 0;
                 }
             }
             (Self::TakeBack, _) => {

@@ -31,7 +31,7 @@ macro_rules! baselines {
 baselines! {
     a_lend_that_is_debited_again: LendAgain;
     a_loan_that_lands_again: LandAgain;
-    insufficient_after_one_look: OneLook;
+    insufficient_after_one_read: OneRead;
     a_source_that_takes_its_money_back: TakeBack;
     a_credit_that_is_purged_before_its_transfer_is_finished: PurgePinned;
     a_purge_that_raises_no_mark: PurgeWithoutMark;

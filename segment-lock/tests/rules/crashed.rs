@@ -345,8 +345,8 @@ async fn a_doubtful_segment_is_shown_and_accepted_though_a_plan_waits_for_it() {
         matches!(refused, CounterError::Refused(Refusal::Doubtful)),
         "{refused:?}"
     );
-    let looks = safe.inspect().await.unwrap().looks;
-    assert!(looks.len() == 1 && looks[&0].doubtful, "{looks:?}");
+    let views = safe.inspect().await.unwrap().views;
+    assert!(views.len() == 1 && views[&0].doubtful, "{views:?}");
     safe.accept().await.unwrap();
     assert_eq!(available(&safe).await, 0);
     assert_eq!(safe.read_head().await.unwrap().segments(), 2);

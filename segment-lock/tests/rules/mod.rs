@@ -9,7 +9,7 @@ mod memory;
 mod order;
 mod reservations;
 mod transfers;
-mod two_looks;
+mod two_reads;
 
 use ringfence_segment_lock::{
     Account, Amount, Caller, Change, Durability, RequestId, Terms,

@@ -14,8 +14,8 @@ fn freeze(segment: &mut Segment, caller: Caller) {
             for_ms: 100,
         }),
     };
-    let looked = segment.collect(&collect, NOW);
-    assert!(matches!(looked, Ok(Reply::Looked(_))), "{looked:?}");
+    let viewed = segment.collect(&collect, NOW);
+    assert!(matches!(viewed, Ok(Reply::View(_))), "{viewed:?}");
 }
 
 const BUSY: Answer = Err(Refusal::Busy {
@@ -36,7 +36,7 @@ fn short_records_nothing() {
     let mut segment = segment(2);
     let before = segment.clone();
     assert!(
-        matches!(segment.op(&op("a", deduct(3)), NOW), Ok(Reply::Short(look)) if look.value == 2)
+        matches!(segment.op(&op("a", deduct(3)), NOW), Ok(Reply::Short(view)) if view.value == 2)
     );
     assert_eq!(segment, before);
 }

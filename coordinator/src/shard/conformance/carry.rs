@@ -21,13 +21,13 @@ use crate::{
 pub async fn a_counter_that_moved_is_what_it_was(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key(b"coins/\xff:{7}|*[".as_slice());
-    let (copied, look) = desk.leaves(&key).await;
+    let (copied, view) = desk.leaves(&key).await;
     for _ in 0..2 {
         assert!(desk.puts(LATER, &copied, &copied.pieces).await);
         assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     }
     assert_eq!(desk.admits(LATER, &key).await, []);
-    assert_eq!(desk.looks(&key).await, look);
+    assert_eq!(desk.view(&key).await, view);
     for nth in 0..MANY {
         desk.deposits(&key, &format!("deposit {nth}"), 3).await;
     }
@@ -37,7 +37,7 @@ pub async fn a_counter_that_moved_is_what_it_was(fixture: &dyn Fixture) {
         CounterReply::Segment(Ok(Told::Recorded(State::Held { .. })))
     );
     assert!(is_held, "{held:?}");
-    assert_eq!(desk.looks(&key).await, look, "repeats change nothing");
+    assert_eq!(desk.view(&key).await, view, "repeats change nothing");
     let head = desk.count(&key, CounterOp::ReadHead).await;
     assert_eq!(head, CounterReply::Head(Some((1, "head".into()))));
     desk.becomes(&key, Epoch(LATER.0 + 1), Mode::Sealed).await;
@@ -71,7 +71,7 @@ pub async fn groups_are_told_until_none_is_left(fixture: &dyn Fixture) {
     keys.sort();
     found.sort();
     assert_eq!(found, keys);
-    assert_eq!(desk.looks(&other).await.value, 0, "another slot's is there");
+    assert_eq!(desk.view(&other).await.value, 0, "another slot's is there");
 }
 
 /// A mover that comes late takes nothing away.
@@ -96,7 +96,7 @@ pub async fn groups_leave_by_their_own_move_alone(fixture: &dyn Fixture) {
     desk.becomes(&key, LATER, Mode::Import).await;
     none(&mut desk, LATER).await;
     assert_eq!(desk.admits(LATER, &key).await, []);
-    assert_eq!(desk.looks(&key).await.value, 7);
+    assert_eq!(desk.view(&key).await.value, 7);
 }
 
 /// Neither does it bring anything.
@@ -129,7 +129,7 @@ pub async fn groups_come_by_their_own_move_alone(fixture: &dyn Fixture) {
 pub async fn a_group_arrives_once_all_of_it_is_there(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
-    let (copied, look) = desk.leaves(&key).await;
+    let (copied, view) = desk.leaves(&key).await;
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Incomplete);
     for left_out in 0..copied.pieces.len() {
         let mut pieces = copied.pieces.clone();
@@ -147,7 +147,7 @@ pub async fn a_group_arrives_once_all_of_it_is_there(fixture: &dyn Fixture) {
     assert!(desk.puts(LATER, &copied, &pieces).await);
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     desk.admits(LATER, &key).await;
-    assert_eq!(desk.looks(&key).await, look);
+    assert_eq!(desk.view(&key).await, view);
 }
 
 /// A shard that came back may have less than what was copied of it before; and what an earlier move left aside is
@@ -155,7 +155,7 @@ pub async fn a_group_arrives_once_all_of_it_is_there(fixture: &dyn Fixture) {
 pub async fn pieces_of_another_life_or_another_move_do_not_fit(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
-    let (mut copied, look) = desk.leaves(&key).await;
+    let (mut copied, view) = desk.leaves(&key).await;
     let (first, rest) = copied.pieces.split_at(1);
     let (first, rest) = (first.to_vec(), rest.to_vec());
     assert!(desk.puts(LATER, &copied, &first).await);
@@ -172,21 +172,21 @@ pub async fn pieces_of_another_life_or_another_move_do_not_fit(fixture: &dyn Fix
     assert!(desk.puts(latest, &copied, &copied.pieces).await);
     assert_eq!(desk.arrives(latest, &copied).await, Arrival::Here(None));
     desk.admits(latest, &key).await;
-    assert_eq!(desk.looks(&key).await, look);
+    assert_eq!(desk.view(&key).await, view);
 }
 
 /// Whoever copies once more must not undo what was done since.
 pub async fn a_later_group_is_never_replaced(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
-    let (copied, look) = desk.leaves(&key).await;
+    let (copied, view) = desk.leaves(&key).await;
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     desk.admits(LATER, &key).await;
     desk.deposits(&key, "since", 5).await;
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
-    assert_eq!(desk.owns(&key).await, look.value + look.held + 5);
+    assert_eq!(desk.owns(&key).await, view.value + view.held + 5);
 
     // The former shard came back as it was before, when the move was planned anew.
     let anew = Epoch(LATER.0 + 1);
@@ -194,7 +194,7 @@ pub async fn a_later_group_is_never_replaced(fixture: &dyn Fixture) {
     assert!(desk.puts(anew, &copied, &copied.pieces).await);
     assert_eq!(desk.arrives(anew, &copied).await, Arrival::Here(None));
     desk.admits(anew, &key).await;
-    assert_eq!(desk.owns(&key).await, look.value + look.held + 5);
+    assert_eq!(desk.owns(&key).await, view.value + view.held + 5);
 }
 
 /// What is here of an earlier time, or of a move that is turned back, is not what counts.
@@ -211,9 +211,9 @@ pub async fn an_older_group_is_replaced(fixture: &dyn Fixture) {
     copied.group.since = MOVE;
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
-    assert_eq!(desk.looks(&key).await.value, 7);
+    assert_eq!(desk.view(&key).await.value, 7);
     desk.deposits(&key, "in vain", 100).await;
-    assert_eq!(desk.looks(&key).await.value, 107, "it was not remembered");
+    assert_eq!(desk.view(&key).await.value, 107, "it was not remembered");
 }
 
 /// Locks may be held at the former shard for long.
@@ -222,25 +222,31 @@ pub async fn counters_of_a_slot_that_comes_are_served_once_they_are_admitted(
 ) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
-    let look = async |desk: &mut Desk| desk.count(&key, CounterOp::ReadHead).await;
+    let read_head = async |desk: &mut Desk| desk.count(&key, CounterOp::ReadHead).await;
     desk.becomes(&key, MOVE, Mode::Import).await;
-    assert_eq!(look(&mut desk).await, CounterReply::Coming { epoch: MOVE });
+    assert_eq!(
+        read_head(&mut desk).await,
+        CounterReply::Coming { epoch: MOVE }
+    );
     for _ in 0..2 {
         assert_eq!(desk.admits(MOVE, &key).await, []);
-        assert_eq!(look(&mut desk).await, CounterReply::Head(None));
+        assert_eq!(read_head(&mut desk).await, CounterReply::Head(None));
         desk.becomes(&key, MOVE, Mode::Import).await;
-        assert_eq!(look(&mut desk).await, CounterReply::Head(None));
+        assert_eq!(read_head(&mut desk).await, CounterReply::Head(None));
     }
     desk.creates(&key).await;
     desk.becomes(&key, MOVE, Mode::Open).await;
     assert_eq!(desk.admits(MOVE, &key).await, [], "it has come");
-    assert_eq!(desk.looks(&key).await.value, 0);
+    assert_eq!(desk.view(&key).await.value, 0);
     desk.becomes(&key, LATER, Mode::Sealed).await;
-    assert_eq!(look(&mut desk).await, CounterReply::Moving { epoch: LATER });
+    assert_eq!(
+        read_head(&mut desk).await,
+        CounterReply::Moving { epoch: LATER }
+    );
     let again = Epoch(LATER.0 + 1);
     desk.becomes(&key, again, Mode::Import).await;
     let coming = CounterReply::Coming { epoch: again };
-    assert_eq!(look(&mut desk).await, coming, "it is of one move");
+    assert_eq!(read_head(&mut desk).await, coming, "it is of one move");
 }
 
 /// What a shard that came back has of a move goes on; that it had all is to be said again.
@@ -264,7 +270,7 @@ pub async fn what_was_carried_outlasts_a_life(fixture: &dyn Fixture) {
     desk.becomes(&key, MOVE, Mode::Import).await;
     assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here(None));
     assert_eq!(desk.admits(MOVE, &key).await, []);
-    assert_eq!(desk.looks(&key).await.value, 7);
+    assert_eq!(desk.view(&key).await.value, 7);
 }
 
 /// A shard that came back is armed by the topology, and by nobody else.

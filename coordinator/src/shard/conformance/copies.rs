@@ -43,7 +43,7 @@ pub async fn of_slots_that_a_move_has_reached_nothing_is_copied_ahead(fixture: &
 pub async fn of_a_group_that_has_arrived_nothing_is_lacked(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
-    let (copied, look) = desk.leaves(&key).await;
+    let (copied, view) = desk.leaves(&key).await;
     let ask = CopyIn {
         epoch: LATER,
         source: copied.source.clone(),
@@ -60,14 +60,14 @@ pub async fn of_a_group_that_has_arrived_nothing_is_lacked(fixture: &dyn Fixture
     let asked = desk.mover.copy_in(&ask).await.expect("an answer");
     assert_eq!(asked, PutAside::Arrived);
     desk.admits(LATER, &key).await;
-    assert_eq!(desk.looks(&key).await, look);
+    assert_eq!(desk.view(&key).await, view);
 }
 
 /// As many rows are not the same rows.
 pub async fn a_copy_of_other_content_does_not_arrive(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
-    let (copied, look) = desk.leaves(&key).await;
+    let (copied, view) = desk.leaves(&key).await;
     let mut pieces = copied.pieces.clone();
     for row in pieces.iter_mut().flatten() {
         match row {
@@ -83,7 +83,7 @@ pub async fn a_copy_of_other_content_does_not_arrive(fixture: &dyn Fixture) {
     assert!(desk.puts(LATER, &copied, &copied.pieces).await);
     assert_eq!(desk.arrives(LATER, &copied).await, Arrival::Here(None));
     desk.admits(LATER, &key).await;
-    assert_eq!(desk.looks(&key).await, look);
+    assert_eq!(desk.view(&key).await, view);
 }
 
 /// What did not arrive is not dropped.

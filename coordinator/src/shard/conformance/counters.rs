@@ -4,7 +4,7 @@
 
 use ringfence_segment_lock::{
     Change, Durability, Terms,
-    segment::{Create, Inspect, Look, Prepare, Refusal, Reply as Said, Request, State},
+    segment::{Create, Inspect, Prepare, Refusal, Reply as Said, Request, SegmentView, State},
 };
 
 use super::{
@@ -82,9 +82,9 @@ async fn one(desk: &mut Desk, key: &LockKey, op: CounterOp) -> CounterReply {
     reply.clone()
 }
 
-async fn looked(desk: &mut Desk, key: &LockKey) -> Look {
+async fn view_of(desk: &mut Desk, key: &LockKey) -> SegmentView {
     match one(desk, key, inspect()).await {
-        CounterReply::Segment(Ok(Said::Looked(look))) => look,
+        CounterReply::Segment(Ok(Said::View(view))) => view,
         other => panic!("{other:?}"),
     }
 }
@@ -215,11 +215,11 @@ pub async fn a_batch_of_counters_keeps_its_order(fixture: &dyn Fixture) {
         ];
         assert_eq!(replies[..8], expected);
         let short =
-            matches!(&replies[8], CounterReply::Segment(Ok(Said::Short(look))) if look.value == 2);
+            matches!(&replies[8], CounterReply::Segment(Ok(Said::Short(view))) if view.value == 2);
         assert!(short, "{:?}", replies[8]);
         let (one, other) = (
-            looked(&mut desk, &first).await,
-            looked(&mut desk, &second).await,
+            view_of(&mut desk, &first).await,
+            view_of(&mut desk, &second).await,
         );
         assert_eq!((one.value, one.version, other.value), (2, 2, 1));
     }
@@ -234,7 +234,7 @@ pub async fn a_request_counts_once_over_connections(fixture: &dyn Fixture) {
         assert_eq!(one(&mut desk, &key, deposit("a", 5)).await, done());
         desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     }
-    assert_eq!(looked(&mut desk, &key).await.value, 5);
+    assert_eq!(view_of(&mut desk, &key).await.value, 5);
 }
 
 /// A head changes from the version that was read, or not at all.
@@ -287,7 +287,7 @@ pub async fn locks_segments_and_heads_of_one_key_do_not_touch(fixture: &dyn Fixt
         );
     }
     for (at, key) in keys.iter().enumerate() {
-        assert_eq!(looked(&mut desk, key).await.value, 1 + at as i64);
+        assert_eq!(view_of(&mut desk, key).await.value, 1 + at as i64);
         let head = CounterReply::Head(Some((1, "head".into())));
         assert_eq!(one(&mut desk, key, CounterOp::ReadHead).await, head);
         assert_eq!(desk.holder(key).await, Some(holder));
@@ -305,6 +305,6 @@ pub async fn a_full_batch_of_counters_is_answered_one_by_one(fixture: &dyn Fixtu
     let deposits = (0..keys.len()).map(|at| (&keys[0], deposit(&at.to_string(), i64::MAX / 256)));
     let replies = asked(&mut desk, deposits).await.expect("an answer").replies;
     assert_eq!(replies, vec![done(); keys.len()]);
-    let value = looked(&mut desk, &keys[0]).await.value;
+    let value = view_of(&mut desk, &keys[0]).await.value;
     assert_eq!(value, i64::MAX / 256 * keys.len() as i64);
 }

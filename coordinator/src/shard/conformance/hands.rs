@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ringfence_ring::Slot;
 use ringfence_segment_lock::{
     Amount, Caller, Change, Durability, RequestId, Terms,
-    segment::{Create, Inspect, Look, Op, Prepare, Reply as Told, State},
+    segment::{Create, Inspect, Op, Prepare, Reply as Told, SegmentView, State},
 };
 
 use super::{
@@ -110,7 +110,7 @@ impl Desk {
     }
 
     /// A segment under `key` with a head, money, and more answers than a piece holds.
-    pub(super) async fn fills(&mut self, key: &LockKey) -> Look {
+    pub(super) async fn fills(&mut self, key: &LockKey) -> SegmentView {
         self.creates(key).await;
         for nth in 0..MANY {
             self.deposits(key, &format!("deposit {nth}"), 3).await;
@@ -122,21 +122,21 @@ impl Desk {
             durability: Durability::Memory,
         };
         assert_eq!(self.count(key, swap).await, CounterReply::Swapped(true));
-        self.looks(key).await
+        self.view(key).await
     }
 
     /// What the segment under `key` has; its clock is left out.
-    pub(super) async fn looks(&mut self, key: &LockKey) -> Look {
+    pub(super) async fn view(&mut self, key: &LockKey) -> SegmentView {
         match self.count(key, CounterOp::Segment(Inspect.into())).await {
-            CounterReply::Segment(Ok(Told::Looked(look))) => Look { now_ms: 0, ..look },
+            CounterReply::Segment(Ok(Told::View(view))) => SegmentView { now_ms: 0, ..view },
             other => panic!("{key}: {other:?}"),
         }
     }
 
     /// All that it has: a reservation that ends gives back what it held.
     pub(super) async fn owns(&mut self, key: &LockKey) -> i64 {
-        let look = self.looks(key).await;
-        look.value + look.held
+        let view = self.view(key).await;
+        view.value + view.held
     }
 
     pub(super) async fn groups_left(
@@ -255,13 +255,13 @@ impl Desk {
     }
 
     /// A filled group that left by [`MOVE`] and is dropped; its slot comes back by [`LATER`].
-    pub(super) async fn leaves(&mut self, key: &LockKey) -> (Copied, Look) {
-        let look = self.fills(key).await;
+    pub(super) async fn leaves(&mut self, key: &LockKey) -> (Copied, SegmentView) {
+        let view = self.fills(key).await;
         self.becomes(key, MOVE, Mode::Sealed).await;
         let copied = self.copies(MOVE, key).await;
         assert!(copied.pieces.len() > 1, "it has more than one piece");
         assert_eq!(self.drops(MOVE, key).await, []);
         self.becomes(key, LATER, Mode::Import).await;
-        (copied, look)
+        (copied, view)
     }
 }

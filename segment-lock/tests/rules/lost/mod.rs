@@ -130,8 +130,8 @@ async fn every_call_says_which_segments_are_lost_and_what_was_in_them() {
     assert_eq!(lost_in(again.await), said);
     let swept = a.sweep().await.unwrap();
     assert_eq!(lost_in(Err::<(), _>(swept.errors[0].clone())), said);
-    let Inspection { looks, lost } = a.inspect().await.unwrap();
-    assert_eq!(looks.keys().copied().collect::<Vec<_>>(), [0]);
+    let Inspection { views, lost } = a.inspect().await.unwrap();
+    assert_eq!(views.keys().copied().collect::<Vec<_>>(), [0]);
     assert_eq!(lost.0[0].last_seen.unwrap().at_ms, NOW);
     let error = a.deduct(&request, amount(1)).await.unwrap_err();
     let told = error.to_string();
@@ -352,8 +352,8 @@ fn a_segment_is_replaced_once_and_goes_on_where_the_others_are() {
     assert_eq!(replacement.inn[&4], replacement.out[&4].seq);
     assert_eq!((replacement.losses, replacement.value), (3, 0));
     assert_eq!(replacement.mark_ms, NOW + TERMS.skew_ms);
-    let look = replacement.apply(&Inspect.into(), NOW);
-    nothing(&mut replacement, request, look);
+    let view = replacement.apply(&Inspect.into(), NOW);
+    nothing(&mut replacement, request, view);
 }
 
 #[test]
@@ -387,9 +387,9 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     nothing(&mut older, stale, layout);
 
     let mut as_new = segment(10);
-    let look = as_new.apply(&Inspect.into(), NOW);
+    let view = as_new.apply(&Inspect.into(), NOW);
     let accept = Accept {
         in_force: prepare(1, 0),
     };
-    nothing(&mut as_new, accept, look);
+    nothing(&mut as_new, accept, view);
 }

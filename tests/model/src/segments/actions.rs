@@ -70,7 +70,7 @@ impl SegmentsModel {
         self.enabled_tasks(world, actions);
         for request in &world.network {
             let request = request.clone();
-            if !matches!(request.ask, Ask::Look { .. } | Ask::Forget) {
+            if !matches!(request.ask, Ask::Collect { .. } | Ask::Forget) {
                 actions.push(Action::Deliver {
                     request: request.clone(),
                     heard: false,
@@ -221,7 +221,7 @@ impl SegmentsModel {
         }
         match &request.ask {
             Ask::Operate(lands) => self.operate_at(world, request, lands),
-            Ask::Look { .. } => self.look_at(world, request),
+            Ask::Collect { .. } => self.collect_at(world, request),
             Ask::Lend { to, number, want } => self.lend_at(world, request, (*to, *number, *want)),
             Ask::Land(land) => self.land_alone(world, request, *land),
             Ask::Refuse { version } => self.refuse_at(world, request, *version),

@@ -6,17 +6,17 @@ use super::{
     state::{Lent, Money, Phase},
 };
 
-/// What the looks have shown, by segment.
+/// What the reads have shown, by segment.
 type Shown = Vec<(u8, Money)>;
 
 impl SegmentsModel {
     /// There is enough in the whole, and home is short.
     pub(super) fn borrow(&self, world: &mut World, task: u8) {
         let home = self.home(world, task);
-        let looks = std::mem::take(&mut world.task(task).looks);
-        let each = (0..).zip(looks);
+        let views = std::mem::take(&mut world.task(task).views);
+        let each = (0..).zip(views);
         let shown: Shown = each
-            .filter_map(|(segment, look)| Some((segment, look?)))
+            .filter_map(|(segment, collect)| Some((segment, collect?)))
             .collect();
         let Some((_, at_home)) = shown.iter().find(|(segment, _)| *segment == home).copied() else {
             return self.begin_anew(world, task, Vec::new());

@@ -19,7 +19,7 @@ pub struct Configuration {
     pub callers: Vec<Caller>,
     /// How often a task begins anew before it gives up.
     pub rounds: u8,
-    /// From which round on looks freeze.
+    /// The round from which reads freeze.
     pub freezes_from: Option<u8>,
     /// How many tasks die.
     pub crashes: u8,

@@ -45,14 +45,14 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::CreatedAboveTheRefused => CONSERVED,
         Rule::LendRaisesTheVersion
         | Rule::LandRaisesTheVersion
-        | Rule::InsufficientTakesTwoLooks
-        | Rule::OthersAreLookedAtAgain
-        | Rule::SecondLooksFollowEveryFirst
+        | Rule::InsufficientTakesTwoReads
+        | Rule::OthersAreReadAgain
+        | Rule::SecondReadsFollowEveryFirst
         | Rule::HomesVersionIsCompared
         | Rule::InFlightIsSummed
         | Rule::FreezeProvesNothing
-        | Rule::ExactTakesTwoLooks
-        | Rule::LookByTheLayout
+        | Rule::ExactTakesTwoReads
+        | Rule::CollectByTheLayout
         | Rule::ShortByTheLayout
         | Rule::ExpiryRaisesTheVersion
         | Rule::LossRaisesTheVersion => TRUE_ONCE,
@@ -96,9 +96,9 @@ fn config(rule: Rule) -> Configuration {
         }
         Rule::StrandedIsLanded => one_each(&[deduct(2, 0), deduct(2, 1)]),
 
-        Rule::InsufficientTakesTwoLooks
-        | Rule::OthersAreLookedAtAgain
-        | Rule::SecondLooksFollowEveryFirst => spread(),
+        Rule::InsufficientTakesTwoReads
+        | Rule::OthersAreReadAgain
+        | Rule::SecondReadsFollowEveryFirst => spread(),
         Rule::FreezeProvesNothing => spread().freezing_from(0),
         Rule::HomesVersionIsCompared => one_each(&[deduct(2, 0), deduct(1, 1), deposit(1, 0)]),
         Rule::InFlightIsSummed => new(&[0, 2]).asking(&[deduct(2, 0)], TWICE),
@@ -106,7 +106,7 @@ fn config(rule: Rule) -> Configuration {
             new(&[1, 0]).asking(&[deduct(2, 0), deposit(1, 1)], FIRST_TWICE)
         }
         Rule::RecordedStays => two_contents(&[0, 0]),
-        Rule::ExactTakesTwoLooks => one_each(&[deduct(1, 0), deposit(1, 1), read()]),
+        Rule::ExactTakesTwoReads => one_each(&[deduct(1, 0), deposit(1, 1), read()]),
 
         Rule::HomeByTheIdsTime => growing(&[2, 0], &[deduct(1, 0).at(1, 1)], TWICE),
         Rule::PreparedBeforeCommit | Rule::PreparedRefusesNewIds | Rule::PrepareComparesDecided => {
@@ -120,7 +120,7 @@ fn config(rule: Rule) -> Configuration {
         Rule::BaseIsKept => taken_anew().growing(&[2, 3]),
         Rule::LostHeadIsRestored | Rule::RestoredFromTheCopy => taken_anew().losing_the_head(),
         Rule::RestoredPlanMarks => taken_anew().growing(&[2, 3]).losing_the_head(),
-        Rule::LookByTheLayout => growing(&[1, 0], &[read(), fed_anew()], EACH),
+        Rule::CollectByTheLayout => growing(&[1, 0], &[read(), fed_anew()], EACH),
         Rule::ShortByTheLayout => growing(&[1, 0], &[deduct(2, 0), fed_anew()], EACH),
 
         Rule::SourceTakesNothingBack | Rule::CreditOnce => transferring(),

@@ -20,7 +20,7 @@ impl SegmentsModel {
     /// Whether it changes nothing, now or later. Without a rule, or with the head lost, what is done may be done again.
     /// With a tail lost, too: it must have been done in every state that the segment may go back to.
     fn is_spent(&self, world: &World, request: &Request) -> bool {
-        if let Ask::Look { .. } = request.ask {
+        if let Ask::Collect { .. } = request.ask {
             return self
                 .config
                 .freezes_from
@@ -52,7 +52,7 @@ impl SegmentsModel {
             Ask::FinishTransfer { .. } => entry.is_none_or(is_final),
             Ask::Forget => credit != Some(Credit::Pinned),
             Ask::Confirm | Ask::Cancel => entry.map_or(too_old, is_final),
-            Ask::Look { .. } => true,
+            Ask::Collect { .. } => true,
         }
     }
 }

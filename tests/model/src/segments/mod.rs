@@ -29,9 +29,9 @@ mod state;
 mod tasks;
 
 mod borrow;
+mod collect;
 mod ids;
 mod layout;
-mod looks;
 mod operate;
 mod purge;
 mod refuse;

@@ -23,7 +23,7 @@ pub enum Ask {
     /// At home: land these, then do it.
     Operate(Vec<Land>),
     /// How much is there?
-    Look {
+    Collect {
         /// To compare it with the first.
         again: bool,
     },
@@ -73,7 +73,7 @@ pub(super) enum Answer {
     Unknown,
     /// There is not enough here.
     Short(Money),
-    /// What a look shows.
+    /// What a read shows.
     Shown(Money),
     Lent(Lent),
     NotLent,

@@ -9,8 +9,8 @@ use super::{
 impl SegmentsModel {
     pub(super) fn refuse(&self, world: &mut World, task: u8) {
         let home = self.home(world, task);
-        let looks = std::mem::take(&mut world.task(task).looks);
-        let version = looks[usize::from(home)].map_or(0, |look| look.version);
+        let views = std::mem::take(&mut world.task(task).views);
+        let version = views[usize::from(home)].map_or(0, |collect| collect.version);
         self.send(
             world,
             task,
@@ -32,7 +32,7 @@ impl SegmentsModel {
         }
         let segment = world.segment_mut(request.segment);
         let compare = [
-            Rule::InsufficientTakesTwoLooks,
+            Rule::InsufficientTakesTwoReads,
             Rule::HomesVersionIsCompared,
             Rule::FreezeProvesNothing,
         ];

@@ -26,24 +26,24 @@ pub enum Rule {
     /// What is in flight to a third segment is landed there — it is waited for.
     StrandedIsLanded,
 
-    /// Insufficient takes a second look — one at each is enough, and nothing is compared.
-    InsufficientTakesTwoLooks,
+    /// Insufficient takes a second read — one at each is enough, and nothing is compared.
+    InsufficientTakesTwoReads,
     /// … at the others, too — only home's version is compared.
-    OthersAreLookedAtAgain,
-    /// … sent after every first look was answered — each as soon as its own was.
-    SecondLooksFollowEveryFirst,
+    OthersAreReadAgain,
+    /// … sent after every first read was answered — each as soon as its own was.
+    SecondReadsFollowEveryFirst,
     /// … and home's version compared as it is recorded — only the others'.
     HomesVersionIsCompared,
     /// Money in flight is part of the sum — only what is at a segment.
     InFlightIsSummed,
-    /// Nothing is concluded from a freeze — what is frozen is not looked at again.
+    /// Nothing is concluded from a freeze — what is frozen is not read again.
     FreezeProvesNothing,
     /// Insufficient is recorded — it is only answered.
     InsufficientIsRecorded,
     /// … where nothing is — over any answer.
     RecordedStays,
-    /// An exact balance takes a second look at all — one is enough.
-    ExactTakesTwoLooks,
+    /// An exact balance takes a second read of all — one is enough.
+    ExactTakesTwoReads,
 
     /// An id's home is that of the layout in force at its time — of the newest; a new segment takes
     /// ids of any time.
@@ -60,8 +60,8 @@ pub enum Rule {
     PrepareComparesTheMark,
     /// It keeps which layouts it knew before the plan — every earlier one is as good.
     BaseIsKept,
-    /// Who looks by an older layout is told so — it is answered.
-    LookByTheLayout,
+    /// A read by an older layout is refused — it is answered.
+    CollectByTheLayout,
     /// Who is short, or refused, by an older layout is told so — it is answered.
     ShortByTheLayout,
     /// A head that went back in time is restored before anything else is done with it — it is used as it is.

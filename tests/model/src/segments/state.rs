@@ -70,7 +70,7 @@ pub(super) struct Segment {
     pub(super) lent_in_all: i8,
 }
 
-/// A segment's money, as it answers a look.
+/// A segment's money, as it answers a read.
 #[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Money {
     pub(super) value: i8,
@@ -137,8 +137,8 @@ pub(super) struct Task {
     pub(super) layout: u8,
     /// Segments that are still to answer, as bits.
     pub(super) awaits: u8,
-    /// What the first look at each has shown.
-    pub(super) looks: [Option<Money>; SEGMENTS_MAX],
+    /// What the first read of each has shown.
+    pub(super) views: [Option<Money>; SEGMENTS_MAX],
     /// What is to land with the next attempt.
     pub(super) lands: Vec<Land>,
 }
@@ -149,8 +149,8 @@ pub(super) enum Phase {
     #[default]
     Idle,
     Operating,
-    LookingFirst,
-    LookingAgain,
+    CollectingFirst,
+    CollectingAgain,
     Borrowing,
     Landing,
     Refusing,

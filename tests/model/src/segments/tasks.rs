@@ -32,7 +32,7 @@ impl SegmentsModel {
         if self.config.caller(task).verb != Verb::Operate {
             self.end(world, task);
         } else if self.config.operation(task).kind == Kind::Read {
-            self.look(world, task);
+            self.collect(world, task);
         } else {
             self.operate(world, task, lands);
         }
@@ -66,11 +66,11 @@ impl SegmentsModel {
         let task = &world.tasks[usize::from(request.task)];
         let phase = match request.ask {
             Ask::Operate(_) => Phase::Operating,
-            Ask::Look { again: true } if self.breaks(Rule::SecondLooksFollowEveryFirst) => {
+            Ask::Collect { again: true } if self.breaks(Rule::SecondReadsFollowEveryFirst) => {
                 task.phase
             }
-            Ask::Look { again: false } => Phase::LookingFirst,
-            Ask::Look { again: true } => Phase::LookingAgain,
+            Ask::Collect { again: false } => Phase::CollectingFirst,
+            Ask::Collect { again: true } => Phase::CollectingAgain,
             Ask::Lend { .. } => Phase::Borrowing,
             Ask::Land(_) => Phase::Landing,
             Ask::Refuse { .. } => Phase::Refusing,
@@ -104,10 +104,10 @@ impl SegmentsModel {
             Answer::Recorded(outcome) => self.learns(world, task, outcome),
             Answer::Short(money) => {
                 world.task(task).lands.clear();
-                world.task(task).looks[usize::from(request.segment)] = Some(money);
-                self.look(world, task);
+                world.task(task).views[usize::from(request.segment)] = Some(money);
+                self.collect(world, task);
             }
-            Answer::Shown(money) if request.ask == (Ask::Look { again: true }) => {
+            Answer::Shown(money) if request.ask == (Ask::Collect { again: true }) => {
                 self.shown_again(world, request, money);
             }
             Answer::Shown(money) => self.shown(world, request, money),

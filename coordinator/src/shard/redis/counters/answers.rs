@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 use ringfence_segment_lock::{
-    segment::{Answer, Channel, Look, Outcome, Refusal, Reply, Request, State},
+    segment::{Answer, Channel, Outcome, Refusal, Reply, Request, SegmentView, State},
     {Change, RequestId},
 };
 
@@ -66,8 +66,8 @@ fn answer(request: &Request, word: &[u8], rest: &[Value]) -> Option<Answer> {
 
 fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
     Some(match (word, rest) {
-        (b"short", look) => Reply::Short(look_of(look)?),
-        (b"looked", look) => Reply::Looked(look_of(look)?),
+        (b"short", view) => Reply::Short(view_of(view)?),
+        (b"view", view) => Reply::View(view_of(view)?),
         (b"lent", [seq, amount]) => Reply::Lent(Channel {
             seq: number(seq)?,
             amount: amount_of(amount)?,
@@ -163,11 +163,11 @@ fn deadline_in(request: &Request) -> Option<u64> {
     }
 }
 
-fn look_of(parts: &[Value]) -> Option<Look> {
+fn view_of(parts: &[Value]) -> Option<SegmentView> {
     let [value, held, version, doubtful, losses, now_ms, out, inn] = parts else {
         return None;
     };
-    Some(Look {
+    Some(SegmentView {
         value: amount_of(value)?,
         held: amount_of(held)?,
         version: number(version)?,

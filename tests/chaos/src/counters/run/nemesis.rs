@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, future::pending, io, ops::Range, time::Duration
 
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
-use ringfence_client::counter::segment::Look;
+use ringfence_client::counter::segment::SegmentView;
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -205,13 +205,13 @@ impl Nemesis<'_> {
             sleep(LOOK_EVERY).await;
             for account in &self.desk.accounts {
                 // Who cannot look now, looks later.
-                let looks = account.inspect().await.unwrap_or_default().looks;
-                let wrong = |look: &&Look| {
-                    look.value < 0 || look.held < 0 || look.doubtful || look.losses > 0
+                let views = account.inspect().await.unwrap_or_default().views;
+                let wrong = |view: &&SegmentView| {
+                    view.value < 0 || view.held < 0 || view.doubtful || view.losses > 0
                 };
-                let wrong = looks.values().filter(wrong).map(|look| Violation {
+                let wrong = views.values().filter(wrong).map(|view| Violation {
                     rule: Rule::Sound,
-                    told: format!("{}: {look:?}", account.account()),
+                    told: format!("{}: {view:?}", account.account()),
                 });
                 self.violations.lock().extend(wrong);
             }

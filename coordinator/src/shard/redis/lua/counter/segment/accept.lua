@@ -1,4 +1,4 @@
--- A person looks at a segment, doubtful or not, and takes it for what it is.
+-- A person reads a segment, doubtful or not, and accepts it as it is.
 function rules.accept(segment, generation, base, from, closed, mark, head)
   must_be_safe(segment.durability)
   local is_older = segment.generation < generation
@@ -9,11 +9,11 @@ function rules.accept(segment, generation, base, from, closed, mark, head)
     set(segment, 'losses', segment.losses + 1)
   end
   if is_older then go_by(segment, generation, base, from, closed, mark, head) end
-  return {'looked', look(segment)}
+  return {'view', view(segment)}
 end
 
 function rules.inspect(segment)
-  return {'looked', look(segment)}
+  return {'view', view(segment)}
 end
 
 -- A segment that exists is left as it is.

@@ -77,7 +77,7 @@ local function take_back(segment, amount)
   set_value(segment, add(segment.value, amount))
 end
 
-local function look(segment)
+local function view(segment)
   local out = read('HGETALL', whole(part(segment, 'out')))
   local inn = read('HGETALL', whole(part(segment, 'inn')))
   return segment.value, segment.held, segment.version, segment.doubtful and 1 or 0, segment.losses, now, out, inn

@@ -1,4 +1,4 @@
--- A look at the segment's money, with or without a freeze.
+-- A read of the segment's money, with or without a freeze.
 local FREEZE_MS_MAX = 1000
 
 function rules.collect(segment, generation, caller, for_ms)
@@ -9,7 +9,7 @@ function rules.collect(segment, generation, caller, for_ms)
     set(segment, 'frozen', string.format('%d %s', now + math.min(for_ms, FREEZE_MS_MAX), caller))
   end
   expire_due(segment)
-  return {'looked', look(segment)}
+  return {'view', view(segment)}
 end
 
 function rules.thaw(segment, caller)

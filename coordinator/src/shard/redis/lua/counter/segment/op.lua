@@ -61,7 +61,7 @@ function rules.op(segment, id, time, generation, content, kind, amount, state, c
   else
     if less(segment.value, amount) then
       newest_known(segment, generation)
-      return {'short', look(segment)}
+      return {'short', view(segment)}
     end
     set_value(segment, subtract(segment.value, amount))
   end

@@ -1,6 +1,6 @@
-//! Looks: how much there is in the whole account, at one instant.
+//! Reads: how much there is in the whole account, at one instant.
 //!
-//! A first look at each, and a second one after the last of those was answered: where nothing has changed in
+//! A first read of each, and a second one after the last of those was answered: where nothing has changed in
 //! between, all was as it was seen at any instant between the two.
 
 use super::{
@@ -11,27 +11,27 @@ use super::{
 };
 
 impl SegmentsModel {
-    /// First looks at every segment that has not shown itself yet.
-    pub(super) fn look(&self, world: &mut World, task: u8) {
-        let looks = world.task(task).looks;
+    /// First reads of every segment that has not shown itself yet.
+    pub(super) fn collect(&self, world: &mut World, task: u8) {
+        let views = world.task(task).views;
         let layout = world.task(task).layout;
         let account = self.config.operation(task).account;
         let all = self.config.segments(account, layout);
-        let unseen = all.filter(|segment| looks[usize::from(*segment)].is_none());
-        let asks = unseen.map(|segment| (segment, Ask::Look { again: false }));
-        self.send(world, task, Phase::LookingFirst, asks);
+        let unseen = all.filter(|segment| views[usize::from(*segment)].is_none());
+        let asks = unseen.map(|segment| (segment, Ask::Collect { again: false }));
+        self.send(world, task, Phase::CollectingFirst, asks);
         if world.task(task).awaits == 0 {
-            self.has_looked(world, task);
+            self.has_collected(world, task);
         }
     }
 
-    pub(super) fn look_at(&self, world: &mut World, request: &Request) -> Answer {
+    pub(super) fn collect_at(&self, world: &mut World, request: &Request) -> Answer {
         let freezes = (self.config.freezes_from).is_some_and(|from| request.round >= from);
         let segment = world.segment_mut(request.segment);
         if segment.doubtful && self.holds(Rule::LostTailIsDoubtful) {
             return Answer::Doubtful;
         }
-        let is_old = request.layout < segment.layout && self.holds(Rule::LookByTheLayout);
+        let is_old = request.layout < segment.layout && self.holds(Rule::CollectByTheLayout);
         if !segment.exists || is_old {
             return Answer::Layout;
         }
@@ -44,13 +44,13 @@ impl SegmentsModel {
         Answer::Shown(segment.money)
     }
 
-    /// An answer to a first look.
+    /// An answer to a first read.
     pub(super) fn shown(&self, world: &mut World, request: &Request, money: Money) {
         let task = world.task(request.task);
-        task.looks[usize::from(request.segment)] = Some(money);
-        if self.breaks(Rule::SecondLooksFollowEveryFirst) {
+        task.views[usize::from(request.segment)] = Some(money);
+        if self.breaks(Rule::SecondReadsFollowEveryFirst) {
             // Still awaited, for its second.
-            let ask = Ask::Look { again: true };
+            let ask = Ask::Collect { again: true };
             world.network.insert(Request {
                 ask,
                 ..request.clone()
@@ -59,14 +59,14 @@ impl SegmentsModel {
         }
         task.awaits &= !(1 << request.segment);
         if task.awaits == 0 {
-            self.has_looked(world, request.task);
+            self.has_collected(world, request.task);
         }
     }
 
-    /// An answer to a second look.
+    /// An answer to a second read.
     pub(super) fn shown_again(&self, world: &mut World, request: &Request, money: Money) {
         let task = world.task(request.task);
-        let first = task.looks[usize::from(request.segment)];
+        let first = task.views[usize::from(request.segment)];
         if first.is_none_or(|first| first.version != money.version) {
             return self.begin_anew(world, request.task, Vec::new());
         }
@@ -74,14 +74,14 @@ impl SegmentsModel {
         if task.awaits > 0 {
             return;
         }
-        if self.breaks(Rule::SecondLooksFollowEveryFirst) && self.suffices(world, request.task) {
+        if self.breaks(Rule::SecondReadsFollowEveryFirst) && self.suffices(world, request.task) {
             return self.borrow(world, request.task);
         }
         self.conclude(world, request.task);
     }
 
-    /// Every first look is answered.
-    fn has_looked(&self, world: &mut World, task: u8) {
+    /// Every first read is answered.
+    fn has_collected(&self, world: &mut World, task: u8) {
         let operation = self.config.operation(task);
         let reads = operation.kind == Kind::Read;
         if !reads && self.suffices(world, task) {
@@ -90,18 +90,18 @@ impl SegmentsModel {
         let (layout, round) = (world.task(task).layout, world.task(task).round);
         let frozen = self.config.freezes_from.is_some_and(|from| round >= from);
         let enough = if reads {
-            self.breaks(Rule::ExactTakesTwoLooks)
+            self.breaks(Rule::ExactTakesTwoReads)
         } else {
-            self.breaks(Rule::InsufficientTakesTwoLooks)
-                || self.breaks(Rule::OthersAreLookedAtAgain)
+            self.breaks(Rule::InsufficientTakesTwoReads)
+                || self.breaks(Rule::OthersAreReadAgain)
                 || (self.breaks(Rule::FreezeProvesNothing) && frozen)
         };
         // Home is compared by refuse.
         let home = (!reads).then(|| self.home(world, task));
         let all = self.config.segments(operation.account, layout);
         let asked = all.filter(|segment| Some(*segment) != home && !enough);
-        let asks = asked.map(|segment| (segment, Ask::Look { again: true }));
-        self.send(world, task, Phase::LookingAgain, asks);
+        let asks = asked.map(|segment| (segment, Ask::Collect { again: true }));
+        self.send(world, task, Phase::CollectingAgain, asks);
         if world.task(task).awaits == 0 {
             self.conclude(world, task);
         }
@@ -123,11 +123,11 @@ impl SegmentsModel {
         self.seen(world, task) >= self.config.operation(task).amount(content)
     }
 
-    /// What the first looks sum up to.
+    /// What the first reads sum up to.
     fn seen(&self, world: &World, task: u8) -> i8 {
-        let looks = &world.tasks[usize::from(task)].looks;
-        let each = (0..).zip(looks);
-        let shown = each.filter_map(|(segment, look)| Some((segment, look.as_ref()?)));
+        let views = &world.tasks[usize::from(task)].views;
+        let each = (0..).zip(views);
+        let shown = each.filter_map(|(segment, collect)| Some((segment, collect.as_ref()?)));
         self.sum(shown, self.holds(Rule::InFlightIsSummed))
     }
 

@@ -1,4 +1,4 @@
-//! Money that moves between two looks, just so that one look at each segment sees too little.
+//! Money that moves between two reads, just so that one read of each segment sees too little.
 
 use std::{fmt, sync::Arc};
 
@@ -12,10 +12,10 @@ use ringfence_segment_lock::{
 
 use super::*;
 
-/// Does something of its own to the memory just before each look, knowing how many came before.
+/// Does something of its own to the memory just before each read, knowing how many came before.
 struct Meddler<F> {
     memory: Arc<Memory>,
-    looks: Mutex<usize>,
+    reads: Mutex<usize>,
     meddle: F,
 }
 
@@ -33,9 +33,9 @@ impl<F: Fn(&Memory, usize) + Send + Sync + 'static> Segments for Meddler<F> {
 
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError> {
         if let Request::Collect(Collect { .. }) = request {
-            let mut looks = self.looks.lock();
-            (self.meddle)(&self.memory, *looks);
-            *looks += 1;
+            let mut reads = self.reads.lock();
+            (self.meddle)(&self.memory, *reads);
+            *reads += 1;
         }
         self.memory.call(at, request).await
     }
@@ -87,11 +87,11 @@ fn at_segment<T>(memory: &Memory, index: u32, work: impl FnOnce(&mut Segment) ->
     memory.with_segments(|segments| work(segments.get_mut(&at).unwrap()))
 }
 
-/// Three segments with 1, 0 and 1; and just before the look that makes it `look`, 1 more comes into
-/// segment 1; then, just before the next look, 1 leaves segment 2. There are never less than 2.
-async fn meddled(look: usize) -> Counter {
-    let meddle = move |memory: &Memory, looks: usize| {
-        if looks == look {
+/// Three segments with 1, 0 and 1; and just before the read that makes it `read`, 1 more comes into
+/// segment 1; then, just before the next read, 1 leaves segment 2. There are never less than 2.
+async fn meddled(read: usize) -> Counter {
+    let meddle = move |memory: &Memory, reads: usize| {
+        if reads == read {
             change(memory, 1, deposit(1));
             change(memory, 2, deduct(1));
         }
@@ -99,7 +99,7 @@ async fn meddled(look: usize) -> Counter {
     meddled_by(meddle).await
 }
 
-/// Three segments with 1, 0 and 1, and `meddle` before each look.
+/// Three segments with 1, 0 and 1, and `meddle` before each read.
 async fn meddled_by(meddle: impl Fn(&Memory, usize) + Send + Sync + 'static) -> Counter {
     let memory = Arc::new(Memory::new(Box::new(|| NOW)));
     let plain = Storage::new(Arc::clone(&memory), 1);
@@ -112,7 +112,7 @@ async fn meddled_by(meddle: impl Fn(&Memory, usize) + Send + Sync + 'static) -> 
     drop(created);
     let segments = Meddler {
         memory: Arc::clone(&memory),
-        looks: Mutex::new(0),
+        reads: Mutex::new(0),
         meddle,
     };
     Counter::open(Storage::of(Arc::new(segments), memory, 2), account("a"))
@@ -120,7 +120,7 @@ async fn meddled_by(meddle: impl Fn(&Memory, usize) + Send + Sync + 'static) -> 
 
 #[tokio::test]
 async fn what_is_there_all_the_time_is_never_insufficient() {
-    // The first looks are at segments 1 and 2: the money comes to where it was not seen.
+    // The first reads are of segments 1 and 2: the money comes to where it was not seen.
     let counter = meddled(1).await;
     counter.deduct(&at_home(0), amount(2)).await.unwrap();
     assert_eq!(counter.exact_balance().await.unwrap().available, 0);
@@ -128,7 +128,7 @@ async fn what_is_there_all_the_time_is_never_insufficient() {
 
 #[tokio::test]
 async fn an_exact_balance_is_never_of_two_instants() {
-    // The looks are at segments 0, 1 and 2.
+    // The reads are of segments 0, 1 and 2.
     let counter = meddled(2).await;
     assert_eq!(counter.exact_balance().await.unwrap().available, 2);
 }
@@ -141,9 +141,9 @@ async fn a_fast_balance_may_be_of_two_instants() {
 
 #[tokio::test]
 async fn an_exact_balance_says_what_was_held_at_that_instant() {
-    let meddle = |memory: &Memory, looks: usize| match looks {
+    let meddle = |memory: &Memory, reads: usize| match reads {
         0 => hold(memory, 0, "first", 1),
-        // Segment 0 was looked at, segment 2 was not. There was never more than 1 held.
+        // Segment 0 was read, segment 2 was not. There was never more than 1 held.
         1 => {
             confirm(memory, 0, "first");
             hold(memory, 2, "second", 1);
@@ -157,14 +157,14 @@ async fn an_exact_balance_says_what_was_held_at_that_instant() {
 #[tokio::test]
 async fn an_exact_balance_is_answered_though_reservations_are_confirmed_meanwhile() {
     const NAMES: [&str; 3] = ["first", "second", "third"];
-    let meddle = |memory: &Memory, looks: usize| match looks {
+    let meddle = |memory: &Memory, reads: usize| match reads {
         0 => {
             at_segment(memory, 0, |segment| segment.value = 3);
             NAMES.iter().for_each(|name| hold(memory, 0, name, 1));
             hold(memory, 2, "stays", 1);
         }
-        // Just before a second look: one while no segment is frozen, one while all are.
-        3 | 12 => confirm(memory, 0, NAMES[looks / 12]),
+        // Just before a second read: one while no segment is frozen, one while all are.
+        3 | 12 => confirm(memory, 0, NAMES[reads / 12]),
         _ => {}
     };
     let balance = meddled_by(meddle).await.exact_balance().await.unwrap();
