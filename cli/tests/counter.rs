@@ -204,10 +204,10 @@ async fn a_repeat_of_what_was_done_is_never_told_that_it_was_not() {
     assert_eq!(unknown.code, 75, "{unknown:?}");
 }
 
-/// The server that has the head of `coins`, or the other one.
-async fn server_of_head(servers: &Servers, has_it: bool) -> usize {
-    let heads: Vec<String> = servers.ask(0, &["KEYS", "*coins:head"]).await;
-    usize::from(heads.is_empty() == has_it)
+/// The server that has the manifest of `coins`, or the other one.
+async fn server_of_manifest(servers: &Servers, has_it: bool) -> usize {
+    let manifests: Vec<String> = servers.ask(0, &["KEYS", "*coins:manifest"]).await;
+    usize::from(manifests.is_empty() == has_it)
 }
 
 /// An account of 4 segments on two servers, with 8 in each, all swept.
@@ -244,7 +244,7 @@ fn lost(shown: &Value) -> Vec<u64> {
 async fn a_server_that_restarts_with_nothing_costs_its_money_and_not_the_account() {
     let mut servers = swept("memory", |server| server).await;
     let before = done(&servers, &["show", "coins"]);
-    let gone = server_of_head(&servers, false).await;
+    let gone = server_of_manifest(&servers, false).await;
     servers.servers[gone].kill();
     servers.servers[gone].restart().await.unwrap();
 
@@ -317,9 +317,9 @@ async fn a_server_that_restarts_with_nothing_costs_its_money_and_not_the_account
 }
 
 #[tokio::test]
-async fn an_account_whose_head_is_gone_with_its_server_says_so_when_it_is_created_again() {
+async fn an_account_whose_manifest_is_gone_with_its_server_says_so_when_it_is_created_again() {
     let mut servers = swept("memory", |server| server).await;
-    let gone = server_of_head(&servers, true).await;
+    let gone = server_of_manifest(&servers, true).await;
     servers.servers[gone].kill();
     servers.servers[gone].restart().await.unwrap();
     let absent = counter(&servers, &["show", "coins"]);
@@ -341,7 +341,7 @@ async fn an_account_on_disks_of_which_one_is_gone_waits_for_a_person() {
     let synced =
         |server: RedisServerBuilder| server.set("appendonly", "yes").set("appendfsync", "always");
     let mut servers = swept("disk", synced).await;
-    let gone = server_of_head(&servers, false).await;
+    let gone = server_of_manifest(&servers, false).await;
     let server = &mut servers.servers[gone];
     server.kill();
     std::fs::remove_dir_all(server.dir().join("appendonlydir")).unwrap();

@@ -10,7 +10,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::RingError;
 use ringfence_segment_lock::{
-    AmountError, CounterError, Failure, HeadError, NameError as CounterNameError, TermsError,
+    AmountError, CounterError, Failure, ManifestError, NameError as CounterNameError, TermsError,
     impl_failure, lock::SegmentedLockError,
 };
 
@@ -96,9 +96,9 @@ pub enum Error {
     /// The terms of an account are out of range.
     #[error(transparent)]
     Terms(#[from] TermsError),
-    /// The head of an account cannot be changed in this way.
+    /// The manifest of an account cannot be changed in this way.
     #[error(transparent)]
-    Head(#[from] HeadError),
+    Manifest(#[from] ManifestError),
     /// A shard's id or weight is invalid.
     #[error(transparent)]
     Ring(#[from] RingError),
@@ -136,7 +136,7 @@ impl Error {
             Self::CounterName(error) => error,
             Self::Amount(error) => error,
             Self::Terms(error) => error,
-            Self::Head(error) => error,
+            Self::Manifest(error) => error,
             Self::Ring(_) => return None,
         })
     }

@@ -86,7 +86,7 @@ pub const LISTED_KEYS: usize = 48;
 /// meanwhile.
 pub const STEP_SLOTS: usize = 32;
 
-/// Groups of keys, each a counter's segment or head, that a shard names or drops at a time, about.
+/// Groups of keys, each a counter's segment or manifest, that a shard names or drops at a time, about.
 pub const GROUPS_PAGE: usize = 32;
 
 /// Rows of a group that move at a time, about.

@@ -73,7 +73,7 @@ macro_rules! invalid_input {
 invalid_input!(crate::AmountError, crate::NameError, crate::TermsError);
 impl_failure!(
     crate::CounterError,
-    crate::HeadError,
+    crate::ManifestError,
     crate::StorageError,
     crate::lock::LockError,
     crate::lock::SegmentedLockError,

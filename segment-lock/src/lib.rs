@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Counter ─ deposit, deduct, reserve, transfer, balance, resegment
-//!    │  Head: which segments there are            (one record, compare-and-swap)
+//!    │  Manifest: which segments there are            (one record, compare-and-swap)
 //!    │  Request ─▶ Segments::call(home of the id) (one atomic step at one segment)
 //!    ▼
 //! Segment ─ one pure function a request: segment/op.rs, lend.rs, land.rs, …
@@ -17,7 +17,7 @@
 //!
 //! Beside it, for data of one's own that is split in rows: a [segmented lock](lock), N locks of one name.
 //!
-//! The rules are pure ([`segment`]); where segments are stored is behind [`Segments`] and [`Heads`],
+//! The rules are pure ([`segment`]); where segments are stored is behind [`Segments`] and [`Manifests`],
 //! in memory for example ([`memory`]). Nothing here reads a clock: a segment's storage tells it the
 //! time.
 //!
@@ -67,7 +67,7 @@ pub use counter::{
 };
 pub use failure::{Effect, Failure};
 pub use id::{Account, Caller, HASH_SEED, NameError, RequestId};
-pub use layout::{Head, HeadError, Layout, Seen};
+pub use layout::{Layout, Manifest, ManifestError, Seen};
 pub use spread::spread;
-pub use storage::{At, Heads, Segments, StorageError, VersionedHead};
+pub use storage::{At, Manifests, Segments, StorageError, VersionedManifest};
 pub use terms::{Durability, Terms, TermsError};

@@ -6,23 +6,23 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use crate::{
-    Account, Head,
+    Account, Manifest,
     lock::Split,
     segment::{Answer, Refusal, Request, Segment},
-    storage::{At, Heads, Segments, StorageError, VersionedHead},
+    storage::{At, Manifests, Segments, StorageError, VersionedManifest},
 };
 
-type Stored<H> = Mutex<BTreeMap<Account, VersionedHead<H>>>;
+type Stored<H> = Mutex<BTreeMap<Account, VersionedManifest<H>>>;
 
 /// Tells the time, in ms since 1970.
 pub type Now = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// Segments and heads in memory, by the rules and nothing else. What it acknowledges is as durable
+/// Segments and manifests in memory, by the rules and nothing else. What it acknowledges is as durable
 /// as the process.
 pub struct Memory {
     now: Now,
     segments: Mutex<BTreeMap<At, Segment>>,
-    heads: Stored<Head>,
+    manifests: Stored<Manifest>,
     splits: Stored<Split>,
 }
 
@@ -32,7 +32,7 @@ impl Memory {
         Self {
             now,
             segments: Mutex::default(),
-            heads: Mutex::default(),
+            manifests: Mutex::default(),
             splits: Mutex::default(),
         }
     }
@@ -81,24 +81,24 @@ impl Segments for Memory {
 }
 
 #[async_trait]
-impl Heads for Memory {
-    async fn read(&self, account: &Account) -> Result<Option<VersionedHead>, StorageError> {
-        Ok(self.heads.lock().get(account).cloned())
+impl Manifests for Memory {
+    async fn read(&self, account: &Account) -> Result<Option<VersionedManifest>, StorageError> {
+        Ok(self.manifests.lock().get(account).cloned())
     }
 
     async fn swap(
         &self,
         account: &Account,
         expected: u64,
-        head: Head,
+        manifest: Manifest,
     ) -> Result<bool, StorageError> {
-        Ok(swap(&self.heads, account, expected, head))
+        Ok(swap(&self.manifests, account, expected, manifest))
     }
 }
 
 #[async_trait]
-impl Heads<Split> for Memory {
-    async fn read(&self, name: &Account) -> Result<Option<VersionedHead<Split>>, StorageError> {
+impl Manifests<Split> for Memory {
+    async fn read(&self, name: &Account) -> Result<Option<VersionedManifest<Split>>, StorageError> {
         Ok(self.splits.lock().get(name).cloned())
     }
 
@@ -112,14 +112,14 @@ impl Heads<Split> for Memory {
     }
 }
 
-fn swap<H>(stored: &Stored<H>, name: &Account, expected: u64, head: H) -> bool {
+fn swap<H>(stored: &Stored<H>, name: &Account, expected: u64, manifest: H) -> bool {
     let mut stored = stored.lock();
     if stored.get(name).map_or(0, |found| found.version) != expected {
         return false;
     }
-    let found = VersionedHead {
+    let found = VersionedManifest {
         version: expected + 1,
-        head,
+        manifest,
         in_doubt: false,
     };
     stored.insert(name.clone(), found);

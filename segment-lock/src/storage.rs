@@ -5,7 +5,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 
 use crate::{
-    Account, Effect, Head,
+    Account, Effect, Manifest,
     segment::{Answer, Request},
 };
 
@@ -53,7 +53,7 @@ pub struct At {
     pub account: Account,
     /// Which of its segments, from 0.
     pub index: u32,
-    /// Where it is, by the account's head: a number that [`Segments::place`] has chosen.
+    /// Where it is, by the account's manifest: a number that [`Segments::place`] has chosen.
     pub place: u32,
 }
 
@@ -93,30 +93,35 @@ pub trait Segments: fmt::Debug + Send + Sync + 'static {
     async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>>;
 }
 
-/// A head as it was read.
+/// A manifest as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionedHead<H = Head> {
+pub struct VersionedManifest<H = Manifest> {
     /// Rises with every change of the record; the first is 1.
     pub version: u64,
     /// What it says.
-    pub head: H,
+    pub manifest: H,
     /// The storage came back, perhaps without the last changes of the record. The next swap ends the doubt.
     pub in_doubt: bool,
 }
 
-/// Where the accounts' heads are, or those of [segmented locks](crate::lock): linearizable. Those of one kind have
+/// Where the accounts' manifests are, or those of [segmented locks](crate::lock): linearizable. Those of one kind have
 /// nothing to do with those of the other, whatever their names.
 #[async_trait]
-pub trait Heads<H: Send + 'static = Head>: fmt::Debug + Send + Sync + 'static {
-    /// The newest head of the account; none if there is no such account.
-    async fn read(&self, account: &Account) -> Result<Option<VersionedHead<H>>, StorageError>;
+pub trait Manifests<H: Send + 'static = Manifest>: fmt::Debug + Send + Sync + 'static {
+    /// The newest manifest of the account; none if there is no such account.
+    async fn read(&self, account: &Account) -> Result<Option<VersionedManifest<H>>, StorageError>;
 
-    /// Writes `head` iff the version is still `expected`, 0 for none. Of a record in doubt the next version is above every
+    /// Writes `manifest` iff the version is still `expected`, 0 for none. Of a record in doubt the next version is above every
     /// one that the lost changes may have had. Whether it was; after an attempt without an
     /// answer it may be said that it was not, though it was.
     ///
     /// # Cancel safety
     ///
     /// It may be written, or not: read it again.
-    async fn swap(&self, account: &Account, expected: u64, head: H) -> Result<bool, StorageError>;
+    async fn swap(
+        &self,
+        account: &Account,
+        expected: u64,
+        manifest: H,
+    ) -> Result<bool, StorageError>;
 }

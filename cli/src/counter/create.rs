@@ -69,8 +69,11 @@ impl Create {
             .counters
             .create(account, terms, self.segments)
             .await?;
-        let head = counter.read_head().await?;
-        let homes = head.layouts().last().map_or(0, |layout| layout.segments);
+        let manifest = counter.read_manifest().await?;
+        let homes = manifest
+            .layouts()
+            .last()
+            .map_or(0, |layout| layout.segments);
         if homes != self.segments {
             return Err(CliError::OtherSegments {
                 account: account.clone(),

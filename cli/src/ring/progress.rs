@@ -28,7 +28,7 @@ pub(super) struct Step {
     /// Keys that were held when their slots were sealed, and have left since. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     locks_carried: Option<u64>,
-    /// Segments of counters, and their accounts' heads. Only the mover knows.
+    /// Segments of counters, and their accounts' manifests. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_carried: Option<u64>,
     /// If it goes on as it has.
@@ -44,7 +44,7 @@ pub(super) struct Outcome {
     slots_moved: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     locks_carried: Option<u64>,
-    /// Segments of counters, and their accounts' heads. Only the mover knows.
+    /// Segments of counters, and their accounts' manifests. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_carried: Option<u64>,
     version: u64,

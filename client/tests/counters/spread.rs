@@ -12,10 +12,10 @@ async fn no_shard_has_more_than_its_part_of_an_accounts_segments_and_one() {
         let client = client_of(shards).await;
         let counter = account(&client.counters(), "coins", 1, 0).await;
         counter.resegment(segments).await.unwrap();
-        let head = counter.read_head().await.unwrap();
+        let manifest = counter.read_manifest().await.unwrap();
         let mut counts = BTreeMap::new();
-        for index in 0..head.segments() {
-            let key = format!("coins#{index}.{}", head.place_of(index));
+        for index in 0..manifest.segments() {
+            let key = format!("coins#{index}.{}", manifest.place_of(index));
             let shard = client.shard_of(&Namespace::default(), key).unwrap();
             *counts.entry(shard).or_insert(0) += 1;
         }

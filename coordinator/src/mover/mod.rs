@@ -122,7 +122,7 @@ pub struct Resized {
     pub slots_moved: u32,
     /// Keys that were held when their slots were sealed, and left before they were opened.
     pub locks_carried: u64,
-    /// Counters' segments and heads that this mover brought along.
+    /// Counters' segments and manifests that this mover brought along.
     pub counters_carried: u64,
     /// The version of the record that says so.
     pub version: u64,

@@ -21,7 +21,7 @@ pub struct Progress {
     /// Keys that were held when their slots were sealed, and have left since: their holders brought them
     /// along, or gave them back. As far as this mover knows.
     pub locks_carried: u64,
-    /// Counters' segments and heads that this mover brought along.
+    /// Counters' segments and manifests that this mover brought along.
     pub counters_carried: u64,
     /// How long it will take if it goes on as it has; `None` while that is anybody's guess.
     pub left: Option<Duration>,

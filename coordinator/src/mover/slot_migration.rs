@@ -43,7 +43,7 @@ pub(super) enum Report {
     Empty(Empty),
     /// So many keys that were held at the former shard are held there no more.
     Gone(usize),
-    /// So many counters' segments and heads are at the next shard.
+    /// So many counters' segments and manifests are at the next shard.
     Carried(usize),
     /// A shard does not fit the record.
     Trouble(Trouble),

@@ -5,7 +5,7 @@
 //!                                 none left ─► admit at B: what is asked of them is done there
 //! ```
 //!
-//! Whatever a key's counter is made of, a segment or a head, is one **group**. In a slot that is sealed it is frozen, so
+//! Whatever a key's counter is made of, a segment or a manifest, is one **group**. In a slot that is sealed it is frozen, so
 //! it may be copied piece by piece, by several movers at once. What was copied is put aside at B, under the move's epoch
 //! and the life it was copied from, until all of it is there: a life changes nothing of what it has frozen, but the
 //! next may have less.
@@ -129,8 +129,8 @@ pub struct CopyOf {
 /// A row of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// A head, and its version.
-    Head(u64, String),
+    /// A manifest, and its version.
+    Manifest(u64, String),
     /// A segment, but what it remembers of requests and credits.
     Segment(Box<Segment>),
     /// What it remembers of a request.

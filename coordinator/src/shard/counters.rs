@@ -1,4 +1,4 @@
-//! What a shard does for counters: it keeps their segments, and the heads of their accounts.
+//! What a shard does for counters: it keeps their segments, and the manifests of their accounts.
 //!
 //! Balances are data, not leases. Nothing of them ends with time, and no grace concerns them: what was acknowledged is
 //! there when the shard is, or the segment [says](ringfence_segment_lock::segment::Segment::came_back) that it may not
@@ -17,7 +17,7 @@ use crate::{
 /// One request about a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterRequest {
-    /// The key of the segment, or of the head: separate from locks with the same name.
+    /// The key of the segment, or of the manifest: separate from locks with the same name.
     pub key: LockKey,
     /// When the shard's slots last changed, by the sender's map, as in a [`Request`](super::Request).
     pub map: MapVersion,
@@ -25,20 +25,20 @@ pub struct CounterRequest {
     pub op: CounterOp,
 }
 
-/// What to do with a segment, or with a head.
+/// What to do with a segment, or with a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CounterOp {
     /// Applied to the segment of that key, in one atomic step.
     Segment(SegmentRequest),
-    /// Reads the head of that key.
-    ReadHead,
-    /// Writes the head of that key, iff its version is still `expected`, 0 for none; the next version is one more, and
-    /// much more if the head was in doubt.
-    SwapHead {
+    /// Reads the manifest of that key.
+    ReadManifest,
+    /// Writes the manifest of that key, iff its version is still `expected`, 0 for none; the next version is one more, and
+    /// much more if the manifest was in doubt.
+    SwapManifest {
         /// The version it must have.
         expected: u64,
         /// What it is to say.
-        head: String,
+        manifest: String,
         /// What that must have survived before it is acknowledged.
         durability: Durability,
     },
@@ -56,11 +56,11 @@ impl CounterOp {
 pub enum CounterReply {
     /// The segment's answer.
     Segment(Answer),
-    /// The head and its version, if there is one.
-    Head(Option<(u64, String)>),
-    /// The same of a head that may be an older one: its server came back. The next swap ends the doubt.
-    HeadInDoubt(u64, String),
-    /// Whether the head was written.
+    /// The manifest and its version, if there is one.
+    Manifest(Option<(u64, String)>),
+    /// The same of a manifest that may be an older one: its server came back. The next swap ends the doubt.
+    ManifestInDoubt(u64, String),
+    /// Whether the manifest was written.
     Swapped(bool),
     /// The slot is not here: refresh the map. Nothing was written.
     Moved {

@@ -97,9 +97,9 @@ async fn a_server_that_does_not_sync_every_write_is_refused_by_who_asks_for_that
         let not = |reply| assert_eq!(reply, CounterReply::NotOnDisk, "{aof} {fsync} {rewrite}");
         let created = create(terms(Durability::Disk));
         not(desk.one(&disk, CounterOp::Segment(created.into())).await);
-        let swap = CounterOp::SwapHead {
+        let swap = CounterOp::SwapManifest {
             expected: 0,
-            head: "head".into(),
+            manifest: "head".into(),
             durability: Durability::Disk,
         };
         not(desk.one(&disk, swap).await);
@@ -365,12 +365,12 @@ async fn a_change_is_acknowledged_once_its_replicas_have_it_and_a_repeat_waits_t
 }
 
 #[tokio::test]
-async fn a_head_is_acknowledged_once_its_replicas_have_it() {
+async fn a_manifest_is_acknowledged_once_its_replicas_have_it() {
     let (server, replica, mut first) = with_replica().await;
     let hot = key("hot");
-    let swap = |expected| CounterOp::SwapHead {
+    let swap = |expected| CounterOp::SwapManifest {
         expected,
-        head: "head".into(),
+        manifest: "head".into(),
         durability: Durability::Replicas(1),
     };
     assert_eq!(first.one(&hot, swap(0)).await, CounterReply::Swapped(true));
@@ -383,10 +383,10 @@ async fn a_head_is_acknowledged_once_its_replicas_have_it() {
     let mut second = desk(&server, 1).await;
     assert_eq!(second.one(&hot, swap(1)).await, too_few);
     let mut third = desk(&server, 1).await;
-    assert_eq!(third.one(&hot, CounterOp::ReadHead).await, too_few);
+    assert_eq!(third.one(&hot, CounterOp::ReadManifest).await, too_few);
     replica.cont();
-    let head = CounterReply::Head(Some((2, "head".into())));
-    eventually(async || third.one(&hot, CounterOp::ReadHead).await == head).await;
+    let manifest = CounterReply::Manifest(Some((2, "head".into())));
+    eventually(async || third.one(&hot, CounterOp::ReadManifest).await == manifest).await;
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ pub(crate) fn create(began_ms: u64, generation: u64, terms: u8) -> Create {
             from_ms: at(began_ms, Since(-90_000)),
             closed: false,
             mark_ms: 0,
-            head: format!("head {generation}").into(),
+            manifest: format!("manifest {generation}").into(),
         },
         terms: Terms {
             idempotency_for_ms: [100_000, 100_000, 30_000][usize::from(terms)],
@@ -51,6 +51,6 @@ pub(crate) fn prepare(
         } else {
             from_ms - 1
         },
-        head: format!("head {generation}").into(),
+        manifest: format!("manifest {generation}").into(),
     }
 }

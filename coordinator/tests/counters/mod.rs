@@ -1,11 +1,11 @@
-//! Segments and heads on real servers: they answer as the rules do, and say what a server may have lost.
+//! Segments and manifests on real servers: they answer as the rules do, and say what a server may have lost.
 
 mod alike;
 mod desk;
 mod durable;
-mod heads;
 mod layouts;
 mod limits;
+mod manifests;
 mod names;
 mod remembered;
 mod requests;

@@ -31,7 +31,7 @@ use tokio::{
 
 use super::{lockers::Ring, stage::FOR_EVER};
 
-/// Accounts, each of one segment and one head: some slots have several.
+/// Accounts, each of one segment and one manifest: some slots have several.
 const ACCOUNTS: usize = 40;
 /// Whoever changes them.
 const TELLERS: usize = 4;
@@ -47,8 +47,8 @@ struct Account {
     total: i64,
     /// Changes that were made, some of them.
     done: Vec<Op>,
-    /// The greatest version of its head that anybody saw.
-    head: u64,
+    /// The greatest version of its manifest that anybody saw.
+    manifest: u64,
     /// How often it was written, at least.
     swaps: u64,
 }
@@ -106,10 +106,10 @@ impl Bank {
         assert_eq!(missing, 0, "accounts were lost");
         let mut desk = Desk::new(&ring, 0);
         for account in 0..ACCOUNTS {
-            let version = desk.head(account).await;
+            let version = desk.manifest(account).await;
             let book = &books.lock()[account];
-            let back = version < book.head || version < book.swaps;
-            assert!(!back, "head {account} is {version}: {book:?}");
+            let back = version < book.manifest || version < book.swaps;
+            assert!(!back, "manifest {account} is {version}: {book:?}");
         }
     }
 
@@ -223,7 +223,7 @@ impl Desk {
             from_ms: 0,
             closed: false,
             mark_ms: 0,
-            head: "head".into(),
+            manifest: "head".into(),
         };
         let create = CounterOp::Segment(Create { prepare, terms }.into());
         let reply = self.ask(&format!("account/{account}"), create).await;
@@ -240,12 +240,12 @@ impl Desk {
         }
     }
 
-    /// The version of an account's head; 0 if there is none.
-    async fn head(&mut self, account: usize) -> u64 {
-        let name = format!("head/{account}");
-        match self.ask(&name, CounterOp::ReadHead).await {
-            CounterReply::Head(None) => 0,
-            CounterReply::Head(Some((version, text))) => {
+    /// The version of an account's manifest; 0 if there is none.
+    async fn manifest(&mut self, account: usize) -> u64 {
+        let name = format!("manifest/{account}");
+        match self.ask(&name, CounterOp::ReadManifest).await {
+            CounterReply::Manifest(None) => 0,
+            CounterReply::Manifest(Some((version, text))) => {
                 assert_eq!(text, format!("version {version}"));
                 version
             }
@@ -373,7 +373,7 @@ impl Teller {
         while !self.stop.load(Relaxed) || !changed {
             let account = self.desk.random.below(ACCOUNTS as u64) as usize;
             changed |= self.change(account).await;
-            self.swap_head(account).await;
+            self.swap_manifest(account).await;
             sleep(Duration::from_millis(self.desk.random.below(600))).await;
         }
         self.desk.longest_wait
@@ -402,19 +402,19 @@ impl Teller {
         true
     }
 
-    /// Writes a head, which counts its versions.
-    async fn swap_head(&mut self, account: usize) {
-        let name = format!("head/{account}");
-        let version = self.desk.head(account).await;
-        let swap = CounterOp::SwapHead {
+    /// Writes a manifest, which counts its versions.
+    async fn swap_manifest(&mut self, account: usize) {
+        let name = format!("manifest/{account}");
+        let version = self.desk.manifest(account).await;
+        let swap = CounterOp::SwapManifest {
             expected: version,
-            head: format!("version {}", version + 1),
+            manifest: format!("version {}", version + 1),
             durability: self.durability,
         };
         let swapped = self.desk.ask(&name, swap).await == CounterReply::Swapped(true);
         let mut books = self.books.lock();
         let book = &mut books[account];
-        book.head = book.head.max(version + u64::from(swapped));
+        book.manifest = book.manifest.max(version + u64::from(swapped));
         book.swaps += u64::from(swapped);
     }
 }

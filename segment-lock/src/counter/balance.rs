@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Counter, CounterError, balance_reads::BalanceReads, freeze::Freezes, patience::Patience,
 };
-use crate::Head;
+use crate::Manifest;
 
 /// How often an exact balance reads a frozen account: a freeze does not keep reservations from being confirmed.
 const FROZEN_READS_MAX: usize = 8;
@@ -50,8 +50,8 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let head = self.head().await?;
-            match self.read_segments(0..head.segments(), &head).await {
+            let manifest = self.manifest().await?;
+            match self.read_segments(0..manifest.segments(), &manifest).await {
                 Ok(views) => return Ok(Balance::of(&views)),
                 Err(error) => self.pass(error, &mut patience).await?,
             }
@@ -65,10 +65,10 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             let round = patience.round()?;
-            let head = self.head().await?;
+            let manifest = self.manifest().await?;
             let views = match round {
-                0 => self.steady_reads(&head, 2).await,
-                _ => self.frozen_reads(&mut freezes, &head).await,
+                0 => self.steady_reads(&manifest, 2).await,
+                _ => self.frozen_reads(&mut freezes, &manifest).await,
             };
             freezes.end().await;
             match views {
@@ -82,9 +82,9 @@ impl Counter {
     async fn frozen_reads(
         &self,
         freezes: &mut Freezes<'_>,
-        head: &Arc<Head>,
+        manifest: &Arc<Manifest>,
     ) -> Result<Option<BalanceReads>, CounterError> {
-        freezes.freeze_all(head).await?;
-        self.steady_reads(head, FROZEN_READS_MAX).await
+        freezes.freeze_all(manifest).await?;
+        self.steady_reads(manifest, FROZEN_READS_MAX).await
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Counter, CounterError, lost::viewed};
 use crate::{
-    Amount, Caller, Head, StorageError,
+    Amount, Caller, Manifest, StorageError,
     limits::FREEZE_MS_MAX,
     segment::{Answer, Collect, Freeze, Loan, Refusal, Request, SegmentView, lands},
 };
@@ -113,29 +113,29 @@ impl Counter {
     pub(super) async fn read_segments(
         &self,
         indices: impl Iterator<Item = u32>,
-        head: &Head,
+        manifest: &Manifest,
     ) -> Result<BalanceReads, CounterError> {
         let indices: Vec<u32> = indices.collect();
-        let request = |&index: &u32| (self.at(head, index), collect(head, None));
+        let request = |&index: &u32| (self.at(manifest, index), collect(manifest, None));
         let requests = indices.iter().map(request).collect();
         let answers = self.storage.segments.call_all(requests).await;
         let mut views = BalanceReads::default();
         for (index, answer) in indices.into_iter().zip(answers) {
             views.add(index, answer).map_err(CounterError::aside)?;
         }
-        self.do_without(head, &views.lost)?;
+        self.do_without(manifest, &views.lost)?;
         Ok(views)
     }
 
     /// The views of every segment, if among `rounds` reads two in a row agree.
     pub(super) async fn steady_reads(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         rounds: usize,
     ) -> Result<Option<BalanceReads>, CounterError> {
-        let mut first = self.read_segments(0..head.segments(), head).await?;
+        let mut first = self.read_segments(0..manifest.segments(), manifest).await?;
         for _ in 1..rounds {
-            let second = self.read_segments(0..head.segments(), head).await?;
+            let second = self.read_segments(0..manifest.segments(), manifest).await?;
             if first.same_money(&second) {
                 return Ok(Some(first));
             }
@@ -148,24 +148,27 @@ impl Counter {
     /// order.
     pub(super) async fn freeze_all(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         caller: Caller,
     ) -> Result<BalanceReads, CounterError> {
         let mut views = BalanceReads::default();
-        for index in 0..head.segments() {
-            let at = self.at(head, index);
-            let answer = self.storage.segments.call(&at, collect(head, Some(caller)));
+        for index in 0..manifest.segments() {
+            let at = self.at(manifest, index);
+            let answer = self
+                .storage
+                .segments
+                .call(&at, collect(manifest, Some(caller)));
             let added = views.add(index, answer.await);
             added.map_err(CounterError::aside)?;
         }
-        self.do_without(head, &views.lost)?;
+        self.do_without(manifest, &views.lost)?;
         Ok(views)
     }
 }
 
-fn collect(head: &Head, caller: Option<Caller>) -> Request {
+fn collect(manifest: &Manifest, caller: Option<Caller>) -> Request {
     Request::Collect(Collect {
-        generation: head.generation(),
+        generation: manifest.generation(),
         freeze: caller.map(|caller| Freeze {
             caller,
             for_ms: FREEZE_MS_MAX,

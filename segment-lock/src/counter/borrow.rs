@@ -96,7 +96,7 @@ impl Counter {
                 let caller = attempt.caller;
                 let land = |(to, loan)| (to, Request::Land(Land { loan, caller }));
                 let lands = loans.into_iter().map(land);
-                self.ask_all(&attempt.head, lands)
+                self.ask_all(&attempt.manifest, lands)
                     .await
                     .map_err(CounterError::aside)?;
                 Ok(Round::Again(Vec::new()))
@@ -117,7 +117,7 @@ impl Counter {
                 want,
                 caller: attempt.caller,
             };
-            (self.at(&attempt.head, from), Request::Lend(lend))
+            (self.at(&attempt.manifest, from), Request::Lend(lend))
         };
         let requests = lends.iter().map(lend).collect();
         let answers = self.storage.segments.call_all(requests).await;

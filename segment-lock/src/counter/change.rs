@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Counter, CounterError, freeze::Freezes, patience::Patience};
 use crate::{
-    Amount, Caller, Change, Head, RequestId,
+    Amount, Caller, Change, Manifest, RequestId,
     segment::{Loan, Op, Refusal, Reply, Request, SegmentView, State},
 };
 
@@ -15,7 +15,7 @@ pub(super) struct Attempt<'a> {
     pub(super) change: &'a Change,
     pub(super) caller: Caller,
     /// The layout this round goes by, and the home by it.
-    pub(super) head: Arc<Head>,
+    pub(super) manifest: Arc<Manifest>,
     pub(super) home: u32,
 }
 
@@ -79,13 +79,13 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             let round = patience.round()?;
-            let head = self.head().await.map_err(CounterError::aside)?;
-            let home = self.home_of(id, &head)?;
+            let manifest = self.manifest().await.map_err(CounterError::aside)?;
+            let home = self.home_of(id, &manifest)?;
             let attempt = Attempt {
                 id,
                 change,
                 caller,
-                head,
+                manifest,
                 home,
             };
             // A call that was disturbed once asks the others to wait.
@@ -107,15 +107,15 @@ impl Counter {
         lands: Vec<Loan>,
         freezes: Option<&mut Freezes<'_>>,
     ) -> Result<Round, CounterError> {
-        let Attempt { head, home, .. } = attempt;
+        let Attempt { manifest, home, .. } = attempt;
         let op = Request::Op(Op {
             id: attempt.id.clone(),
             change: attempt.change.clone(),
-            generation: head.generation(),
+            generation: manifest.generation(),
             lands,
             caller: attempt.caller,
         });
-        match self.ask(head, *home, op).await? {
+        match self.ask(manifest, *home, op).await? {
             Reply::Recorded(state) => Ok(Round::Decided(state)),
             // Seldom: those who are not short need no room for it.
             Reply::Short(view) => Box::pin(self.short(attempt, view, freezes)).await,
@@ -130,12 +130,12 @@ impl Counter {
         short: SegmentView,
         freezes: Option<&mut Freezes<'_>>,
     ) -> Result<Round, CounterError> {
-        let Attempt { head, home, .. } = attempt;
+        let Attempt { manifest, home, .. } = attempt;
         let views = match freezes {
-            Some(freezes) => freezes.freeze_all(head).await?,
+            Some(freezes) => freezes.freeze_all(manifest).await?,
             None => {
-                let others = (0..head.segments()).filter(|index| index != home);
-                let mut views = self.read_segments(others, head).await?;
+                let others = (0..manifest.segments()).filter(|index| index != home);
+                let mut views = self.read_segments(others, manifest).await?;
                 views.at.insert(*home, short);
                 views
             }

@@ -2,7 +2,7 @@
 
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
-    VersionedHead,
+    VersionedManifest,
     segment::{Close, Request},
 };
 
@@ -17,19 +17,22 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let VersionedHead { version, head, .. } = self.finished_head().await?;
-            let swapped = match head.is_closed() {
+            let VersionedManifest {
+                version, manifest, ..
+            } = self.finished_manifest().await?;
+            let swapped = match manifest.is_closed() {
                 true => true,
                 false => {
                     self.storage
-                        .heads
-                        .swap(&self.account, version, head.close()?)
+                        .manifests
+                        .swap(&self.account, version, manifest.close()?)
                         .await?
                 }
             };
             if swapped {
                 let close = |index| (index, Request::Close(Close));
-                self.ask_all(&head, (0..head.segments()).map(close)).await?;
+                self.ask_all(&manifest, (0..manifest.segments()).map(close))
+                    .await?;
                 return Ok(());
             }
         }

@@ -16,8 +16,8 @@ impl Counter {
     ///
     /// A storage that gave no answer.
     pub async fn inspect(&self) -> Result<Inspection, CounterError> {
-        let head = self.certain_head().await?.head;
-        self.inspect_by(&head).await
+        let manifest = self.certain_manifest().await?.manifest;
+        self.inspect_by(&manifest).await
     }
 
     /// Takes every doubtful segment for what it is, and replaces every lost one by one that has nothing: a person has
@@ -32,9 +32,9 @@ impl Counter {
     ///
     /// A storage that gave no answer: some segments may be accepted, and others not. Repeat it.
     pub async fn accept(&self) -> Result<Inspection, CounterError> {
-        let head = self.certain_head().await?.head;
-        let before = self.replace_lost(&head, 0).await?;
-        let in_force = in_force(&head);
+        let manifest = self.certain_manifest().await?.manifest;
+        let before = self.replace_lost(&manifest, 0).await?;
+        let in_force = in_force(&manifest);
         let made = before.views.keys().copied();
         let made: Vec<u32> = made
             .chain(before.lost.0.iter().map(|lost| lost.index))
@@ -43,13 +43,13 @@ impl Counter {
             let in_force = in_force.clone();
             (index, Request::from(Accept { in_force }))
         };
-        let replies = self.ask_all(&head, made.iter().map(accept)).await?;
+        let replies = self.ask_all(&manifest, made.iter().map(accept)).await?;
         let views = made.into_iter().zip(replies);
         let views = views.map(|(index, reply)| Ok((index, viewed(reply)?)));
         let views = views.collect::<Result<_, CounterError>>()?;
         self.record_seen(&views).await?;
         if !before.is_sound() {
-            let until_new_ms = head.terms().skew_ms + PLAN_MARGIN_MS;
+            let until_new_ms = manifest.terms().skew_ms + PLAN_MARGIN_MS;
             tokio::time::sleep(Duration::from_millis(until_new_ms)).await;
         }
         Ok(before)

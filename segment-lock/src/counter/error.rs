@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::LostSegments;
-use crate::{Account, Effect, HeadError, NameError, StorageError, segment::Refusal};
+use crate::{Account, Effect, ManifestError, NameError, StorageError, segment::Refusal};
 
 /// Why a call on a counter failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -73,9 +73,9 @@ pub enum CounterError {
     /// A segment refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The head cannot be changed so.
+    /// The manifest cannot be changed so.
     #[error(transparent)]
-    Head(#[from] HeadError),
+    Manifest(#[from] ManifestError),
     /// The storage gave no answer.
     #[error(transparent)]
     Storage(#[from] StorageError),
@@ -106,7 +106,7 @@ impl CounterError {
             | Self::Name(_)
             | Self::Unexpected { .. } => false,
             Self::Refused(refusal) => refusal.is_retryable(),
-            Self::Head(error) => error.is_retryable(),
+            Self::Manifest(error) => error.is_retryable(),
             Self::Storage(error) => error.is_retryable,
         }
     }
@@ -119,7 +119,7 @@ impl CounterError {
     pub fn effect(&self) -> Effect {
         match self {
             Self::Storage(_)
-            | Self::Head(_)
+            | Self::Manifest(_)
             | Self::NoAccount { .. }
             | Self::Lost { .. }
             | Self::Contended { .. }
@@ -141,7 +141,7 @@ impl CounterError {
     pub fn effect_of_call(&self) -> Effect {
         match self {
             Self::Storage(error) => error.effect,
-            Self::Head(_)
+            Self::Manifest(_)
             | Self::NoAccount { .. }
             | Self::Lost { .. }
             | Self::Refused(Refusal::Missing | Refusal::Doubtful | Refusal::Layout { .. }) => {

@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::{Counter, CounterError, balance_reads::BalanceReads};
 use crate::{
-    Caller, Head,
+    Caller, Manifest,
     segment::{Request, Thaw},
 };
 
@@ -15,7 +15,7 @@ pub(super) struct Freezes<'a> {
     counter: &'a Counter,
     caller: Caller,
     /// The layout of what may be frozen.
-    head: Option<Arc<Head>>,
+    manifest: Option<Arc<Manifest>>,
 }
 
 impl<'a> Freezes<'a> {
@@ -24,25 +24,25 @@ impl<'a> Freezes<'a> {
         Self {
             counter,
             caller,
-            head: None,
+            manifest: None,
         }
     }
 
     /// A read of every segment, freezing each.
     pub(super) async fn freeze_all(
         &mut self,
-        head: &Arc<Head>,
+        manifest: &Arc<Manifest>,
     ) -> Result<BalanceReads, CounterError> {
-        self.head = Some(Arc::clone(head));
-        self.counter.freeze_all(head, self.caller).await
+        self.manifest = Some(Arc::clone(manifest));
+        self.counter.freeze_all(manifest, self.caller).await
     }
 
     /// Thaws, if anything may be frozen.
     pub(super) async fn end(&mut self) {
-        if let Some(head) = self.head.clone() {
+        if let Some(manifest) = self.manifest.clone() {
             // Seldom: a call that freezes nothing needs no room for it.
-            Box::pin(self.counter.thaw(&head, self.caller)).await;
-            self.head = None;
+            Box::pin(self.counter.thaw(&manifest, self.caller)).await;
+            self.manifest = None;
         }
     }
 }
@@ -50,7 +50,7 @@ impl<'a> Freezes<'a> {
 impl Drop for Freezes<'_> {
     /// Outside a runtime nothing can be sent: freezes then end by themselves.
     fn drop(&mut self) {
-        if let Some(head) = self.head.take()
+        if let Some(manifest) = self.manifest.take()
             && let Ok(runtime) = Handle::try_current()
         {
             let Counter {
@@ -58,16 +58,16 @@ impl Drop for Freezes<'_> {
             } = self.counter;
             let counter = Counter::open(storage.clone(), account.clone());
             let caller = self.caller;
-            runtime.spawn(async move { counter.thaw(&head, caller).await });
+            runtime.spawn(async move { counter.thaw(&manifest, caller).await });
         }
     }
 }
 
 impl Counter {
     /// Ends the freezes of a call. They end by themselves as well.
-    async fn thaw(&self, head: &Head, caller: Caller) {
-        let thaws = (0..head.segments()).map(|index| (index, Request::Thaw(Thaw { caller })));
+    async fn thaw(&self, manifest: &Manifest, caller: Caller) {
+        let thaws = (0..manifest.segments()).map(|index| (index, Request::Thaw(Thaw { caller })));
         // Nothing relies on it.
-        let _ = self.ask_all(head, thaws).await;
+        let _ = self.ask_all(manifest, thaws).await;
     }
 }

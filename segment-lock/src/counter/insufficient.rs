@@ -16,12 +16,12 @@ impl Counter {
         attempt: &Attempt<'_>,
         first: &BalanceReads,
     ) -> Result<Round, CounterError> {
-        let Attempt { head, home, .. } = attempt;
+        let Attempt { manifest, home, .. } = attempt;
         if !first.lost.is_empty() {
-            return Err(self.lost(head, &first.lost));
+            return Err(self.lost(manifest, &first.lost));
         }
-        let others = (0..head.segments()).filter(|index| index != home);
-        let second = self.read_segments(others, head).await?;
+        let others = (0..manifest.segments()).filter(|index| index != home);
+        let second = self.read_segments(others, manifest).await?;
         if !first.unchanged(&second) {
             return Ok(Round::Again(Vec::new()));
         }
@@ -33,12 +33,12 @@ impl Counter {
         let refuse = Request::Refuse(Refuse {
             id: attempt.id.clone(),
             change: attempt.change.clone(),
-            generation: head.generation(),
+            generation: manifest.generation(),
             version,
             caller: attempt.caller,
         });
         match self
-            .ask(head, *home, refuse)
+            .ask(manifest, *home, refuse)
             .await
             .map_err(CounterError::aside)?
         {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::{Counter, CounterError};
 use crate::{
-    Durability, Head, Layout, Seen,
+    Durability, Layout, Manifest, Seen,
     segment::{
         Create, Inspect, NUMBERS_PER_MS, Numbers, Prepare, Refusal, Replace, Reply, Request,
         SegmentView,
@@ -61,11 +61,11 @@ impl Inspection {
 }
 
 impl Counter {
-    /// That these segments are lost. What was in them is as old as `head`: nobody is asked, however many requests fail.
-    pub(super) fn lost(&self, head: &Head, indices: &[u32]) -> CounterError {
+    /// That these segments are lost. What was in them is as old as `manifest`: nobody is asked, however many requests fail.
+    pub(super) fn lost(&self, manifest: &Manifest, indices: &[u32]) -> CounterError {
         let lost = |&index: &u32| LostSegment {
             index,
-            last_seen: head.last_seen(index),
+            last_seen: manifest.last_seen(index),
         };
         CounterError::Lost {
             account: self.account.clone(),
@@ -74,24 +74,24 @@ impl Counter {
     }
 
     /// Whether the account goes on without `lost`: one that asked for durability waits for a person.
-    pub(super) fn do_without(&self, head: &Head, lost: &[u32]) -> Result<(), CounterError> {
-        match head.terms().durability {
+    pub(super) fn do_without(&self, manifest: &Manifest, lost: &[u32]) -> Result<(), CounterError> {
+        match manifest.terms().durability {
             _ if lost.is_empty() => Ok(()),
             Durability::Memory => Ok(()),
-            Durability::Disk | Durability::Replicas(_) => Err(self.lost(head, lost)),
+            Durability::Disk | Durability::Replicas(_) => Err(self.lost(manifest, lost)),
         }
     }
 
-    /// What every segment has, doubtful or not, by `head`.
-    pub(super) async fn inspect_by(&self, head: &Head) -> Result<Inspection, CounterError> {
-        let request = |index| (self.at(head, index), Request::from(Inspect));
-        let requests = (0..head.placed()).map(request).collect();
+    /// What every segment has, doubtful or not, by `manifest`.
+    pub(super) async fn inspect_by(&self, manifest: &Manifest) -> Result<Inspection, CounterError> {
+        let request = |index| (self.at(manifest, index), Request::from(Inspect));
+        let requests = (0..manifest.placed()).map(request).collect();
         let answers = self.storage.segments.call_all(requests).await;
         let mut found = Inspection::default();
         for (index, answer) in (0..).zip(answers) {
             match answer? {
-                Err(Refusal::Missing) if is_made(head, index) => {
-                    let last_seen = head.last_seen(index);
+                Err(Refusal::Missing) if is_made(manifest, index) => {
+                    let last_seen = manifest.last_seen(index);
                     found.lost.0.push(LostSegment { index, last_seen });
                 }
                 // Planned, and not made yet.
@@ -106,10 +106,10 @@ impl Counter {
     /// loans are read at those before it, too. Answers what was there.
     pub(super) async fn replace_lost(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         first: u32,
     ) -> Result<Inspection, CounterError> {
-        let found = self.inspect_by(head).await?;
+        let found = self.inspect_by(manifest).await?;
         let mut lost: Vec<_> = found
             .lost
             .0
@@ -121,52 +121,54 @@ impl Counter {
         while let Some(LostSegment { index, last_seen }) = lost.pop() {
             let replace = Replace {
                 create: Create {
-                    prepare: made_for(head, *index),
-                    terms: head.terms(),
+                    prepare: made_for(manifest, *index),
+                    terms: manifest.terms(),
                 },
-                numbers: numbers_of(&views, *index, head.terms().skew_ms),
+                numbers: numbers_of(&views, *index, manifest.terms().skew_ms),
                 lost: lost.iter().rev().map(|later| later.index).collect(),
                 losses: last_seen.map_or(0, |seen| seen.losses),
             };
-            let reply = self.ask(head, *index, replace.into()).await?;
+            let reply = self.ask(manifest, *index, replace.into()).await?;
             views.insert(*index, viewed(reply)?);
         }
         Ok(found)
     }
 }
 
-/// Whether a segment was made: it is a home, or may have been one by the plan of a head that was restored.
-fn is_made(head: &Head, index: u32) -> bool {
-    index < head.segments() || head.is_restored()
+/// Whether a segment was made: it is a home, or may have been one by the plan of a manifest that was restored.
+fn is_made(manifest: &Manifest, index: u32) -> bool {
+    index < manifest.segments() || manifest.is_restored()
 }
 
-/// What a segment is prepared for that takes the place of one: the layout in force, or the plan of a restored head.
-fn made_for(head: &Head, index: u32) -> Prepare {
-    match head.planned() {
-        Some(plan) if index >= head.segments() => prepare(head, plan, head.generation()),
-        _ => in_force(head),
+/// What a segment is prepared for that takes the place of one: the layout in force, or the plan of a restored manifest.
+fn made_for(manifest: &Manifest, index: u32) -> Prepare {
+    match manifest.planned() {
+        Some(plan) if index >= manifest.segments() => {
+            prepare(manifest, plan, manifest.generation())
+        }
+        _ => in_force(manifest),
     }
 }
 
 /// What a segment is prepared for by the layout in force.
-pub(super) fn in_force(head: &Head) -> Prepare {
-    let layout = head.layouts().last().copied().unwrap_or(Layout {
+pub(super) fn in_force(manifest: &Manifest) -> Prepare {
+    let layout = manifest.layouts().last().copied().unwrap_or(Layout {
         generation: 0,
         from_ms: 0,
         segments: 0,
     });
-    prepare(head, layout, layout.generation)
+    prepare(manifest, layout, layout.generation)
 }
 
 /// The request to prepare a segment for `layout`, which was planned when generation `base` was in force.
-pub(super) fn prepare(head: &Head, layout: Layout, base: u64) -> Prepare {
+pub(super) fn prepare(manifest: &Manifest, layout: Layout, base: u64) -> Prepare {
     Prepare {
         generation: layout.generation,
         base,
         from_ms: layout.from_ms,
-        closed: head.is_closed(),
-        mark_ms: head.mark_ms(),
-        head: head.encode_copy().into(),
+        closed: manifest.is_closed(),
+        mark_ms: manifest.mark_ms(),
+        manifest: manifest.encode_copy().into(),
     }
 }
 

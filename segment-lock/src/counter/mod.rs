@@ -42,7 +42,7 @@ pub use sweep::Swept;
 use patience::Patience;
 
 use crate::{
-    Account, Caller, Head, Heads, RequestId, Segments,
+    Account, Caller, Manifest, Manifests, RequestId, Segments,
     segment::{Refusal, Reply, Request},
     storage::At,
 };
@@ -51,22 +51,22 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Storage {
     segments: Arc<dyn Segments>,
-    heads: Arc<dyn Heads>,
+    manifests: Arc<dyn Manifests>,
     process: u128,
     calls: Arc<AtomicU64>,
 }
 
 impl Storage {
-    /// Heads and segments in one place. `process`: a random number, that no other process has.
-    pub fn new(place: Arc<impl Segments + Heads>, process: u128) -> Self {
+    /// Manifests and segments in one place. `process`: a random number, that no other process has.
+    pub fn new(place: Arc<impl Segments + Manifests>, process: u128) -> Self {
         Self::of(Arc::clone(&place) as Arc<dyn Segments>, place, process)
     }
 
-    /// Heads in another place than segments.
-    pub fn of(segments: Arc<dyn Segments>, heads: Arc<dyn Heads>, process: u128) -> Self {
+    /// Manifests in another place than segments.
+    pub fn of(segments: Arc<dyn Segments>, manifests: Arc<dyn Manifests>, process: u128) -> Self {
         Self {
             segments,
-            heads,
+            manifests,
             process,
             calls: Arc::default(),
         }
@@ -90,8 +90,8 @@ impl Storage {
 pub struct Counter {
     storage: Storage,
     account: Account,
-    /// The newest head read.
-    head: Mutex<Option<Arc<Head>>>,
+    /// The newest manifest read.
+    manifest: Mutex<Option<Arc<Manifest>>>,
 }
 
 impl Counter {
@@ -100,7 +100,7 @@ impl Counter {
         Self {
             storage,
             account,
-            head: Mutex::new(None),
+            manifest: Mutex::new(None),
         }
     }
 
@@ -109,18 +109,23 @@ impl Counter {
         &self.account
     }
 
-    fn at(&self, head: &Head, index: u32) -> At {
+    fn at(&self, manifest: &Manifest, index: u32) -> At {
         At {
             account: self.account.clone(),
             index,
-            place: head.place_of(index),
+            place: manifest.place_of(index),
         }
     }
 
-    async fn ask(&self, head: &Head, index: u32, request: Request) -> Result<Reply, CounterError> {
-        let at = self.at(head, index);
+    async fn ask(
+        &self,
+        manifest: &Manifest,
+        index: u32,
+        request: Request,
+    ) -> Result<Reply, CounterError> {
+        let at = self.at(manifest, index);
         match self.storage.segments.call(&at, request).await? {
-            Err(Refusal::Missing) => Err(self.lost(head, &[index])),
+            Err(Refusal::Missing) => Err(self.lost(manifest, &[index])),
             answer => Ok(answer?),
         }
     }
@@ -128,12 +133,12 @@ impl Counter {
     /// One request to each of some segments: the first error, which are lost, or all replies in order.
     async fn ask_all(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         requests: impl IntoIterator<Item = (u32, Request)>,
     ) -> Result<Vec<Reply>, CounterError> {
         let (indices, requests): (Vec<u32>, Vec<_>) = requests
             .into_iter()
-            .map(|(index, request)| (index, (self.at(head, index), request)))
+            .map(|(index, request)| (index, (self.at(manifest, index), request)))
             .unzip();
         let answers = self.storage.segments.call_all(requests).await;
         let (mut replies, mut lost) = (Vec::new(), Vec::new());
@@ -145,16 +150,16 @@ impl Counter {
         }
         match lost.is_empty() {
             true => Ok(replies),
-            false => Err(self.lost(head, &lost)),
+            false => Err(self.lost(manifest, &lost)),
         }
     }
 
-    /// The head, as far as it is known: who uses too old a one is told so.
-    async fn head(&self) -> Result<Arc<Head>, CounterError> {
-        let known = self.head.lock().clone();
+    /// The manifest, as far as it is known: who uses too old a one is told so.
+    async fn manifest(&self) -> Result<Arc<Manifest>, CounterError> {
+        let known = self.manifest.lock().clone();
         match known {
-            Some(head) => Ok(head),
-            None => Box::pin(self.newest_head()).await,
+            Some(manifest) => Ok(manifest),
+            None => Box::pin(self.newest_manifest()).await,
         }
     }
 
@@ -162,22 +167,22 @@ impl Counter {
     async fn ask_home(
         &self,
         id: &RequestId,
-        request: impl Fn(&Head) -> Request,
+        request: impl Fn(&Manifest) -> Request,
     ) -> Result<Reply, CounterError> {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let head = self.head().await.map_err(CounterError::aside)?;
-            let home = self.home_of(id, &head)?;
-            match self.ask(&head, home, request(&head)).await {
+            let manifest = self.manifest().await.map_err(CounterError::aside)?;
+            let home = self.home_of(id, &manifest)?;
+            match self.ask(&manifest, home, request(&manifest)).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => self.pass(error, &mut patience).await?,
             }
         }
     }
 
-    fn home_of(&self, id: &RequestId, head: &Head) -> Result<u32, CounterError> {
-        head.home_of(id).ok_or_else(|| self.absent())
+    fn home_of(&self, id: &RequestId, manifest: &Manifest) -> Result<u32, CounterError> {
+        manifest.home_of(id).ok_or_else(|| self.absent())
     }
 
     fn absent(&self) -> CounterError {

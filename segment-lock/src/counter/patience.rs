@@ -51,7 +51,7 @@ impl Counter {
     ) -> Result<(), CounterError> {
         match error {
             CounterError::Refused(Refusal::Layout { generation }) => {
-                Box::pin(self.learn_head(generation))
+                Box::pin(self.learn_manifest(generation))
                     .await
                     .map_err(CounterError::aside)?;
             }

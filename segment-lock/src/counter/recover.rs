@@ -2,7 +2,7 @@
 
 use super::{Counter, CounterError, Swept};
 use crate::{
-    Account, Amount, Head, RequestId,
+    Account, Amount, Manifest, RequestId,
     limits::PAGE_LEN_MAX,
     segment::{CreditId, Find, Pinned, Refusal, Reply, Request, Sent, State},
 };
@@ -11,13 +11,16 @@ impl Counter {
     /// Finishes the transfers that segment `index` has sent.
     pub(super) async fn recover_sent(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         index: u32,
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         let mut after = None;
         loop {
-            let page = match self.ask(head, index, Request::Sent(Sent { after })).await? {
+            let page = match self
+                .ask(manifest, index, Request::Sent(Sent { after }))
+                .await?
+            {
                 Reply::Sent(page) => page,
                 reply => return Err(CounterError::unexpected("sent", &reply)),
             };
@@ -43,14 +46,14 @@ impl Counter {
     /// Unpins the credits of finished transfers in segment `index`, and finishes the others.
     pub(super) async fn recover_pinned(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         index: u32,
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         let mut after = None;
         loop {
             let page = match self
-                .ask(head, index, Request::Pinned(Pinned { after }))
+                .ask(manifest, index, Request::Pinned(Pinned { after }))
                 .await?
             {
                 Reply::Pinned(page) => page,
@@ -74,10 +77,10 @@ impl Counter {
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         let source = Self::open(self.storage.clone(), credit.from.clone());
-        let find = |head: &Head| {
+        let find = |manifest: &Manifest| {
             Request::Find(Find {
                 id: credit.id.clone(),
-                generation: head.generation(),
+                generation: manifest.generation(),
             })
         };
         match source.ask_home(&credit.id, find).await {

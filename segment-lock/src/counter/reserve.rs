@@ -2,7 +2,7 @@
 
 use super::{Counter, CounterError};
 use crate::{
-    Amount, Change, Head, RequestId,
+    Amount, Change, Manifest, RequestId,
     segment::{Cancel, Confirm, Refusal, Reply, Request, State},
 };
 
@@ -57,10 +57,10 @@ impl Counter {
     /// [`CounterError::UnknownReservation`] if there is none;
     /// [`CounterError::Insufficient`] if there never was the money for it.
     pub async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
-        let confirm = |head: &Head| {
+        let confirm = |manifest: &Manifest| {
             Request::Confirm(Confirm {
                 id: id.clone(),
-                generation: head.generation(),
+                generation: manifest.generation(),
             })
         };
         self.end(id, confirm).await
@@ -74,10 +74,10 @@ impl Counter {
     /// [`CounterError::Insufficient`] if there never was the money for it.
     pub async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
         let caller = self.storage.caller();
-        let cancel = |head: &Head| {
+        let cancel = |manifest: &Manifest| {
             Request::Cancel(Cancel {
                 id: id.clone(),
-                generation: head.generation(),
+                generation: manifest.generation(),
                 caller,
             })
         };
@@ -87,7 +87,7 @@ impl Counter {
     async fn end(
         &self,
         id: &RequestId,
-        request: impl Fn(&Head) -> Request,
+        request: impl Fn(&Manifest) -> Request,
     ) -> Result<Ended, CounterError> {
         match self.ask_home(id, request).await? {
             Reply::Recorded(state) => ended(state),

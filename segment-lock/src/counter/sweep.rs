@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
-    Head, VersionedHead,
+    Manifest, VersionedManifest,
     limits::{EXPIRED_PER_CALL_MAX, PURGED_PER_CALL_MAX},
     segment::{Expire, Purge, Reply, Request, SegmentView},
 };
@@ -33,26 +33,26 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// The account's head cannot be read; what else went wrong is in the answer.
+    /// The account's manifest cannot be read; what else went wrong is in the answer.
     pub async fn sweep(&self) -> Result<Swept, CounterError> {
-        let head = self.newest_head().await?;
+        let manifest = self.newest_manifest().await?;
         let mut swept = Swept::default();
-        let there = self.see(&head, &mut swept).await;
+        let there = self.see(&manifest, &mut swept).await;
         for index in there {
-            if let Err(error) = self.sweep_segment(&head, index, &mut swept).await {
+            if let Err(error) = self.sweep_segment(&manifest, index, &mut swept).await {
                 swept.errors.push(error);
             }
         }
         Ok(swept)
     }
 
-    /// Records in the head what is in every segment, for the day on which one is lost. Answers which there are.
-    async fn see(&self, head: &Head, swept: &mut Swept) -> Vec<u32> {
-        let found = match self.inspect_by(head).await {
+    /// Records in the manifest what is in every segment, for the day on which one is lost. Answers which there are.
+    async fn see(&self, manifest: &Manifest, swept: &mut Swept) -> Vec<u32> {
+        let found = match self.inspect_by(manifest).await {
             Ok(found) => found,
             Err(error) => {
                 swept.errors.push(error);
-                return (0..head.segments()).collect();
+                return (0..manifest.segments()).collect();
             }
         };
         if !found.lost.0.is_empty() {
@@ -67,7 +67,7 @@ impl Counter {
         found.views.into_keys().collect()
     }
 
-    /// Records in the head what `views` saw, if that is new.
+    /// Records in the manifest what `views` saw, if that is new.
     pub(super) async fn record_seen(
         &self,
         views: &BTreeMap<u32, SegmentView>,
@@ -75,12 +75,14 @@ impl Counter {
         let mut patience = Patience::default();
         loop {
             patience.round()?;
-            let VersionedHead { version, head, .. } = self.certain_head().await?;
-            let Some(seen) = head.see(views) else {
+            let VersionedManifest {
+                version, manifest, ..
+            } = self.certain_manifest().await?;
+            let Some(seen) = manifest.see(views) else {
                 return Ok(());
             };
-            let heads = &self.storage.heads;
-            if heads.swap(&self.account, version, seen.clone()).await? {
+            let manifests = &self.storage.manifests;
+            if manifests.swap(&self.account, version, seen.clone()).await? {
                 self.remember(seen);
                 return Ok(());
             }
@@ -89,17 +91,22 @@ impl Counter {
 
     async fn sweep_segment(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         index: u32,
         swept: &mut Swept,
     ) -> Result<(), CounterError> {
         swept.expired += self
-            .repeat(head, index, Request::Expire(Expire), EXPIRED_PER_CALL_MAX)
+            .repeat(
+                manifest,
+                index,
+                Request::Expire(Expire),
+                EXPIRED_PER_CALL_MAX,
+            )
             .await?;
-        self.recover_sent(head, index, swept).await?;
-        self.recover_pinned(head, index, swept).await?;
+        self.recover_sent(manifest, index, swept).await?;
+        self.recover_pinned(manifest, index, swept).await?;
         swept.purged += self
-            .repeat(head, index, Request::Purge(Purge), PURGED_PER_CALL_MAX)
+            .repeat(manifest, index, Request::Purge(Purge), PURGED_PER_CALL_MAX)
             .await?;
         Ok(())
     }
@@ -107,14 +114,14 @@ impl Counter {
     /// Asks until less is done than one request may do. Answers how much was, in all.
     async fn repeat(
         &self,
-        head: &Head,
+        manifest: &Manifest,
         index: u32,
         request: Request,
         per_call_max: usize,
     ) -> Result<usize, CounterError> {
         let mut total = 0;
         loop {
-            let done = match self.ask(head, index, request.clone()).await? {
+            let done = match self.ask(manifest, index, request.clone()).await? {
                 Reply::Expired(done) | Reply::Purged(done) => done,
                 reply => return Err(CounterError::unexpected("expire or purge", &reply)),
             };

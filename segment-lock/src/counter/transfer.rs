@@ -3,7 +3,7 @@
 
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
-    Amount, Change, Head, RequestId,
+    Amount, Change, Manifest, RequestId,
     segment::{
         CreditId, Find, FinishTransfer, Forget, GiveCredit, Outcome, Refusal, Reply, Request, State,
     },
@@ -29,7 +29,7 @@ impl Counter {
             amount,
             to: to.account.clone(),
         };
-        match to.head().await {
+        match to.manifest().await {
             Ok(_) => {}
             // A recorded request takes nothing more, and has an answer.
             Err(CounterError::NoAccount { .. }) if self.is_recorded(id).await? => {}
@@ -52,10 +52,10 @@ impl Counter {
     }
 
     async fn is_recorded(&self, id: &RequestId) -> Result<bool, CounterError> {
-        let find = |head: &Head| {
+        let find = |manifest: &Manifest| {
             Request::Find(Find {
                 id: id.clone(),
-                generation: head.generation(),
+                generation: manifest.generation(),
             })
         };
         match self.ask_home(id, find).await? {
@@ -100,12 +100,12 @@ impl Counter {
             to: to.account.clone(),
         };
         let caller = self.storage.caller();
-        let credit = |head: &Head| {
+        let credit = |manifest: &Manifest| {
             Request::Credit(GiveCredit {
                 id: self.credit_id(id),
                 content: change.digest(),
                 amount,
-                generation: head.generation(),
+                generation: manifest.generation(),
                 caller,
             })
         };
@@ -116,7 +116,7 @@ impl Counter {
                 Ok(Reply::Credited(outcome)) => return Ok(outcome),
                 Ok(reply) => return Err(CounterError::unexpected("credit", &reply)),
                 Err(CounterError::NoAccount { .. }) => {
-                    let terms = self.head().await?.terms();
+                    let terms = self.manifest().await?.terms();
                     if to.refuses(id.time_ms(), terms).await? {
                         return Ok(Outcome::Refused);
                     }
@@ -132,11 +132,11 @@ impl Counter {
         outcome: Outcome,
     ) -> Result<Outcome, CounterError> {
         let caller = self.storage.caller();
-        let finish = |head: &Head| {
+        let finish = |manifest: &Manifest| {
             Request::FinishTransfer(FinishTransfer {
                 id: id.clone(),
                 outcome,
-                generation: head.generation(),
+                generation: manifest.generation(),
                 caller,
             })
         };
@@ -154,10 +154,10 @@ impl Counter {
 
     /// Lets the destination forget a transfer that is finished here.
     pub(super) async fn unpin(&self, id: &RequestId, to: &Counter) {
-        let forget = |head: &Head| {
+        let forget = |manifest: &Manifest| {
             Request::Forget(Forget {
                 id: self.credit_id(id),
-                generation: head.generation(),
+                generation: manifest.generation(),
             })
         };
         // If it fails, the credit stays pinned until the destination is swept.

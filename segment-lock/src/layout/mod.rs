@@ -1,7 +1,7 @@
-//! An account's head: which segments there are, and whose home each is.
+//! An account's manifest: its segments, and the home of each request.
 //!
-//! One record, changed by compare-and-swap only. These are its changes; none does anything but
-//! answer with the record to swap in. A layout is never changed or dropped, so the home of a request
+//! One record, changed by compare-and-swap only. These are its changes: each returns the record to
+//! swap in. A layout is never changed or dropped, so the home of a request
 //! is the same for ever.
 
 use std::time::Duration;
@@ -28,10 +28,10 @@ pub struct Layout {
     pub segments: u32,
 }
 
-/// An account's head.
+/// An account's manifest: its layouts so far, and the places of its segments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Head {
+pub struct Manifest {
     terms: Terms,
     layouts: Vec<Layout>,
     /// Of every segment that there is, or that was planned: where it is, in the storage's own terms.
@@ -40,7 +40,7 @@ pub struct Head {
     /// The greatest generation ever planned, abandoned plans included.
     last: u64,
     closed: bool,
-    /// The head was lost, and `plan` comes from a copy: it may have been in force.
+    /// The manifest was lost, and `plan` comes from a copy: it may have been in force.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     restored: bool,
     /// Every plan from now on makes ids of this time and before too old where they are not recorded.
@@ -59,10 +59,10 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Why a head cannot be changed so. Nothing was applied.
+/// Why a manifest cannot be changed so. Nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum HeadError {
+pub enum ManifestError {
     /// No segments, or too many.
     #[error("segments is {value}, must be 1 to {SEGMENTS_MAX}")]
     Segments {
@@ -78,14 +78,14 @@ pub enum HeadError {
         /// The plan's generation.
         generation: u64,
     },
-    /// The plan that was to be committed or replaced is not there any more: read the head again.
+    /// The plan that was to be committed or replaced is not there any more: read the manifest again.
     #[error("generation {generation} is not planned any more")]
     NotPlanned {
         /// The generation that was meant.
         generation: u64,
     },
-    /// A stored head is not one that [`Head::encode`] wrote.
-    #[error("the account's head is malformed: {reason}")]
+    /// A stored manifest is not one that [`Manifest::encode`] wrote.
+    #[error("the account's manifest is malformed: {reason}")]
     Malformed {
         /// What is wrong with it.
         reason: String,
@@ -95,8 +95,8 @@ pub enum HeadError {
     Terms(#[from] crate::TermsError),
 }
 
-impl HeadError {
-    /// Whether the same call may succeed if made again, with the head read again.
+impl ManifestError {
+    /// Whether the same call may succeed if made again, with the manifest read again.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Planned { .. } | Self::NotPlanned { .. } => true,
@@ -112,14 +112,14 @@ impl HeadError {
         Effect::None
     }
 
-    /// Always none: read the head again at once.
+    /// Always none: read the manifest again at once.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }
 }
 
-impl Head {
-    /// A new account's head: no layout yet, and a plan for the first. Whoever finds it creates the
+impl Manifest {
+    /// A new account's manifest: no layout yet, and a plan for the first. Whoever finds it creates the
     /// segments and commits. `place`: as for [`plan`](Self::plan).
     ///
     /// # Errors
@@ -129,11 +129,11 @@ impl Head {
         terms: Terms,
         segments: u32,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
-    ) -> Result<Self, HeadError> {
+    ) -> Result<Self, ManifestError> {
         Self::absent(terms).create(terms, segments, place)
     }
 
-    /// The head of an account that does not exist. It is stored only once it [refuses](Self::refuse)
+    /// The manifest of an account that does not exist. It is stored only once it [refuses](Self::refuse)
     /// transfers; `terms` say how durably.
     pub fn absent(terms: Terms) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl Head {
         terms: Terms,
         segments: u32,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
-    ) -> Result<Self, HeadError> {
+    ) -> Result<Self, ManifestError> {
         terms.check()?;
         let absent = Self {
             terms,
@@ -184,7 +184,7 @@ impl Head {
         self.plan.is_some() || !self.layouts.is_empty()
     }
 
-    /// The head as text, for whoever stores it.
+    /// The manifest as text, for whoever stores it.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("numbers, and structures of them")
     }
@@ -193,9 +193,9 @@ impl Head {
     ///
     /// # Errors
     ///
-    /// [`HeadError::Malformed`].
-    pub fn decode(text: &str) -> Result<Self, HeadError> {
-        serde_json::from_str(text).map_err(|error| HeadError::Malformed {
+    /// [`ManifestError::Malformed`].
+    pub fn decode(text: &str) -> Result<Self, ManifestError> {
+        serde_json::from_str(text).map_err(|error| ManifestError::Malformed {
             reason: error.to_string(),
         })
     }
@@ -220,14 +220,14 @@ impl Head {
         self.plan
     }
 
-    /// The plan's generation, or else the newest layout's: segments are prepared for no greater one, unless the head went
+    /// The plan's generation, or else the newest layout's: segments are prepared for no greater one, unless the manifest went
     /// back in time.
     pub fn newest_generation(&self) -> u64 {
         self.plan
             .map_or_else(|| self.generation(), |plan| plan.generation)
     }
 
-    /// Whether the head was lost, and the plan comes from a copy.
+    /// Whether the manifest was lost, and the plan comes from a copy.
     pub fn is_restored(&self) -> bool {
         self.restored
     }
@@ -280,13 +280,13 @@ impl Head {
         segments: u32,
         from_ms: u64,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
-    ) -> Result<Self, HeadError> {
+    ) -> Result<Self, ManifestError> {
         self.unplanned()?;
         if !(1..=SEGMENTS_MAX).contains(&segments) {
-            return Err(HeadError::Segments { value: segments });
+            return Err(ManifestError::Segments { value: segments });
         }
         if self.layouts.len() >= LAYOUTS_MAX {
-            return Err(HeadError::TooManyLayouts);
+            return Err(ManifestError::TooManyLayouts);
         }
         let least_ms = self.layouts.last().map_or(0, |layout| layout.from_ms + 1);
         let mut planned = self.with_plan(segments, from_ms.max(least_ms));
@@ -306,7 +306,7 @@ impl Head {
     /// # Errors
     ///
     /// That plan is not there any more.
-    pub fn plan_later(&self, generation: u64, from_ms: u64) -> Result<Self, HeadError> {
+    pub fn plan_later(&self, generation: u64, from_ms: u64) -> Result<Self, ManifestError> {
         let plan = self.planned_as(generation)?;
         let from_ms = from_ms.max(plan.from_ms + 1);
         if !self.restored {
@@ -319,7 +319,7 @@ impl Head {
         })
     }
 
-    /// This head, a copy perhaps, in the place of `lost`. `closed`: a segment is closed. No generation of a plan that was
+    /// This manifest, a copy perhaps, in the place of `lost`. `closed`: a segment is closed. No generation of a plan that was
     /// lost is used again.
     pub fn restored(self, lost: &Self, closed: bool) -> Self {
         Self {
@@ -335,13 +335,13 @@ impl Head {
     /// # Errors
     ///
     /// That plan is not there any more.
-    pub fn commit(&self, generation: u64) -> Result<Self, HeadError> {
+    pub fn commit(&self, generation: u64) -> Result<Self, ManifestError> {
         let plan = self.planned_as(generation)?;
-        let mut head = self.clone();
-        head.layouts.push(plan);
-        head.plan = None;
-        head.restored = false;
-        Ok(head)
+        let mut manifest = self.clone();
+        manifest.layouts.push(plan);
+        manifest.plan = None;
+        manifest.restored = false;
+        Ok(manifest)
     }
 
     /// Closed. Segments that are created later are closed from the start.
@@ -349,7 +349,7 @@ impl Head {
     /// # Errors
     ///
     /// There is a plan, whose segments would be created open.
-    pub fn close(&self) -> Result<Self, HeadError> {
+    pub fn close(&self) -> Result<Self, ManifestError> {
         self.unplanned()?;
         Ok(Self {
             closed: true,
@@ -357,17 +357,17 @@ impl Head {
         })
     }
 
-    fn unplanned(&self) -> Result<(), HeadError> {
+    fn unplanned(&self) -> Result<(), ManifestError> {
         match self.plan {
-            Some(Layout { generation, .. }) => Err(HeadError::Planned { generation }),
+            Some(Layout { generation, .. }) => Err(ManifestError::Planned { generation }),
             None => Ok(()),
         }
     }
 
-    fn planned_as(&self, generation: u64) -> Result<Layout, HeadError> {
+    fn planned_as(&self, generation: u64) -> Result<Layout, ManifestError> {
         self.plan
             .filter(|plan| plan.generation == generation)
-            .ok_or(HeadError::NotPlanned { generation })
+            .ok_or(ManifestError::NotPlanned { generation })
     }
 
     fn with_plan(&self, segments: u32, from_ms: u64) -> Self {

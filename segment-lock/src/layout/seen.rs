@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Head;
+use super::Manifest;
 use crate::segment::SegmentView;
 
 /// What was in a segment when it was last seen.
@@ -45,14 +45,14 @@ impl From<&SegmentView> for Seen {
     }
 }
 
-impl Head {
+impl Manifest {
     /// With what was seen of some segments; none if that is what was seen before.
     pub fn see(&self, views: &BTreeMap<u32, SegmentView>) -> Option<Self> {
-        let mut head = self.clone();
-        head.seen.resize(self.places.len(), None);
+        let mut manifest = self.clone();
+        manifest.seen.resize(self.places.len(), None);
         let mut is_changed = false;
         for (&index, view) in views {
-            let Some(seen) = head.seen.get_mut(index as usize) else {
+            let Some(seen) = manifest.seen.get_mut(index as usize) else {
                 continue;
             };
             let now = Seen::from(view);
@@ -62,7 +62,7 @@ impl Head {
                 is_changed = true;
             }
         }
-        is_changed.then_some(head)
+        is_changed.then_some(manifest)
     }
 
     /// What was in segment `index` when it was last seen, if it ever was.
@@ -70,7 +70,7 @@ impl Head {
         self.seen.get(index as usize).copied().flatten()
     }
 
-    /// The head as text, for the segments' copies: without what was seen of each, which a copy is not asked for.
+    /// The manifest as text, for the segments' copies: without what was seen of each, which a copy is not asked for.
     pub fn encode_copy(&self) -> String {
         let copy = Self {
             seen: Vec::new(),

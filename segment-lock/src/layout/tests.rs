@@ -1,4 +1,4 @@
-//! Heads, one change after another.
+//! Manifests, one change after another.
 
 use super::*;
 
@@ -10,9 +10,9 @@ fn nowhere(_: &[u32], more: u32) -> Vec<u32> {
     vec![0; more as usize]
 }
 
-fn created(segments: u32) -> Head {
-    let head = Head::new(Terms::default(), segments, nowhere).unwrap();
-    head.commit(1).unwrap()
+fn created(segments: u32) -> Manifest {
+    let manifest = Manifest::new(Terms::default(), segments, nowhere).unwrap();
+    manifest.commit(1).unwrap()
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn a_generation_is_never_used_twice() {
     );
     assert_eq!(
         later.commit(2),
-        Err(HeadError::NotPlanned { generation: 2 })
+        Err(ManifestError::NotPlanned { generation: 2 })
     );
     assert_eq!(
         later.plan(2, 0, nowhere),
-        Err(HeadError::Planned { generation: 3 })
+        Err(ManifestError::Planned { generation: 3 })
     );
     assert_eq!(later.commit(3).unwrap().generation(), 3);
 }
@@ -62,7 +62,7 @@ fn a_generation_is_never_used_twice() {
 #[test]
 fn a_restored_plan_that_may_have_been_in_force_is_a_layout_and_what_it_may_have_decided_too_old() {
     let lost = created(1).plan(2, 100, nowhere).unwrap();
-    let copy = Head::decode(&lost.encode()).unwrap();
+    let copy = Manifest::decode(&lost.encode()).unwrap();
     let restored = copy.restored(&created(1), true);
     assert!(restored.is_closed() && restored.is_restored());
     let later = restored.plan_later(2, 150).unwrap();
@@ -78,8 +78,8 @@ fn a_restored_plan_that_may_have_been_in_force_is_a_layout_and_what_it_may_have_
 
 #[test]
 fn a_layout_begins_after_the_one_before() {
-    let head = created(1).plan(2, 100, nowhere).unwrap().commit(2).unwrap();
-    let next = head.plan(3, 7, nowhere).unwrap().planned().unwrap();
+    let manifest = created(1).plan(2, 100, nowhere).unwrap().commit(2).unwrap();
+    let next = manifest.plan(3, 7, nowhere).unwrap().planned().unwrap();
     assert_eq!(next.from_ms, 101);
 }
 
@@ -88,15 +88,18 @@ fn numbers_out_of_range_are_refused() {
     for value in [0, SEGMENTS_MAX + 1] {
         assert_eq!(
             created(1).plan(value, 1, nowhere),
-            Err(HeadError::Segments { value })
+            Err(ManifestError::Segments { value })
         );
     }
-    let mut head = created(1);
-    while head.layouts().len() < LAYOUTS_MAX {
-        let planned = head.plan(1, 0, nowhere).unwrap();
-        head = planned
+    let mut manifest = created(1);
+    while manifest.layouts().len() < LAYOUTS_MAX {
+        let planned = manifest.plan(1, 0, nowhere).unwrap();
+        manifest = planned
             .commit(planned.planned().unwrap().generation)
             .unwrap();
     }
-    assert_eq!(head.plan(1, 0, nowhere), Err(HeadError::TooManyLayouts));
+    assert_eq!(
+        manifest.plan(1, 0, nowhere),
+        Err(ManifestError::TooManyLayouts)
+    );
 }

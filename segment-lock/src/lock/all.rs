@@ -61,12 +61,12 @@ impl<'a, L: Locks> All<'a, L> {
     async fn take(&self, wait: Option<Deadline>) -> Result<AllGuard<L::Guard>, SegmentedLockError> {
         let mut held = Vec::new();
         let known = self.lock.known().await?;
-        self.take_rest(&mut held, &known.head, wait).await?;
+        self.take_rest(&mut held, &known.manifest, wait).await?;
         for _ in 0..ROUNDS_MAX {
             let read = self.lock.newest().await?;
-            self.take_rest(&mut held, &read.head, wait).await?;
+            self.take_rest(&mut held, &read.manifest, wait).await?;
             let first = held.first().expect("there is a sub-lock 0");
-            let confirmed = read.head.shown(first.token());
+            let confirmed = read.manifest.shown(first.token());
             let confirmed = confirmed.map_err(|_| SegmentedLockError::Lost { segment: 0 })?;
             let swapped = self.lock.swap(&read, confirmed).await;
             if swapped.map_err(SegmentedLockError::aside)? {

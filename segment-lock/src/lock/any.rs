@@ -41,7 +41,7 @@ impl<'a, L: Locks> Any<'a, L> {
     pub async fn acquire(&self) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
         let deadline = Deadline::within(self.wait);
         let taken = async {
-            let split = &self.lock.known().await?.head;
+            let split = &self.lock.known().await?.manifest;
             match self.try_each(split).await? {
                 Tried::Taken(guard) => Ok(guard),
                 Tried::NoneFree { least, .. } => self.wait_for(split, least, deadline).await,
@@ -60,7 +60,7 @@ impl<'a, L: Locks> Any<'a, L> {
     ///
     /// As for [`acquire`](Self::acquire).
     pub async fn try_acquire(&self) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
-        let split = &self.lock.known().await?.head;
+        let split = &self.lock.known().await?.manifest;
         match self.try_each(split).await? {
             Tried::Taken(guard) => Ok(guard),
             Tried::NoneFree { error, .. } => Err(error),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::LockError;
-use crate::{Account, Effect, HeadError, NameError, StorageError};
+use crate::{Account, Effect, ManifestError, NameError, StorageError};
 
 /// Why a call on a segmented lock failed. Nothing is held by it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum SegmentedLockError {
     Name(#[from] NameError),
     /// The record cannot be changed so, or is not one.
     #[error(transparent)]
-    Head(#[from] HeadError),
+    Manifest(#[from] ManifestError),
     /// It was not created; or its record was lost in an event beyond its durability.
     #[error("segmented lock {name} does not exist")]
     NoLock {
@@ -83,7 +83,9 @@ impl SegmentedLockError {
             | Self::Lost { .. }
             | Self::TimedOut { .. }
             | Self::Contended { .. } => true,
-            Self::Name(_) | Self::Head(_) | Self::NoLock { .. } | Self::NoSegment { .. } => false,
+            Self::Name(_) | Self::Manifest(_) | Self::NoLock { .. } | Self::NoSegment { .. } => {
+                false
+            }
             Self::NotAcquired { error, .. } => error.is_retryable,
             Self::Storage(error) => error.is_retryable,
         }
@@ -97,7 +99,7 @@ impl SegmentedLockError {
             Self::NotAcquired { error, .. } => error.effect,
             Self::Storage(error) => error.effect,
             Self::Name(_)
-            | Self::Head(_)
+            | Self::Manifest(_)
             | Self::NoLock { .. }
             | Self::NoSegment { .. }
             | Self::Held { .. }

@@ -71,7 +71,7 @@ pub use one::One;
 pub use resize::Resize;
 pub use split::{Split, key};
 
-use crate::{Account, Durability, Heads};
+use crate::{Account, Durability, Manifests};
 use deadline::Deadline;
 use knowledge::Knowledge;
 use record::Record;
@@ -83,7 +83,7 @@ pub struct SegmentedLock<L>(Arc<Inner<L>>);
 
 struct Inner<L> {
     locks: L,
-    heads: Arc<dyn Heads<Split>>,
+    manifests: Arc<dyn Manifests<Split>>,
     name: Account,
     knowledge: Arc<Knowledge>,
     /// The newest record read, and when.
@@ -107,10 +107,10 @@ impl<L> fmt::Debug for SegmentedLock<L> {
 impl<L: Locks> SegmentedLock<L> {
     /// A segmented lock that exists, or will be found not to. `first`: the sub-lock that `any` begins with, modulo
     /// their number; a random one, so that not all processes begin with the same.
-    pub fn open(locks: L, heads: Arc<dyn Heads<Split>>, name: Account, first: u32) -> Self {
+    pub fn open(locks: L, manifests: Arc<dyn Manifests<Split>>, name: Account, first: u32) -> Self {
         Self(Arc::new(Inner {
             locks,
-            heads,
+            manifests,
             name,
             knowledge: Knowledge::new(first),
             record: Mutex::new(None),
@@ -131,10 +131,12 @@ impl<L: Locks> SegmentedLock<L> {
         segments: u32,
         durability: Durability,
     ) -> Result<(), SegmentedLockError> {
-        let Inner { heads, name, .. } = &*self.0;
+        let Inner {
+            manifests, name, ..
+        } = &*self.0;
         let created = Split::new(segments, durability, self.place())?;
-        if heads.read(name).await?.is_none() {
-            heads.swap(name, 0, created).await?;
+        if manifests.read(name).await?.is_none() {
+            manifests.swap(name, 0, created).await?;
         }
         self.newest().await.map(drop)
     }
@@ -170,7 +172,7 @@ impl<L: Locks> SegmentedLock<L> {
     ///
     /// It was not created, or the record's storage gave no answer.
     pub async fn split(&self) -> Result<Split, SegmentedLockError> {
-        Ok(self.newest().await?.head.clone())
+        Ok(self.newest().await?.manifest.clone())
     }
 
     /// What this process met at each sub-lock that it knows of, by this and its clones.

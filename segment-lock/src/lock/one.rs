@@ -63,9 +63,9 @@ impl<'a, L: Locks> One<'a, L> {
         wait: Option<Deadline>,
     ) -> Result<SegmentGuard<L::Guard>, SegmentedLockError> {
         let mut record = self.lock.known().await?;
-        if self.segment >= record.head.made() {
+        if self.segment >= record.manifest.made() {
             record = self.lock.newest().await?;
         }
-        self.lock.take(&record.head, self.segment, wait).await
+        self.lock.take(&record.manifest, self.segment, wait).await
     }
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 use super::{Locks, SegmentedLock, SegmentedLockError, Split};
-use crate::{StorageError, VersionedHead};
+use crate::{StorageError, VersionedManifest};
 
 /// The record is read again after this long, to learn how many are in use.
 const FRESH: Duration = Duration::from_secs(1);
@@ -17,21 +17,21 @@ const REFRESH_MAX: Duration = Duration::from_millis(100);
 /// What was read, and when.
 #[derive(Debug)]
 pub(super) struct Record {
-    read: Arc<VersionedHead<Split>>,
+    read: Arc<VersionedManifest<Split>>,
     /// When it was read, or was tried to be.
     at: Instant,
 }
 
 impl Record {
     pub(super) fn made(&self) -> u32 {
-        self.read.head.made()
+        self.read.manifest.made()
     }
 }
 
 impl<L: Locks> SegmentedLock<L> {
     /// The record as it is now.
-    pub(super) async fn newest(&self) -> Result<Arc<VersionedHead<Split>>, SegmentedLockError> {
-        let read = self.0.heads.read(&self.0.name).await;
+    pub(super) async fn newest(&self) -> Result<Arc<VersionedManifest<Split>>, SegmentedLockError> {
+        let read = self.0.manifests.read(&self.0.name).await;
         let read = read.map_err(StorageError::aside)?;
         let read = read.ok_or_else(|| SegmentedLockError::NoLock {
             name: self.0.name.clone(),
@@ -45,7 +45,7 @@ impl<L: Locks> SegmentedLock<L> {
     }
 
     /// The record as it was a second ago or later; or older, if it cannot be read.
-    pub(super) async fn known(&self) -> Result<Arc<VersionedHead<Split>>, SegmentedLockError> {
+    pub(super) async fn known(&self) -> Result<Arc<VersionedManifest<Split>>, SegmentedLockError> {
         let Some((old, is_due)) = self.last_read() else {
             return self.newest().await;
         };
@@ -60,7 +60,7 @@ impl<L: Locks> SegmentedLock<L> {
 
     /// The last record read, if any, and whether it is due to be read again. The caller that is
     /// told so reads it for all.
-    fn last_read(&self) -> Option<(Arc<VersionedHead<Split>>, bool)> {
+    fn last_read(&self) -> Option<(Arc<VersionedManifest<Split>>, bool)> {
         let mut record = self.0.record.lock();
         let Record { read, at } = record.as_mut()?;
         let is_due = at.elapsed() >= FRESH;
@@ -73,10 +73,13 @@ impl<L: Locks> SegmentedLock<L> {
     /// Writes `split` iff the record is still the one `read`.
     pub(super) async fn swap(
         &self,
-        read: &VersionedHead<Split>,
+        read: &VersionedManifest<Split>,
         split: Split,
     ) -> Result<bool, SegmentedLockError> {
         let Self(inner) = self;
-        Ok(inner.heads.swap(&inner.name, read.version, split).await?)
+        Ok(inner
+            .manifests
+            .swap(&inner.name, read.version, split)
+            .await?)
     }
 }

@@ -51,7 +51,7 @@ impl<'a, L: Locks> Resize<'a, L> {
         let mut first = None;
         for _ in 0..ROUNDS_MAX {
             let read = self.lock.newest().await?;
-            let split = &read.head;
+            let split = &read.manifest;
             if split.used() == self.segments {
                 return Ok(());
             }

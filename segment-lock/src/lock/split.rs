@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Durability, HeadError, limits::SEGMENTS_MAX};
+use crate::{Durability, ManifestError, limits::SEGMENTS_MAX};
 
 /// The record of a segmented lock. It is changed by compare-and-swap only; these are its changes, and none does
 /// anything but answer with the record to swap in.
@@ -28,12 +28,12 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`HeadError::Segments`].
+    /// [`ManifestError::Segments`].
     pub fn new(
         segments: u32,
         durability: Durability,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
-    ) -> Result<Self, HeadError> {
+    ) -> Result<Self, ManifestError> {
         let nothing = Self {
             durability,
             used: 0,
@@ -52,9 +52,9 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`HeadError::Malformed`].
-    pub fn decode(text: &str) -> Result<Self, HeadError> {
-        let malformed = |reason: String| HeadError::Malformed { reason };
+    /// [`ManifestError::Malformed`].
+    pub fn decode(text: &str) -> Result<Self, ManifestError> {
+        let malformed = |reason: String| ManifestError::Malformed { reason };
         let split: Self =
             serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         match (1..=split.made()).contains(&split.used) {
@@ -89,14 +89,14 @@ impl Split {
     ///
     /// # Errors
     ///
-    /// [`HeadError::Segments`].
+    /// [`ManifestError::Segments`].
     pub fn resized(
         &self,
         segments: u32,
         place: impl FnOnce(&[u32], u32) -> Vec<u32>,
-    ) -> Result<Self, HeadError> {
+    ) -> Result<Self, ManifestError> {
         if !(1..=SEGMENTS_MAX).contains(&segments) {
-            return Err(HeadError::Segments { value: segments });
+            return Err(ManifestError::Segments { value: segments });
         }
         let mut resized = self.clone();
         resized.used = segments;
@@ -163,7 +163,7 @@ mod tests {
     fn a_number_out_of_range_is_refused() {
         for value in [0, SEGMENTS_MAX + 1] {
             let refused = split(1).resized(value, from(0));
-            assert_eq!(refused, Err(HeadError::Segments { value }));
+            assert_eq!(refused, Err(ManifestError::Segments { value }));
         }
     }
 
@@ -173,10 +173,13 @@ mod tests {
         assert_eq!(Split::decode(&split.encode()), Ok(split.clone()));
         let uses_more = split.encode().replace("\"used\":3", "\"used\":4");
         let nowhere = |_: &[u32], more| vec![0; more as usize];
-        let counter = crate::Head::new(crate::Terms::default(), 1, nowhere).unwrap();
+        let counter = crate::Manifest::new(crate::Terms::default(), 1, nowhere).unwrap();
         for text in ["", "{}", &uses_more, &counter.encode()] {
             let read = Split::decode(text);
-            assert!(matches!(read, Err(HeadError::Malformed { .. })), "{text}");
+            assert!(
+                matches!(read, Err(ManifestError::Malformed { .. })),
+                "{text}"
+            );
         }
     }
 }

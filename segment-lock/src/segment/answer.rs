@@ -70,10 +70,10 @@ pub enum Reply {
         /// The segment's clock, in ms since 1970.
         now_ms: u64,
     },
-    /// The copy of the account's head.
+    /// The copy of the account's manifest.
     Copied {
         /// As text, with the plan that the segment was last prepared for.
-        head: Arc<str>,
+        manifest: Arc<str>,
         /// Whether the segment takes no new money.
         closed: bool,
     },
@@ -94,8 +94,8 @@ pub enum Refusal {
         "the segment may have lost its last changes, and waits for a person to accept what is left"
     )]
     Doubtful,
-    /// The caller knows too old a layout: read the head, and finish its plan.
-    #[error("the segment is prepared for generation {generation}: read the account's head")]
+    /// The caller knows too old a layout: read the manifest, and finish its plan.
+    #[error("the segment is prepared for generation {generation}: read the account's manifest")]
     Layout {
         /// The segment's generation.
         generation: u64,

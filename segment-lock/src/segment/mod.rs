@@ -8,7 +8,7 @@
 //!
 //! | part | type | holds |
 //! |---|---|---|
-//! | `seg` | hash | the numbers, the terms, `frozen` (`until caller`), the copy of the `head`, and the `origin` of the last write |
+//! | `seg` | hash | the numbers, the terms, `frozen` (`until caller`), the copy of the `manifest`, and the `origin` of the last write |
 //! | `out`, `inn` | hashes | segment → `seq:amount` of the last loan to it; → `seq` of the last that landed |
 //! | `ids` | hash | the newest final answers, of requests and credits: key → content and state |
 //! | `order` | list | the same as records, in the order in which they became final; those of one batch are one element |
@@ -132,8 +132,8 @@ pub struct Segment {
     pub losses: u64,
     /// It takes no new money.
     pub closed: bool,
-    /// A copy of the account's head, as text, with the plan for `generation`: the head may be lost.
-    pub head: Arc<str>,
+    /// A copy of the account's manifest, as text, with the plan for `generation`: the manifest may be lost.
+    pub manifest: Arc<str>,
 }
 
 impl Segment {
@@ -164,7 +164,7 @@ impl Segment {
             doubtful: false,
             losses: 0,
             closed: prepare.closed,
-            head: Arc::clone(&prepare.head),
+            manifest: Arc::clone(&prepare.manifest),
         }
     }
 

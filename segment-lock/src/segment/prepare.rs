@@ -33,13 +33,13 @@ impl Segment {
         self.cut_ms = prepare.from_ms;
         self.closed |= prepare.closed;
         self.mark_ms = self.mark_ms.max(prepare.mark_ms);
-        self.head = Arc::clone(&prepare.head);
+        self.manifest = Arc::clone(&prepare.manifest);
     }
 
-    /// The copy of the account's head: even a doubtful segment helps to find a head that was lost.
+    /// The copy of the account's manifest: even a doubtful segment helps to find a manifest that was lost.
     pub fn read_copy(&self) -> Answer {
         Ok(Reply::Copied {
-            head: Arc::clone(&self.head),
+            manifest: Arc::clone(&self.manifest),
             closed: self.closed,
         })
     }

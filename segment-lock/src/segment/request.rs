@@ -205,8 +205,8 @@ pub struct Prepare {
     /// Ids of this time and before are too old if they are not recorded: a layout that was lost may have homed them
     /// elsewhere. 0: no such layout.
     pub mark_ms: u64,
-    /// The account's head with this plan, [as text](crate::Head::encode). The segment keeps it as a copy.
-    pub head: Arc<str>,
+    /// The account's manifest with this plan, [as text](crate::Manifest::encode). The segment keeps it as a copy.
+    pub manifest: Arc<str>,
 }
 
 /// Creates the segment for a planned layout; if it exists already, prepares it.
@@ -255,7 +255,7 @@ pub struct Accept {
     pub in_force: Prepare,
 }
 
-/// Reads the copy of the account's head, doubtful or not.
+/// Reads the copy of the account's manifest, doubtful or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadCopy;
 

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, future::join_all};
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use ringfence_segment_lock::{
-    Account, At, Effect, Head, Heads, Segments, StorageError, VersionedHead,
+    Account, At, Effect, Manifest, Manifests, Segments, StorageError, VersionedManifest,
     memory::Memory,
     segment::{Answer, Purge, Reply, Request, Segment, State},
 };
@@ -219,8 +219,8 @@ impl Segments for Bank {
 }
 
 #[async_trait]
-impl Heads for Bank {
-    async fn read(&self, account: &Account) -> Result<Option<VersionedHead>, StorageError> {
+impl Manifests for Bank {
+    async fn read(&self, account: &Account) -> Result<Option<VersionedManifest>, StorageError> {
         self.turns().await;
         self.memory.read(account).await
     }
@@ -229,10 +229,10 @@ impl Heads for Bank {
         &self,
         account: &Account,
         expected: u64,
-        head: Head,
+        manifest: Manifest,
     ) -> Result<bool, StorageError> {
         self.turns().await;
-        let head_swapped = self.memory.swap(account, expected, head).await;
+        let manifest_swapped = self.memory.swap(account, expected, manifest).await;
         let drop_answer = {
             let mut harm = self.harm.lock();
             let per_cent = harm.per_cent.1;
@@ -241,7 +241,7 @@ impl Heads for Bank {
         self.turns().await;
         match drop_answer {
             true => Err(lost()),
-            false => head_swapped,
+            false => manifest_swapped,
         }
     }
 }

@@ -267,7 +267,7 @@ impl<'a> World<'a> {
                 | CounterError::Storage(_)
                 | CounterError::Contended { .. }
                 | CounterError::Lost { .. }
-                | CounterError::Head(_)
+                | CounterError::Manifest(_)
                 | CounterError::Refused(
                     Refusal::TooOld { .. } | Refusal::Closed | Refusal::Conflict
                 )

@@ -11,7 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use ringfence_segment_lock::{
-    At, Counter, CounterError, Effect, Head, Heads, Segments, Storage, StorageError, VersionedHead,
+    At, Counter, CounterError, Effect, Manifest, Manifests, Segments, Storage, StorageError,
+    VersionedManifest,
     memory::Memory,
     segment::{Collect, Freeze, Purge, Refusal, Thaw},
 };
@@ -89,7 +90,7 @@ async fn transfer_that_crashes_at(
         memory: Arc::clone(memory),
         at,
     });
-    let crashing = Storage::of(segments, Arc::clone(memory) as Arc<dyn Heads>, 2);
+    let crashing = Storage::of(segments, Arc::clone(memory) as Arc<dyn Manifests>, 2);
     let [from, to] = [account("a"), b.account().clone()];
     let [from, to] = [from, to].map(|account| Counter::open(crashing.clone(), account));
     from.transfer(&id(NOW, "over"), amount(7), &to)
@@ -223,9 +224,9 @@ async fn a_plan_that_is_found_too_late_begins_later() {
     a.deposit(&id, amount(10)).await.unwrap();
 
     // Who made the plan crashed, and what it homes elsewhere was decided since.
-    let found: VersionedHead = memory.read(a.account()).await.unwrap().unwrap();
+    let found: VersionedManifest = memory.read(a.account()).await.unwrap().unwrap();
     let planned = found
-        .head
+        .manifest
         .plan(2, NOW - 5, |_, more| vec![0; more as usize])
         .unwrap();
     assert!(
@@ -238,8 +239,8 @@ async fn a_plan_that_is_found_too_late_begins_later() {
     let other = Counter::open(storage, account("a"));
     other.deposit(&id, amount(10)).await.unwrap();
     assert_eq!(available(&other).await, 10);
-    let head: Head = memory.read(a.account()).await.unwrap().unwrap().head;
-    let newest = head.layouts().last().unwrap();
+    let manifest: Manifest = memory.read(a.account()).await.unwrap().unwrap().manifest;
+    let newest = manifest.layouts().last().unwrap();
     assert!(newest.segments == 2 && newest.from_ms > NOW, "{newest:?}");
 }
 
@@ -289,7 +290,7 @@ async fn a_call_that_fails_or_is_dropped_leaves_nothing_frozen() {
             refusals: AtomicU64::new(0),
             fails,
         });
-        let disturbed = Storage::of(segments, Arc::clone(&memory) as Arc<dyn Heads>, 2);
+        let disturbed = Storage::of(segments, Arc::clone(&memory) as Arc<dyn Manifests>, 2);
         let counter = Counter::open(disturbed, account("a"));
         let frozen = || {
             let is_frozen = |segment: &Segment| segment.frozen.is_some();
@@ -326,14 +327,14 @@ async fn a_doubtful_segment_is_shown_and_accepted_though_a_plan_waits_for_it() {
     let safe = Counter::create(storage.clone(), account("safe"), terms, 1)
         .await
         .unwrap();
-    let heads: &dyn Heads = &*memory;
-    let found = heads.read(safe.account()).await.unwrap().unwrap();
+    let manifests: &dyn Manifests = &*memory;
+    let found = manifests.read(safe.account()).await.unwrap().unwrap();
     let planned = found
-        .head
+        .manifest
         .plan(2, NOW + 10, |_, more| vec![0; more as usize])
         .unwrap();
     assert!(
-        heads
+        manifests
             .swap(safe.account(), found.version, planned)
             .await
             .unwrap()
@@ -349,5 +350,5 @@ async fn a_doubtful_segment_is_shown_and_accepted_though_a_plan_waits_for_it() {
     assert!(views.len() == 1 && views[&0].doubtful, "{views:?}");
     safe.accept().await.unwrap();
     assert_eq!(available(&safe).await, 0);
-    assert_eq!(safe.read_head().await.unwrap().segments(), 2);
+    assert_eq!(safe.read_manifest().await.unwrap().segments(), 2);
 }

@@ -7,8 +7,8 @@ use std::sync::{
 
 use async_trait::async_trait;
 use ringfence_segment_lock::{
-    At, Counter, CounterError, Effect, Ended, Head, Heads, Reserved, Segments, Storage,
-    StorageError, VersionedHead,
+    At, Counter, CounterError, Effect, Ended, Manifest, Manifests, Reserved, Segments, Storage,
+    StorageError, VersionedManifest,
     memory::Memory,
     segment::{CreditId, GiveCredit, Lend, Outcome, Refusal},
 };
@@ -273,7 +273,7 @@ async fn a_transfer_that_was_sent_to_nobody_arrives_if_the_account_is_created_fi
     assert_eq!(a.exact_balance().await.unwrap().held, 0);
 }
 
-/// Heads of which one is about to be created when somebody first finds it missing.
+/// Manifests of which one is about to be created when somebody first finds it missing.
 #[derive(Debug)]
 struct CreatedMeanwhile {
     memory: Arc<Memory>,
@@ -281,29 +281,34 @@ struct CreatedMeanwhile {
 }
 
 #[async_trait]
-impl Heads for CreatedMeanwhile {
-    async fn read(&self, name: &Account) -> Result<Option<VersionedHead>, StorageError> {
+impl Manifests for CreatedMeanwhile {
+    async fn read(&self, name: &Account) -> Result<Option<VersionedManifest>, StorageError> {
         let found = self.memory.read(name).await;
-        // The second read of the missing head is the one before the refusal is written.
+        // The second read of the missing manifest is the one before the refusal is written.
         if *name == account("b") && self.reads.fetch_add(1, Ordering::Relaxed) == 1 {
             counter(&Storage::new(Arc::clone(&self.memory), 3), "b", 1).await;
         }
         found
     }
 
-    async fn swap(&self, name: &Account, expected: u64, head: Head) -> Result<bool, StorageError> {
-        self.memory.swap(name, expected, head).await
+    async fn swap(
+        &self,
+        name: &Account,
+        expected: u64,
+        manifest: Manifest,
+    ) -> Result<bool, StorageError> {
+        self.memory.swap(name, expected, manifest).await
     }
 }
 
 #[tokio::test]
 async fn a_refusal_is_not_written_over_an_account_created_meanwhile() {
     let (memory, _, _) = sent_to_nobody().await;
-    let heads = Arc::new(CreatedMeanwhile {
+    let manifests = Arc::new(CreatedMeanwhile {
         memory: Arc::clone(&memory),
         reads: AtomicU64::new(0),
     });
-    let storage = Storage::of(memory, heads, 2);
+    let storage = Storage::of(memory, manifests, 2);
     let [a, b] = ["a", "b"].map(|name| Counter::open(storage.clone(), account(name)));
     assert_eq!(a.sweep().await.unwrap().delivered, 1);
     assert_eq!(b.exact_balance().await.unwrap().available, 7);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ringfence_segment_lock::{
-    Account, Heads, StorageError, VersionedHead, lock::Split, memory::Memory,
+    Account, Manifests, StorageError, VersionedManifest, lock::Split, memory::Memory,
 };
 use tokio::{sync::watch, task::yield_now};
 
@@ -64,8 +64,8 @@ impl Gated {
 }
 
 #[async_trait]
-impl Heads<Split> for Gated {
-    async fn read(&self, name: &Account) -> Result<Option<VersionedHead<Split>>, StorageError> {
+impl Manifests<Split> for Gated {
+    async fn read(&self, name: &Account) -> Result<Option<VersionedManifest<Split>>, StorageError> {
         self.reads.pass().await;
         self.memory.read(name).await
     }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use futures_util::future::join_all;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
-use ringfence_segment_lock::{Heads, VersionedHead, lock::Split};
+use ringfence_segment_lock::{Manifests, VersionedManifest, lock::Split};
 use tokio::task::yield_now;
 
 use super::{Lock, World, locks::Grant};
@@ -44,9 +44,11 @@ struct Run {
 impl Run {
     async fn check(&self) {
         let name = self.world.process(0).name().clone();
-        let split = Heads::read(&*self.world.memory, &name).await;
-        let split: VersionedHead<Split> = split.unwrap().unwrap();
-        self.audit.borrow_mut().check(split.head.made(), self.seed);
+        let split = Manifests::read(&*self.world.memory, &name).await;
+        let split: VersionedManifest<Split> = split.unwrap().unwrap();
+        self.audit
+            .borrow_mut()
+            .check(split.manifest.made(), self.seed);
     }
 
     async fn turns(&self, count: u32) {

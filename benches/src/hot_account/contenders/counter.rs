@@ -68,12 +68,12 @@ pub(crate) async fn fill(
     segments: u32,
 ) -> Result<(), Failure> {
     let each = Amount::new(PUT_IN / i64::from(segments))?;
-    let head = counter.read_head().await?;
+    let manifest = counter.read_manifest().await?;
     for segment in 0..segments {
         // A request whose home is that segment finds it there.
         let id = loop {
             let id = counters.new_request();
-            if head.home_of(&id) == Some(segment) {
+            if manifest.home_of(&id) == Some(segment) {
                 break id;
             }
         };

@@ -131,12 +131,12 @@ async fn open(stage: &Stage, segments: u32) -> Result<Shared, CounterError> {
         ..Terms::default()
     };
     let counter = counters.create(&name, terms, segments).await?;
-    let head = counter.read_head().await?;
+    let manifest = counter.read_manifest().await?;
     let each = COINS / i64::from(segments);
     let amount = Amount::new(each).expect("there are more coins than segments");
     for segment in 0..segments {
         let mut ids = iter::repeat_with(|| counters.new_request());
-        let id = ids.find(|id| head.home_of(id) == Some(segment));
+        let id = ids.find(|id| manifest.home_of(id) == Some(segment));
         let id = id.expect("there is always another");
         counter.deposit(&id, amount).await?;
     }

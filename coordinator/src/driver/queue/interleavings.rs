@@ -32,16 +32,16 @@ const EACH: u64 = 4;
 
 type Requests = Queue<CounterRequest>;
 
-/// The `number`th request of `task`. It asks a head for the number as its version.
+/// The `number`th request of `task`. It asks a manifest for the number as its version.
 fn request(task: u64, number: u64) -> CounterRequest {
     let name = format!("{}", task % 2);
     let key = LockKey::new(&Namespace::default(), name.as_bytes(), SlotCount::default());
     CounterRequest {
         key: key.unwrap(),
         map: MapVersion(thread_rng().gen_range(0..3)),
-        op: CounterOp::SwapHead {
+        op: CounterOp::SwapManifest {
             expected: task * EACH + number,
-            head: String::new(),
+            manifest: String::new(),
             durability: Default::default(),
         },
     }
@@ -53,7 +53,7 @@ fn connection() -> (Life, ConnectionId) {
 
 fn number(request: &CounterRequest) -> u64 {
     match request.op {
-        CounterOp::SwapHead { expected, .. } => expected,
+        CounterOp::SwapManifest { expected, .. } => expected,
         _ => unreachable!("only these are sent"),
     }
 }
@@ -75,7 +75,7 @@ fn submit(queue: &Requests, task: u64) -> Vec<u64> {
             Ok(Answered { reply, .. }) => {
                 assert_eq!(
                     reply,
-                    CounterReply::Head(Some((number, String::new()))),
+                    CounterReply::Manifest(Some((number, String::new()))),
                     "its own"
                 );
                 Some(number)
@@ -123,7 +123,7 @@ fn send(queue: &Requests, sent: &Mutex<Vec<CounterRequest>>, ended: &Mutex<bool>
         }
         let requests = std::mem::take(&mut batch.requests);
         for (request, respond) in requests.iter().zip(batch.responds.drain(..)) {
-            let reply = CounterReply::Head(Some((number(request), String::new())));
+            let reply = CounterReply::Manifest(Some((number(request), String::new())));
             let sent = Instant::default();
             respond.respond(Ok(Answered { reply, sent }));
         }

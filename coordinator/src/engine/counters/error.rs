@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringfence_ring::ShardId;
-use ringfence_segment_lock::{Effect, HeadError, StorageError};
+use ringfence_segment_lock::{Effect, ManifestError, StorageError};
 
 use crate::{
     name::NameError,
@@ -64,9 +64,9 @@ pub enum CounterFault {
         /// The shard.
         shard: ShardId,
     },
-    /// The account's head is invalid.
+    /// The account's manifest is invalid.
     #[error(transparent)]
-    Head(#[from] HeadError),
+    Manifest(#[from] ManifestError),
     /// The engine was closed.
     #[error("the engine is closed")]
     Closed,
@@ -96,7 +96,7 @@ impl CounterFault {
             Self::Name(_)
             | Self::NotOnDisk { .. }
             | Self::Foreign { .. }
-            | Self::Head(_)
+            | Self::Manifest(_)
             | Self::Closed
             | Self::Unexpected { .. } => false,
         }
@@ -112,7 +112,7 @@ impl CounterFault {
             | Self::NotOnDisk { .. }
             | Self::OutOfMemory { .. }
             | Self::Foreign { .. }
-            | Self::Head(_) => Effect::None,
+            | Self::Manifest(_) => Effect::None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The storage of counters: a segment, or an account's head, at the shard that has its key's slot.
+//! The storage of counters: a segment, or an account's manifest, at the shard that has its key's slot.
 //!
 //! ```text
 //! Counter ─► Segments::call ─► ask.rs: route, ask, ask again ─► driver ─► Link::call_counters
@@ -9,7 +9,7 @@
 
 mod ask;
 mod error;
-mod heads;
+mod manifests;
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use hashbrown::HashMap;
 use ringfence_segment_lock::{
-    Account, At, Heads, Segments, Storage, StorageError,
+    Account, At, Manifests, Segments, Storage, StorageError,
     lock::{self, Split},
     segment::{Answer, Request},
 };
@@ -38,8 +38,8 @@ impl Engine {
     }
 
     /// The storage of the records of the segmented locks of `namespace`, next to the counters'
-    /// heads.
-    pub(super) fn splits(&self, namespace: &Namespace) -> Arc<dyn Heads<Split>> {
+    /// manifests.
+    pub(super) fn splits(&self, namespace: &Namespace) -> Arc<dyn Manifests<Split>> {
         self.stored(namespace)
     }
 

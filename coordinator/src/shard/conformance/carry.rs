@@ -38,8 +38,8 @@ pub async fn a_counter_that_moved_is_what_it_was(fixture: &dyn Fixture) {
     );
     assert!(is_held, "{held:?}");
     assert_eq!(desk.view(&key).await, view, "repeats change nothing");
-    let head = desk.count(&key, CounterOp::ReadHead).await;
-    assert_eq!(head, CounterReply::Head(Some((1, "head".into()))));
+    let manifest = desk.count(&key, CounterOp::ReadManifest).await;
+    assert_eq!(manifest, CounterReply::Manifest(Some((1, "head".into()))));
     desk.becomes(&key, Epoch(LATER.0 + 1), Mode::Sealed).await;
     let again = desk.copies(Epoch(LATER.0 + 1), &key).await;
     assert_eq!((again.group.since, again.sizes), (LATER, copied.sizes));
@@ -222,17 +222,17 @@ pub async fn counters_of_a_slot_that_comes_are_served_once_they_are_admitted(
 ) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
-    let read_head = async |desk: &mut Desk| desk.count(&key, CounterOp::ReadHead).await;
+    let read_manifest = async |desk: &mut Desk| desk.count(&key, CounterOp::ReadManifest).await;
     desk.becomes(&key, MOVE, Mode::Import).await;
     assert_eq!(
-        read_head(&mut desk).await,
+        read_manifest(&mut desk).await,
         CounterReply::Coming { epoch: MOVE }
     );
     for _ in 0..2 {
         assert_eq!(desk.admits(MOVE, &key).await, []);
-        assert_eq!(read_head(&mut desk).await, CounterReply::Head(None));
+        assert_eq!(read_manifest(&mut desk).await, CounterReply::Manifest(None));
         desk.becomes(&key, MOVE, Mode::Import).await;
-        assert_eq!(read_head(&mut desk).await, CounterReply::Head(None));
+        assert_eq!(read_manifest(&mut desk).await, CounterReply::Manifest(None));
     }
     desk.creates(&key).await;
     desk.becomes(&key, MOVE, Mode::Open).await;
@@ -240,13 +240,13 @@ pub async fn counters_of_a_slot_that_comes_are_served_once_they_are_admitted(
     assert_eq!(desk.view(&key).await.value, 0);
     desk.becomes(&key, LATER, Mode::Sealed).await;
     assert_eq!(
-        read_head(&mut desk).await,
+        read_manifest(&mut desk).await,
         CounterReply::Moving { epoch: LATER }
     );
     let again = Epoch(LATER.0 + 1);
     desk.becomes(&key, again, Mode::Import).await;
     let coming = CounterReply::Coming { epoch: again };
-    assert_eq!(read_head(&mut desk).await, coming, "it is of one move");
+    assert_eq!(read_manifest(&mut desk).await, coming, "it is of one move");
 }
 
 /// What a shard that came back has of a move goes on; that it had all is to be said again.
@@ -266,7 +266,7 @@ pub async fn what_was_carried_outlasts_a_life(fixture: &dyn Fixture) {
     armed_in(fixture, (FIRST, Grace::None), (&key, Mode::Import)).await;
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let coming = CounterReply::Coming { epoch: MOVE };
-    assert_eq!(desk.count(&key, CounterOp::ReadHead).await, coming);
+    assert_eq!(desk.count(&key, CounterOp::ReadManifest).await, coming);
     desk.becomes(&key, MOVE, Mode::Import).await;
     assert_eq!(desk.arrives(MOVE, &copied).await, Arrival::Here(None));
     assert_eq!(desk.admits(MOVE, &key).await, []);

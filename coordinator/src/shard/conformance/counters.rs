@@ -1,4 +1,4 @@
-//! Segments and heads: where they are asked, in which order, and what stands between them.
+//! Segments and manifests: where they are asked, in which order, and what stands between them.
 //!
 //! What a segment answers is a matter of its rules, which backends are compared with elsewhere.
 
@@ -33,7 +33,7 @@ fn create() -> CounterOp {
         from_ms: 0,
         closed: false,
         mark_ms: 0,
-        head: "head".into(),
+        manifest: "head".into(),
     };
     let terms = Terms::default();
     CounterOp::Segment(Create { prepare, terms }.into())
@@ -48,10 +48,10 @@ fn inspect() -> CounterOp {
     CounterOp::Segment(Request::Inspect(Inspect))
 }
 
-fn swap(expected: u64, head: &str) -> CounterOp {
-    CounterOp::SwapHead {
+fn swap(expected: u64, manifest: &str) -> CounterOp {
+    CounterOp::SwapManifest {
         expected,
-        head: head.into(),
+        manifest: manifest.into(),
         durability: Durability::Memory,
     }
 }
@@ -113,7 +113,12 @@ pub async fn counters_are_asked_only_where_their_slot_is_open(fixture: &dyn Fixt
         CounterReply::Moving { epoch },
         CounterReply::Coming { epoch },
     ];
-    for op in [create, inspect, || swap(0, "head"), || CounterOp::ReadHead] {
+    for op in [
+        create,
+        inspect,
+        || swap(0, "head"),
+        || CounterOp::ReadManifest,
+    ] {
         let answers = asked(&mut desk, keys.iter().map(|key| (key, op()))).await;
         let replies = answers.expect("an answer").replies;
         assert_eq!(replies[..3], elsewhere, "{:?}", op());
@@ -149,7 +154,7 @@ pub async fn counters_say_whether_the_shard_is_quiet(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
     let ask = async |desk: &mut Desk| {
-        let answers = asked(desk, [(&key, CounterOp::ReadHead)]).await;
+        let answers = asked(desk, [(&key, CounterOp::ReadManifest)]).await;
         answers.expect("an answer").quiet
     };
     assert!(!ask(&mut desk).await);
@@ -167,11 +172,11 @@ pub async fn counters_on_their_way_are_frozen_beside_those_that_are_not(fixture:
     let read = |key: &LockKey, map| CounterRequest {
         key: key.clone(),
         map,
-        op: CounterOp::ReadHead,
+        op: CounterOp::ReadManifest,
     };
     let mut batch = [read(&other, QUIET), read(&key, MapVersion::UNKNOWN)];
     let mut replies = [
-        CounterReply::Head(None),
+        CounterReply::Manifest(None),
         CounterReply::Moving { epoch: MOVE },
     ];
     for quiet in [true, false] {
@@ -237,34 +242,34 @@ pub async fn a_request_counts_once_over_connections(fixture: &dyn Fixture) {
     assert_eq!(view_of(&mut desk, &key).await.value, 5);
 }
 
-/// A head changes from the version that was read, or not at all.
-pub async fn a_head_is_swapped_from_its_version_alone(fixture: &dyn Fixture) {
+/// A manifest changes from the version that was read, or not at all.
+pub async fn a_manifest_is_swapped_from_its_version_alone(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
     let batch = [
-        (&key, CounterOp::ReadHead),
+        (&key, CounterOp::ReadManifest),
         (&key, swap(1, "too early")),
         (&key, swap(0, "first")),
         (&key, swap(0, "too late")),
-        (&key, CounterOp::ReadHead),
+        (&key, CounterOp::ReadManifest),
         (&key, swap(1, "second\0é")),
     ];
     let replies = asked(&mut desk, batch).await.expect("an answer").replies;
     let expected = [
-        CounterReply::Head(None),
+        CounterReply::Manifest(None),
         CounterReply::Swapped(false),
         CounterReply::Swapped(true),
         CounterReply::Swapped(false),
-        CounterReply::Head(Some((1, "first".into()))),
+        CounterReply::Manifest(Some((1, "first".into()))),
         CounterReply::Swapped(true),
     ];
     assert_eq!(replies[..], expected);
-    let second = CounterReply::Head(Some((2, "second\0é".into())));
-    assert_eq!(one(&mut desk, &key, CounterOp::ReadHead).await, second);
+    let second = CounterReply::Manifest(Some((2, "second\0é".into())));
+    assert_eq!(one(&mut desk, &key, CounterOp::ReadManifest).await, second);
 }
 
-/// A key may name a lock, a segment and a head.
-pub async fn locks_segments_and_heads_of_one_key_do_not_touch(fixture: &dyn Fixture) {
+/// A key may name a lock, a segment and a manifest.
+pub async fn locks_segments_and_manifests_of_one_key_do_not_touch(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let hostile = [
         &b"key"[..],
@@ -288,8 +293,8 @@ pub async fn locks_segments_and_heads_of_one_key_do_not_touch(fixture: &dyn Fixt
     }
     for (at, key) in keys.iter().enumerate() {
         assert_eq!(view_of(&mut desk, key).await.value, 1 + at as i64);
-        let head = CounterReply::Head(Some((1, "head".into())));
-        assert_eq!(one(&mut desk, key, CounterOp::ReadHead).await, head);
+        let manifest = CounterReply::Manifest(Some((1, "head".into())));
+        assert_eq!(one(&mut desk, key, CounterOp::ReadManifest).await, manifest);
         assert_eq!(desk.holder(key).await, Some(holder));
     }
 }

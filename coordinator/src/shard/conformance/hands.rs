@@ -95,7 +95,7 @@ impl Desk {
             from_ms: 0,
             closed: false,
             mark_ms: 0,
-            head: "head".into(),
+            manifest: "head".into(),
         };
         let terms = Terms::default();
         let create = CounterOp::Segment(Create { prepare, terms }.into());
@@ -109,16 +109,16 @@ impl Desk {
         assert_eq!(reply, done, "{name}");
     }
 
-    /// A segment under `key` with a head, money, and more answers than a piece holds.
+    /// A segment under `key` with a manifest, money, and more answers than a piece holds.
     pub(super) async fn fills(&mut self, key: &LockKey) -> SegmentView {
         self.creates(key).await;
         for nth in 0..MANY {
             self.deposits(key, &format!("deposit {nth}"), 3).await;
         }
         self.count(key, reserve("reservation", 2)).await;
-        let swap = CounterOp::SwapHead {
+        let swap = CounterOp::SwapManifest {
             expected: 0,
-            head: "head".into(),
+            manifest: "head".into(),
             durability: Durability::Memory,
         };
         assert_eq!(self.count(key, swap).await, CounterReply::Swapped(true));

@@ -32,7 +32,7 @@ pub async fn connecting_ends_the_former_connection(fixture: &dyn Fixture) {
     let later = shard.connect_counters(named(&*former)).await;
     assert_is_later(&*later.expect("a connection"), &*former);
     for _ in 0..2 {
-        let (key, map, op) = (key.clone(), MapVersion::UNKNOWN, CounterOp::ReadHead);
+        let (key, map, op) = (key.clone(), MapVersion::UNKNOWN, CounterOp::ReadManifest);
         assert_ended(former.call(&[CounterRequest { key, map, op }]).await);
     }
 

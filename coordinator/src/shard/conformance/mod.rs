@@ -312,8 +312,8 @@ macro_rules! shard_conformance {
             counters_on_their_way_are_frozen_beside_those_that_are_not,
             a_batch_of_counters_keeps_its_order,
             a_request_counts_once_over_connections,
-            a_head_is_swapped_from_its_version_alone,
-            locks_segments_and_heads_of_one_key_do_not_touch,
+            a_manifest_is_swapped_from_its_version_alone,
+            locks_segments_and_manifests_of_one_key_do_not_touch,
             a_full_batch_of_counters_is_answered_one_by_one,
         );
     };

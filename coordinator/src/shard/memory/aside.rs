@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct Aside {
     /// When they are forgotten.
     pub(super) until_ms: u64,
-    head: Option<(u64, String)>,
+    manifest: Option<(u64, String)>,
     segment: Option<Box<Segment>>,
     ids: BTreeMap<RequestId, Entry>,
     credits: BTreeMap<CreditId, Credit>,
@@ -34,7 +34,7 @@ impl Aside {
     pub(super) fn add(&mut self, row: Row) {
         match row {
             Row::Stored { .. } => {}
-            Row::Head(version, head) => self.head = Some((version, head)),
+            Row::Manifest(version, manifest) => self.manifest = Some((version, manifest)),
             Row::Segment(segment) => self.segment = Some(segment),
             Row::Id(id, entry) => drop(self.ids.insert(id, entry)),
             Row::Credit(id, credit) => drop(self.credits.insert(id, credit)),
@@ -44,15 +44,15 @@ impl Aside {
 
     /// How many rows of each kind there are.
     pub(super) fn sizes(&self) -> Vec<u64> {
-        let (head, segment) = (self.head.is_some(), self.segment.is_some());
+        let (manifest, segment) = (self.manifest.is_some(), self.segment.is_some());
         let lens = [self.ids.len(), self.credits.len(), self.order.len()];
-        sizes(head, segment, lens)
+        sizes(manifest, segment, lens)
     }
 
     /// The group that the rows are of.
     pub(super) fn put_together(self, since: Epoch) -> Kept {
         let Self {
-            head,
+            manifest,
             segment,
             ids,
             credits,
@@ -78,7 +78,7 @@ impl Aside {
         });
         Kept {
             since,
-            head,
+            manifest,
             segment,
             copy: None,
         }
@@ -95,7 +95,7 @@ impl Kept {
             (segment.doubtful, segment.frozen) = (false, None);
         }
         let mut hasher = DefaultHasher::new();
-        hasher.write(format!("{:?} {segment:?}", self.head).as_bytes());
+        hasher.write(format!("{:?} {segment:?}", self.manifest).as_bytes());
         Stamp(hasher.finish().to_be_bytes().to_vec())
     }
 
@@ -111,13 +111,13 @@ impl Kept {
             } = segment;
             [ids.len(), credits.len(), order.len()]
         });
-        sizes(self.head.is_some(), segment.is_some(), lens)
+        sizes(self.manifest.is_some(), segment.is_some(), lens)
     }
 
     /// Its rows, in an order that stays as long as it does not change.
     pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
-        let head = self.head.clone();
-        let head = head.map(|(version, head)| Row::Head(version, head));
+        let manifest = self.manifest.clone();
+        let manifest = manifest.map(|(version, manifest)| Row::Manifest(version, manifest));
         let segment = self.segment.as_ref();
         let alone = segment.map(|segment| Row::Segment(Box::new(alone(segment))));
         let ids = segment.into_iter().flat_map(|segment| &segment.ids);
@@ -128,13 +128,13 @@ impl Kept {
         let order = order
             .enumerate()
             .map(|(nth, id)| Row::Final(nth, id.clone()));
-        let rows = head.into_iter().chain(alone).chain(ids);
+        let rows = manifest.into_iter().chain(alone).chain(ids);
         rows.chain(credits).chain(order)
     }
 }
 
-fn sizes(head: bool, segment: bool, lens: [usize; 3]) -> Vec<u64> {
-    let mut sizes = vec![u64::from(head), u64::from(segment)];
+fn sizes(manifest: bool, segment: bool, lens: [usize; 3]) -> Vec<u64> {
+    let mut sizes = vec![u64::from(manifest), u64::from(segment)];
     sizes.extend(lens.map(|len| len as u64));
     sizes
 }
@@ -150,7 +150,7 @@ fn alone(segment: &Segment) -> Segment {
         due: [].into(),
         sent: [].into(),
         pinned: [].into(),
-        head: segment.head.clone(),
+        manifest: segment.manifest.clone(),
         ..*segment
     }
 }

@@ -1,4 +1,4 @@
-//! Segments and heads.
+//! Segments and manifests.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Counters {
 pub(super) struct Kept {
     /// Its slot's epoch when it came, or was made.
     pub(super) since: Epoch,
-    pub(super) head: Option<(u64, String)>,
+    pub(super) manifest: Option<(u64, String)>,
     pub(super) segment: Option<Segment>,
     /// What it is a copy of, if it came.
     pub(super) copy: Option<CopyOf>,
@@ -97,16 +97,21 @@ impl Counters {
                 }
                 CounterReply::Segment(self.segment(key, request, unix_ms))
             }
-            CounterOp::ReadHead => {
+            CounterOp::ReadManifest => {
                 let group = self.groups.get(key);
-                CounterReply::Head(group.and_then(|group| group.head.clone()))
+                CounterReply::Manifest(group.and_then(|group| group.manifest.clone()))
             }
-            CounterOp::SwapHead { expected, head, .. } => {
-                let present = self.groups.get(key).and_then(|group| group.head.as_ref());
+            CounterOp::SwapManifest {
+                expected, manifest, ..
+            } => {
+                let present = self
+                    .groups
+                    .get(key)
+                    .and_then(|group| group.manifest.as_ref());
                 let swapped = present.map_or(0, |(version, _)| *version) == *expected;
                 if swapped {
                     let group = self.groups.entry(key.clone()).or_insert_with(made);
-                    group.head = Some((expected + 1, head.clone()));
+                    group.manifest = Some((expected + 1, manifest.clone()));
                 }
                 CounterReply::Swapped(swapped)
             }

@@ -44,7 +44,7 @@ impl MemoryShard {
         Faults(Arc::clone(&self.0))
     }
 
-    /// The keys that it keeps a counter's segment or head of.
+    /// The keys that it keeps a counter's segment or manifest of.
     pub fn counters(&self) -> Vec<LockKey> {
         let state = self.0.state();
         state.memory.counters.groups.keys().cloned().collect()

@@ -114,7 +114,7 @@ const SHARED: &str = concat!(
     include_str!("lua/counter/segment/prepare.lua"),
     include_str!("lua/counter/segment/close.lua"),
     include_str!("lua/counter/segment/accept.lua"),
-    include_str!("lua/counter/segment/head.lua"),
+    include_str!("lua/counter/segment/manifest.lua"),
     include_str!("lua/topology/header.lua"),
     include_str!("lua/topology/news.lua"),
 );

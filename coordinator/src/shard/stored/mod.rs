@@ -1,4 +1,4 @@
-//! A group of a slot's counters as a server stores it: a segment, or an account's head, in parts.
+//! A group of a slot's counters as a server stores it: a segment, or an account's manifest, in parts.
 //!
 //! A group's parts lie under `<prefix>:#<key>:<part>`, where `<key>` is the text of its [`LockKey`](crate::name::LockKey),
 //! `{slot}:namespace:key`. Every group of a slot is in the index `<prefix>:#{slot}`: a hash of the keys' texts, and of
@@ -49,13 +49,13 @@ const fn sorted(name: &'static str) -> Part {
 
 /// Every part that a group may have. One that has nothing in it is not there.
 pub const PARTS: [Part; 12] = [
-    HEAD, SEGMENT, IDS, ORDER, BLOCKS, TIMES, OPEN, DUE, SENT, PINNED, OUT, INN,
+    MANIFEST, SEGMENT, IDS, ORDER, BLOCKS, TIMES, OPEN, DUE, SENT, PINNED, OUT, INN,
 ];
 
-/// An account's head: `version`, `text`, the `durability` it was written with, and the `origin` of the last write. One
+/// An account's manifest: `version`, `text`, the `durability` it was written with, and the `origin` of the last write. One
 /// without an origin is in doubt.
-pub const HEAD: Part = hash("head");
-/// A segment's numbers, terms and marks, by their names; a copy of the account's `head`; and its `origin`, which says
+pub const MANIFEST: Part = hash("manifest");
+/// A segment's numbers, terms and marks, by their names; a copy of the account's `manifest`; and its `origin`, which says
 /// by whom it was written last: `synced 0|1 life place`. Where that is another life than the server's, the segment may be told that it came back:
 /// whoever moves a group writes the origin of the server it comes to.
 pub const SEGMENT: Part = hash("seg");

@@ -94,7 +94,7 @@ impl Stored {
             [until.as_bytes(), &caller_text(frozen.caller)].concat()
         });
         self.put(SEGMENT, "frozen", frozen);
-        self.put(SEGMENT, "head", segment.head.as_bytes());
+        self.put(SEGMENT, "manifest", segment.manifest.as_bytes());
     }
 }
 

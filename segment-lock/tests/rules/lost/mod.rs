@@ -9,7 +9,7 @@ use std::sync::{
 };
 
 use ringfence_segment_lock::{
-    At, Counter, CounterError, Effect, Heads, Inspection, Segments, Storage, VersionedHead,
+    At, Counter, CounterError, Effect, Inspection, Manifests, Segments, Storage, VersionedManifest,
     memory::Memory,
     segment::{
         Accept, CreditId, Find, FinishTransfer, GiveCredit, Inspect, Land, Lend, Numbers, Outcome,
@@ -141,7 +141,7 @@ async fn every_call_says_which_segments_are_lost_and_what_was_in_them() {
 }
 
 async fn terms_of(counter: &Counter) -> Terms {
-    counter.read_head().await.unwrap().terms()
+    counter.read_manifest().await.unwrap().terms()
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +179,7 @@ async fn the_others_lend_while_one_is_lost() {
     let a = &scene.counter;
     a.resegment(3).await.unwrap();
     scene.lose(1);
-    let from_ms = a.read_head().await.unwrap().layouts()[1].from_ms;
+    let from_ms = a.read_manifest().await.unwrap().layouts()[1].from_ms;
     scene.clock.store(from_ms, Ordering::Relaxed);
     let mut ids = (0..).map(|number| id(from_ms, &number.to_string()));
     let third = ids.find(|id| id.hash() % 3 == 2).unwrap();
@@ -304,11 +304,11 @@ async fn segments_that_are_lost_together_lend_to_each_other_and_land_nothing_of_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_account_whose_head_is_lost_with_a_segment_is_found_and_its_loss_is_said() {
+async fn an_account_whose_manifest_is_lost_with_a_segment_is_found_and_its_loss_is_said() {
     let scene = Scene::new(Durability::Memory).await;
     let terms = terms_of(&scene.counter).await;
     scene.lose(1);
-    let storage = scene.without_heads();
+    let storage = scene.without_manifests();
     let create = || Counter::create(storage.clone(), account("a"), terms, 2);
     assert_eq!(lost_in(create().await), [(1, None)]);
     let found = create().await.unwrap();
@@ -317,10 +317,10 @@ async fn an_account_whose_head_is_lost_with_a_segment_is_found_and_its_loss_is_s
 }
 
 impl Scene {
-    /// The same segments, beside heads that are all lost.
-    fn without_heads(&self) -> Storage {
-        let heads = Arc::new(Memory::new(Box::new(|| LATER)));
-        Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, heads, 3)
+    /// The same segments, beside manifests that are all lost.
+    fn without_manifests(&self) -> Storage {
+        let manifests = Arc::new(Memory::new(Box::new(|| LATER)));
+        Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, manifests, 3)
     }
 }
 
@@ -331,7 +331,7 @@ fn prepare(generation: u64, from_ms: u64) -> Prepare {
         from_ms,
         closed: false,
         mark_ms: 0,
-        head: "newer".into(),
+        manifest: "newer".into(),
     }
 }
 
@@ -370,7 +370,7 @@ fn an_accepted_segment_goes_by_the_layout_in_force_and_its_mark_is_at_now() {
     );
     assert_eq!((older.losses, older.doubtful), (1, false));
     let copied = Reply::Copied {
-        head: "newer".into(),
+        manifest: "newer".into(),
         closed: false,
     };
     nothing(&mut older, ReadCopy, Ok(copied));

@@ -107,7 +107,7 @@ async fn a_transfer_that_was_sent_from_the_lost_segment_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_to_an_account_that_lost_its_head_alone_does_not_go_back_to_its_source() {
+async fn a_transfer_to_an_account_that_lost_its_manifest_alone_does_not_go_back_to_its_source() {
     let scene = Scene::new(Durability::Memory).await;
     let (_, over) = sent_from_b(&scene).await;
     let credit = GiveCredit {
@@ -123,7 +123,7 @@ async fn a_transfer_to_an_account_that_lost_its_head_alone_does_not_go_back_to_i
     scene.tell(1, credit).await.unwrap();
     let spends = home(1, NOW, "spends");
     scene.counter.deduct(&spends, amount(30)).await.unwrap();
-    let storage = scene.without_head_of_a().await;
+    let storage = scene.without_manifest_of_a().await;
     let b = Counter::open(storage, account("b"));
     assert_eq!(b.sweep().await.unwrap().delivered, 1);
     assert_eq!(b.exact_balance().await.unwrap().available, 30);
@@ -146,11 +146,14 @@ async fn what_the_lost_segment_held_is_lost_and_a_repeat_says_so() {
 }
 
 impl Scene {
-    /// The same segments, beside all heads but one.
-    async fn without_head_of_a(&self) -> Storage {
-        let heads = Arc::new(Memory::new(Box::new(|| LATER)));
-        let b: Option<VersionedHead> = self.memory.read(&account("b")).await.unwrap();
-        heads.swap(&account("b"), 0, b.unwrap().head).await.unwrap();
-        Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, heads, 3)
+    /// The same segments, beside all manifests but one.
+    async fn without_manifest_of_a(&self) -> Storage {
+        let manifests = Arc::new(Memory::new(Box::new(|| LATER)));
+        let b: Option<VersionedManifest> = self.memory.read(&account("b")).await.unwrap();
+        manifests
+            .swap(&account("b"), 0, b.unwrap().manifest)
+            .await
+            .unwrap();
+        Storage::of(Arc::clone(&self.memory) as Arc<dyn Segments>, manifests, 3)
     }
 }

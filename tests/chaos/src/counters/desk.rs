@@ -111,7 +111,7 @@ impl Desk {
     ///
     /// # Errors
     ///
-    /// An account's head cannot be read.
+    /// An account's manifest cannot be read.
     pub async fn sweep(&self) -> Result<Vec<Swept>, CounterError> {
         let mut all = Vec::new();
         for account in &self.accounts {
@@ -120,7 +120,7 @@ impl Desk {
         Ok(all)
     }
 
-    /// Has the loss of segments accepted, of every account; one whose head is lost as well is created again.
+    /// Has the loss of segments accepted, of every account; one whose manifest is lost as well is created again.
     pub async fn accept(&self, terms: Terms, segments: u32) {
         let accounts = self.accounts.iter().enumerate();
         let accepted = accounts.map(async |(number, account)| {

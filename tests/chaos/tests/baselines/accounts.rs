@@ -33,7 +33,7 @@ impl Bank {
         desk.create(Terms::default(), SEGMENTS).await.unwrap();
         for account in &desk.accounts {
             // From now on it need not ask what segments there are.
-            account.read_head().await.unwrap();
+            account.read_manifest().await.unwrap();
         }
         Self {
             dir,
@@ -45,14 +45,14 @@ impl Bank {
 
     /// An order of the first account, with the segment of that index as its home.
     async fn order_at(&self, home: u32, amount: i64, deed: Deed) -> Order {
-        let head = self.desk.accounts[0].read_head().await.unwrap();
+        let manifest = self.desk.accounts[0].read_manifest().await.unwrap();
         let orders = (0..).map(|number| {
             let name = format!("{deed:?}/{number}");
             self.desk.order(name, 0, amount, deed.clone())
         });
         let is_at = |order: &Order| {
             let id = RequestId::new(order.time_ms, &order.name).unwrap();
-            head.home_of(&id) == Some(home)
+            manifest.home_of(&id) == Some(home)
         };
         orders.into_iter().find(is_at).expect("half of them are")
     }

@@ -58,8 +58,8 @@ pub enum Action {
     Accept(u8),
     /// The account that does not exist is created.
     Create(u8),
-    /// The head goes back to one of those before.
-    LoseHead(u8),
+    /// The manifest goes back to one of those before.
+    LoseManifest(u8),
     /// It is restored.
     Restore,
 }
@@ -91,7 +91,9 @@ impl SegmentsModel {
     fn enabled_tasks(&self, world: &World, actions: &mut Vec<Action>) {
         for (index, task) in (0..).zip(&world.tasks) {
             if task.phase == Phase::Idle && self.may_start(world, index) {
-                let layouts = [0].into_iter().chain(world.head.in_use().iter().copied());
+                let layouts = [0]
+                    .into_iter()
+                    .chain(world.manifest.in_use().iter().copied());
                 actions.extend(layouts.map(|layout| Action::Start {
                     task: index,
                     layout,
@@ -152,7 +154,7 @@ impl SegmentsModel {
 
     fn enabled_layouts(&self, world: &World, actions: &mut Vec<Action>) {
         actions.extend(self.next_plan(world).map(Action::Plan));
-        let plans = 1..=world.head.plans.len() as u8;
+        let plans = 1..=world.manifest.plans.len() as u8;
         for (segment, part) in self.parts(world) {
             let prepares = plans.clone().filter(|plan| *plan > part.layout);
             actions.extend(prepares.map(|plan| Action::Prepare { plan, segment }));
@@ -160,9 +162,9 @@ impl SegmentsModel {
         if self.is_prepared(world) {
             actions.push(Action::Commit);
         }
-        if world.left.head_losses > 0 {
-            let earlier = 0..self.earlier_heads(world).len() as u8;
-            actions.extend(earlier.map(Action::LoseHead));
+        if world.left.manifest_losses > 0 {
+            let earlier = 0..self.earlier_manifests(world).len() as u8;
+            actions.extend(earlier.map(Action::LoseManifest));
         }
         if self.may_restore(world) {
             actions.push(Action::Restore);
@@ -198,9 +200,11 @@ impl SegmentsModel {
             Action::Vanish(segment) => self.vanish(world, segment),
             Action::Accept(segment) => self.accept(world, segment),
             Action::Create(segment) => self.create(world, segment),
-            Action::LoseHead(earlier) => {
-                world.left.head_losses -= 1;
-                world.head = self.earlier_heads(world).swap_remove(usize::from(earlier));
+            Action::LoseManifest(earlier) => {
+                world.left.manifest_losses -= 1;
+                world.manifest = self
+                    .earlier_manifests(world)
+                    .swap_remove(usize::from(earlier));
             }
             Action::Restore => self.restore(world),
         }

@@ -22,7 +22,7 @@ pub fn clean() -> Vec<Configuration> {
         reservations(),
         losses(),
         vanished(),
-        head_losses(),
+        manifest_losses(),
     ]
     .concat()
 }
@@ -360,34 +360,34 @@ fn vanished() -> Vec<Configuration> {
     ]
 }
 
-/// The head of an account that gets new layouts goes back in time.
-fn head_losses() -> Vec<Configuration> {
+/// The manifest of an account that gets new layouts goes back in time.
+fn manifest_losses() -> Vec<Configuration> {
     let takes = [deduct(1, 0), deduct(1, 0).at(2, 1)];
     let fed = [deduct(2, 0), deposit(1, 0).at(2, 1)];
     let reads = [read(), deposit(1, 0).at(2, 1), deduct(1, 0)];
     let new_again = [calls(0), calls(1), calls(1)];
     vec![
-        new("head-loss", &[2, 0])
+        new("manifest-loss", &[2, 0])
             .asking(&takes, &new_again)
             .growing(&[2, 3])
-            .losing_the_head()
+            .losing_the_manifest()
             .reaching(&[AllOk, NewHome]),
-        new("head-loss-short", &[1, 0])
+        new("manifest-loss-short", &[1, 0])
             .asking(&fed, &new_again)
             .growing(&[2])
-            .losing_the_head()
+            .losing_the_manifest()
             .reaching(&[AllOk, Insufficient, NewHome]),
-        new("head-loss-and-read", &[1, 0])
+        new("manifest-loss-and-read", &[1, 0])
             .asking(&reads, &[calls(0), calls(1), calls(2)])
             .growing(&[2])
-            .losing_the_head()
+            .losing_the_manifest()
             .rounds(1)
             .reaching(&[AllOk, NewHome]),
-        new("head-loss-and-purge", &[2, 0])
+        new("manifest-loss-and-purge", &[2, 0])
             .asking(&takes, &new_again)
             .growing(&[2])
             .purging(1)
-            .losing_the_head()
+            .losing_the_manifest()
             .rounds(1)
             .reaching(&[AllOk]),
     ]

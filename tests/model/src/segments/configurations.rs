@@ -31,8 +31,8 @@ pub struct Configuration {
     pub tail: u8,
     /// How often a server comes back without its segment.
     pub vanishings: u8,
-    /// How often the head goes back in time.
-    pub head_losses: u8,
+    /// How often the manifest goes back in time.
+    pub manifest_losses: u8,
     /// The time from which each new layout is to be in force.
     pub plans: &'static [u8],
     /// The segment whose account is closed.
@@ -62,7 +62,7 @@ impl Configuration {
             losses: 0,
             tail: 1,
             vanishings: 0,
-            head_losses: 0,
+            manifest_losses: 0,
             plans: &[],
             closed: None,
             absent: None,
@@ -128,9 +128,9 @@ impl Configuration {
         self.losses + self.vanishings > 0
     }
 
-    pub(super) fn losing_the_head(self) -> Self {
+    pub(super) fn losing_the_manifest(self) -> Self {
         Self {
-            head_losses: 1,
+            manifest_losses: 1,
             ..self
         }
     }

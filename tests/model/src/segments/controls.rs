@@ -41,7 +41,7 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::AnewHasLentWhatLanded
         | Rule::AnewNumbersFollowTheClock
         | Rule::AnewMayHaveCredited
-        | Rule::RefusedInTheHead
+        | Rule::RefusedInTheManifest
         | Rule::CreatedAboveTheRefused => CONSERVED,
         Rule::LendRaisesTheVersion
         | Rule::LandRaisesTheVersion
@@ -58,7 +58,7 @@ fn violates(rule: Rule) -> &'static str {
         | Rule::LossRaisesTheVersion => TRUE_ONCE,
         Rule::StrandedIsLanded
         | Rule::PurgedSourceIsFinished
-        | Rule::LostHeadIsRestored
+        | Rule::LostManifestIsRestored
         | Rule::LenderBelievesTheLanded
         | Rule::BorrowerSkipsTheLost
         | Rule::AnewHasLost
@@ -118,8 +118,10 @@ fn config(rule: Rule) -> Configuration {
         }
         Rule::PrepareComparesTheMark => taken_anew().purging(2),
         Rule::BaseIsKept => taken_anew().growing(&[2, 3]),
-        Rule::LostHeadIsRestored | Rule::RestoredFromTheCopy => taken_anew().losing_the_head(),
-        Rule::RestoredPlanMarks => taken_anew().growing(&[2, 3]).losing_the_head(),
+        Rule::LostManifestIsRestored | Rule::RestoredFromTheCopy => {
+            taken_anew().losing_the_manifest()
+        }
+        Rule::RestoredPlanMarks => taken_anew().growing(&[2, 3]).losing_the_manifest(),
         Rule::CollectByTheLayout => growing(&[1, 0], &[read(), fed_anew()], EACH),
         Rule::ShortByTheLayout => growing(&[1, 0], &[deduct(2, 0), fed_anew()], EACH),
 
@@ -129,7 +131,7 @@ fn config(rule: Rule) -> Configuration {
         }
         Rule::PurgedSourceIsFinished => transferring().purging(2),
 
-        Rule::NoAccountRefuses | Rule::RefusedInTheHead | Rule::CreatedAboveTheRefused => {
+        Rule::NoAccountRefuses | Rule::RefusedInTheManifest | Rule::CreatedAboveTheRefused => {
             to_nobody()
         }
 

@@ -44,7 +44,7 @@ impl SegmentsModel {
                 purges: 0,
                 losses: 0,
                 vanishings: 0,
-                head_losses: 0,
+                manifest_losses: 0,
             },
             ..world.clone()
         };
@@ -87,14 +87,14 @@ impl SegmentsModel {
             self.restore(world);
         }
         for _ in 0..2 {
-            let Some(number) = world.head.pending else {
+            let Some(number) = world.manifest.pending else {
                 return;
             };
             for segment in self.config.segments(0, u8::MAX) {
                 self.prepare(world, number, segment);
             }
             self.commit(world);
-            if world.head.pending.is_some() {
+            if world.manifest.pending.is_some() {
                 self.plan(world, self.after_all(world));
             }
         }
@@ -108,7 +108,7 @@ impl SegmentsModel {
             if caller.verb == Verb::Operate
                 && segments.any(|segment| segment.credits[usize::from(caller.operation)] == pinned)
             {
-                world.task(task).layout = world.head.newest();
+                world.task(task).layout = world.manifest.newest();
                 self.credited(world, task, true);
                 self.drive(world, task);
             }

@@ -17,7 +17,7 @@ impl SegmentsModel {
         world.network = network;
     }
 
-    /// Whether it changes nothing, now or later. Without a rule, or with the head lost, what is done may be done again.
+    /// Whether it changes nothing, now or later. Without a rule, or with the manifest lost, what is done may be done again.
     /// With a tail lost, too: it must have been done in every state that the segment may go back to.
     fn is_spent(&self, world: &World, request: &Request) -> bool {
         if let Ask::Collect { .. } = request.ask {
@@ -26,7 +26,7 @@ impl SegmentsModel {
                 .freezes_from
                 .is_none_or(|from| request.round < from);
         }
-        if self.broken.is_some() || self.config.head_losses + world.left.vanishings > 0 {
+        if self.broken.is_some() || self.config.manifest_losses + world.left.vanishings > 0 {
             return false;
         }
         let earlier = &world.earlier[usize::from(request.segment)];

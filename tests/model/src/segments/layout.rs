@@ -1,4 +1,4 @@
-//! The head of the first account: which segments it has, from which ids on, and the plan of a new layout.
+//! The manifest of the first account: which segments it has, from which ids on, and the plan of a new layout.
 
 use super::{
     Rule, SegmentsModel, World,
@@ -7,7 +7,7 @@ use super::{
 
 /// The record that lists the layouts. Changed by compare-and-swap.
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct Manifest {
     /// Every plan that ever was: somebody may still prepare for it. The first is number 1.
     pub(super) plans: Vec<Plan>,
     /// The one that is not in force yet.
@@ -27,7 +27,7 @@ pub(super) struct Head {
 pub(super) struct Plan {
     /// What was in force as it was planned.
     pub(super) base: u8,
-    /// The same, as the segments' copies of the head say.
+    /// The same, as the segments' copies of the manifest say.
     pub(super) upon: u8,
     /// Ids of this time and older are too old, if they are not recorded.
     pub(super) mark: u8,
@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) from: u8,
 }
 
-impl Head {
+impl Manifest {
     pub(super) fn plan(&self, number: u8) -> Plan {
         self.plans[usize::from(number) - 1]
     }
@@ -70,8 +70,9 @@ impl SegmentsModel {
         let layout = world.tasks[usize::from(task)].layout;
         let time = self.config.operation(task).time;
         let newest = self.breaks(Rule::HomeByTheIdsTime);
-        let layouts = world.head.known(layout);
-        let later = (layouts.iter()).any(|known| newest || world.head.plan(*known).from <= time);
+        let layouts = world.manifest.known(layout);
+        let later =
+            (layouts.iter()).any(|known| newest || world.manifest.plan(*known).from <= time);
         homes[usize::from(later)]
     }
 
@@ -81,43 +82,43 @@ impl SegmentsModel {
             let mut parts = self.parts(world);
             parts.any(|(_, segment)| self.is_refused(world, segment, number))
         };
-        let may = world.head.pending.is_none_or(stuck) && !self.must_restore(world);
-        let next = self.config.plans.get(world.head.plans.len());
+        let may = world.manifest.pending.is_none_or(stuck) && !self.must_restore(world);
+        let next = self.config.plans.get(world.manifest.plans.len());
         next.copied().filter(|_| may)
     }
 
     /// A layout from that time on.
     pub(super) fn plan(&self, world: &mut World, from: u8) {
         let keeps = self.holds(Rule::BaseIsKept);
-        let head = &mut world.head;
+        let manifest = &mut world.manifest;
         // It may have decided what another one now decides.
-        let replaced = head.pending.filter(|_| head.restored);
-        head.layouts.extend(replaced);
-        head.presumed |= replaced.is_some();
-        let upon = head.newest();
+        let replaced = manifest.pending.filter(|_| manifest.restored);
+        manifest.layouts.extend(replaced);
+        manifest.presumed |= replaced.is_some();
+        let upon = manifest.newest();
         let base = if keeps { upon } else { 0 };
         let marks = replaced.is_some() && self.holds(Rule::RestoredPlanMarks);
         let mark = if marks { from - 1 } else { 0 };
-        head.plans.push(Plan {
+        manifest.plans.push(Plan {
             base,
             upon,
             mark,
             from,
         });
-        head.pending = Some(head.plans.len() as u8);
+        manifest.pending = Some(manifest.plans.len() as u8);
     }
 
-    /// What the head may go back to: a plan less, or a layout less, and the plan for it there or not.
-    pub(super) fn earlier_heads(&self, world: &World) -> Vec<Head> {
-        let Head {
+    /// What the manifest may go back to: a plan less, or a layout less, and the plan for it there or not.
+    pub(super) fn earlier_manifests(&self, world: &World) -> Vec<Manifest> {
+        let Manifest {
             layouts, pending, ..
-        } = &world.head;
-        let to = |count: usize, pending| Head {
+        } = &world.manifest;
+        let to = |count: usize, pending| Manifest {
             layouts: layouts[..count].to_vec(),
             pending,
             in_doubt: true,
             restored: pending.is_some(),
-            ..world.head.clone()
+            ..world.manifest.clone()
         };
         let unplanned = pending.map(|_| to(layouts.len(), None));
         let lost = (1..=layouts.len()).rev();
@@ -126,37 +127,40 @@ impl SegmentsModel {
         unplanned.into_iter().chain(shorter).collect()
     }
 
-    /// Whether nothing may be done with the head as it is.
+    /// Whether nothing may be done with the manifest as it is.
     pub(super) fn must_restore(&self, world: &World) -> bool {
-        world.head.in_doubt && self.holds(Rule::LostHeadIsRestored)
+        world.manifest.in_doubt && self.holds(Rule::LostManifestIsRestored)
     }
 
-    /// The newest copy at a segment, of a plan that the head does not know.
+    /// The newest copy at a segment, of a plan that the manifest does not know.
     fn unknown_copy(&self, world: &World) -> Option<u8> {
-        let known = world.head.newest().max(world.head.pending.unwrap_or(0));
+        let known = world
+            .manifest
+            .newest()
+            .max(world.manifest.pending.unwrap_or(0));
         let copies = self.parts(world).map(|(_, segment)| segment.layout);
         copies.max().filter(|copy| *copy > known)
     }
 
-    /// Whether the head is in doubt, or a segment was prepared for a plan that it does not know.
+    /// Whether the manifest is in doubt, or a segment was prepared for a plan that it does not know.
     pub(super) fn may_restore(&self, world: &World) -> bool {
-        let is_older = world.head.in_doubt || self.unknown_copy(world).is_some();
-        is_older && self.holds(Rule::LostHeadIsRestored)
+        let is_older = world.manifest.in_doubt || self.unknown_copy(world).is_some();
+        is_older && self.holds(Rule::LostManifestIsRestored)
     }
 
-    /// The newest copy at a segment is put in the head's place.
+    /// The newest copy at a segment is put in the manifest's place.
     pub(super) fn restore(&self, world: &mut World) {
-        world.head.in_doubt = false;
+        world.manifest.in_doubt = false;
         let Some(newest) = self.unknown_copy(world) else {
             return;
         };
         if self.breaks(Rule::RestoredFromTheCopy) {
-            world.head.pending = None;
+            world.manifest.pending = None;
             return self.plan(world, self.after_all(world));
         }
-        world.head.layouts = world.head.known(world.head.plan(newest).upon);
-        world.head.pending = Some(newest);
-        world.head.restored = true;
+        world.manifest.layouts = world.manifest.known(world.manifest.plan(newest).upon);
+        world.manifest.pending = Some(newest);
+        world.manifest.restored = true;
     }
 
     /// The time after that of every id that was decided, or forgotten.
@@ -170,7 +174,7 @@ impl SegmentsModel {
     pub(super) fn prepare(&self, world: &mut World, number: u8, index: u8) {
         let Plan {
             base, from, mark, ..
-        } = world.head.plan(number);
+        } = world.manifest.plan(number);
         let Segment { exists, layout, .. } = *world.segment(index);
         if layout >= number || self.is_refused(world, world.segment(index), number) {
             return;
@@ -193,7 +197,7 @@ impl SegmentsModel {
 
     /// Whether it would have had to be prepared earlier.
     fn is_refused(&self, world: &World, segment: &Segment, number: u8) -> bool {
-        let Plan { from, .. } = world.head.plan(number);
+        let Plan { from, .. } = world.manifest.plan(number);
         let decided = segment.decided >= from && self.holds(Rule::PrepareComparesDecided);
         let marked = segment.mark >= from && self.holds(Rule::PrepareComparesTheMark);
         segment.exists && segment.layout < number && (decided || marked)
@@ -202,7 +206,7 @@ impl SegmentsModel {
     /// Whether the plan may come into force.
     pub(super) fn is_prepared(&self, world: &World) -> bool {
         let early = self.breaks(Rule::PreparedBeforeCommit);
-        let pending = world.head.pending;
+        let pending = world.manifest.pending;
         let usable = !self.must_restore(world);
         pending.filter(|_| usable).is_some_and(|number| {
             let mut parts = self.parts(world);
@@ -212,24 +216,24 @@ impl SegmentsModel {
 
     pub(super) fn commit(&self, world: &mut World) {
         if self.is_prepared(world) {
-            let pending = world.head.pending.take();
-            world.head.layouts.extend(pending);
-            world.head.restored = false;
-            world.head.presumed = false;
+            let pending = world.manifest.pending.take();
+            world.manifest.layouts.extend(pending);
+            world.manifest.restored = false;
+            world.manifest.presumed = false;
         }
     }
 
     /// A task that was told to go by a newer layout has read it.
     pub(super) fn reread(&self, world: &mut World, task: u8) {
-        world.task(task).layout = world.head.newest();
+        world.task(task).layout = world.manifest.newest();
         self.begin_anew(world, task, Vec::new());
     }
 
     pub(super) fn may_reread(&self, world: &World, task: u8) -> bool {
         let task = &world.tasks[usize::from(task)];
         task.phase == Phase::Outdated
-            && world.head.newest() > task.layout
-            && !world.head.presumed
+            && world.manifest.newest() > task.layout
+            && !world.manifest.presumed
             && !self.must_restore(world)
     }
 

@@ -4,7 +4,7 @@ use stateright::{Model, Property};
 
 use super::{
     Action, Configuration, Rule, World,
-    layout::Head,
+    layout::Manifest,
     ledger::{Fate, Ledger, Seen},
     properties::{all, reached},
     state::{Left, Segment, Task},
@@ -30,7 +30,7 @@ impl Model for SegmentsModel {
             earlier: vec![Vec::new(); config.values.len()],
             tasks: vec![Task::default(); config.callers.len()],
             network: BTreeSet::new(),
-            head: Head::default(),
+            manifest: Manifest::default(),
             refused: 0,
             left: Left {
                 rounds: config.rounds,
@@ -38,7 +38,7 @@ impl Model for SegmentsModel {
                 purges: config.purges,
                 losses: config.losses,
                 vanishings: config.vanishings,
-                head_losses: config.head_losses,
+                manifest_losses: config.manifest_losses,
             },
             ledger: Ledger {
                 inside: config.values.iter().sum(),

@@ -45,7 +45,7 @@ pub enum Ask {
     },
     /// At a transfer's destination: give the money.
     Credit,
-    /// In the destination's head: refuse it, if there is no such account.
+    /// In the destination's manifest: refuse it, if there is no such account.
     RefuseThere,
     /// At its source: the money was given, or refused.
     FinishTransfer {

@@ -64,10 +64,10 @@ pub enum Rule {
     CollectByTheLayout,
     /// Who is short, or refused, by an older layout is told so — it is answered.
     ShortByTheLayout,
-    /// A head that went back in time is restored before anything else is done with it — it is used as it is.
-    LostHeadIsRestored,
+    /// A manifest that went back in time is restored before anything else is done with it — it is used as it is.
+    LostManifestIsRestored,
     /// … from the newest copy at a segment, which is a plan upon the layouts that it was made upon — a plan above it,
-    /// upon the layouts that the head still has.
+    /// upon the layouts that the manifest still has.
     RestoredFromTheCopy,
     /// … which may have been in force: if it must be replaced, the next one makes what it may have decided too old — it
     /// is taken for a layout, and no more.
@@ -89,8 +89,8 @@ pub enum Rule {
 
     /// A credit to an account that does not exist is refused — it waits for the account.
     NoAccountRefuses,
-    /// … in the account's head — only by the caller that finds none.
-    RefusedInTheHead,
+    /// … in the account's manifest — only by the caller that finds none.
+    RefusedInTheManifest,
     /// … so that an account that is created later begins with its mark there — at nothing.
     CreatedAboveTheRefused,
 

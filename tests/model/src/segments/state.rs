@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{layout::Head, ledger::Ledger, network::Request};
+use super::{layout::Manifest, ledger::Ledger, network::Request};
 
 /// The most segments there are.
 pub(super) const SEGMENTS_MAX: usize = 3;
@@ -19,7 +19,7 @@ pub struct World {
     /// What was sent. It may arrive, or arrive again, at any later time.
     pub(super) network: BTreeSet<Request>,
     /// Of the first account.
-    pub(super) head: Head,
+    pub(super) manifest: Manifest,
     /// Of the account that does not exist: transfers up to this time are refused.
     pub(super) refused: u8,
     pub(super) left: Left,
@@ -34,7 +34,7 @@ pub(super) struct Left {
     pub(super) purges: u8,
     pub(super) losses: u8,
     pub(super) vanishings: u8,
-    pub(super) head_losses: u8,
+    pub(super) manifest_losses: u8,
 }
 
 /// A segment.
@@ -155,7 +155,7 @@ pub(super) enum Phase {
     Landing,
     Refusing,
     Crediting,
-    /// Has the credit refused by the head of an account that does not exist.
+    /// Has the credit refused by the manifest of an account that does not exist.
     RefusingThere,
     Finishing,
     /// A confirmation, or a cancellation.

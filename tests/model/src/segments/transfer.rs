@@ -12,19 +12,19 @@ impl SegmentsModel {
         self.send(world, task, Phase::Crediting, [(to, Ask::Credit)]);
     }
 
-    /// A caller that finds no account has its head refuse the credit, for good.
+    /// A caller that finds no account has its manifest refuse the credit, for good.
     pub(super) fn no_account(&self, world: &mut World, request: &Request) {
         if self.breaks(Rule::NoAccountRefuses) {
             return;
         }
-        if self.breaks(Rule::RefusedInTheHead) {
+        if self.breaks(Rule::RefusedInTheManifest) {
             return self.credited(world, request.task, false);
         }
         let asks = [(request.segment, Ask::RefuseThere)];
         self.send(world, request.task, Phase::RefusingThere, asks);
     }
 
-    /// One swap of the head: iff there is no account still.
+    /// One swap of the manifest: iff there is no account still.
     pub(super) fn refuse_there(&self, world: &mut World, request: &Request) -> Answer {
         if world.segment(request.segment).exists {
             return Answer::Exists;

@@ -40,19 +40,19 @@ pub(super) fn reply(op: &CounterOp, value: &Value) -> Option<CounterReply> {
         },
         (b"not_on_disk", []) => CounterReply::NotOnDisk,
         (b"foreign", []) => CounterReply::Foreign,
-        (b"head", []) => CounterReply::Head(None),
-        (b"head", [version, head]) => {
-            let head = std::str::from_utf8(text(head)?).ok()?;
-            CounterReply::Head(Some((number(version)?, head.to_owned())))
+        (b"manifest", []) => CounterReply::Manifest(None),
+        (b"manifest", [version, manifest]) => {
+            let manifest = std::str::from_utf8(text(manifest)?).ok()?;
+            CounterReply::Manifest(Some((number(version)?, manifest.to_owned())))
         }
-        (b"head_in_doubt", [version, head]) => {
-            let head = std::str::from_utf8(text(head)?).ok()?;
-            CounterReply::HeadInDoubt(number(version)?, head.to_owned())
+        (b"manifest_in_doubt", [version, manifest]) => {
+            let manifest = std::str::from_utf8(text(manifest)?).ok()?;
+            CounterReply::ManifestInDoubt(number(version)?, manifest.to_owned())
         }
         (b"swapped", [swapped]) => CounterReply::Swapped(number::<u8>(swapped)? == 1),
         _ => match op {
             CounterOp::Segment(request) => CounterReply::Segment(answer(request, word, rest)?),
-            CounterOp::ReadHead | CounterOp::SwapHead { .. } => return None,
+            CounterOp::ReadManifest | CounterOp::SwapManifest { .. } => return None,
         },
     })
 }
@@ -98,8 +98,8 @@ fn done(word: &[u8], rest: &[Value]) -> Option<Reply> {
             after_ms: number(after_ms)?,
             now_ms: number(now_ms)?,
         },
-        (b"copied", [head, closed]) => Reply::Copied {
-            head: std::str::from_utf8(text(head)?).ok()?.into(),
+        (b"copied", [manifest, closed]) => Reply::Copied {
+            manifest: std::str::from_utf8(text(manifest)?).ok()?.into(),
             closed: number::<u8>(closed)? == 1,
         },
         (b"done", []) => Reply::Done,

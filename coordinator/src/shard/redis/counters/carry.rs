@@ -266,7 +266,7 @@ pub(in super::super) fn put_aside(parts: &[Value]) -> Result<PutAside, ShardErro
 fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
     match row {
         Row::Stored { part, field, value } => Ok((*part, field, value)),
-        Row::Head(..) | Row::Segment(_) | Row::Id(..) | Row::Credit(..) | Row::Final(..) => {
+        Row::Manifest(..) | Row::Segment(_) | Row::Id(..) | Row::Credit(..) | Row::Final(..) => {
             Err(ShardError::Refused {
                 what: "copy_in",
                 reason: "a row of a shard in memory".into(),

@@ -1,4 +1,4 @@
-//! Segments of accounts and the accounts' heads: one script call a batch.
+//! Segments of accounts and the accounts' manifests: one script call a batch.
 
 mod answers;
 mod call;
@@ -214,10 +214,10 @@ mod tests {
         let batch = [CounterRequest {
             key,
             map: MapVersion::UNKNOWN,
-            op: CounterOp::ReadHead,
+            op: CounterOp::ReadManifest,
         }];
         let call = Call::new(&batch);
-        let swapped = Value::Array(vec![Value::BulkString(b"head".to_vec())]);
+        let swapped = Value::Array(vec![Value::BulkString(b"manifest".to_vec())]);
         let answered = || Value::Array(vec![Value::Int(1), Value::Int(1), swapped.clone()]);
         let unarmed = || Value::Array(vec![Value::Int(-1)]);
         let effect = |values: Vec<Value>| {

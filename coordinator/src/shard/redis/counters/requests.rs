@@ -24,14 +24,14 @@ pub(super) const PACKED: usize = 128;
 pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
     match op {
         CounterOp::Segment(request) => push_request(pack, group, request),
-        CounterOp::ReadHead => _ = verb(pack, group, "read_head", 0),
-        CounterOp::SwapHead {
+        CounterOp::ReadManifest => _ = verb(pack, group, "read_manifest", 0),
+        CounterOp::SwapManifest {
             expected,
-            head,
+            manifest,
             durability,
         } => {
-            let pack = verb(pack, group, "swap_head", 3);
-            pack.number(*expected).text(head.as_bytes());
+            let pack = verb(pack, group, "swap_manifest", 3);
+            pack.number(*expected).text(manifest.as_bytes());
             pack.text(durability_text(*durability).as_bytes());
         }
     }
@@ -255,7 +255,7 @@ fn push_prepare<'a>(pack: &'a mut Pack, prepare: &Prepare) -> &'a mut Pack {
         .number(prepare.from_ms)
         .truth(prepare.closed)
         .number(prepare.mark_ms)
-        .text(prepare.head.as_bytes())
+        .text(prepare.manifest.as_bytes())
 }
 
 /// An id's key, and its time.

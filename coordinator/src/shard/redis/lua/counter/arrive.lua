@@ -28,7 +28,7 @@ local group, aside, index, ahead, text = KEYS[3], KEYS[4], KEYS[5], KEYS[6], ARG
 if not comes(string.match(text, '^{(%d+)}'), KEYS[2], ARGV[2]) then return {1, 'refused', 0} end
 
 local function durability_of(name)
-  local found = redis.call('HGET', name .. ':seg', 'durability') or redis.call('HGET', name .. ':head', 'durability')
+  local found = redis.call('HGET', name .. ':seg', 'durability') or redis.call('HGET', name .. ':manifest', 'durability')
   return found or 'memory'
 end
 
@@ -78,7 +78,7 @@ for i, part in ipairs(PARTS) do
     redis.call('PERSIST', group .. ':' .. part)
   end
 end
-for _, part in ipairs({':seg', ':head'}) do
+for _, part in ipairs({':seg', ':manifest'}) do
   local written = redis.call('HEXISTS', group .. part, 'origin') == 1
   if written then redis.call('HSET', group .. part, 'origin', ARGV[5]) end
 end

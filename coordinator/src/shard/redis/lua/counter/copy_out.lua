@@ -42,8 +42,8 @@ if i == 1 and cursor == '0' then
   now, prefix, origin = time_ms(), ARGV[3], ARGV[4]
   local segment = load({name = name})
   if segment then save(segment) end
-  local _, _, _, in_doubt = head_of(name)
-  if in_doubt then redis.call('HDEL', name .. ':head', 'origin') end
+  local _, _, _, in_doubt = manifest_of(name)
+  if in_doubt then redis.call('HDEL', name .. ':manifest', 'origin') end
 end
 
 -- Some of a list from a place on, as {next place or "0", {place, value...}}.

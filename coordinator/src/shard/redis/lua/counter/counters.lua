@@ -1,6 +1,6 @@
 #!lua
 --[[
-counters: requests to segments of accounts, and to the accounts' heads.
+counters: requests to segments of accounts, and to the accounts' manifests.
 
 KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
 KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
@@ -72,8 +72,8 @@ end
 -- The answer to a request; and how many replicas must have what it says.
 local function answer(group, _, verb, ...)
   local given, durability
-  if heads[verb] then
-    given, durability = heads[verb](group, ...)
+  if manifests[verb] then
+    given, durability = manifests[verb](group, ...)
   else
     local segment = segment_at(group, verb, ...)
     given, durability = rules[verb](segment, ...), segment.durability

@@ -1,5 +1,5 @@
 -- The parts of a group, each under the group's name and its own: hashes first, then lists, then sorted sets.
-local PARTS, HASHES, LISTS = {'head', 'seg', 'ids', 'open', 'blocks', 'out', 'inn',
+local PARTS, HASHES, LISTS = {'manifest', 'seg', 'ids', 'open', 'blocks', 'out', 'inn',
   'order', 'times', 'due', 'sent', 'pinned'}, 7, 8
 local BLOCKS = 5
 

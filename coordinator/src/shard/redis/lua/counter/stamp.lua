@@ -31,7 +31,7 @@ local function stamp_of(name, blocks)
   local digests = {table.concat(sizes, ' ')}
   if not string.find(digests[1], '[1-9]') then return '' end
   for _, content in ipairs({
-    fields_of(name .. ':head', {origin = true}),
+    fields_of(name .. ':manifest', {origin = true}),
     fields_of(name .. ':seg', UNSTAMPED),
     fields_of(name .. ':out', {}),
     fields_of(name .. ':inn', {}),

@@ -1,5 +1,5 @@
 -- A person reads a segment, doubtful or not, and accepts it as it is.
-function rules.accept(segment, generation, base, from, closed, mark, head)
+function rules.accept(segment, generation, base, from, closed, mark, manifest)
   must_be_safe(segment.durability)
   local is_older = segment.generation < generation
   local latest = now + segment.skew
@@ -8,7 +8,7 @@ function rules.accept(segment, generation, base, from, closed, mark, head)
     set(segment, 'doubtful', false)
     set(segment, 'losses', segment.losses + 1)
   end
-  if is_older then go_by(segment, generation, base, from, closed, mark, head) end
+  if is_older then go_by(segment, generation, base, from, closed, mark, manifest) end
   return {'view', view(segment)}
 end
 

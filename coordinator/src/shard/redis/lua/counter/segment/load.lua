@@ -67,7 +67,7 @@ end
 
 -- A segment that has nothing, created for a plan. It knows no id before the plan's beginning. With `numbers`, in the
 -- place of one that is lost.
-local function create(group, generation, base, from, closed, least, head, window, at_least, skew, ids_max, durability,
+local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, durability,
   numbers, lost, losses)
   must_be_safe(durability)
   if read('EXISTS', group.name .. ':seg') == 1 then refuse('foreign') end
@@ -81,7 +81,7 @@ local function create(group, generation, base, from, closed, least, head, window
     value = 0, held = 0, version = 0, generation = generation, base = base, cut = from, mark = math.max(least, from - 1),
     lost = 0, newest = 0, window = window, at_least = at_least, skew = skew, ids_max = ids_max, newest_count = 0,
     packed_count = 0, open = 0, oldest = false, packed = 0, losses = 0, durability = durability,
-    origin = origin, doubtful = false, closed = closed, frozen = '', head = head,
+    origin = origin, doubtful = false, closed = closed, frozen = '', manifest = manifest,
   }
   for field, value in pairs(fields) do set(segment, field, value) end
   if numbers then take_place(segment, numbers, lost, losses) end

@@ -10,8 +10,8 @@
 local now, prefix, origin, slots
 -- A function a request: of the segment, and of what the request says.
 local rules = {}
--- The same of heads: of the group, and of what the request says.
-local heads = {}
+-- The same of manifests: of the group, and of what the request says.
+local manifests = {}
 
 local KINDS = {order = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
 local LENGTHS = {hash = 'HLEN', list = 'LLEN', sorted = 'ZCARD'}

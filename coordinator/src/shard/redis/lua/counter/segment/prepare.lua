@@ -1,28 +1,28 @@
 -- A segment makes ready for a layout that is planned.
 
 -- Goes by that layout from now on.
-local function go_by(segment, generation, base, from, closed, mark, head)
+local function go_by(segment, generation, base, from, closed, mark, manifest)
   set(segment, 'generation', generation)
   set(segment, 'base', base)
   set(segment, 'cut', from)
   if closed then set(segment, 'closed', true) end
   if mark > segment.mark then set(segment, 'mark', mark) end
-  set(segment, 'head', head)
+  set(segment, 'manifest', manifest)
 end
 
-function rules.prepare(segment, generation, base, from, closed, mark, head)
+function rules.prepare(segment, generation, base, from, closed, mark, manifest)
   certain(segment)
   if generation == segment.generation then return {'prepared'} end
   if generation < segment.generation then return {'stale'} end
   local after = math.max(segment.newest, segment.mark)
   if after >= from then return {'later', after, now} end
-  go_by(segment, generation, base, from, closed, mark, head)
+  go_by(segment, generation, base, from, closed, mark, manifest)
   return {'prepared'}
 end
 
 rules.create = rules.prepare
 
--- The copy of the account's head: even a doubtful segment helps to find a head that was lost.
+-- The copy of the account's manifest: even a doubtful segment helps to find a manifest that was lost.
 function rules.read_copy(segment)
-  return {'copied', segment.head or read('HGET', segment.name .. ':seg', 'head'), segment.closed and 1 or 0}
+  return {'copied', segment.manifest or read('HGET', segment.name .. ':seg', 'manifest'), segment.closed and 1 or 0}
 end

@@ -1,4 +1,4 @@
-//! A head after its server came back.
+//! A manifest after its server came back.
 
 use ringfence_coordinator::{
     shard::{CounterOp, CounterReply},
@@ -12,15 +12,15 @@ use super::{
 };
 
 fn swap(expected: u64) -> CounterOp {
-    CounterOp::SwapHead {
+    CounterOp::SwapManifest {
         expected,
-        head: "head".into(),
+        manifest: "head".into(),
         durability: Durability::Memory,
     }
 }
 
 #[tokio::test]
-async fn a_head_is_in_doubt_after_a_restart_that_may_lose_until_it_is_swapped() {
+async fn a_manifest_is_in_doubt_after_a_restart_that_may_lose_until_it_is_swapped() {
     let mut server = RedisServer::spawn().await.unwrap();
     let hot = key("hot");
     let mut first = desk(&server, 1).await;
@@ -30,10 +30,13 @@ async fn a_head_is_in_doubt_after_a_restart_that_may_lose_until_it_is_swapped() 
     server.restart().await.unwrap();
 
     let mut second = desk(&server, 2).await;
-    let in_doubt = CounterReply::HeadInDoubt(1, "head".into());
-    assert_eq!(second.one(&hot, CounterOp::ReadHead).await, in_doubt);
+    let in_doubt = CounterReply::ManifestInDoubt(1, "head".into());
+    assert_eq!(second.one(&hot, CounterOp::ReadManifest).await, in_doubt);
     assert_eq!(
-        desk(&server, 2).await.one(&hot, CounterOp::ReadHead).await,
+        desk(&server, 2)
+            .await
+            .one(&hot, CounterOp::ReadManifest)
+            .await,
         in_doubt
     );
     // What was read before the restart is no version of this one, now or later.
@@ -46,25 +49,25 @@ async fn a_head_is_in_doubt_after_a_restart_that_may_lose_until_it_is_swapped() 
         second.one(&hot, swap(2)).await,
         CounterReply::Swapped(false)
     );
-    let certain = CounterReply::Head(Some((1 + (1 << 32), "head".into())));
-    assert_eq!(second.one(&hot, CounterOp::ReadHead).await, certain);
+    let certain = CounterReply::Manifest(Some((1 + (1 << 32), "head".into())));
+    assert_eq!(second.one(&hot, CounterOp::ReadManifest).await, certain);
 }
 
 #[tokio::test]
-async fn a_head_is_certain_after_a_restart_that_loses_nothing() {
+async fn a_manifest_is_certain_after_a_restart_that_loses_nothing() {
     let mut server = synced().spawn().await.unwrap();
     let hot = key("hot");
     let mut first = desk(&server, 1).await;
     assert_eq!(first.one(&hot, swap(0)).await, CounterReply::Swapped(true));
     for epoch in [2, 3] {
         server.restart().await.unwrap();
-        let head = CounterReply::Head(Some((1, "head".into())));
+        let manifest = CounterReply::Manifest(Some((1, "head".into())));
         assert_eq!(
             desk(&server, epoch)
                 .await
-                .one(&hot, CounterOp::ReadHead)
+                .one(&hot, CounterOp::ReadManifest)
                 .await,
-            head
+            manifest
         );
     }
 }

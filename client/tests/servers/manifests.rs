@@ -1,4 +1,4 @@
-//! An account's head goes back in time, and its segments do not.
+//! An account's manifest goes back in time, and its segments do not.
 
 use redis::Value;
 use ringfence_client::{
@@ -11,15 +11,15 @@ fn one() -> Amount {
     Amount::new(1).unwrap()
 }
 
-/// The index of the server with the account's head, and the name of the head there.
-async fn head_of(servers: &Servers) -> (usize, String) {
+/// The index of the server with the account's manifest, and the name of the manifest there.
+async fn manifest_of(servers: &Servers) -> (usize, String) {
     for (index, _) in servers.urls().iter().enumerate() {
-        let heads: Vec<String> = servers.ask(index, &["KEYS", "*coins:head"]).await;
-        if let Some(head) = heads.into_iter().next() {
-            return (index, head);
+        let manifests: Vec<String> = servers.ask(index, &["KEYS", "*coins:manifest"]).await;
+        if let Some(manifest) = manifests.into_iter().next() {
+            return (index, manifest);
         }
     }
-    panic!("no server has a head");
+    panic!("no server has a manifest");
 }
 
 /// The account `coins`: two segments, 100 inside, and a layout of four planned after `before`.
@@ -38,8 +38,8 @@ async fn resegmented(client: &Client, before: impl AsyncFnOnce()) -> (Counter, V
         .unwrap();
     before().await;
     coins.resegment(4).await.unwrap();
-    let head = coins.read_head().await.unwrap();
-    let from_ms = head.layouts().last().unwrap().from_ms;
+    let manifest = coins.read_manifest().await.unwrap();
+    let from_ms = manifest.layouts().last().unwrap().from_ms;
     let begins = async || counters.new_request().time_ms() >= from_ms;
     eventually("the layout begins", begins).await;
     let mut ids = Vec::new();
@@ -65,24 +65,24 @@ async fn repeat(coins: &Counter, ids: &[RequestId]) -> usize {
 }
 
 #[tokio::test]
-async fn an_account_whose_head_went_back_alone_goes_on_and_repeats_no_effect() {
+async fn an_account_whose_manifest_went_back_alone_goes_on_and_repeats_no_effect() {
     let servers = Servers::spawn(2).await;
     let client = servers.client().await;
     let mut older = Value::Nil;
     let dump = async || {
-        let (server, head) = head_of(&servers).await;
-        older = servers.ask(server, &["DUMP", &head]).await;
+        let (server, manifest) = manifest_of(&servers).await;
+        older = servers.ask(server, &["DUMP", &manifest]).await;
     };
     let (coins, ids) = resegmented(&client, dump).await;
     assert_eq!(coins.exact_balance().await.unwrap().available, 76);
 
-    let (server, head) = head_of(&servers).await;
+    let (server, manifest) = manifest_of(&servers).await;
     let Value::BulkString(older) = older else {
         panic!("{older:?}");
     };
     let mut raw = ringfence_test_support::connection(&servers.servers[server]).await;
     let mut restore = redis::cmd("RESTORE");
-    restore.arg(&head).arg(0).arg(older).arg("REPLACE");
+    restore.arg(&manifest).arg(0).arg(older).arg("REPLACE");
     restore.exec_async(&mut raw).await.unwrap();
 
     let other = servers.client().await;
@@ -97,15 +97,15 @@ async fn an_account_whose_head_went_back_alone_goes_on_and_repeats_no_effect() {
 }
 
 #[tokio::test]
-async fn an_account_whose_heads_server_started_from_a_snapshot_goes_on() {
+async fn an_account_whose_manifests_server_started_from_a_snapshot_goes_on() {
     let mut servers = Servers::spawn(2).await;
     let client = servers.client().await;
     let save = async || {
-        let (server, _) = head_of(&servers).await;
+        let (server, _) = manifest_of(&servers).await;
         let _: Value = servers.ask(server, &["SAVE"]).await;
     };
     let (_, mut ids) = resegmented(&client, save).await;
-    let (server, _) = head_of(&servers).await;
+    let (server, _) = manifest_of(&servers).await;
     client.close().await;
     servers.servers[server].restart().await.unwrap();
 
@@ -115,8 +115,8 @@ async fn an_account_whose_heads_server_started_from_a_snapshot_goes_on() {
     let views = coins.inspect().await.unwrap().views;
     assert_eq!(views.len(), 4, "every segment is found: {views:?}");
     // A segment that went back as well has forgotten requests: nothing is promised about those.
-    let head = coins.read_head().await.unwrap();
-    let is_sure = |id: &RequestId| views[&head.home_of(id).unwrap()].losses == 0;
+    let manifest = coins.read_manifest().await.unwrap();
+    let is_sure = |id: &RequestId| views[&manifest.home_of(id).unwrap()].losses == 0;
     ids.retain(is_sure);
     assert_eq!(repeat(&coins, &ids).await, ids.len());
     coins.resegment(3).await.unwrap();
