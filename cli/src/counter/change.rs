@@ -8,7 +8,7 @@ use super::{
     CliError, EXIT_CODES,
     account::{Id, One, Under},
     error::of,
-    said::Said,
+    output::Output,
 };
 
 /// Add to an account
@@ -82,8 +82,8 @@ impl Deposit {
             .await
             .map_err(of(&id, self.under.repeats()))?;
         let sentence = format!("{amount} added to {}", self.one.account);
-        let said = Said::new(&self.one.account, "deposited", sentence);
-        opened.tell(said.by(&id)).await
+        let output = Output::new(&self.one.account, "deposited", sentence);
+        opened.tell(output.by(&id)).await
     }
 }
 
@@ -97,8 +97,8 @@ impl Deduct {
             .await
             .map_err(of(&id, self.under.repeats()))?;
         let sentence = format!("{amount} taken from {}", self.one.account);
-        let said = Said::new(&self.one.account, "deducted", sentence);
-        opened.tell(said.by(&id)).await
+        let output = Output::new(&self.one.account, "deducted", sentence);
+        opened.tell(output.by(&id)).await
     }
 }
 
@@ -116,8 +116,8 @@ impl Reserve {
             Reserved::Ended(ended) => words(ended),
         };
         let sentence = format!("{amount} {what} {}", self.one.account);
-        let said = Said::new(&self.one.account, outcome, sentence);
-        opened.tell(said.by(&id)).await
+        let output = Output::new(&self.one.account, outcome, sentence);
+        opened.tell(output.by(&id)).await
     }
 }
 
@@ -134,8 +134,8 @@ impl Confirm {
             });
         }
         let sentence = format!("the reservation was {what} {}", self.one.account);
-        let said = Said::new(&self.one.account, outcome, sentence);
-        opened.tell(said.by(id)).await
+        let output = Output::new(&self.one.account, outcome, sentence);
+        opened.tell(output.by(id)).await
     }
 }
 
@@ -152,8 +152,8 @@ impl Cancel {
             });
         }
         let sentence = format!("the reservation was {what} {}", self.one.account);
-        let said = Said::new(&self.one.account, outcome, sentence);
-        opened.tell(said.by(id)).await
+        let output = Output::new(&self.one.account, outcome, sentence);
+        opened.tell(output.by(id)).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence_client::counter::{Durability, Terms, limits::SEGMENTS_MAX};
 
-use super::{CliError, EXIT_CODES, account::One, said::Said};
+use super::{CliError, EXIT_CODES, account::One, output::Output};
 
 /// Create an account, with nothing in it
 #[derive(Debug, clap::Args)]
@@ -82,7 +82,7 @@ impl Create {
             });
         }
         let sentence = format!("{account} is there, with {homes} segments");
-        opened.tell(Said::new(account, "created", sentence)).await
+        opened.tell(Output::new(account, "created", sentence)).await
     }
 }
 
@@ -93,7 +93,7 @@ impl Resegment {
         let account = &self.one.account;
         let sentence = format!("{account} has {} segments from now on", self.segments);
         opened
-            .tell(Said::new(account, "resegmented", sentence))
+            .tell(Output::new(account, "resegmented", sentence))
             .await
     }
 }
@@ -104,7 +104,7 @@ impl Close {
         counter.close().await?;
         let account = &self.one.account;
         let sentence = format!("{account} takes no more money");
-        opened.tell(Said::new(account, "closed", sentence)).await
+        opened.tell(Output::new(account, "closed", sentence)).await
     }
 }
 

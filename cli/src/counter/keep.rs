@@ -1,6 +1,6 @@
 //! `ringfence counter sweep`, `accept`: what somebody must do now and then.
 
-use super::{CliError, EXIT_CODES, account::One, said::Said};
+use super::{CliError, EXIT_CODES, account::One, output::Output};
 
 /// Give back what is past its deadline, finish transfers that were interrupted, forget old answers
 ///
@@ -37,7 +37,7 @@ impl Sweep {
             swept.expired, swept.delivered, swept.returned, swept.purged
         );
         opened
-            .tell(Said::new(&self.one.account, "swept", sentence))
+            .tell(Output::new(&self.one.account, "swept", sentence))
             .await
     }
 }
@@ -54,6 +54,8 @@ impl Accept {
                 before.lost
             ),
         };
-        opened.tell(Said::new(account, "accepted", sentence)).await
+        opened
+            .tell(Output::new(account, "accepted", sentence))
+            .await
     }
 }

@@ -6,7 +6,7 @@ mod change;
 mod create;
 mod error;
 mod keep;
-mod said;
+mod output;
 mod show;
 mod transfer;
 

@@ -6,7 +6,7 @@ use super::{
     CliError, EXIT_CODES,
     account::{Place, Under},
     error::of,
-    said::Said,
+    output::Output,
 };
 
 /// Move money to another account of the same namespace, whichever shards they are on
@@ -43,7 +43,7 @@ impl Transfer {
         let moved = source.transfer(&id, amount, &destination).await;
         moved.map_err(of(&id, self.under.repeats()))?;
         let sentence = format!("{amount} moved from {from} to {to}");
-        let said = Said::new(from, "transferred", sentence);
-        opened.tell(said.by(&id)).await
+        let output = Output::new(from, "transferred", sentence);
+        opened.tell(output.by(&id)).await
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     EXIT_CODES, LocksError,
-    told::{Key, Told},
+    output::{HolderOutput, Key},
 };
 use crate::{
     FAILED, ring, say,
@@ -54,7 +54,7 @@ struct Lock {
     #[serde(flatten)]
     key: Key,
     shard: String,
-    holder: Told,
+    holder: HolderOutput,
     /// Processes that wait, those among them that died lately.
     waiting: u32,
 }
@@ -122,7 +122,7 @@ impl Lock {
             namespace: lock.key.namespace().to_owned(),
             key: Key::new(lock.key.key()),
             shard: shard.to_owned(),
-            holder: Told::from(&lock.holder),
+            holder: HolderOutput::from(&lock.holder),
             waiting: lock.waiting,
         }
     }

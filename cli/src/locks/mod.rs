@@ -1,9 +1,9 @@
 //! `ringfence locks`: holders and waiters.
 
 mod list;
+mod output;
 mod release;
 mod show;
-mod told;
 mod which;
 
 use std::process::ExitCode;

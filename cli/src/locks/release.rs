@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     LocksError,
-    told::{Key, Told},
+    output::{HolderOutput, Key},
     which::Which,
 };
 use crate::{ring, seeds::Seeds};
@@ -49,7 +49,7 @@ struct Released {
     reason: String,
     released: bool,
     /// The holder that lost it; none: the lock was free.
-    holder: Option<Told>,
+    holder: Option<HolderOutput>,
 }
 
 impl Args {
@@ -66,7 +66,7 @@ impl Args {
             namespace: self.which.namespace.to_string(),
             reason: self.reason.clone(),
             released: holder.is_some(),
-            holder: holder.as_ref().map(Told::from),
+            holder: holder.as_ref().map(HolderOutput::from),
         };
         ring::print(&released, self.json)?;
         Ok(ExitCode::SUCCESS)

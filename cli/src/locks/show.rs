@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     EXIT_CODES, LocksError,
-    told::{Key, Told},
+    output::{HolderOutput, Key},
     which::Which,
 };
 use crate::{ring, seeds::Seeds, table::Table};
@@ -37,7 +37,7 @@ struct Shown {
     namespace: String,
     shard: String,
     /// Nobody: the lock is free.
-    holder: Option<Told>,
+    holder: Option<HolderOutput>,
     waiters: Vec<Waiter>,
 }
 
@@ -66,7 +66,7 @@ impl Args {
             key: Key::new(&key),
             namespace: namespace.to_string(),
             shard: shard.to_string(),
-            holder: holder.as_ref().map(Told::from),
+            holder: holder.as_ref().map(HolderOutput::from),
             waiters: waiters.collect(),
         };
         ring::print(&shown, self.json)?;
@@ -131,7 +131,7 @@ mod tests {
             key: Key::new(b"key"),
             namespace: "default".into(),
             shard: "a".into(),
-            holder: Some(Told::from(&holder)),
+            holder: Some(HolderOutput::from(&holder)),
             waiters: Vec::new(),
         };
         let text = shown(holder.clone()).to_string();

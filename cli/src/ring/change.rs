@@ -11,7 +11,7 @@ use ringfence_coordinator::{
 
 /// Shards to come, to go, and to weigh otherwise.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct RequestedChange {
     pub(super) add: Vec<Newcomer>,
     pub(super) remove: Vec<ShardId>,
     pub(super) weigh: Vec<Weighed>,
@@ -33,7 +33,7 @@ pub(super) struct Weighed {
     weight: Weight,
 }
 
-impl Wanted {
+impl RequestedChange {
     /// What `topology` would be, were this begun. The newcomers are not asked.
     pub(super) fn rehearsed(&self, topology: &Topology) -> Result<Topology, ResizeError> {
         let founder = |(index, (newcomer, id)): (usize, (&Newcomer, ShardId))| Founder {

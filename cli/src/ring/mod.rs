@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Recover(Recover),
 }
 
-/// Why there is no topology to show.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RingError {
     /// The servers carry no topology. The command founds one.
@@ -88,19 +88,19 @@ pub(crate) enum RingError {
     /// The servers have no topology that can be used.
     #[error("{shown}")]
     Servers {
-        /// `error`, and where its servers are named.
+        /// `error`, with the option or variable that names its servers.
         shown: String,
-        /// What was met.
+        /// The cause.
         error: TopologyError,
     },
-    /// Nobody is called that.
+    /// No shard has that id.
     #[error("--attest-dead {id}: topology {topology} has no such shard; it has {shards}")]
     NoShard {
         id: String,
         topology: String,
         shards: String,
     },
-    /// Tokens of the topology that is there already may be smaller.
+    /// The topology exists already: its tokens may be smaller.
     #[error("topology {0} is there already: --after is for founding one")]
     TooLate(String),
     #[error("--id names {ids} shards, must be at most the number of servers, {servers}")]
@@ -118,7 +118,7 @@ pub(crate) enum RingError {
         address: String,
         how: String,
     },
-    /// That was decided before.
+    /// It was declared dead before.
     #[error("shard {0} is already declared dead; to go on: ringfence ring resume")]
     DeclaredDead(ShardId),
     #[error("--gone {gone} --attest-dead {other}: must name the same shard")]
@@ -126,13 +126,13 @@ pub(crate) enum RingError {
     /// A server cannot become a shard.
     #[error(transparent)]
     Newcomer(TopologyError),
-    /// A person, or a program, asked to stop.
+    /// A signal came.
     #[error(
         "interrupted: the resize stays as it is; to go on: ringfence ring resume, \
         to turn back: ringfence ring abort"
     )]
     Interrupted { signal: Signal },
-    /// The ring is not what this process wanted.
+    /// The ring is not as requested.
     #[error(
         "another process turned this resize back, or began another one: the ring is not what was asked for; \
         to see it: ringfence ring show"
@@ -160,7 +160,7 @@ pub(crate) enum RingError {
 }
 
 impl RingError {
-    /// What `error`, met by asking `servers` for their topology, is.
+    /// The error of a connection to `servers`.
     fn connecting(error: TopologyError, servers: &Servers) -> Self {
         match error {
             TopologyError::Absent => Self::None(servers.init_command()),
@@ -190,7 +190,7 @@ impl RingError {
         }
     }
 
-    /// What to exit with.
+    /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Seeds(_) => USAGE,
@@ -241,8 +241,8 @@ pub(super) async fn existing(seeds: &Seeds) -> Result<Client, RingError> {
     })
 }
 
-/// Founds nothing.
-fn look() -> Founding {
+/// Joins an existing topology; founds none.
+fn existing_only() -> Founding {
     Founding {
         allowed: false,
         within: ASK_WITHIN,

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{
     RingError,
-    change::{Newcomer, Wanted, Weighed},
-    join, look,
+    change::{Newcomer, RequestedChange, Weighed},
+    existing_only, join,
 };
 use crate::{
     seeds::Seeds,
@@ -76,20 +76,22 @@ struct Move {
 impl Plan {
     /// Looks, reckons, and changes nothing.
     pub(super) async fn run(&self) -> Result<Planned, RingError> {
-        let wanted = Wanted {
+        let requested = RequestedChange {
             add: self.add.clone(),
             remove: self.remove.clone(),
             weigh: self.weigh.clone(),
         };
-        let topology = join(&self.seeds.servers()?, look()).await?.topology;
-        Planned::of(&wanted, &topology)
+        let topology = join(&self.seeds.servers()?, existing_only())
+            .await?
+            .topology;
+        Planned::of(&requested, &topology)
     }
 }
 
 impl Planned {
     /// What would become of `topology`.
-    pub(super) fn of(wanted: &Wanted, topology: &Topology) -> Result<Self, RingError> {
-        let begun = wanted.rehearsed(topology)?;
+    pub(super) fn of(requested: &RequestedChange, topology: &Topology) -> Result<Self, RingError> {
+        let begun = requested.rehearsed(topology)?;
         Ok(Self::between(topology, &begun)?)
     }
 

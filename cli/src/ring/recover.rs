@@ -5,7 +5,7 @@ use ringfence_client::{Client, Topology};
 use ringfence_coordinator::topology::redis::Joined;
 
 use super::{
-    RingError, join, look,
+    RingError, existing_only, join,
     view::{Done, View},
 };
 use crate::seeds::Seeds;
@@ -27,7 +27,7 @@ impl Recover {
     /// Recovers the record, if it is not in force.
     pub(super) async fn run(&self) -> Result<View, RingError> {
         let servers = self.seeds.servers()?;
-        let Joined { store, .. } = join(&servers, look()).await?;
+        let Joined { store, .. } = join(&servers, existing_only()).await?;
         let before = store.view();
         self.check(&before)?;
         let topology = store.recover(&self.attest_dead).await?;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{
     ASK_WITHIN, RingError, print,
-    run::{How, swapped},
+    run::{MoveOptions, swapped},
 };
 use crate::{
     say,
@@ -51,13 +51,17 @@ struct Heir {
 }
 
 /// Removes `gone` if its death is attested; otherwise shows the consequences.
-pub(super) async fn remove(gone: &ShardId, attested: bool, how: &How) -> Result<(), RingError> {
+pub(super) async fn remove(
+    gone: &ShardId,
+    attested: bool,
+    how: &MoveOptions,
+) -> Result<(), RingError> {
     let store = how.store().await?;
     loop {
         let topology = store.load().await?;
         if topology.failed.iter().any(|failed| failed.shard.0 == *gone) {
             return match attested {
-                true => how.go(store, false, None).await,
+                true => how.move_slots(store, false, None).await,
                 false => Err(RingError::DeclaredDead(gone.clone())),
             };
         }
@@ -69,7 +73,7 @@ pub(super) async fn remove(gone: &ShardId, attested: bool, how: &How) -> Result<
         }
         if swapped(&store, &topology, &decommissioned).await? {
             say(&format!("declared dead: {gone}; {removal:#}"));
-            return how.go(store, false, decommissioned.goal).await;
+            return how.move_slots(store, false, decommissioned.goal).await;
         }
     }
 }

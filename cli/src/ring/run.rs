@@ -17,8 +17,8 @@ use tokio::time::sleep;
 
 use super::{
     RingError,
-    change::Wanted,
-    join, look,
+    change::RequestedChange,
+    existing_only, join,
     plan::Planned,
     print,
     progress::{Outcome, Reporter},
@@ -37,12 +37,12 @@ pub(super) struct Begin {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    how: How,
+    how: MoveOptions,
 }
 
 /// How slots are moved.
 #[derive(Args, Debug)]
-pub(crate) struct How {
+pub(crate) struct MoveOptions {
     /// Migrating slots at a time, at most: more are quicker, and felt more: more locks are on their way at once
     #[arg(long, value_name = "N", default_value_t = SLOTS_IN_FLIGHT)]
     #[arg(value_parser = in_flight)]
@@ -60,39 +60,39 @@ pub(crate) struct How {
 }
 
 impl Begin {
-    pub(super) fn how(&self) -> &How {
+    pub(super) fn how(&self) -> &MoveOptions {
         &self.how
     }
 
     /// Begins, and moves; or only shows what that would do.
     pub(super) async fn run(
         &self,
-        wanted: &Wanted,
+        requested: &RequestedChange,
         servers_are_new: bool,
     ) -> Result<(), RingError> {
         let store = self.how.store().await?;
         if self.dry_run {
-            let planned = Planned::of(wanted, &*store.load().await?)?;
+            let planned = Planned::of(requested, &*store.load().await?)?;
             return print(&planned, self.how.json);
         }
-        let aim = begin(&store, wanted).await?;
-        self.how.go(store, servers_are_new, aim).await
+        let aim = begin(&store, requested).await?;
+        self.how.move_slots(store, servers_are_new, aim).await
     }
 }
 
-impl How {
+impl MoveOptions {
     pub(super) fn json(&self) -> bool {
         self.json
     }
 
     /// Where the topology is kept.
     pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
-        Ok(join(&self.seeds.servers()?, look()).await?.store)
+        Ok(join(&self.seeds.servers()?, existing_only()).await?.store)
     }
 
     /// Moves slots until no resize is under way, or a signal comes. `aim`: the goal of the resize;
     /// none: any resize under way.
-    pub(super) async fn go(
+    pub(super) async fn move_slots(
         &self,
         store: Arc<RedisTopology>,
         servers_are_new: bool,
@@ -129,27 +129,30 @@ impl How {
     }
 }
 
-/// Puts the record in force with which `wanted` begins. Where that leads, if slots move.
-async fn begin(store: &RedisTopology, wanted: &Wanted) -> Result<Option<Goal>, RingError> {
+/// Puts the record in force with which `requested` begins. Returns its goal, if slots move.
+async fn begin(
+    store: &RedisTopology,
+    requested: &RequestedChange,
+) -> Result<Option<Goal>, RingError> {
     let me = ClientId(Random::from_os().id());
     loop {
         let topology = store.load().await?;
         // Every refusal comes before a server is touched.
-        wanted.rehearsed(&topology)?;
+        requested.rehearsed(&topology)?;
         let mut founders = Vec::new();
-        for (newcomer, id) in wanted.add.iter().zip(wanted.ids(&topology)) {
+        for (newcomer, id) in requested.add.iter().zip(requested.ids(&topology)) {
             let options = RedisOptions::new(newcomer.address.clone(), me);
             let founder = store.take_in(options, Some(id), newcomer.weight).await;
             founders.push(founder.map_err(RingError::Newcomer)?);
         }
-        let next = topology.begin(wanted.change(founders), BootClock.unix())?;
+        let next = topology.begin(requested.change(founders), BootClock.unix())?;
         if swapped(store, &topology, &next).await? {
             return Ok(next.goal);
         }
     }
 }
 
-/// Puts the record in force with which the resize under way is turned back. Where that leads.
+/// Puts the record in force that turns the resize under way back. Returns its goal.
 pub(super) async fn turn_back(store: &RedisTopology) -> Result<Option<Goal>, RingError> {
     let mut topology = store.load().await?;
     let goal = topology.goal.clone();
@@ -159,14 +162,14 @@ pub(super) async fn turn_back(store: &RedisTopology) -> Result<Option<Goal>, Rin
             return Ok(next.goal);
         }
         topology = store.load().await?;
-        // Somebody else has turned it back: once more, and it would go on after all.
+        // Another process has turned it back: turning it back again would continue it.
         if topology.goal.is_some() && topology.goal != goal {
             return Ok(topology.goal.clone());
         }
     }
 }
 
-/// Whether `next` follows `topology`; if not, somebody else's record does.
+/// Swaps `next` in after `topology`. Returns false if another process's record came first.
 pub(super) async fn swapped(
     store: &RedisTopology,
     topology: &Topology,
@@ -177,7 +180,7 @@ pub(super) async fn swapped(
         tries += 1;
         match store.swap(topology.version(), next).await {
             Ok(Swap::Done) => return Ok(true),
-            // Its own: the answer of before was lost.
+            // Its own record: the first answer was lost.
             Ok(Swap::Newer(newer)) => return Ok(*newer == *next),
             Err(error) if error.is_retryable() && tries < SWAPS_MAX => sleep(SWAP_AGAIN).await,
             Err(error) => return Err(error.into()),

@@ -36,7 +36,7 @@ impl Show {
     /// Looks, and changes nothing.
     pub(super) async fn run(&self) -> Result<(), RingError> {
         let client = existing(&self.seeds).await?;
-        let view = View::of(&client, Done::Looked).await?;
+        let view = View::of(&client, Done::Shown).await?;
         let ring = Ring::of(&view.topology)?;
         if let Some(path) = &self.svg {
             let title = format!(

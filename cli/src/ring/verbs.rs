@@ -5,9 +5,9 @@ use ringfence_client::ShardId;
 
 use super::{
     RingError,
-    change::{Newcomer, Wanted, Weighed},
+    change::{Newcomer, RequestedChange, Weighed},
     remove_failed,
-    run::{Begin, How, turn_back},
+    run::{Begin, MoveOptions, turn_back},
 };
 
 const AFTER: &str = "\
@@ -89,7 +89,7 @@ pub(crate) struct Weigh {
 #[command(after_long_help = AFTER)]
 pub(crate) struct Abort {
     #[command(flatten)]
-    how: How,
+    how: MoveOptions,
 }
 
 /// Go on with the resize under way, whoever began it
@@ -99,7 +99,7 @@ pub(crate) struct Abort {
 #[command(after_long_help = AFTER)]
 pub(crate) struct Resume {
     #[command(flatten)]
-    how: How,
+    how: MoveOptions,
 }
 
 impl Add {
@@ -118,11 +118,11 @@ impl Add {
             id,
             ..server.clone()
         };
-        let wanted = Wanted {
+        let requested = RequestedChange {
             add: self.servers.iter().zip(ids).map(named).collect(),
-            ..Wanted::default()
+            ..RequestedChange::default()
         };
-        self.how.run(&wanted, self.servers_are_new).await
+        self.how.run(&requested, self.servers_are_new).await
     }
 }
 
@@ -136,21 +136,21 @@ impl Remove {
             }
             return remove_failed::remove(gone, attested.is_some(), self.how.how()).await;
         }
-        let wanted = Wanted {
+        let requested = RequestedChange {
             remove: self.shards.clone(),
-            ..Wanted::default()
+            ..RequestedChange::default()
         };
-        self.how.run(&wanted, false).await
+        self.how.run(&requested, false).await
     }
 }
 
 impl Weigh {
     pub(super) async fn run(&self) -> Result<(), RingError> {
-        let wanted = Wanted {
+        let requested = RequestedChange {
             weigh: self.weights.clone(),
-            ..Wanted::default()
+            ..RequestedChange::default()
         };
-        self.how.run(&wanted, false).await
+        self.how.run(&requested, false).await
     }
 }
 
@@ -158,12 +158,14 @@ impl Abort {
     pub(super) async fn run(&self) -> Result<(), RingError> {
         let store = self.how.store().await?;
         let aim = turn_back(&store).await?;
-        self.how.go(store, false, aim).await
+        self.how.move_slots(store, false, aim).await
     }
 }
 
 impl Resume {
     pub(super) async fn run(&self) -> Result<(), RingError> {
-        self.how.go(self.how.store().await?, false, None).await
+        self.how
+            .move_slots(self.how.store().await?, false, None)
+            .await
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct View {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Done {
-    Looked,
+    Shown,
     Founded,
     /// It was to be founded.
     ThereAlready,
@@ -220,7 +220,7 @@ pub(crate) fn fair_share(topology: &Topology, id: &ShardId) -> f64 {
 impl fmt::Display for View {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let done = match self.done {
-            Done::Looked => "",
+            Done::Shown => "",
             Done::Founded => "founded: ",
             Done::ThereAlready => "there already, unchanged: ",
             Done::Recovered => "recovered: ",

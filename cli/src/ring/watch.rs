@@ -8,7 +8,7 @@ use ringfence_coordinator::topology::{TopologyStore as _, Weights};
 use tokio::time::sleep;
 
 use super::{
-    RingError, join, look,
+    RingError, existing_only, join,
     progress::{Outcome, Reporter, Step},
 };
 use crate::seeds::Seeds;
@@ -42,7 +42,7 @@ struct Watched {
 
 impl Watch {
     pub(super) async fn run(&self) -> Result<(), RingError> {
-        let store = join(&self.seeds.servers()?, look()).await?.store;
+        let store = join(&self.seeds.servers()?, existing_only()).await?.store;
         let mut reporter = Reporter::new(self.json);
         let mut topology = store.load().await?;
         let ends_with_it = topology.goal.is_some();

@@ -1,4 +1,4 @@
-//! How keys and holders are told, to people and to programs.
+//! Keys and holders in the output, for people and for programs.
 
 use std::{fmt, fmt::Write as _, time::Duration};
 
@@ -8,9 +8,9 @@ use serde::Serialize;
 /// A key: any bytes.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Key {
-    /// What of it is text.
+    /// The key as text; bytes that are no text are replaced.
     key: String,
-    /// All of it.
+    /// All its bytes.
     key_hex: String,
     #[serde(skip)]
     shown: String,
@@ -31,7 +31,7 @@ impl Key {
 }
 
 impl fmt::Display for Key {
-    /// With every byte escaped that could do harm to a terminal.
+    /// Bytes that could harm a terminal are escaped.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.shown)
     }
@@ -39,17 +39,16 @@ impl fmt::Display for Key {
 
 /// A lock's holder.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct HolderOutput {
     pub(super) label: String,
     nonce: String,
-    /// The first of its tokens, and the last, one of which is in use now. As text, for what takes numbers for
-    /// floating-point ones would round them.
+    /// Its first and its last token; one of them is in use. As text, because many programs round such large numbers.
     pub(super) token: String,
     pub(super) last_token: String,
     remaining_ms: u64,
 }
 
-impl From<&Holder> for Told {
+impl From<&Holder> for HolderOutput {
     fn from(holder: &Holder) -> Self {
         Self {
             label: holder.label.to_string(),
@@ -61,7 +60,7 @@ impl From<&Holder> for Told {
     }
 }
 
-impl Told {
+impl HolderOutput {
     /// The rest of its lease.
     pub(super) fn left(&self) -> String {
         let left = Duration::from_millis(self.remaining_ms);

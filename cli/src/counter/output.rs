@@ -1,13 +1,13 @@
-//! What a command tells, to people and to programs.
+//! The output of commands, for people and for programs.
 
 use std::fmt;
 
 use ringfence_client::counter::RequestId;
 use serde::Serialize;
 
-/// What was done, or found.
+/// The result of a command.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Said {
+pub(super) struct Output {
     account: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<String>,
@@ -16,8 +16,8 @@ pub(super) struct Said {
     sentence: String,
 }
 
-impl Said {
-    /// `outcome` is one word for programs, `sentence` says the same to people.
+impl Output {
+    /// `outcome` is one word, for programs; `sentence` says the same, for people.
     pub(super) fn new(account: &str, outcome: &str, sentence: String) -> Self {
         Self {
             account: account.into(),
@@ -27,14 +27,14 @@ impl Said {
         }
     }
 
-    /// By that request.
+    /// Adds the id of the request.
     pub(super) fn by(mut self, id: &RequestId) -> Self {
         self.request = Some(id.to_string());
         self
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for Output {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.request {
             Some(id) => writeln!(out, "{}\nrequest:\n{id}", self.sentence),
