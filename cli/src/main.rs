@@ -43,14 +43,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The topology: which servers are shards, and which slots are whose
+    /// Show and change the topology: the shards, and the slots of each shard
     #[command(subcommand)]
     Ring(ring::Command),
     Lock(Box<lock::Args>),
-    /// The locks: who has them, and who waits for them
+    /// Show and release locks: holders and waiters
     #[command(subcommand)]
     Locks(locks::Command),
-    /// Accounts of money, coins or stock: what is put in, taken out, set aside, moved
+    /// Accounts of money, coins or stock: deposit, deduct, reserve, transfer
     #[command(subcommand)]
     Counter(counter::Command),
     Demo(Box<demo::Args>),

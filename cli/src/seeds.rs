@@ -13,11 +13,12 @@ const VARIABLE: &str = "RINGFENCE_REDIS";
 /// Servers to ask.
 #[derive(Args, Clone)]
 pub(crate) struct Seeds {
-    /// A server: redis://[user:password@]host[:port][/db], rediss:// for TLS. Repeat it, or separate
-    /// URLs by commas. Default: those in RINGFENCE_REDIS, separated by commas or spaces
+    /// A server: redis://[user:password@]host[:port][/db]; rediss:// for TLS. Repeat it, or
+    /// separate URLs by commas [default: the URLs in RINGFENCE_REDIS, separated by commas or
+    /// spaces]
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     redis: Vec<String>,
-    /// A file with one URL per line, and # comments: keeps passwords out of the list of processes
+    /// A file with one URL per line and # comments: keeps passwords out of the process list
     #[arg(long, value_name = "FILE", conflicts_with = "redis")]
     redis_file: Option<PathBuf>,
 }

@@ -20,21 +20,20 @@ use crate::{
 };
 
 const AFTER: &str = "\
-What it means for running processes:
-  A process of another release that still runs loads its library again. Its
-  connections to the server are opened anew; no lock is lost.
+Consequences for running processes:
+  A running process of another release loads its library again. It reconnects to
+  the server; no lock is lost.
 
 Exit codes:
     0  the libraries were deleted, or there were none
-    1  a server could not be reached or not be used; the libraries on the others
+    1  a server was unreachable or misconfigured; the libraries on the others
        were deleted
-    2  the command line cannot be used";
+    2  invalid command line";
 
 /// Delete the libraries of Redis Functions that other releases left on servers
 ///
-/// Each release of Ringfence loads one library, ringfence_<hash>, on each server. Locks, counters and
-/// the topology stay, and so do libraries of other programs. Only the servers that are named here are
-/// asked.
+/// Each release of Ringfence loads one library, ringfence_<hash>, on each server. Locks, counters
+/// and the topology stay, and so do libraries of other programs. Only the named servers are asked.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Args {

@@ -15,7 +15,7 @@ use crate::{ring, seeds::Seeds};
 /// Where accounts are, and how it is told.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Place {
-    /// The set of accounts it is in
+    /// The namespace of the account
     #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
     namespace: Namespace,
     #[command(flatten)]
@@ -28,7 +28,7 @@ pub(super) struct Place {
 /// One account.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct One {
-    /// Which account: 1 to 255 bytes
+    /// The name of the account: 1 to 255 bytes
     pub(super) account: String,
     #[command(flatten)]
     pub(super) place: Place,
@@ -37,7 +37,7 @@ pub(super) struct One {
 /// Under which request.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Under {
-    /// Repeat the request of that id, instead of making a new one
+    /// Repeat the request with this id
     #[arg(long, value_name = "MILLISECONDS:NAME")]
     id: Option<Id>,
 }

@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use super::{CliError, READ_EXIT_CODES, account::One};
 
-/// Show the sum of an account
+/// Show the balance of an account
 ///
-/// Prints the money to spend, and the money set aside by held reservations and transfers under way. Without --exact each
-/// segment is read once, at about the same time: a change meanwhile may count or not, and money that moves between
-/// segments may count twice or not at all.
+/// Prints the available money, and the money held by reservations and by transfers under way.
+/// Without --exact each segment is read once, at about the same time: a concurrent change may count
+/// or not, and money that moves between segments may count twice or not at all.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READ_EXIT_CODES)]
 pub(crate) struct Balance {
     #[command(flatten)]
     one: One,
-    /// The sum at one instant. An account in heavy use is frozen for a moment
+    /// The balance at one instant. A busy account is frozen for a moment
     #[arg(long)]
     exact: bool,
 }

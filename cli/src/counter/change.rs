@@ -11,63 +11,64 @@ use super::{
     output::Output,
 };
 
-/// Add to an account
+/// Deposit into an account
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Deposit {
     #[command(flatten)]
     one: One,
-    /// How much, in the smallest unit
+    /// The amount, in the smallest unit
     amount: String,
     #[command(flatten)]
     under: Under,
 }
 
-/// Take from an account, wherever in it the money is
+/// Deduct from an account, from any of its segments
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Deduct {
     #[command(flatten)]
     one: One,
-    /// How much, in the smallest unit
+    /// The amount, in the smallest unit
     amount: String,
     #[command(flatten)]
     under: Under,
 }
 
-/// Set money aside, until it is confirmed or cancelled, or comes back by itself
+/// Reserve money until it is confirmed, cancelled, or expires
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Reserve {
     #[command(flatten)]
     one: One,
-    /// How much, in the smallest unit
+    /// The amount, in the smallest unit
     amount: String,
-    /// When it comes back by itself, counted from when the request was created
+    /// When the reservation expires, counted from the creation of the request
     #[arg(long = "for", value_name = "LENGTH", default_value = "15m", value_parser = crate::length)]
     length: Duration,
     #[command(flatten)]
     under: Under,
 }
 
-/// Spend what was set aside
+/// Confirm a reservation: the money is spent
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Confirm {
     #[command(flatten)]
     one: One,
-    /// The reservation
+    /// The id of the reservation
     #[arg(long, value_name = "MILLISECONDS:NAME")]
     id: Id,
 }
 
-/// Give back what was set aside; a reservation that has not come yet gets nothing when it does
+/// Cancel a reservation: the money is available again. If the reservation arrives later, it is
+/// refused
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Cancel {
     #[command(flatten)]
     one: One,
-    /// The reservation
+    /// The id of the reservation
     #[arg(long, value_name = "MILLISECONDS:NAME")]
     id: Id,
 }

@@ -6,42 +6,41 @@ use ringfence_client::counter::{Durability, Terms, limits::SEGMENTS_MAX};
 
 use super::{CliError, EXIT_CODES, account::One, output::Output};
 
-/// Create an account, with nothing in it
+/// Create an empty account
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Create {
     #[command(flatten)]
     one: One,
-    /// Segments: more take more changes a second, from more shards
+    /// Number of segments, 1 to 1024: more segments on more shards allow more changes per second
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = segments)]
     segments: u32,
-    /// What a change has survived once it is answered: memory, disk (servers must sync every
-    /// write), or replicas:N
+    /// When a change is acknowledged: memory, disk (servers must sync every write), or replicas:N
     #[arg(long, value_name = "WHAT", default_value = "memory", value_parser = durability)]
     durability: Durability,
-    /// How long answers are remembered, for repeats
+    /// How long answers are remembered for repeats
     #[arg(long, value_name = "LENGTH", default_value = "24h", value_parser = crate::length)]
     remember: Duration,
-    /// How long answers are remembered by a segment that is full: 60s, or as long as --remember if that is less
+    /// How long a full segment remembers answers [default: 60s, or --remember if that is less]
     #[arg(long, value_name = "LENGTH", value_parser = humantime::parse_duration)]
     remember_at_least: Option<Duration>,
-    /// Answers that a segment remembers, at most: beyond it the oldest are forgotten early
+    /// Maximum number of answers that a segment remembers: above it, the oldest are forgotten early
     #[arg(long, value_name = "N", default_value_t = Terms::default().ids_max)]
     remember_max: usize,
 }
 
-/// Change the number of an account's segments, while it is used
+/// Change the number of an account's segments, online
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Resegment {
     #[command(flatten)]
     one: One,
-    /// How many: 1 to 1024
+    /// Number of segments: 1 to 1024
     #[arg(value_parser = segments)]
     segments: u32,
 }
 
-/// Let no more money in, for good; what is there can be taken out
+/// Close an account for good: no more deposits; the balance can be deducted
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Close {

@@ -2,9 +2,9 @@
 
 use super::{CliError, EXIT_CODES, account::One, output::Output};
 
-/// Give back what is past its deadline, finish transfers that were interrupted, forget old answers
+/// Expire reservations, finish interrupted transfers, forget old answers
 ///
-/// Anybody may, at any time, any number at once: from a timer, for example.
+/// It may run at any time, from any number of processes at once: from a timer, for example.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Sweep {
@@ -12,12 +12,13 @@ pub(crate) struct Sweep {
     one: One,
 }
 
-/// Take segments that are in doubt for what they are, and replace those that are lost
+/// Accept segments in doubt as they are, and replace lost segments
 ///
-/// A server came back, and may have lost its last changes: its segments move no money until a person has
-/// compared them with books of their own (ringfence counter show), and accepts them. A server came back with
-/// nothing: its segments are lost, with their money, and what was reserved or on its way there. New segments
-/// take their places. Requests of before the loss get "too old" there. Takes about 11 s.
+/// If a server restarted and may have lost its last changes, its segments are in doubt: they move
+/// no money until a person compares them with other books (ringfence counter show) and accepts
+/// them. If a server came back empty, its segments are lost, with their money, their reservations
+/// and the transfers to them. New segments replace them; requests from before the loss are refused
+/// there as too old. Takes about 11 s.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Accept {

@@ -19,27 +19,26 @@ use super::ring::RingError;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  done, now or by an earlier attempt of the same request
-    1  refused for good: there is too little, or it was cancelled, or closed, …
-    2  the command line, or what it names, cannot be used
-   69  the servers could not do it; nothing was done by this attempt
-   75  it may have been done; repeat it with the --id that is printed, and it
-       takes effect once. With --id every failure that is not final exits 75:
-       an earlier attempt may have done it
+    0  applied, now or by an earlier attempt of the same request
+    1  refused for good: insufficient balance, cancelled, account closed, …
+    2  invalid command line or argument
+   69  the servers failed; this attempt was not applied
+   75  unknown outcome: repeat the request with the printed --id, and it takes
+       effect once. With --id every failure that is not final exits 75, because
+       an earlier attempt may have been applied
 
 Requests:
-  A request has an id, MILLISECONDS:NAME: when it was created, since 1970, and a
-  name of your own. Whoever repeats it, repeats its id, and it takes effect once.
-  Without --id it is a new request; its id is printed.";
+  A request has an id, MILLISECONDS:NAME: its creation time (Unix time in ms) and
+  a name. A repeat has the same id, and the request takes effect once. Without
+  --id the request is new, and its id is printed.";
 
 /// Of the commands that only read.
 const READ_EXIT_CODES: &str = "\
 Exit codes:
-    0  it is printed
-    1  there is no such account
-    2  the command line, or what it names, cannot be used
-   69  it could not be read: a server did not answer, or a segment that is needed
-       for it is in doubt";
+    0  printed
+    1  no such account
+    2  invalid command line or argument
+   69  not read: a server did not respond, or a required segment is in doubt";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -10,12 +10,12 @@ use crate::table::Table;
 
 /// Show the segments of an account
 ///
-/// Prints one line per segment. "to spend": its money. "set aside": held reservations and transfers under way. "losses":
-/// how often it may have lost its last changes in a restart, and went on. "state": sure, or "in doubt": it may have
-/// lost its last changes, and moves no money until ringfence counter accept; lost: its server came back empty, and
-/// ringfence counter accept goes on without its money. Each segment is read on its own: the
-/// lines are not of one instant, and money on its way between two segments is in none of them. For the sum:
-/// ringfence counter balance
+/// Prints one line per segment. "to spend": its available money. "set aside": reservations and
+/// transfers under way. "losses": how many restarts may have lost its last changes. "state": sure;
+/// "in doubt": it may have lost its last changes, and moves no money until ringfence counter
+/// accept; lost: its server came back empty, and ringfence counter accept replaces it without its
+/// money. Each segment is read on its own: the lines are not of one instant, and money that moves
+/// between two segments is in neither line. For the balance: ringfence counter balance
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = READ_EXIT_CODES)]
 pub(crate) struct Show {

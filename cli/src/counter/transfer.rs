@@ -9,18 +9,18 @@ use super::{
     output::Output,
 };
 
-/// Move money to another account of the same namespace, whichever shards they are on
+/// Transfer money to another account of the same namespace, also across shards
 ///
-/// If it is interrupted, the money is neither here nor there until somebody repeats the request, or
-/// sweeps one of the accounts; it is never lost.
+/// If it is interrupted, the money is in neither account until the request is repeated, or one of
+/// the accounts is swept; it is never lost.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Transfer {
-    /// From which account
+    /// The account to transfer from
     from: String,
-    /// To which account
+    /// The account to transfer to
     to: String,
-    /// How much, in the smallest unit
+    /// The amount, in the smallest unit
     amount: String,
     #[command(flatten)]
     under: Under,

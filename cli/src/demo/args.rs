@@ -10,13 +10,13 @@ const SKEW: RangeInclusive<f64> = 0.0..=5.0;
 
 /// Deduct coins from accounts under locks, and audit every one
 ///
-/// Workers draw accounts, a few of them all the time, most hardly ever. Each takes the account's
-/// lock, reads the balance, subtracts, writes the result with the lock's fencing token, and gives
-/// the lock back. At the end every balance is recomputed from the bank's journal. Exit code 1 if
-/// one coin is missing.
+/// Workers draw accounts: a few very often, most of them rarely. Each worker acquires the account's
+/// lock, reads the balance, subtracts, writes the result with the fencing token, and releases the
+/// lock. At the end every balance is recomputed from the bank's journal. Exit code 1 if a coin is
+/// missing.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Shards in this process
+    /// Number of shards in this process, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = shards)]
     pub(super) shards: usize,
     /// Lock on these servers, and keep the coins there: redis://[user:password@]host[:port][/db].
@@ -24,52 +24,52 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", value_delimiter = ',')]
     #[arg(conflicts_with = "shards")]
     pub(super) redis: Vec<String>,
-    /// Lock on so many Redis servers, started for this run and ended with it, and keep the coins there
+    /// Start N Redis servers for this run, 1 to 16, lock on them, and keep the coins there
     #[arg(long, value_name = "N", conflicts_with_all = ["shards", "redis"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=16))]
     pub(super) spawn_redis: Option<u32>,
-    /// How many deduct at once
+    /// Number of concurrent workers, 1 to 4096
     #[arg(long, value_name = "N", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) workers: u32,
-    /// How many accounts there are
+    /// Number of accounts, 1 to 1000000
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) accounts: u32,
-    /// Coins in each account at first
+    /// Initial number of coins in each account
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     #[arg(value_parser = clap::value_parser!(i64).range(0..=1_000_000_000_000))]
     pub(super) coins: i64,
-    /// How much more often some accounts are drawn than others: the exponent of a Zipf
-    /// distribution, 0 to 5
+    /// Skew of the draw: the exponent of a Zipf distribution, 0 to 5; 0: uniform
     #[arg(long, value_name = "S", default_value_t = 0.9, value_parser = skew)]
     pub(super) skew: f64,
-    /// How long to go on: 100ms to 10m
+    /// Duration of the run: 100ms to 10m
     #[arg(long = "for", value_name = "LENGTH", default_value = "8s", value_parser = length)]
     pub(super) length: Duration,
-    /// Resize the ring meanwhile: a shard joins, and leaves again. The run lasts until both resizes are
-    /// over, about 20 s, even if --for is shorter: slots move 512 at a time, and the locks in them follow
-    /// with their next renewal, every second. Exit code 1, too, if a resize does not finish or moves a
-    /// slot without need, or if one of 1,000 more locks, held throughout, is lost or granted twice
+    /// Resize the ring meanwhile: a shard joins, and leaves again. The run lasts until both resizes
+    /// are over, about 20 s, even if --for is shorter: slots move 512 at a time, and their locks
+    /// follow with the next renewal, every second. Exit code 1 also if a resize does not finish or
+    /// moves a slot unnecessarily, or if one of 1,000 more locks, held throughout, is lost or
+    /// granted twice
     #[arg(long, conflicts_with = "redis")]
     pub(super) resize: bool,
-    /// Take from one account alone, under a lock, then from counters of more and more segments, --for
-    /// divided among them. Says whether more segments can be faster there: only where one shard is at its
-    /// limit and others have idle cores
+    /// Deduct from one account only: first under a lock, then from counters with more and more
+    /// segments; --for is divided among them. Tells whether more segments can be faster on this
+    /// machine: only if one shard is at its limit and others have idle cores
     #[arg(long)]
     #[arg(conflicts_with_all = ["redis", "resize", "unsafe_no_lock", "accounts", "skew", "coins"])]
     pub(super) hot: bool,
-    /// How many segments, one or more numbers
+    /// Numbers of segments for --hot, 1 to 1024 each
     #[arg(long, value_name = "N", num_args = 1.., value_delimiter = ',', default_values_t = [1, 4, 16])]
     #[arg(requires = "hot", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(super) segments: Vec<u32>,
-    /// Simulate: with shards in this process, network and time too follow from the seed, and the
-    /// same seed reports the same to the byte. With Redis it only seeds which accounts are drawn,
-    /// and nothing repeats itself
+    /// Seed of the draws. With shards in this process, network and time are simulated from the seed
+    /// as well: the same seed prints the same report, byte for byte. With Redis, runs are not
+    /// repeatable
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Lock a key per worker instead of the account's: the same steps at the same pace, but two workers can
-    /// take from one account at once. See the audit fail
+    /// Lock one key per worker instead of the account's key: the same steps at the same pace, but
+    /// two workers can deduct from one account at once, and the audit fails
     #[arg(long)]
     pub(super) unsafe_no_lock: bool,
     /// Print one JSON object

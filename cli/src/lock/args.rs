@@ -9,84 +9,82 @@ use crate::seeds::{Seeds, Servers};
 
 const AFTER: &str = "\
 Exit codes:
-  CMD's own, or 128 + the signal it died by
-   75  another process held the lock for as long as --wait says; -E chooses
-       another code
-   75  the shard came back or is new, and granted nothing new for as long as
-       --wait says, whatever -E says: perhaps nobody holds the lock
+  CMD's exit code, or 128 + the signal that killed it
+   75  another process held the lock until --wait ended; -E chooses another code
+   75  the shard restarted or is new, and granted no new locks until --wait
+       ended, whatever -E says: the lock may be free
    69  servers unreachable or misconfigured, or without a topology
-   80  the lock was lost: CMD got SIGTERM when a third of the lease was left
-       unrenewed (or the loss was certain), then SIGKILL before the lease ended;
-       with removal = leased, the same for the view lease, left unconfirmed
-    2  the command line, or what it names, cannot be used
+   80  the lock was lost: CMD got SIGTERM when only a third of the lease was left
+       (or the loss was certain), then SIGKILL before the lease ended; with
+       removal = leased, the same applies to the view lease
+    2  invalid command line or argument
   126  CMD cannot be executed
   127  CMD is not found
-  128 + signal  interrupted by it while waiting
-   71  the operating system refused something else
-Each of these, CMD's own aside, comes with a line on stderr.
+  128 + signal  interrupted while waiting
+   71  another error of the operating system
+Every exit code except CMD's own comes with a line on stderr.
 
 Waiting:
-  ringfence waits for the holder as long as --wait says; default: indefinitely.
-  It asks servers that do not answer from the start for as long as --wait says;
-  default: 10 s, so that jobs that cannot work fail instead of piling up. With
-  --wait 0s it waits for nothing: neither for the holder, nor for a shard that
-  came back, nor for a server that does not answer.
-  What takes longer than half a second is explained on stderr.
+  ringfence waits for the holder until --wait ends; default: indefinitely. If no
+  server responds from the start, it gives up when --wait ends; default: 10 s, so
+  that jobs fail instead of piling up. With --wait 0s it does not wait at all:
+  neither for the holder, nor for a shard that restarted, nor for a server that
+  does not respond. A wait of more than 0.5 s is explained on stderr.
 
 CMD:
-  It runs directly, not through a shell, in a process group of its own, with
-  RINGFENCE_KEY, RINGFENCE_TOKEN (have the resource refuse a smaller one than
-  it has seen) and RINGFENCE_EXPIRES_AT (Unix ms: when the lock would end if it
-  were not renewed) in its environment. SIGINT, SIGTERM, SIGHUP, SIGQUIT,
-  SIGUSR1 and SIGUSR2 are passed on to the group; at a terminal it has the
-  foreground. Ctrl-Z stops the job as a whole: it is not renewed then, and if
-  that takes longer than the lease it is ended (80). If ringfence dies, the
-  group is killed at once. A process that leaves the group (setsid, a shell
-  with jobs) is on its own; what CMD leaves behind in the group when it ends
-  goes on without the lock.
+  CMD runs directly, not through a shell, in its own process group. Its
+  environment has RINGFENCE_KEY, RINGFENCE_TOKEN (the resource must refuse
+  smaller tokens than it has seen) and RINGFENCE_EXPIRES_AT (Unix time in ms: the
+  end of the lock if it is not renewed). SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+  SIGUSR1 and SIGUSR2 are passed on to the group; at a terminal, the group has
+  the foreground. Ctrl-Z stops ringfence as well: the lock is not renewed, and if
+  the stop is longer than the lease, CMD is ended (80). If ringfence dies, the
+  group is killed at once. A process that leaves the group (setsid, a shell with
+  jobs) is not stopped; processes that CMD leaves in the group when it ends
+  continue without the lock.
 
 Without CMD:
-  The token is printed, and the lock held until stdin closes or one of those
-  signals comes (exit code 0), or it is lost (80).
+  Prints the token, and holds the lock until stdin closes or one of those signals
+  comes (exit code 0), or until the lock is lost (80).
 
 Examples:
   ringfence lock nightly-report --wait 0s -E 0 /opt/report --all
   ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers ./deploy eu";
 
-/// Run a command while a lock is held
+/// Run a command under a lock
 ///
-/// Waits for the lock KEY, runs CMD, renews the lock for as long as CMD runs, and gives it back.
-/// At most one CMD runs under a key at a time, on however many machines.
+/// Acquires the lock KEY, runs CMD, renews the lock while CMD runs, and releases it. At most one
+/// CMD per key runs at a time, across all machines.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 #[command(override_usage = "ringfence lock [OPTIONS] <KEY> [OPTIONS] [--] [<CMD>...]")]
 pub(crate) struct Args {
-    /// What to lock: 1 to 512 bytes
+    /// The key of the lock: 1 to 512 bytes
     key: OsString,
-    /// How long to wait for the lock; 0s: try once [default: indefinitely]
+    /// Maximum wait for the lock; 0s: try once [default: indefinitely]
     #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
     wait: Option<Duration>,
-    /// The lease: how soon the lock is free again if this machine dies; renewed while CMD runs
-    /// [default: the longest that the topology allows]
+    /// The lease: after a crash of this machine, the lock is free when it ends. It is renewed while
+    /// CMD runs [default: the maximum lease of the topology]
     #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
     ttl: Option<Duration>,
-    /// Found a topology on the servers if they have none. Everything that uses these locks must name the
+    /// Found a topology on the servers if they have none. All users of these locks must name the
     /// same servers; to found it beforehand: ringfence ring init
     #[arg(long)]
     found: bool,
-    /// With --found: the servers have never held a lock, so that no recovery period is needed. Wrong, it
-    /// can make two holders
+    /// With --found: the servers have never held a lock, so no recovery period is needed. If that
+    /// is wrong, a lock can have two holders
     #[arg(long, requires = "found")]
     servers_are_new: bool,
-    /// A set of keys of its own: a-z, 0-9, - and _, a letter first
+    /// The namespace of the key: a-z, 0-9, - and _, a letter first
     #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
     namespace: Namespace,
     #[command(flatten)]
     seeds: Seeds,
-    /// Exit with CODE if another process held the lock for as long as --wait says
+    /// The exit code if another process held the lock until --wait ended
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = NOT_ACQUIRED)]
     pub(super) conflict_exit_code: u8,
-    /// What to run, and its arguments; options for ringfence come before it
+    /// The command and its arguments. Options of ringfence come before it
     #[arg(trailing_var_arg = true, value_name = "CMD")]
     pub(super) command: Vec<OsString>,
 }

@@ -15,19 +15,19 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// List the locks that are held, by namespace and key
+/// List the held locks, by namespace and key
 ///
-/// Prints one line per lock: namespace, key, shard, label of the holder, fencing token, time left of the lease, and the
-/// number of processes that are waiting. A lock that has no holder is not listed. Each shard is read page by page and
-/// serves others in between, so the list is no snapshot: a lock that is held all the while is listed, one that is
-/// taken or given back meanwhile may be missing.
+/// Prints one line per lock: namespace, key, shard, label of the holder, fencing token, time left
+/// of the lease, and the number of waiting processes. Each shard is read page by page and serves
+/// other clients in between, so the list is no snapshot: a lock that is held throughout is listed;
+/// a lock that is acquired or released meanwhile may be missing.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Args {
     /// Only the locks of this namespace
     #[arg(long, value_name = "NS", value_parser = Namespace::new)]
     namespace: Option<Namespace>,
-    /// List at most N locks, and count the others
+    /// List at most N locks; the others are counted
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,

@@ -15,11 +15,10 @@ use super::{FAILED, Nature, USAGE, ring::RingError};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-    0  it is printed; a lock that is free is no failure, and --json tells it from
-       one that is held
-    1  a server could not be reached or used; the answers of the others are
+    0  printed; also for a free lock: --json has no holder then
+    1  a server was unreachable or misconfigured; the answers of the others are
        printed
-    2  the command line, or what it names, cannot be used
+    2  invalid command line or argument
 
 JSON:
   A key is any bytes. \"key_hex\" is the key in hexadecimal; \"key\" is the key as

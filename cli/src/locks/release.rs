@@ -12,25 +12,25 @@ use super::{
 use crate::{ring, seeds::Seeds};
 
 const AFTER: &str = "\
-What it means for the holder:
-  It learns of the loss with its next renewal, after a third of its lease at
-  most, and may work until then: make sure that it is dead, or that the resource
-  checks tokens. `ringfence lock` ends its command then, with exit code 80.
+Consequences for the holder:
+  It learns of the loss with its next renewal, after at most a third of its lease,
+  and works until then: make sure that it is dead, or that the resource checks
+  tokens. `ringfence lock` then ends its command, with exit code 80.
 
 Exit codes:
-    0  the lock was released, or was free; --json says which
-    1  the servers could not be reached or not be used
-    2  the command line, or what it names, cannot be used";
+    0  released, or already free; --json tells which
+    1  servers unreachable or misconfigured
+    2  invalid command line or argument";
 
-/// Release a lock by force, whoever holds it
+/// Take a lock from its holder by force
 ///
-/// The process that waits longest gets it.
+/// The first waiter gets it.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Why, for the log
+    /// The reason, for the log
     #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
     #[command(flatten)]

@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{ring, seeds::Seeds, table::Table};
 
-/// Show who holds a lock, and who waits for it
+/// Show the holder of a lock, and its waiters
 ///
-/// Processes are shown, in the order in which they will get the lock: who waits inside of one, it alone
-/// knows. A process may hand the lock on among its own tasks; its first token and its last are shown
-/// then, of which one is in use.
+/// Waiters are processes, in the order in which they will get the lock. The waiters inside a
+/// process are not shown: only that process knows them. A process may hand the lock on among its
+/// tasks; then its first and last token are shown, and one of them is in use.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub(crate) struct Args {

@@ -9,12 +9,12 @@ use super::LocksError;
 /// A lock, as the command line names it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Which {
-    /// Which lock: 1 to 512 bytes
+    /// The key of the lock: 1 to 512 bytes
     key: OsString,
-    /// KEY is in hex, two digits per byte, as "key_hex" has it
+    /// KEY is hexadecimal, two digits per byte, as in "key_hex"
     #[arg(long)]
     hex: bool,
-    /// The set of keys it is in
+    /// The namespace of the key
     #[arg(long, value_name = "NS", default_value = "default", value_parser = Namespace::new)]
     pub(super) namespace: Namespace,
 }

@@ -16,31 +16,32 @@ use crate::seeds::Seeds;
 pub(crate) struct Init {
     #[command(flatten)]
     seeds: Seeds,
-    /// The longest lease there will be; a shard that comes back grants nothing for as long
+    /// The maximum lease. A shard that restarts grants no new locks for this long
     #[arg(long, value_name = "LENGTH", default_value = "30s")]
     #[arg(value_parser = crate::length)]
     max_lease: Duration,
-    /// A shard that came back grants nothing for this much longer. Where a former primary can still
-    /// be reached after a failover: 3s, with min-replicas-to-write 1 and min-replicas-max-lag 1
+    /// Added to that recovery period. If clients can still reach a former primary after a failover:
+    /// 3s, with min-replicas-to-write 1 and min-replicas-max-lag 1
     #[arg(long, value_name = "LENGTH", default_value = "0s")]
     #[arg(value_parser = crate::length)]
     replica_lag: Duration,
-    /// How a shard that is gone for good is removed. supervised: somebody attests that nobody can reach it.
-    /// leased: whoever cannot reach the topology's home sends nothing any more, and loses its locks
+    /// How a dead shard is removed. supervised: a person attests that no client can reach it.
+    /// leased: a client that cannot reach the topology's home sends nothing any more, and loses its
+    /// locks
     #[arg(long, value_name = "HOW", default_value_t)]
     removal: Removal,
-    /// Where removal is leased: that happens after this long; a sixth of --max-lease if not said
+    /// With --removal leased: the time after which that happens [default: a sixth of --max-lease]
     #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
     view_lease: Option<Duration>,
-    /// The servers were started for this and have never held a lock: no grace is needed. Wrong, it
-    /// can make two holders
+    /// The servers have never held a lock, so no recovery period is needed. If that is wrong, a
+    /// lock can have two holders
     #[arg(long)]
     servers_are_new: bool,
-    /// Keep the record on this server, instead of on one of the shards
+    /// Keep the topology's record on this server instead of on a shard
     #[arg(long, value_name = "URL")]
     topology_at: Option<String>,
-    /// Tokens shall be greater than this one, the greatest that a resource has seen: for after the
-    /// loss of every server
+    /// All tokens will be greater than TOKEN, the greatest that a resource has seen. For use after
+    /// the loss of every server
     #[arg(long, value_name = "TOKEN", value_parser = token)]
     after: Option<Token>,
     /// Print one JSON object

@@ -50,21 +50,21 @@ const ASK_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Found a topology on servers that have none, or say which one they have
+    /// Found a topology on servers without one; otherwise show the existing one
     ///
-    /// All of them must answer; they become shards a, b, c and so on. Each is used from then on,
-    /// by whoever names one of them. Founding again changes nothing.
+    /// All servers must answer; they become shards a, b, c and so on. From then on, a client that
+    /// names one of them uses all of them. Founding again changes nothing.
     Init(Init),
-    /// Show the topology: its shards, how they are, and the resize under way, if there is one
+    /// Show the topology: its shards, their state, and the resize under way, if any
     ///
-    /// With a picture of the ring: each shard's share of the slots is an arc. Colours are for terminals,
-    /// unless NO_COLOR is set; letters tell the same. Migrating slots are striped in the colours of both
-    /// shards, or the capital letter of the shard that they go to.
+    /// Also draws the ring: each shard's share of the slots is an arc, in colours at a terminal
+    /// unless NO_COLOR is set, otherwise in letters. Migrating slots are striped in the colours of
+    /// both shards, or have the capital letter of the shard that they go to.
     Show(Show),
-    /// Show what a resize would do: which slots move, and the shares before and after
+    /// Show the effect of a resize: the slots that move, and the shares before and after
     ///
-    /// A dry run: nothing is changed, and servers that are to come are not asked. All changes that are
-    /// named here are one resize; one at a time they would move more slots than are needed.
+    /// A dry run: nothing is changed, and new servers are not asked. All named changes are one
+    /// resize: one at a time they move more slots.
     Plan(Box<Plan>),
     Add(Box<Add>),
     Remove(Box<Remove>),
@@ -72,10 +72,10 @@ pub(crate) enum Command {
     Abort(Box<Abort>),
     Resume(Box<Resume>),
     Watch(Watch),
-    /// Put the topology's record back in force where its home lost it
+    /// Restore the topology's record after its home lost it
     ///
-    /// Clients do so by themselves, as soon as every member answers. Where one never will again, it
-    /// takes a person to say so. Without need it changes nothing.
+    /// Clients restore it on their own as soon as every member answers. If a member is dead, a
+    /// person must attest that. If the record is in force, nothing is changed.
     Recover(Recover),
 }
 

@@ -20,13 +20,14 @@ use crate::{
 #[derive(Args, Debug)]
 #[group(id = "change", required = true, multiple = true, args = ["add", "remove", "weigh"])]
 pub(crate) struct Plan {
-    /// Servers that become shards, each with the weight 1 unless another is said
+    /// Servers to add as shards, each with its weight [default weight: 1]
     #[arg(long, value_name = "URL[=WEIGHT]", value_delimiter = ',')]
     add: Vec<Newcomer>,
-    /// Shards that go
+    /// Shards to remove
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     remove: Vec<ShardId>,
-    /// Shards that get another weight, 1 to 10000: one of 2 is due twice the slots of one of 1
+    /// Shards and their new weights, 1 to 10000: a shard of weight 2 gets twice the slots of one of
+    /// weight 1
     #[arg(long, value_name = "ID=WEIGHT", value_delimiter = ',')]
     weigh: Vec<Weighed>,
     #[command(flatten)]

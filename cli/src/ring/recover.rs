@@ -14,8 +14,9 @@ use crate::seeds::Seeds;
 pub(crate) struct Recover {
     #[command(flatten)]
     seeds: Seeds,
-    /// I attest that this shard (or home, by its address) is gone: no client can reach it, and it
-    /// will be restarted or flushed before one can. Wrong, it can make two holders. May be repeated
+    /// I attest that this shard (or home, by its address) is dead: no client can reach it, and it
+    /// will be restarted or flushed before one can. If that is wrong, a lock can have two holders.
+    /// May be repeated
     #[arg(long, value_name = "ID")]
     attest_dead: Vec<String>,
     /// Print one JSON object

@@ -174,7 +174,7 @@ impl ForcedRemoval {
                 or flushed before one can. Wrong, it can make two holders."
             ),
             Removal::Leased => format!(
-                "removal is leased: whoever cannot confirm that {id} is a shard asks it for nothing.\n\
+                "removal is leased: a client that cannot confirm that {id} is a shard sends it nothing.\n\
                 To attest: it will not be needed again. Right or wrong, there is one holder at most."
             ),
         }

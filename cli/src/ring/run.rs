@@ -33,7 +33,7 @@ const SWAP_AGAIN: Duration = Duration::from_millis(500);
 /// How a resize is begun.
 #[derive(Args, Debug)]
 pub(super) struct Begin {
-    /// Show what it would do, as `ringfence ring plan` does, and change nothing
+    /// Show the resize, as `ringfence ring plan` does, and change nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -43,18 +43,18 @@ pub(super) struct Begin {
 /// How slots are moved.
 #[derive(Args, Debug)]
 pub(crate) struct MoveOptions {
-    /// Migrating slots at a time, at most: more are quicker, and felt more: more locks are on their way at once
+    /// Maximum number of slots that migrate at a time: higher is faster but adds latency
     #[arg(long, value_name = "N", default_value_t = SLOTS_IN_FLIGHT)]
     #[arg(value_parser = in_flight)]
     slots_in_flight: usize,
-    /// Longest pause between two pieces of what shards are asked, in which they serve others: a shorter one is quicker, and
-    /// felt more
+    /// Maximum pause between two requests to a shard, in which it serves other clients: shorter is
+    /// faster but adds latency
     #[arg(long, value_name = "LENGTH", default_value_t = MOVER_PAUSE.into())]
     #[arg(value_parser = pause)]
     pause: humantime::Duration,
     #[command(flatten)]
     seeds: Seeds,
-    /// Print one JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }

@@ -23,10 +23,10 @@ pub(crate) struct Show {
     /// Print one JSON object, and no picture
     #[arg(long)]
     json: bool,
-    /// Draw the ring into FILE as well, as an SVG image
+    /// Also write the ring to FILE, as an SVG image
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Columns that the ring takes in the terminal; 0: no picture
+    /// Width of the ring in columns, 0 to 200; 0: no picture
     #[arg(long, value_name = "N", default_value_t = 40)]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=200))]
     width: u16,

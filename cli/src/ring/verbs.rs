@@ -12,70 +12,72 @@ use super::{
 
 const AFTER: &str = "\
 Moving:
-  Locks stay held while their slots move, and whoever waits for one keeps its
-  place: holders renew at the next shard. Migrating slots cost whoever asks for
-  a lock there one more round trip at most. This process moves them, and tells
-  how far it is on stderr. It may be stopped, or die, at any moment: the topology
-  knows what was done. `ringfence ring resume` goes on, and `ringfence ring
-  abort` turns back, on any machine; `ringfence ring watch` looks on.
+  Locks stay held while their slots move: holders renew at the next shard.
+  Waiters queue again there. Acquiring a lock in a migrating slot costs at most
+  one extra round trip. This process moves the slots, and prints its progress on
+  stderr. It can be stopped, or killed, at any time: the topology records what is
+  done. `ringfence ring resume` continues on any machine, `ringfence ring abort`
+  turns back, and `ringfence ring watch` shows the progress.
 
 Exit codes:
-    0  every slot is where it is to be
-    1  it is not: the message says why, and what to do
-    2  the command line, or what it names, cannot be used; nothing was changed
-  128 + signal  interrupted by it; the resize stays as it is
+    0  every slot is at its shard
+    1  failed: the message gives the reason, and the next step
+    2  invalid command line or argument; nothing was changed
+  128 + signal  interrupted; the resize stays as it is
 
 JSON:
-  One object a line: while it goes on \"state\" is \"moving\"; the last one is
-  \"done\".";
+  One object per line: \"state\" is \"moving\" during the resize, and \"done\" in
+  the last line.";
 
 /// Add servers as shards, and move their slots to them
 ///
-/// New shards are called by the next free letters unless --id says otherwise. A server that belongs to
-/// another topology is refused. All that are named come by one resize: one at a time they would move more
-/// slots than are needed.
+/// By default, new shards get the next free letters as ids. A server that belongs to another
+/// topology is refused. All named servers are added by one resize: adding them one at a time moves
+/// more slots.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Add {
-    /// Servers, each with the weight 1 unless another is said
+    /// The servers, each with its weight [default weight: 1]
     #[arg(value_name = "URL[=WEIGHT]", required = true)]
     servers: Vec<Newcomer>,
-    /// What they will be called, in their order. Repeat it, or separate them by commas
+    /// The ids of the new shards, in their order. Repeat it, or separate ids by commas
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     id: Vec<ShardId>,
-    /// They were started for this and have never held a lock: no grace is needed. Wrong, it can make
-    /// two holders
+    /// The servers have never held a lock, so no recovery period is needed. If that is wrong, a
+    /// lock can have two holders
     #[arg(long)]
     servers_are_new: bool,
     #[command(flatten)]
     how: Begin,
 }
 
-/// Move all slots away from shards, then let them go
+/// Move all slots away from shards, then remove the shards
 ///
-/// Their servers keep a pointer to this topology: whoever is given one of them as a seed finds the others
-/// by it. A shard that will never answer again is removed by force, with --gone, in two steps.
+/// Their servers keep a pointer to this topology, so they still work as seeds. A shard that will
+/// never answer again is removed by force, with --gone, in two steps.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Remove {
-    /// Shards, which answer
+    /// The shards to remove; they must be reachable
     #[arg(value_name = "ID", required_unless_present = "gone")]
     shards: Vec<ShardId>,
-    /// This shard will never answer again: show what doing without it means, and change nothing
+    /// Remove this shard by force, because it will never answer again. Without --attest-dead: show
+    /// the consequences, and change nothing
     #[arg(long, value_name = "ID", conflicts_with_all = ["shards", "dry_run"])]
     gone: Option<ShardId>,
-    /// I attest what was shown: do it
+    /// I attest that this shard is dead: remove it. The same id as --gone
     #[arg(long, value_name = "ID", requires = "gone")]
     attest_dead: Option<ShardId>,
     #[command(flatten)]
     how: Begin,
 }
 
-/// Give shards other weights, and move slots accordingly
+/// Change the weights of shards, and move slots accordingly
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Weigh {
-    /// Shards and their weights, 1 to 10000: one of 2 is due twice the slots of one of 1
+    /// The shards and their weights, 1 to 10000: a shard of weight 2 gets twice the slots of one of
+    /// weight 1
     #[arg(value_name = "ID=WEIGHT", required = true)]
     weights: Vec<Weighed>,
     #[command(flatten)]
@@ -84,7 +86,8 @@ pub(crate) struct Weigh {
 
 /// Turn the resize under way back
 ///
-/// What has moved moves back, what is migrating turns round. Aborted again, it goes on after all.
+/// Slots that have moved move back; migrating slots turn round. A second abort continues the
+/// resize.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Abort {
@@ -92,9 +95,10 @@ pub(crate) struct Abort {
     how: MoveOptions,
 }
 
-/// Go on with the resize under way, whoever began it
+/// Continue the resize under way
 ///
-/// Where none is, nothing is done. Two that move at a time do each other no harm.
+/// Any process may have begun it. Does nothing if no resize is under way. Two processes may move
+/// slots at the same time.
 #[derive(Args, Debug)]
 #[command(after_long_help = AFTER)]
 pub(crate) struct Resume {

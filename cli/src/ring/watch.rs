@@ -16,11 +16,12 @@ use crate::seeds::Seeds;
 /// Pause before a topology store that did not answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Show the progress of the resize under way, whichever process moves the slots
+/// Show the progress of the resize under way, run by any process
 ///
-/// Prints the slots moved, the migrating slots and the time left on stderr: a bar at a terminal, otherwise a line per second
-/// at most. Then "done" or "turned back" and the slots moved on stdout. Ends when the resize ends. If no resize is
-/// under way, waits, and shows each one that begins until it is interrupted.
+/// Prints the moved slots, the migrating slots and the time left on stderr: a bar at a terminal,
+/// otherwise at most one line per second. Then prints "done" or "turned back" and the number of
+/// moved slots on stdout, and exits. If no resize is under way, waits, and shows every resize that
+/// begins, until it is interrupted.
 #[derive(Args, Debug)]
 pub(crate) struct Watch {
     #[command(flatten)]

@@ -41,7 +41,7 @@ pub(super) struct Server {
 impl Server {
     /// Connects.
     pub(super) async fn connect(url: &str, run: &str) -> Result<Self, BankError> {
-        let url = Address::from_str(url).expect("whoever built the client has refused any other");
+        let url = Address::from_str(url).expect("building the client has refused any other");
         let address = url.to_string();
         let failed = |source| BankError::Server {
             address: address.clone(),
