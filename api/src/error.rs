@@ -1,0 +1,228 @@
+//! Errors as gRPC statuses, and back.
+
+use std::time::Duration;
+
+use prost::Message;
+use prost_types::Any;
+use tonic::{Code, Status};
+use tonic_types::pb;
+
+use crate::{
+    Effect, Reason,
+    v1::{ErrorDetail, InvalidInput},
+};
+
+/// The name of [`ErrorDetail`] in a status.
+const TYPE_URL: &str = "type.googleapis.com/ringfence.v1.ErrorDetail";
+
+/// The reason why a call failed, and its consequences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The reason. It decides on the status code.
+    pub reason: Reason,
+    /// The message for people.
+    pub message: String,
+    /// Whether the same call may succeed if it is repeated.
+    pub is_retryable: bool,
+    /// Whether the call may have taken effect.
+    pub effect: Effect,
+    /// The earliest time to repeat the call, if it is known.
+    pub retry_after: Option<Duration>,
+    /// The field that cannot be used, if the reason is [`Reason::InvalidInput`].
+    pub input: Option<Box<Input>>,
+}
+
+/// A field that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// The field, by its name in the request.
+    pub field: String,
+    /// The refused value, or its length.
+    pub value: String,
+    /// The allowed values.
+    pub limit: String,
+}
+
+impl Error {
+    /// A field that cannot be used. A repeat cannot succeed; the call had no effect.
+    pub fn invalid(field: &str, value: impl ToString, limit: impl ToString) -> Self {
+        let input = Input {
+            field: field.to_owned(),
+            value: value.to_string(),
+            limit: limit.to_string(),
+        };
+        Self {
+            reason: Reason::InvalidInput,
+            message: format!(
+                "{} is {}, must be {}",
+                input.field, input.value, input.limit
+            ),
+            is_retryable: false,
+            effect: Effect::None,
+            retry_after: None,
+            input: Some(Box::new(input)),
+        }
+    }
+
+    /// The error in `status`. A status without details came from another source than Ringfence, a
+    /// proxy for example: its code decides.
+    pub fn from_status(status: &Status) -> Self {
+        let message = status.message().to_owned();
+        match detail(status) {
+            Some(detail) => Self {
+                reason: detail.reason(),
+                message,
+                is_retryable: detail.retryable,
+                effect: match detail.effect() {
+                    Effect::Unspecified => Effect::Unknown,
+                    effect => effect,
+                },
+                retry_after: detail.retry_after.and_then(|length| length.try_into().ok()),
+                input: detail.invalid_input.map(|input| {
+                    Box::new(Input {
+                        field: input.field,
+                        value: input.value,
+                        limit: input.limit,
+                    })
+                }),
+            },
+            None => Self {
+                reason: match status.code() {
+                    Code::DeadlineExceeded => Reason::Deadline,
+                    _ => Reason::Unspecified,
+                },
+                message,
+                is_retryable: matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded),
+                effect: Effect::Unknown,
+                retry_after: None,
+                input: None,
+            },
+        }
+    }
+}
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        let code = code(error.reason);
+        let detail = ErrorDetail {
+            reason: error.reason.into(),
+            retryable: error.is_retryable,
+            effect: error.effect.into(),
+            retry_after: error.retry_after.and_then(|length| length.try_into().ok()),
+            invalid_input: error.input.map(|input| InvalidInput {
+                field: input.field,
+                value: input.value,
+                limit: input.limit,
+            }),
+        };
+        let detail = Any {
+            type_url: TYPE_URL.to_owned(),
+            value: detail.encode_to_vec(),
+        };
+        let whole = pb::Status {
+            code: code as i32,
+            message: error.message,
+            details: vec![detail],
+        };
+        let bytes = whole.encode_to_vec();
+        Self::with_details(code, whole.message, bytes.into())
+    }
+}
+
+fn detail(status: &Status) -> Option<ErrorDetail> {
+    let whole = pb::Status::decode(status.details()).ok()?;
+    let mut details = whole.details.into_iter();
+    let detail = details.find(|detail| detail.type_url == TYPE_URL)?;
+    ErrorDetail::decode(&*detail.value).ok()
+}
+
+/// The status code of `reason`. Clients and proxies may repeat `Unavailable` by themselves.
+fn code(reason: Reason) -> Code {
+    match reason {
+        Reason::InvalidInput => Code::InvalidArgument,
+        Reason::Deadline | Reason::TimedOut => Code::DeadlineExceeded,
+        Reason::Stopping | Reason::ShardUnavailable | Reason::Moving | Reason::Recovering => {
+            Code::Unavailable
+        }
+        Reason::OutOfMemory | Reason::TooManyWaiters | Reason::TooManyHeld | Reason::TooManyIds => {
+            Code::ResourceExhausted
+        }
+        Reason::Held | Reason::TooLate | Reason::Contended | Reason::TransferUnfinished => {
+            Code::Aborted
+        }
+        Reason::NoAccount | Reason::UnknownReservation => Code::NotFound,
+        Reason::AccountExists | Reason::IdConflict => Code::AlreadyExists,
+        Reason::OutOfRange => Code::OutOfRange,
+        Reason::ShardUnusable
+        | Reason::Foreign
+        | Reason::LockLost
+        | Reason::Insufficient
+        | Reason::Cancelled
+        | Reason::TransferRefused
+        | Reason::AccountClosed
+        | Reason::IdTooOld
+        | Reason::IdInFuture => Code::FailedPrecondition,
+        Reason::SegmentLost => Code::DataLoss,
+        Reason::Internal => Code::Internal,
+        Reason::Unspecified => Code::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every reason that the proto has.
+    fn reasons() -> impl Iterator<Item = Reason> {
+        (0..=100).filter_map(|number| Reason::try_from(number).ok())
+    }
+
+    #[test]
+    fn every_error_survives_the_way_through_a_status() {
+        let effects = [Effect::None, Effect::Unknown];
+        let waits = [None, Some(Duration::from_millis(1500))];
+        let mut seen = 0;
+        for reason in reasons() {
+            for effect in effects {
+                for retry_after in waits {
+                    let error = Error {
+                        reason,
+                        message: format!("{reason:?}"),
+                        is_retryable: effect == Effect::None,
+                        effect,
+                        retry_after,
+                        input: (reason == Reason::InvalidInput).then(|| {
+                            Box::new(Input {
+                                field: "lease".into(),
+                                value: "31s".into(),
+                                limit: "at most 30s".into(),
+                            })
+                        }),
+                    };
+                    let status = Status::from(error.clone());
+                    assert_ne!(status.code(), Code::Ok);
+                    assert_eq!(Error::from_status(&status), error);
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen >= 4 * 32, "{seen}");
+    }
+
+    #[test]
+    fn a_status_of_another_source_may_have_taken_effect() {
+        let error = Error::from_status(&Status::unavailable("no route to host"));
+        assert_eq!(error.reason, Reason::Unspecified);
+        assert!(error.is_retryable && error.effect == Effect::Unknown);
+        let error = Error::from_status(&Status::deadline_exceeded("late"));
+        assert_eq!(error.reason, Reason::Deadline);
+        assert!(!Error::from_status(&Status::internal("?")).is_retryable);
+    }
+
+    #[test]
+    fn bad_input_names_the_field_the_value_and_the_limit() {
+        let error = Error::invalid("segments", 0, "1 to 1024");
+        assert_eq!(error.message, "segments is 0, must be 1 to 1024");
+        assert_eq!(Status::from(error).code(), Code::InvalidArgument);
+    }
+}

@@ -1,0 +1,27 @@
+//! The gRPC API of Ringfence, `proto/ringfence/v1`: messages, clients and servers, and errors.
+//!
+//! | file | content |
+//! |---|---|
+//! | `proto/ringfence/v1/lock.proto` | locks |
+//! | `proto/ringfence/v1/counter.proto` | counters |
+//! | `proto/ringfence/v1/error.proto` | the details of an error |
+//! | `src/error.rs` | errors as gRPC statuses, and back |
+//!
+//! This crate depends on no other crate of Ringfence.
+
+mod error;
+
+pub use error::{Error, Input};
+pub use v1::{Effect, ErrorReason as Reason};
+
+/// The generated messages, clients and servers.
+#[expect(clippy::allow_attributes, clippy::too_many_lines, reason = "generated")]
+pub mod v1 {
+    tonic::include_proto!("ringfence.v1");
+}
+
+/// The descriptors of the API's files, for reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// Bytes in one request, at most.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;

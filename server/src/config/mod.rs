@@ -1,0 +1,186 @@
+//! The settings of a coordinator.
+//!
+//! Defaults < file < environment (`RINGFENCE__LIMITS__STREAMS=100`) < command line. Unknown settings
+//! are refused, and all problems are reported at once.
+
+mod reader;
+
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    time::Duration,
+};
+
+use config::{Environment, File, FileFormat};
+use ringfence_client::{Builder, Client};
+
+use self::reader::Reader;
+
+/// The prefix of environment variables. The second underscore keeps variables of the command line,
+/// such as `RINGFENCE_REDIS`, apart.
+const VARIABLES: &str = "RINGFENCE";
+const SEPARATOR: &str = "__";
+
+/// The port of a coordinator, unless another one is set.
+const PORT: u16 = 7420;
+
+/// The settings of a coordinator.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `listen`: the address to serve on. Default: `127.0.0.1:7420`.
+    pub listen: SocketAddr,
+    /// `insecure`: whether to serve on a public address without authentication. Default: false.
+    pub insecure: bool,
+    /// `grace`: how long a coordinator that stops waits for its callers to release their locks.
+    /// Default: 10 s.
+    pub grace: Duration,
+    /// `prefix`: the prefix of every key on the servers. Default: `ringfence`.
+    pub prefix: String,
+    /// `shards.NAME.url`, or `shards.NAME.url_file`: servers to find the topology at.
+    pub shards: BTreeMap<String, String>,
+    /// `limits`.
+    pub limits: Limits,
+}
+
+/// The limits of a coordinator: `limits.NAME`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `connections`: connections at a time. More connections wait. Default: 1,024.
+    pub connections: usize,
+    /// `streams`: calls at a time on one connection. More calls wait. Default: 256.
+    pub streams: u32,
+}
+
+/// Settings of the command line.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `listen`.
+    pub listen: Option<String>,
+    /// `insecure`, if set.
+    pub insecure: bool,
+}
+
+/// The settings cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", listed(.problems))]
+pub struct ConfigError {
+    /// One sentence per problem, at least one. Each names the setting, its origin and the limit.
+    pub problems: Vec<String>,
+}
+
+fn listed(problems: &[String]) -> String {
+    match problems {
+        [problem] => problem.clone(),
+        problems => {
+            let list = problems.join("\n  ");
+            format!("{} settings cannot be used:\n  {list}", problems.len())
+        }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    /// Without URLs: they may hold passwords.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shards: Vec<_> = self.shards.keys().collect();
+        formatter
+            .debug_struct("Config")
+            .field("listen", &self.listen)
+            .field("insecure", &self.insecure)
+            .field("grace", &self.grace)
+            .field("prefix", &self.prefix)
+            .field("shards", &shards)
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            streams: 256,
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks the settings. Opens no connection.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], with all problems.
+    pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
+        let environment = Environment::with_prefix(VARIABLES)
+            .prefix_separator(SEPARATOR)
+            .separator(SEPARATOR)
+            .try_parsing(true);
+        Self::from_sources(file, environment, overrides)
+    }
+
+    fn from_sources(
+        file: Option<&Path>,
+        environment: Environment,
+        overrides: &Overrides,
+    ) -> Result<Self, ConfigError> {
+        let mut builder = config::Config::builder();
+        if let Some(file) = file {
+            builder = builder.add_source(File::from(file).format(FileFormat::Toml));
+        }
+        let built = builder
+            .add_source(environment)
+            .set_override_option("listen", overrides.listen.clone())
+            .and_then(|builder| {
+                builder.set_override_option("insecure", overrides.insecure.then_some(true))
+            })
+            .and_then(|builder| builder.build());
+        let mut reader = Reader::new(built)?;
+        let config = Self::read(&mut reader);
+        reader.finish()?;
+        Ok(config)
+    }
+
+    fn read(reader: &mut Reader) -> Self {
+        let config = Self {
+            listen: reader
+                .text("listen", "an address as 127.0.0.1:7420", |text| {
+                    text.parse().ok()
+                })
+                .unwrap_or((Ipv4Addr::LOCALHOST, PORT).into()),
+            insecure: reader.flag("insecure"),
+            grace: reader
+                .length("grace", Duration::from_secs(3600))
+                .unwrap_or(Duration::from_secs(10)),
+            prefix: reader.prefix("prefix"),
+            shards: reader.shards("shards"),
+            limits: Limits {
+                connections: reader
+                    .number("limits.connections", 1..=1_000_000)
+                    .map_or(Limits::default().connections, |number| number as usize),
+                streams: reader
+                    .number("limits.streams", 1..=100_000)
+                    .map_or(Limits::default().streams, |number| number as u32),
+            },
+        };
+        if !config.listen.ip().is_loopback() && !config.insecure {
+            reader.problem(format!(
+                "listen is {}, must be a loopback address: this release has no authentication; to let every host that \
+                 reaches the port use all locks and counters: insecure = true",
+                config.listen
+            ));
+        }
+        config
+    }
+
+    /// A client of the shards. It founds no topology.
+    pub fn client(&self) -> Builder {
+        Client::builder()
+            .redis(self.shards.values())
+            .prefix(&self.prefix)
+            .existing_topology(true)
+            .members_only(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! Reads settings one by one, and collects the problems.
+
+use std::{collections::BTreeMap, fs, ops::RangeInclusive, time::Duration};
+
+use config::{Map, Source, Value, ValueKind};
+use ringfence_coordinator::{name::KeyPrefix, shard::redis::Address};
+
+use super::ConfigError;
+
+/// The settings not read yet, and the problems so far.
+pub(super) struct Reader {
+    unread: Map<String, Value>,
+    problems: Vec<String>,
+}
+
+impl Reader {
+    /// Reads from the sources that are merged in `built`.
+    pub(super) fn new(
+        built: Result<config::Config, config::ConfigError>,
+    ) -> Result<Self, ConfigError> {
+        let collected = built.and_then(|config| config.collect());
+        let unread = collected.map_err(|error| ConfigError {
+            problems: vec![error.to_string()],
+        })?;
+        Ok(Self {
+            unread,
+            problems: Vec::new(),
+        })
+    }
+
+    /// Reports unread settings, which are unknown, and everything found before.
+    pub(super) fn finish(mut self) -> Result<(), ConfigError> {
+        let unread = std::mem::take(&mut self.unread);
+        let mut unknown: Vec<_> = unread
+            .into_iter()
+            .flat_map(|(key, value)| leaves(key, value))
+            .collect();
+        unknown.sort();
+        self.problems.extend(unknown);
+        match self.problems.is_empty() {
+            true => Ok(()),
+            false => Err(ConfigError {
+                problems: self.problems,
+            }),
+        }
+    }
+
+    pub(super) fn problem(&mut self, problem: String) {
+        self.problems.push(problem);
+    }
+
+    /// A setting that is a text, as `parse` understands it.
+    pub(super) fn text<T>(
+        &mut self,
+        path: &str,
+        limit: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.take(path)?;
+        let (origin, shown) = (origin(&value), shown(&value));
+        let parsed = match &value.kind {
+            ValueKind::String(text) => parse(text),
+            _ => None,
+        };
+        if parsed.is_none() {
+            self.problem(format!("{path} is {shown}{origin}, must be {limit}"));
+        }
+        parsed
+    }
+
+    pub(super) fn flag(&mut self, path: &str) -> bool {
+        let Some(value) = self.take(path) else {
+            return false;
+        };
+        let ValueKind::Boolean(flag) = value.kind else {
+            let (origin, shown) = (origin(&value), shown(&value));
+            self.problem(format!("{path} is {shown}{origin}, must be true or false"));
+            return false;
+        };
+        flag
+    }
+
+    pub(super) fn number(&mut self, path: &str, limits: RangeInclusive<u64>) -> Option<u64> {
+        let value = self.take(path)?;
+        let (origin, shown) = (origin(&value), shown(&value));
+        let number = value.into_uint().ok();
+        let number = number.filter(|number| limits.contains(number));
+        if number.is_none() {
+            let (min, max) = (limits.start(), limits.end());
+            self.problem(format!(
+                "{path} is {shown}{origin}, must be a number of {min} to {max}"
+            ));
+        }
+        number
+    }
+
+    pub(super) fn length(&mut self, path: &str, max: Duration) -> Option<Duration> {
+        let limit = format!(
+            "a length of time with its unit, as 10s, at most {}",
+            humantime::format_duration(max)
+        );
+        self.text(path, &limit, |text| {
+            let length = humantime::parse_duration(text).ok();
+            length.filter(|length| *length <= max)
+        })
+    }
+
+    pub(super) fn prefix(&mut self, path: &str) -> String {
+        let limit = "1 to 64 printable ASCII characters without space, { and }, and must not end in :queue or :tickets";
+        let prefix = self.text(path, limit, |text| KeyPrefix::new(text).ok());
+        prefix.unwrap_or_default().as_str().to_owned()
+    }
+
+    /// The URLs of shards: at least one. Their names only tell settings apart.
+    pub(super) fn shards(&mut self, path: &str) -> BTreeMap<String, String> {
+        let value = self.take(path);
+        let table = match value.map(|value| value.kind) {
+            Some(ValueKind::Table(table)) => table,
+            _ => Map::new(),
+        };
+        if table.is_empty() {
+            self.problem(format!(
+                "{path} is empty, must have at least one server: {path}.a.url = \"redis://…\""
+            ));
+        }
+        let mut urls = BTreeMap::new();
+        for (name, shard) in table {
+            let path = format!("{path}.{name}");
+            let ValueKind::Table(mut settings) = shard.kind else {
+                self.problem(format!("{path} is no table, must have url or url_file"));
+                continue;
+            };
+            let url = self.url(&path, settings.remove("url"), settings.remove("url_file"));
+            urls.extend(url.map(|url| (name, url)));
+            for (key, value) in settings {
+                self.problems.extend(leaves(format!("{path}.{key}"), value));
+            }
+        }
+        urls
+    }
+
+    fn url(&mut self, path: &str, url: Option<Value>, file: Option<Value>) -> Option<String> {
+        let (key, url) = match (url, file) {
+            (Some(url), None) => (format!("{path}.url"), url.into_string().ok()?),
+            (None, Some(file)) => {
+                let key = format!("{path}.url_file");
+                let file = file.into_string().ok()?;
+                match fs::read_to_string(&file) {
+                    Ok(url) => (key, url.trim().to_owned()),
+                    Err(error) => {
+                        self.problem(format!("{key} is {file:?}, which cannot be read: {error}"));
+                        return None;
+                    }
+                }
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                self.problem(format!("{path} must have either url or url_file"));
+                return None;
+            }
+        };
+        // Not the URL: it may hold a password.
+        match url.parse::<Address>() {
+            Ok(_) => Some(url),
+            Err(error) => {
+                self.problem(format!("{key}: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Takes the value at `path`, whose parts are separated by dots.
+    fn take(&mut self, path: &str) -> Option<Value> {
+        let Some((section, key)) = path.split_once('.') else {
+            return self.unread.remove(path);
+        };
+        match &mut self.unread.get_mut(section)?.kind {
+            ValueKind::Table(table) => table.remove(key),
+            _ => None,
+        }
+    }
+}
+
+/// One problem per setting in `value`.
+fn leaves(path: String, value: Value) -> Vec<String> {
+    match value.kind {
+        ValueKind::Table(table) => table
+            .into_iter()
+            .flat_map(|(key, value)| leaves(format!("{path}.{key}"), value))
+            .collect(),
+        _ => vec![format!("{path}{} is no setting", origin(&value))],
+    }
+}
+
+/// The file that set `value`, for a message.
+fn origin(value: &Value) -> String {
+    match value.origin() {
+        Some(origin) => format!(" ({origin})"),
+        None => String::new(),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match &value.kind {
+        ValueKind::String(text) => format!("{text:?}"),
+        kind => kind.to_string(),
+    }
+}

@@ -1,0 +1,98 @@
+use std::{collections::HashMap, io::Write};
+
+use tempfile::NamedTempFile;
+
+use super::*;
+
+/// The settings in `file`, with `variables` of the environment.
+fn load(file: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let mut written = NamedTempFile::new().unwrap();
+    written.write_all(file.as_bytes()).unwrap();
+    let variables: HashMap<String, String> = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    let environment = Environment::with_prefix(VARIABLES)
+        .prefix_separator(SEPARATOR)
+        .separator(SEPARATOR)
+        .try_parsing(true)
+        .source(Some(variables));
+    Config::from_sources(Some(written.path()), environment, &Overrides::default())
+}
+
+const SHARD: &str = "shards.a.url = \"redis://127.0.0.1\"\n";
+
+#[test]
+fn every_setting_but_the_shards_has_a_default() {
+    let config = load(SHARD, &[]).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7420");
+    assert_eq!(config.grace, Duration::from_secs(10));
+    assert_eq!(config.prefix, "ringfence");
+    assert_eq!(config.limits, Limits::default());
+    assert!(!config.insecure && config.shards.len() == 1);
+}
+
+#[test]
+fn the_environment_overrides_the_file() {
+    let file = format!("{SHARD}grace = \"1s\"\nlimits.streams = 7\n");
+    let config = load(
+        &file,
+        &[
+            ("RINGFENCE__LIMITS__STREAMS", "8"),
+            ("RINGFENCE__SHARDS__B__URL", "redis://127.0.0.2"),
+            ("RINGFENCE_REDIS", "redis://of.the.command.line"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(
+        (config.grace, config.limits.streams),
+        (Duration::from_secs(1), 8)
+    );
+    assert_eq!(config.shards.len(), 2);
+}
+
+#[test]
+fn all_problems_are_reported_at_once() {
+    let file = "
+        listen = \"0.0.0.0:1\"
+        grace = 5
+        prefix = \"a b\"
+        limits.streams = 0
+        limits.conections = 9
+        shards.a.url = \"http://user:s3cret@127.0.0.1\"
+        shards.b.url_file = \"/nonexistent\"
+        shards.c.weight = 2
+    ";
+    let problems = load(file, &[]).unwrap_err().problems;
+    let all = problems.join("\n");
+    for part in [
+        "listen is 0.0.0.0:1, must be a loopback address",
+        "grace is 5",
+        "must be a length of time with its unit",
+        "prefix is \"a b\"",
+        "limits.streams is 0",
+        "must be a number of 1 to 100000",
+        "limits.conections",
+        "shards.a.url: ",
+        "shards.b.url_file is \"/nonexistent\", which cannot be read",
+        "shards.c must have either url or url_file",
+        "shards.c.weight",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    assert_eq!(problems.len(), 9, "{all}");
+    assert!(!all.contains("s3cret"), "{all}");
+}
+
+#[test]
+fn a_public_address_needs_a_word() {
+    let file = format!("{SHARD}listen = \"0.0.0.0:1\"\n");
+    assert!(load(&file, &[]).is_err());
+    assert!(load(&file, &[("RINGFENCE__INSECURE", "true")]).is_ok());
+}
+
+#[test]
+fn no_server_is_a_problem() {
+    let error = load("", &[]).unwrap_err();
+    assert!(error.to_string().starts_with("shards is empty"), "{error}");
+}

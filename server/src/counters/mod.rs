@@ -1,0 +1,189 @@
+//! CounterService: one call per step.
+
+mod accounts;
+mod messages;
+
+use ringfence_api::v1::{
+    CancelRequest, CancelResponse, ConfirmRequest, ConfirmResponse, CreateAccountRequest,
+    CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest, DepositResponse,
+    GetBalanceRequest, GetBalanceResponse, ReservationState, ReserveRequest, ReserveResponse,
+    TransferRequest, TransferResponse, counter_service_server::CounterService,
+};
+use ringfence_client::{Client, counter::Reserved};
+use tonic::{Request, Response, Status};
+
+use self::{
+    accounts::Accounts,
+    messages::{amount, balance, ended, id, terms},
+};
+use crate::{deadline::Deadline, errors, fields};
+
+/// Segments of an account, unless the request sets another number.
+const SEGMENTS: u32 = 4;
+
+/// Serves CounterService.
+pub(crate) struct Counters {
+    accounts: Accounts,
+}
+
+impl Counters {
+    /// Serves counters of `client`.
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            accounts: Accounts::new(client),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl CounterService for Counters {
+    async fn create_account(
+        &self,
+        request: Request<CreateAccountRequest>,
+    ) -> Result<Response<CreateAccountResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let segments = match ask.segments {
+            0 => SEGMENTS,
+            segments => segments,
+        };
+        let terms = terms(&ask)?;
+        let account = ask.account.unwrap_or_default();
+        let counters = self.accounts.namespace(&account)?;
+        let created = deadline.run(async {
+            let created = counters.create(&account.name, terms, segments).await;
+            created.map_err(|error| errors::counter(&error))
+        });
+        created.await?;
+        Ok(Response::new(CreateAccountResponse {}))
+    }
+
+    async fn deposit(
+        &self,
+        request: Request<DepositRequest>,
+    ) -> Result<Response<DepositResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+        let counter = self.accounts.open(ask.account)?;
+        let deposited = deadline.run(async {
+            let deposited = counter.deposit(&id, amount).await;
+            deposited.map_err(|error| errors::counter(&error))
+        });
+        deposited.await?;
+        Ok(Response::new(DepositResponse {}))
+    }
+
+    async fn deduct(
+        &self,
+        request: Request<DeductRequest>,
+    ) -> Result<Response<DeductResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+        let counter = self.accounts.open(ask.account)?;
+        let deducted = deadline.run(async {
+            let deducted = counter.deduct(&id, amount).await;
+            deducted.map_err(|error| errors::counter(&error))
+        });
+        deducted.await?;
+        Ok(Response::new(DeductResponse {}))
+    }
+
+    async fn get_balance(
+        &self,
+        request: Request<GetBalanceRequest>,
+    ) -> Result<Response<GetBalanceResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let GetBalanceRequest { account, exact } = request.into_inner();
+        let counter = self.accounts.open(account)?;
+        let found = deadline.run(async {
+            let found = match exact {
+                true => counter.exact_balance().await,
+                false => counter.balance().await,
+            };
+            found.map_err(|error| errors::counter(&error))
+        });
+        Ok(Response::new(balance(found.await?)?))
+    }
+
+    async fn reserve(
+        &self,
+        request: Request<ReserveRequest>,
+    ) -> Result<Response<ReserveResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+        let until_ms = fields::time_ms("deadline", ask.deadline)?;
+        let counter = self.accounts.open(ask.account)?;
+        let reserved = deadline.run(async {
+            let reserved = counter.reserve(&id, amount, until_ms).await;
+            reserved.map_err(|error| errors::counter(&error))
+        });
+        let state = match reserved.await? {
+            Reserved::Held => ReservationState::Held,
+            Reserved::Ended(how) => ended(how),
+        };
+        Ok(Response::new(ReserveResponse {
+            state: state.into(),
+        }))
+    }
+
+    async fn confirm(
+        &self,
+        request: Request<ConfirmRequest>,
+    ) -> Result<Response<ConfirmResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let id = id(ask.id)?;
+        let counter = self.accounts.open(ask.account)?;
+        let confirmed = deadline.run(async {
+            let confirmed = counter.confirm(&id).await;
+            confirmed.map_err(|error| errors::counter(&error))
+        });
+        Ok(Response::new(ConfirmResponse {
+            state: ended(confirmed.await?).into(),
+        }))
+    }
+
+    async fn cancel(
+        &self,
+        request: Request<CancelRequest>,
+    ) -> Result<Response<CancelResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let id = id(ask.id)?;
+        let counter = self.accounts.open(ask.account)?;
+        let cancelled = deadline.run(async {
+            let cancelled = counter.cancel(&id).await;
+            cancelled.map_err(|error| errors::counter(&error))
+        });
+        Ok(Response::new(CancelResponse {
+            state: ended(cancelled.await?).into(),
+        }))
+    }
+
+    async fn transfer(
+        &self,
+        request: Request<TransferRequest>,
+    ) -> Result<Response<TransferResponse>, Status> {
+        let deadline = Deadline::of(&request);
+        let ask = request.into_inner();
+        let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
+        let from = ask.account.unwrap_or_default();
+        let to = ringfence_api::v1::Account {
+            namespace: from.namespace.clone(),
+            name: ask.to,
+        };
+        let (from, to) = (
+            self.accounts.open(Some(from))?,
+            self.accounts.open(Some(to))?,
+        );
+        let transferred = deadline.run(async {
+            let transferred = from.transfer(&id, amount, &to).await;
+            transferred.map_err(|error| errors::counter(&error))
+        });
+        transferred.await?;
+        Ok(Response::new(TransferResponse {}))
+    }
+}

@@ -1,0 +1,105 @@
+//! The deadline of a call.
+//!
+//! At the deadline tonic drops the handler and answers `CANCELLED`. The handler ends its work a little
+//! earlier, so that the caller gets the reason, with the code `DEADLINE_EXCEEDED`.
+
+use std::{future::Future, time::Duration};
+
+use ringfence_api::{Effect, Error, Reason};
+use tokio::time::timeout;
+use tonic::Request;
+
+/// The header with the time until the deadline: up to 8 digits and a unit.
+const HEADER: &str = "grpc-timeout";
+
+/// The time for the answer to reach the caller: at most this, and at most a tenth of the whole.
+const ANSWER_WITHIN: Duration = Duration::from_millis(50);
+
+/// The time that a call may take; none: no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Deadline(Option<Duration>);
+
+impl Deadline {
+    /// The deadline of `request`, counted from now.
+    pub(crate) fn of<T>(request: &Request<T>) -> Self {
+        let header = request.metadata().get(HEADER);
+        let left = header.and_then(|text| parse(text.to_str().ok()?));
+        Self(left.map(|left| left - ANSWER_WITHIN.min(left / 10)))
+    }
+
+    /// The time left, or `wait` if that is shorter.
+    pub(crate) fn limit(self, wait: Option<Duration>) -> Option<Duration> {
+        match (self.0, wait) {
+            (Some(left), Some(wait)) => Some(left.min(wait)),
+            (left, wait) => left.or(wait),
+        }
+    }
+
+    /// Runs `work` until the deadline.
+    pub(crate) async fn run<T>(
+        self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let Some(left) = self.0 else {
+            return work.await;
+        };
+        timeout(left, work).await.unwrap_or_else(|_| {
+            Err(Error {
+                reason: Reason::Deadline,
+                message: format!(
+                    "no result within {left:?}, the time until the deadline of the call"
+                ),
+                is_retryable: true,
+                effect: Effect::Unknown,
+                retry_after: None,
+                input: None,
+            })
+        })
+    }
+}
+
+fn parse(text: &str) -> Option<Duration> {
+    let unit = text.char_indices().last()?;
+    let number: u64 = text[..unit.0].parse().ok()?;
+    match unit.1 {
+        'H' => Some(Duration::from_secs(number * 3600)),
+        'M' => Some(Duration::from_secs(number * 60)),
+        'S' => Some(Duration::from_secs(number)),
+        'm' => Some(Duration::from_millis(number)),
+        'u' => Some(Duration::from_micros(number)),
+        'n' => Some(Duration::from_nanos(number)),
+        _ => None,
+    }
+    .filter(|_| unit.0 <= 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_leaves_before_the_deadline() {
+        let of = |header: &str| {
+            let mut request = Request::new(());
+            request
+                .metadata_mut()
+                .insert(HEADER, header.parse().unwrap());
+            Deadline::of(&request).0
+        };
+        assert_eq!(of("2S"), Some(Duration::from_millis(1950)));
+        assert_eq!(of("100m"), Some(Duration::from_millis(90)));
+        assert_eq!(of("1H"), Some(Duration::from_millis(3_599_950)));
+        for malformed in ["", "S", "5", "5x", "123456789S", "-1S"] {
+            assert_eq!(of(malformed), None, "{malformed}");
+        }
+        assert_eq!(Deadline::of(&Request::new(())).0, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_at_the_deadline() {
+        let deadline = Deadline(Some(Duration::from_secs(1)));
+        let error = deadline.run(std::future::pending::<Result<(), _>>()).await;
+        assert_eq!(error.unwrap_err().reason, Reason::Deadline);
+        assert_eq!(deadline.run(async { Ok(1) }).await, Ok(1));
+    }
+}

@@ -1,0 +1,29 @@
+//! The coordinator as a service: locks and counters over gRPC, for every language.
+//!
+//! ```text
+//! caller ─ gRPC ─► connections ─► locks, counters ─► Client (ringfence-client) ─► shards
+//!                                   └─ holds: the locks held for callers, until their leases end
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `config/` | the settings: file, environment, command line; checked before a port is bound |
+//! | `service.rs` | binds the port, serves, stops gracefully |
+//! | `connections.rs` | accepts connections, up to the limit |
+//! | `deadline.rs` | the deadline of a call |
+//! | `fields.rs` | fields of requests that the API crate cannot check |
+//! | `errors.rs` | errors of locks and counters, as errors of the API |
+//! | `locks/` | LockService, and the locks held for callers |
+//! | `counters/` | CounterService |
+
+mod config;
+mod connections;
+mod counters;
+mod deadline;
+mod errors;
+mod fields;
+mod locks;
+mod service;
+
+pub use config::{Config, ConfigError, Limits, Overrides};
+pub use service::Service;

@@ -1,0 +1,149 @@
+//! Binds the port, serves, stops gracefully.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use ringfence_api::{
+    DESCRIPTORS, MESSAGE_BYTES_MAX,
+    v1::{counter_service_server::CounterServiceServer, lock_service_server::LockServiceServer},
+};
+use ringfence_client::{BootClock, Client};
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Server, server::Router};
+use tonic_health::{ServingStatus, server::HealthReporter};
+
+use crate::{
+    Config, Limits,
+    connections::accept,
+    counters::Counters,
+    locks::{Holds, Locks},
+};
+
+/// A connection without traffic is checked this often, and closed if no answer comes in time.
+const KEEPALIVE: Duration = Duration::from_secs(10);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// After the grace, calls under way have this long to end.
+const LAST_CALLS: Duration = Duration::from_secs(1);
+
+/// A coordinator that listens on its port.
+pub struct Service {
+    listener: TcpListener,
+    client: Client,
+    holds: Arc<Holds>,
+    limits: Limits,
+    grace: Duration,
+}
+
+impl Service {
+    /// Binds the port.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses the port.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn bind(config: &Config, client: Client) -> io::Result<Self> {
+        let listener = TcpListener::bind(config.listen).await?;
+        Ok(Self {
+            listener,
+            client,
+            holds: Holds::new(Arc::new(BootClock)),
+            limits: config.limits,
+            grace: config.grace,
+        })
+    }
+
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    ///
+    /// The system does not know it.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop`, then stops gracefully: grants no new locks, waits for callers to release
+    /// theirs, for at most the grace, and closes the client. A lock that is still held then stays
+    /// with its holder until its lease ends.
+    ///
+    /// # Errors
+    ///
+    /// The transport failed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the service at once, and releases all locks.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), tonic::transport::Error> {
+        let Self {
+            listener,
+            client,
+            holds,
+            limits,
+            grace,
+        } = self;
+        let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
+        let health = HealthReporter::new();
+        let router = router(&client, &holds, &stopping, limits, &health);
+        let connections = accept(listener, limits.connections);
+        let closed = closing.clone().cancelled_owned();
+        let serve = router.serve_with_incoming_shutdown(connections, closed);
+        let stop = async {
+            stop.await;
+            stopping.cancel();
+            not_serving(&health).await;
+            tracing::info!(?grace, "stops: no new locks");
+            let _ = timeout(grace, holds.none_held()).await;
+            closing.cancel();
+            tokio::time::sleep(LAST_CALLS).await;
+        };
+        let served = tokio::select! {
+            biased;
+            served = serve => served,
+            () = stop => Ok(()),
+            () = holds.run() => Ok(()),
+        };
+        let left = holds.forget();
+        let unsent = client.close().await;
+        tracing::info!(held = left, unsent, "stopped");
+        served
+    }
+}
+
+/// All services.
+fn router(
+    client: &Client,
+    holds: &Arc<Holds>,
+    stopping: &CancellationToken,
+    limits: Limits,
+    health: &HealthReporter,
+) -> Router {
+    let locks = Locks::new(client.clone(), holds.clone(), stopping.clone());
+    let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let counters = CounterServiceServer::new(Counters::new(client.clone()))
+        .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let checks = tonic_health::server::HealthService::from_health_reporter(health.clone());
+    let checks = tonic_health::pb::health_server::HealthServer::new(checks);
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("descriptors that the build has compiled");
+    Server::builder()
+        .max_concurrent_streams(limits.streams)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
+        .add_service(locks)
+        .add_service(counters)
+        .add_service(checks)
+        .add_service(reflection)
+}
+
+/// Load balancers send calls elsewhere.
+async fn not_serving(health: &HealthReporter) {
+    health
+        .set_service_status("", ServingStatus::NotServing)
+        .await;
+}

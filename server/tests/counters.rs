@@ -1,0 +1,191 @@
+//! Counters over the service: each id takes effect once.
+
+use std::time::{Duration, SystemTime};
+
+use ringfence_api::{
+    Error, Reason,
+    v1::{
+        Account, CancelRequest, ConfirmRequest, CreateAccountRequest, DeductRequest,
+        DepositRequest, GetBalanceRequest, RequestId, ReservationState, ReserveRequest,
+        TransferRequest, counter_service_client::CounterServiceClient,
+    },
+};
+use tonic::{Code, transport::Channel};
+
+use super::scene::Scene;
+
+fn account(name: &str) -> Option<Account> {
+    Some(Account {
+        namespace: String::new(),
+        name: name.into(),
+    })
+}
+
+/// The id of a request created now.
+#[expect(clippy::disallowed_methods, reason = "callers have no other clock")]
+fn id(name: &str) -> Option<RequestId> {
+    Some(RequestId {
+        created_at: Some(SystemTime::now().into()),
+        name: name.into(),
+    })
+}
+
+async fn created(scene: &Scene, names: &[&str]) -> CounterServiceClient<Channel> {
+    let mut counters = scene.counters().await;
+    for name in names {
+        let create = CreateAccountRequest {
+            account: account(name),
+            ..CreateAccountRequest::default()
+        };
+        counters.create_account(create).await.unwrap();
+    }
+    counters
+}
+
+async fn available(counters: &mut CounterServiceClient<Channel>, name: &str) -> (i64, i64) {
+    let ask = GetBalanceRequest {
+        account: account(name),
+        exact: true,
+    };
+    let balance = counters.get_balance(ask).await.unwrap().into_inner();
+    (balance.available, balance.held)
+}
+
+#[tokio::test]
+async fn a_repeat_takes_effect_once() {
+    let scene = Scene::set().await;
+    let mut counters = created(&scene, &["coins"]).await;
+    let gift = DepositRequest {
+        account: account("coins"),
+        id: id("gift"),
+        amount: 100,
+    };
+    let order = DeductRequest {
+        account: account("coins"),
+        id: id("order"),
+        amount: 30,
+    };
+    for _ in 0..2 {
+        counters.deposit(gift.clone()).await.unwrap();
+        counters.deduct(order.clone()).await.unwrap();
+    }
+    assert_eq!(available(&mut counters, "coins").await, (70, 0));
+    let too_much = DeductRequest {
+        id: id("too much"),
+        amount: 71,
+        ..order.clone()
+    };
+    let refused = counters.deduct(too_much).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert_eq!(Error::from_status(&refused).reason, Reason::Insufficient);
+    let other = DeductRequest {
+        amount: 31,
+        ..order
+    };
+    let refused = counters.deduct(other).await.unwrap_err();
+    assert_eq!(Error::from_status(&refused).reason, Reason::IdConflict);
+}
+
+#[tokio::test]
+async fn reservations_and_transfers() {
+    let scene = Scene::set().await;
+    let mut counters = created(&scene, &["from", "to"]).await;
+    counters
+        .deposit(DepositRequest {
+            account: account("from"),
+            id: id("gift"),
+            amount: 100,
+        })
+        .await
+        .unwrap();
+    let mut reservation = ReserveRequest {
+        account: account("from"),
+        id: id("first"),
+        amount: 40,
+        deadline: None,
+    };
+    let refused = counters.reserve(reservation.clone()).await.unwrap_err();
+    assert_eq!(
+        Error::from_status(&refused).input.unwrap().field,
+        "deadline"
+    );
+    let created_at = reservation.id.clone().unwrap().created_at.unwrap();
+    let at = SystemTime::try_from(created_at).unwrap() + Duration::from_secs(60);
+    reservation.deadline = Some(at.into());
+    let reserved = counters.reserve(reservation.clone()).await.unwrap();
+    assert_eq!(reserved.into_inner().state(), ReservationState::Held);
+    assert_eq!(available(&mut counters, "from").await, (60, 40));
+    let confirm = ConfirmRequest {
+        account: account("from"),
+        id: reservation.id.clone(),
+    };
+    let confirmed = counters.confirm(confirm).await.unwrap();
+    assert_eq!(confirmed.into_inner().state(), ReservationState::Confirmed);
+    let cancel = CancelRequest {
+        account: account("from"),
+        id: reservation.id,
+    };
+    let cancelled = counters.cancel(cancel).await.unwrap();
+    assert_eq!(cancelled.into_inner().state(), ReservationState::Confirmed);
+
+    let transfer = TransferRequest {
+        account: account("from"),
+        id: id("move"),
+        amount: 50,
+        to: "to".into(),
+    };
+    for _ in 0..2 {
+        counters.transfer(transfer.clone()).await.unwrap();
+    }
+    assert_eq!(available(&mut counters, "from").await, (10, 0));
+    assert_eq!(available(&mut counters, "to").await, (50, 0));
+}
+
+#[tokio::test]
+async fn bad_input_names_the_field() {
+    let scene = Scene::set().await;
+    let mut counters = created(&scene, &["coins"]).await;
+    let good = DepositRequest {
+        account: account("coins"),
+        id: id("gift"),
+        amount: 1,
+    };
+    let amount = DepositRequest {
+        amount: 0,
+        ..good.clone()
+    };
+    let no_id = DepositRequest {
+        id: None,
+        ..good.clone()
+    };
+    let no_account = DepositRequest {
+        account: None,
+        ..good.clone()
+    };
+    for (request, field) in [
+        (amount, "amount"),
+        (no_id, "id.created_at"),
+        (no_account, "account name"),
+    ] {
+        let refused = counters.deposit(request).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert_eq!(Error::from_status(&refused).input.unwrap().field, field);
+    }
+    let absent = DepositRequest {
+        account: account("absent"),
+        ..good
+    };
+    let refused = counters.deposit(absent).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+    let create = |segments, replicas| CreateAccountRequest {
+        account: account("new"),
+        segments,
+        durability: 3,
+        replicas,
+        ..CreateAccountRequest::default()
+    };
+    for (request, field) in [(create(1025, 1), "segments"), (create(1, 9), "replicas")] {
+        let refused = counters.create_account(request).await.unwrap_err();
+        assert_eq!(Error::from_status(&refused).input.unwrap().field, field);
+    }
+}

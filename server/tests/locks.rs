@@ -1,0 +1,195 @@
+//! Locks of callers that come, wait, disappear.
+
+use std::time::Duration;
+
+use ringfence_api::{
+    Error, Reason,
+    v1::{InspectRequest, ListRequest, ReleaseOutcome},
+};
+use ringfence_client::{BootClock, Clock};
+use ringfence_test_support::eventually;
+use tonic::{Code, Request};
+
+use super::scene::{Scene, acquire, ask, release, renew};
+
+const HELD: i32 = ReleaseOutcome::Held as i32;
+const LOST: i32 = ReleaseOutcome::Lost as i32;
+
+fn length(length: Option<impl TryInto<Duration>>) -> Duration {
+    length.unwrap().try_into().ok().unwrap()
+}
+
+#[tokio::test]
+async fn one_caller_holds_a_lock_and_tokens_rise() {
+    let scene = Scene::set().await;
+    let (mut one, mut two) = (scene.locks().await, scene.locks().await);
+    let first = acquire(&mut one, ask("key", 10_000, None)).await.unwrap();
+    assert!(length(first.valid_for) <= Duration::from_secs(10));
+    assert!(length(first.valid_for) > Duration::from_secs(5));
+
+    let refused = acquire(&mut two, ask("key", 10_000, Some(0)))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::Aborted);
+    let error = Error::from_status(&refused);
+    assert_eq!(error.reason, Reason::Held);
+    assert!(error.is_retryable);
+
+    assert_eq!(release(&mut one, &first.handle).await.unwrap(), HELD);
+    assert_eq!(release(&mut one, &first.handle).await.unwrap(), LOST);
+    let second = acquire(&mut two, ask("key", 10_000, Some(0)))
+        .await
+        .unwrap();
+    assert!(second.token > first.token);
+    let lost = renew(&mut one, &first.handle).await.unwrap_err();
+    assert_eq!(Error::from_status(&lost).reason, Reason::LockLost);
+    assert_eq!(release(&mut two, &second.handle).await.unwrap(), HELD);
+    assert!(scene.is_free("key").await);
+}
+
+#[tokio::test]
+async fn a_caller_that_disappears_loses_its_lock_after_its_lease() {
+    let scene = Scene::set().await;
+    let (mut one, mut two) = (scene.locks().await, scene.locks().await);
+    let asked = BootClock.now();
+    let first = acquire(&mut one, ask("key", 1000, None)).await.unwrap();
+    drop(one);
+    let second = acquire(&mut two, ask("key", 1000, None)).await.unwrap();
+    let taken = BootClock.now().since(asked);
+    assert!(taken >= length(first.valid_for), "{taken:?}");
+    assert!(second.token > first.token);
+    let lost = renew(&mut two, &first.handle).await.unwrap_err();
+    assert_eq!(Error::from_status(&lost).reason, Reason::LockLost);
+}
+
+#[tokio::test]
+async fn renewals_keep_a_lock_beyond_its_lease() {
+    let scene = Scene::set().await;
+    let (mut one, mut two) = (scene.locks().await, scene.locks().await);
+    let held = acquire(&mut one, ask("key", 1000, None)).await.unwrap();
+    let until = BootClock.now() + Duration::from_millis(2500);
+    while BootClock.now() < until {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let renewed = renew(&mut one, &held.handle).await.unwrap();
+        assert!(!length(renewed.valid_for).is_zero());
+        let refused = acquire(&mut two, ask("key", 1000, Some(0)))
+            .await
+            .unwrap_err();
+        assert_eq!(Error::from_status(&refused).reason, Reason::Held);
+    }
+    assert_eq!(release(&mut one, &held.handle).await.unwrap(), HELD);
+}
+
+#[tokio::test]
+async fn a_late_call_leaves_nothing() {
+    let scene = Scene::set().await;
+    let mut locks = scene.locks().await;
+    let held = scene.other.lock("key").acquire().await.unwrap();
+    let mut request = Request::new(ask("key", 1000, None));
+    request.set_timeout(Duration::from_millis(600));
+    // `DEADLINE_EXCEEDED`, unless the caller's own timer is earlier: see the test of the handler.
+    assert!(locks.acquire(request).await.is_err());
+    let late = acquire(&mut locks, ask("key", 1000, Some(100)))
+        .await
+        .unwrap_err();
+    assert_eq!(late.code(), Code::DeadlineExceeded);
+    assert_eq!(Error::from_status(&late).reason, Reason::TimedOut);
+    held.release().await;
+    eventually("nothing is left", || scene.is_free("key")).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_call_leaves_nothing_locked() {
+    let scene = Scene::set().await;
+    let mut locks = scene.locks().await;
+    let held = scene.other.lock("key").acquire().await.unwrap();
+    {
+        let waits = acquire(&mut locks, ask("key", 1000, None));
+        tokio::pin!(waits);
+        let queued = eventually("the call waits", || async {
+            scene.waiters("key").await == 1
+        });
+        tokio::select! {
+            biased;
+            granted = &mut waits => panic!("{granted:?}"),
+            () = queued => {}
+        }
+    }
+    eventually("its place is gone", || async {
+        scene.waiters("key").await == 0
+    })
+    .await;
+    held.release().await;
+    assert!(scene.is_free("key").await);
+}
+
+#[tokio::test]
+async fn holders_and_waiters_are_shown() {
+    let scene = Scene::set().await;
+    let mut locks = scene.locks().await;
+    let mut named = ask("key", 10_000, None);
+    named.label = "worker 7".into();
+    named.namespace = "jobs".into();
+    let held = acquire(&mut locks, named).await.unwrap();
+    let which = InspectRequest {
+        namespace: "jobs".into(),
+        key: "key".into(),
+    };
+    let found = locks.inspect(which).await.unwrap().into_inner();
+    let holder = found.holder.unwrap();
+    assert_eq!(
+        (&*holder.label, holder.first_token),
+        ("worker 7", held.token)
+    );
+    let free = locks.inspect(InspectRequest {
+        namespace: String::new(),
+        key: "key".into(),
+    });
+    assert!(free.await.unwrap().into_inner().holder.is_none());
+
+    let of = |namespace: &str| ListRequest {
+        namespace: namespace.into(),
+    };
+    for (namespace, count) in [("", 1), ("jobs", 1), ("default", 0)] {
+        let mut pages = locks.list(of(namespace)).await.unwrap().into_inner();
+        let mut listed = Vec::new();
+        while let Some(page) = pages.message().await.unwrap() {
+            assert_eq!(page.error, "");
+            listed.extend(page.locks);
+        }
+        assert_eq!(listed.len(), count, "{namespace}");
+        assert!(
+            listed
+                .iter()
+                .all(|lock| lock.key == b"key" && lock.namespace == "jobs")
+        );
+    }
+}
+
+#[tokio::test]
+async fn bad_input_names_the_field() {
+    let scene = Scene::set().await;
+    let mut locks = scene.locks().await;
+    let mut negative = ask("key", 1000, None);
+    negative.wait = Some(prost_types::Duration {
+        seconds: -1,
+        nanos: 0,
+    });
+    let mut namespace = ask("key", 1000, None);
+    namespace.namespace = "No".into();
+    for (request, field) in [
+        (ask("", 1000, None), "key"),
+        (ask(&"k".repeat(513), 1000, None), "key"),
+        (ask("key", 31_000, None), "lease"),
+        (ask("key", 99, None), "lease"),
+        (negative, "wait"),
+        (namespace, "namespace"),
+    ] {
+        let refused = acquire(&mut locks, request).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
+        let error = Error::from_status(&refused);
+        assert_eq!(error.input.unwrap().field, field, "{}", error.message);
+    }
+    let refused = renew(&mut locks, b"x").await.unwrap_err();
+    assert_eq!(Error::from_status(&refused).input.unwrap().field, "handle");
+}

@@ -1,0 +1,8 @@
+//! The service over real Redis servers.
+#![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
+
+mod counters;
+mod limits;
+mod locks;
+mod scene;
+mod stops;

@@ -1,0 +1,135 @@
+//! A coordinator in this process, on Redis servers of its own.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use ringfence_api::v1::{
+    AcquireRequest, AcquireResponse, ReleaseRequest, RenewRequest, RenewResponse,
+    counter_service_client::CounterServiceClient, lock_service_client::LockServiceClient,
+};
+use ringfence_client::Client;
+use ringfence_server::{Config, Limits, Service};
+use ringfence_test_support::Servers;
+use tokio::{sync::oneshot, task::JoinSet};
+use tonic::{
+    Status,
+    transport::{Channel, Endpoint},
+};
+
+pub(crate) struct Scene {
+    /// They end with this value.
+    _servers: Servers,
+    /// Another process: it uses the servers without the coordinator.
+    pub(crate) other: Client,
+    url: String,
+    stop: Option<oneshot::Sender<()>>,
+    service: JoinSet<()>,
+}
+
+impl Scene {
+    pub(crate) async fn set() -> Self {
+        Self::set_with(Limits::default(), Duration::from_secs(10)).await
+    }
+
+    pub(crate) async fn set_with(limits: Limits, grace: Duration) -> Self {
+        let servers = Servers::spawn(2).await;
+        let config = Config {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            insecure: false,
+            grace,
+            prefix: "ringfence".into(),
+            shards: BTreeMap::new(),
+            limits,
+        };
+        let service = Service::bind(&config, servers.client().await)
+            .await
+            .unwrap();
+        let url = format!("http://{}", service.address().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let mut running = JoinSet::new();
+        running.spawn(async {
+            let stopped = async { drop(stopped.await) };
+            service.run(stopped).await.unwrap();
+        });
+        Self {
+            other: servers.client().await,
+            _servers: servers,
+            url,
+            stop: Some(stop),
+            service: running,
+        }
+    }
+
+    /// A connection of its own.
+    pub(crate) async fn channel(&self) -> Channel {
+        let endpoint = Endpoint::from_shared(self.url.clone()).unwrap();
+        endpoint.connect().await.unwrap()
+    }
+
+    pub(crate) async fn locks(&self) -> LockServiceClient<Channel> {
+        LockServiceClient::new(self.channel().await)
+    }
+
+    pub(crate) async fn counters(&self) -> CounterServiceClient<Channel> {
+        CounterServiceClient::new(self.channel().await)
+    }
+
+    /// Tells the service to stop.
+    pub(crate) fn stop(&mut self) {
+        let stop = self.stop.take().unwrap();
+        stop.send(()).unwrap();
+    }
+
+    /// Waits until the service has ended.
+    pub(crate) async fn ended(&mut self) {
+        self.service.join_next().await.unwrap().unwrap();
+    }
+
+    /// Whether another process finds the lock free, with no waiter.
+    pub(crate) async fn is_free(&self, key: &str) -> bool {
+        let found = self.other.lock(key).inspect().await.unwrap();
+        found.holder.is_none() && found.waiters.is_empty()
+    }
+
+    /// The number of waiters for the lock at its shard.
+    pub(crate) async fn waiters(&self, key: &str) -> usize {
+        self.other.lock(key).inspect().await.unwrap().waiters.len()
+    }
+}
+
+/// An acquisition of `key` that waits for `wait_ms`, or until its deadline.
+pub(crate) fn ask(key: &str, lease_ms: u64, wait_ms: Option<u64>) -> AcquireRequest {
+    let length = |ms| Duration::from_millis(ms).try_into().unwrap();
+    AcquireRequest {
+        key: key.into(),
+        lease: Some(length(lease_ms)),
+        wait: wait_ms.map(length),
+        ..AcquireRequest::default()
+    }
+}
+
+pub(crate) async fn acquire(
+    locks: &mut LockServiceClient<Channel>,
+    ask: AcquireRequest,
+) -> Result<AcquireResponse, Status> {
+    Ok(locks.acquire(ask).await?.into_inner())
+}
+
+pub(crate) async fn renew(
+    locks: &mut LockServiceClient<Channel>,
+    handle: &[u8],
+) -> Result<RenewResponse, Status> {
+    let handle = handle.to_vec();
+    Ok(locks.renew(RenewRequest { handle }).await?.into_inner())
+}
+
+pub(crate) async fn release(
+    locks: &mut LockServiceClient<Channel>,
+    handle: &[u8],
+) -> Result<i32, Status> {
+    let handle = handle.to_vec();
+    Ok(locks
+        .release(ReleaseRequest { handle })
+        .await?
+        .into_inner()
+        .outcome)
+}
