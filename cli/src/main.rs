@@ -7,6 +7,7 @@ mod locks;
 mod redact;
 mod ring;
 mod seeds;
+mod serve;
 mod signals;
 mod table;
 mod uninstall;
@@ -53,6 +54,10 @@ enum Command {
     /// Accounts of money, coins or stock: deposit, deduct, reserve, transfer
     #[command(subcommand)]
     Counter(counter::Command),
+    Serve(serve::Args),
+    /// The settings of a coordinator
+    #[command(subcommand)]
+    Config(serve::Command),
     Demo(Box<demo::Args>),
     Uninstall(uninstall::Args),
     /// Ends the process group it leads when its stdin closes: for `lock` alone
@@ -130,6 +135,14 @@ impl Command {
                 let nature = error.nature();
                 Failure::new(error.code(), error).of(nature)
             }),
+            Self::Serve(args) => serve::run(args).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
+            Self::Config(command) => serve::config(command).map_err(|error| {
+                let nature = error.nature();
+                Failure::new(error.code(), error).of(nature)
+            }),
             Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
             Self::Uninstall(args) => uninstall::run(args).map_err(|error| {
                 let nature = error.nature();
@@ -139,10 +152,11 @@ impl Command {
         }
     }
 
-    /// The log level unless `RUST_LOG` sets one. All commands except `demo` print everything that a
-    /// person needs to know.
+    /// The log level unless `RUST_LOG` sets one. All commands except `demo` and `serve` print
+    /// everything that a person needs to know.
     fn log_level(&self) -> &'static str {
         match self {
+            Self::Serve(_) => "info",
             Self::Demo(_) => "warn",
             _ => "off",
         }

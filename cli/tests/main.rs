@@ -8,4 +8,5 @@ mod demo;
 mod lock;
 mod locks;
 mod ring;
+mod serve;
 mod uninstall;

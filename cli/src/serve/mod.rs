@@ -1,0 +1,151 @@
+//! `ringfence serve` and `ringfence config`: a coordinator, and its settings.
+
+use std::{io, path::PathBuf, process::ExitCode};
+
+use clap::Subcommand;
+use ringfence_client::{BuildError, Effect};
+use ringfence_server::{Config, ConfigError, Overrides, Service};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{FAILED, Nature, show};
+
+/// The settings cannot be used (sysexits: EX_USAGE).
+const MISCONFIGURED: u8 = 64;
+/// The servers cannot be reached or used (sysexits: EX_UNAVAILABLE).
+const UNAVAILABLE: u8 = 69;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  it stopped when it was told to (SIGTERM, SIGINT)
+    1  the system refused the port, or something else
+    2  the command line cannot be used
+   64  the settings cannot be used; all problems are listed, and no port was bound
+   69  the servers cannot be reached, or have no topology (ringfence ring init)
+
+Settings: defaults < FILE < variables as RINGFENCE__LIMITS__STREAMS=100 < options.";
+
+/// Serve locks and counters over gRPC: a coordinator
+///
+/// It keeps no state of its own but the locks of its callers. When it is told to stop, it grants no new
+/// locks and waits for its callers to release theirs.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Check the settings of a coordinator; no server is asked, and no port is bound
+    Check(Settings),
+}
+
+/// Where the settings are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Settings {
+    /// The file with the settings, in TOML
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The address to serve on, instead of the setting `listen`
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// Serve on a public address without authentication: every host that reaches the port can use
+    /// all locks and counters
+    #[arg(long)]
+    insecure: bool,
+}
+
+/// Why a coordinator does not run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Servers(#[from] BuildError),
+    #[error("cannot listen on {address}")]
+    Bind { address: String, source: io::Error },
+    #[error("the system refused")]
+    System(#[from] io::Error),
+    #[error("the service failed")]
+    Transport(#[source] Box<dyn std::error::Error>),
+}
+
+impl ServeError {
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Config(_) => MISCONFIGURED,
+            Self::Servers(_) => UNAVAILABLE,
+            Self::Bind { .. } | Self::System(_) | Self::Transport(_) => FAILED,
+        }
+    }
+
+    pub(crate) fn nature(&self) -> Nature {
+        match self {
+            Self::Servers(error) => Nature::new(error.is_retryable(), error.effect()),
+            _ => Nature::new(false, Effect::None),
+        }
+    }
+}
+
+impl Settings {
+    fn load(&self) -> Result<Config, ConfigError> {
+        let overrides = Overrides {
+            listen: self.listen.clone(),
+            insecure: self.insecure,
+        };
+        Config::load(self.config.as_deref(), &overrides)
+    }
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
+    let config = args.settings.load()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(&config))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks settings, and says that they are good.
+pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
+    let Command::Check(settings) = command;
+    let config = settings.load()?;
+    show(format!(
+        "good: serves on {}, shards: {}\n",
+        config.listen,
+        config.shards.len()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: &Config) -> Result<(), ServeError> {
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    tokio::pin!(stop);
+    let client = tokio::select! {
+        biased;
+        () = &mut stop => return Ok(()),
+        built = config.client().build() => built?,
+    };
+    for warning in client.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let bound = Service::bind(config, client).await;
+    let service = bound.map_err(|source| ServeError::Bind {
+        address: config.listen.to_string(),
+        source,
+    })?;
+    show(format!("serves on {}\n", service.address()?))?;
+    let served = service.run(stop).await;
+    served.map_err(|error| ServeError::Transport(error.into()))
+}
