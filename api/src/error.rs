@@ -164,6 +164,7 @@ fn code(reason: Reason) -> Code {
         | Reason::IdInFuture => Code::FailedPrecondition,
         Reason::SegmentLost => Code::DataLoss,
         Reason::Internal => Code::Internal,
+        Reason::Unauthenticated => Code::Unauthenticated,
         Reason::Unspecified => Code::Unknown,
     }
 }

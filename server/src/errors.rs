@@ -191,3 +191,148 @@ fn terms(error: &TermsError) -> Error {
     let (value, max) = (error.value, error.max);
     Error::invalid(field, format!("{value}{unit}"), format!("1 to {max}{unit}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ringfence_client::counter::{Account, RequestId};
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(5);
+
+    fn every_lock_error() -> Vec<(AcquireError, Reason)> {
+        let held = AcquireError::Held {
+            holder: ringfence_client::Label::new("host/1"),
+            remaining: SHORT,
+        };
+        let shard = || "a".to_owned();
+        let reason = || "refused".to_owned();
+        let grace = AcquireError::Grace {
+            shard: shard(),
+            new: false,
+            retry_after: SHORT,
+        };
+        let too_long = AcquireError::LeaseTooLong {
+            lease: SHORT,
+            max: SHORT,
+        };
+        let waiters = AcquireError::TooManyWaiters { retry_after: SHORT };
+        let timed_out = AcquireError::TimedOut {
+            waited: SHORT,
+            because: Box::new(grace.clone()),
+        };
+        let shards = [
+            (
+                ShardError::Unreachable { reason: reason() },
+                Reason::ShardUnavailable,
+            ),
+            (
+                ShardError::NoReply { reason: reason() },
+                Reason::ShardUnavailable,
+            ),
+            (ShardError::Unarmed, Reason::ShardUnavailable),
+            (
+                ShardError::Unusable { reason: reason() },
+                Reason::ShardUnusable,
+            ),
+        ];
+        let shards = shards.map(|(error, reason)| (AcquireError::Shard(error), reason));
+        let mut all = vec![
+            (NameError::KeyEmpty.into(), Reason::InvalidInput),
+            (
+                NameError::Namespace("A".into()).into(),
+                Reason::InvalidInput,
+            ),
+            (too_long, Reason::InvalidInput),
+            (AcquireError::LeaseTooShort(SHORT), Reason::InvalidInput),
+            (AcquireError::HoldTooShort(SHORT), Reason::InvalidInput),
+            (held, Reason::Held),
+            (AcquireError::Moving { shard: shard() }, Reason::Moving),
+            (grace, Reason::Recovering),
+            (timed_out, Reason::TimedOut),
+            (waiters, Reason::TooManyWaiters),
+            (AcquireError::TooManyHeld(1), Reason::TooManyHeld),
+            (AcquireError::Moved, Reason::Moving),
+            (AcquireError::OutOfMemory(shard()), Reason::OutOfMemory),
+            (AcquireError::NoTokens(shard()), Reason::ShardUnavailable),
+            (AcquireError::Foreign(shard()), Reason::Foreign),
+            (AcquireError::TooLate, Reason::TooLate),
+        ];
+        all.extend(shards);
+        all
+    }
+
+    #[test]
+    fn errors_of_locks_keep_their_consequences() {
+        for (error, reason) in every_lock_error() {
+            let told = lock(&error);
+            assert_eq!(told.reason, reason, "{error}");
+            keeps(&told, &error);
+            assert_eq!(told.input.is_some(), reason == Reason::InvalidInput);
+        }
+        // Another coordinator is not closed.
+        let told = lock(&AcquireError::Closed);
+        assert!(told.reason == Reason::Stopping && told.is_retryable);
+    }
+
+    #[test]
+    fn errors_of_counters_keep_their_consequences() {
+        let account = || Account::new("coins").unwrap();
+        let errors = [
+            (CounterError::Insufficient, Reason::Insufficient),
+            (CounterError::Cancelled, Reason::Cancelled),
+            (CounterError::UnknownReservation, Reason::UnknownReservation),
+            (
+                CounterError::TransferRefused { to: account() },
+                Reason::TransferRefused,
+            ),
+            (
+                CounterError::NoDestination { to: account() },
+                Reason::NoAccount,
+            ),
+            (
+                CounterError::NoAccount { account: account() },
+                Reason::NoAccount,
+            ),
+            (
+                CounterError::AccountExists { account: account() },
+                Reason::AccountExists,
+            ),
+            (CounterError::Contended { rounds: 3 }, Reason::Contended),
+            (
+                RequestId::new(1, "").unwrap_err().into(),
+                Reason::InvalidInput,
+            ),
+            (Refusal::Missing.into(), Reason::SegmentLost),
+            (Refusal::Doubtful.into(), Reason::SegmentLost),
+            (Refusal::Layout { generation: 2 }.into(), Reason::Contended),
+            (
+                Refusal::Busy { retry_after_ms: 5 }.into(),
+                Reason::Contended,
+            ),
+            (Refusal::Conflict.into(), Reason::IdConflict),
+            (Refusal::TooOld { mark_ms: 1 }.into(), Reason::IdTooOld),
+            (Refusal::Closed.into(), Reason::AccountClosed),
+        ];
+        for (error, reason) in errors {
+            let unfinished = CounterError::TransferUnfinished {
+                because: Box::new(error.clone()),
+            };
+            let told = counter(&error);
+            assert_eq!(told.reason, reason, "{error}");
+            keeps(&told, &error);
+            let told = counter(&unfinished);
+            assert_eq!(told.reason, Reason::TransferUnfinished);
+            keeps(&told, &unfinished);
+        }
+    }
+
+    fn keeps(told: &Error, error: &dyn Failure) {
+        let may_be_applied = told.effect == ringfence_api::Effect::Unknown;
+        assert_eq!(may_be_applied, error.effect() == Effect::Unknown, "{error}");
+        assert_eq!(told.is_retryable, error.is_retryable(), "{error}");
+        assert_eq!(told.retry_after, error.retry_after(), "{error}");
+    }
+}

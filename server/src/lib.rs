@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `config/` | the settings: file, environment, command line; checked before a port is bound |
 //! | `service.rs` | binds the port, serves, stops gracefully |
+//! | `auth.rs` | bearer tokens |
 //! | `connections.rs` | accepts connections, up to the limit |
 //! | `deadline.rs` | the deadline of a call |
 //! | `fields.rs` | fields of requests that the API crate cannot check |
@@ -16,6 +17,7 @@
 //! | `locks/` | LockService, and the locks held for callers |
 //! | `counters/` | CounterService |
 
+mod auth;
 mod config;
 mod connections;
 mod counters;
@@ -25,5 +27,6 @@ mod fields;
 mod locks;
 mod service;
 
+pub use auth::{TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Overrides};
 pub use service::Service;

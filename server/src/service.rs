@@ -9,11 +9,15 @@ use ringfence_api::{
 use ringfence_client::{BootClock, Client};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::{Server, server::Router};
+use tonic::{
+    service::interceptor::InterceptedService,
+    transport::{Server, server::Router},
+};
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::{
     Config, Limits,
+    auth::Authentication,
     connections::accept,
     counters::Counters,
     locks::{Holds, Locks},
@@ -33,6 +37,7 @@ pub struct Service {
     holds: Arc<Holds>,
     limits: Limits,
     grace: Duration,
+    authentication: Authentication,
 }
 
 impl Service {
@@ -53,6 +58,7 @@ impl Service {
             holds: Holds::new(Arc::new(BootClock)),
             limits: config.limits,
             grace: config.grace,
+            authentication: Authentication::new(&config.tokens),
         })
     }
 
@@ -83,10 +89,11 @@ impl Service {
             holds,
             limits,
             grace,
+            authentication,
         } = self;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let health = HealthReporter::new();
-        let router = router(&client, &holds, &stopping, limits, &health);
+        let router = router(&client, &holds, &stopping, limits, &health, &authentication);
         let connections = accept(listener, limits.connections);
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
@@ -119,6 +126,7 @@ fn router(
     stopping: &CancellationToken,
     limits: Limits,
     health: &HealthReporter,
+    authentication: &Authentication,
 ) -> Router {
     let locks = Locks::new(client.clone(), holds.clone(), stopping.clone());
     let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
@@ -135,10 +143,10 @@ fn router(
         .max_concurrent_streams(limits.streams)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
-        .add_service(locks)
-        .add_service(counters)
+        .add_service(InterceptedService::new(locks, authentication.clone()))
+        .add_service(InterceptedService::new(counters, authentication.clone()))
+        .add_service(InterceptedService::new(reflection, authentication.clone()))
         .add_service(checks)
-        .add_service(reflection)
 }
 
 /// Load balancers send calls elsewhere.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ringfence_server::Limits;
 use tokio::time::timeout;
 use tonic::{Code, Request};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -26,11 +25,7 @@ async fn a_message_beyond_the_limit_is_refused() {
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait() {
-    let limits = Limits {
-        connections: 1,
-        ..Limits::default()
-    };
-    let scene = Scene::set_with(limits, Duration::ZERO).await;
+    let scene = Scene::set_with(|config| config.limits.connections = 1).await;
     let mut first = scene.locks().await;
     acquire(&mut first, ask("one", 1000, None)).await.unwrap();
     let url_taken = async {

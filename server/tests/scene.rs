@@ -17,7 +17,7 @@ use tonic::{
 
 pub(crate) struct Scene {
     /// They end with this value.
-    _servers: Servers,
+    servers: Servers,
     /// Another process: it uses the servers without the coordinator.
     pub(crate) other: Client,
     url: String,
@@ -27,19 +27,22 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) async fn set() -> Self {
-        Self::set_with(Limits::default(), Duration::from_secs(10)).await
+        Self::set_with(|_| {}).await
     }
 
-    pub(crate) async fn set_with(limits: Limits, grace: Duration) -> Self {
+    /// A coordinator with settings changed by `set_up`.
+    pub(crate) async fn set_with(set_up: impl FnOnce(&mut Config)) -> Self {
         let servers = Servers::spawn(2).await;
-        let config = Config {
+        let mut config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
             insecure: false,
-            grace,
+            grace: Duration::from_secs(10),
             prefix: "ringfence".into(),
             shards: BTreeMap::new(),
-            limits,
+            limits: Limits::default(),
+            tokens: BTreeMap::new(),
         };
+        set_up(&mut config);
         let service = Service::bind(&config, servers.client().await)
             .await
             .unwrap();
@@ -52,7 +55,7 @@ impl Scene {
         });
         Self {
             other: servers.client().await,
-            _servers: servers,
+            servers,
             url,
             stop: Some(stop),
             service: running,
@@ -82,6 +85,20 @@ impl Scene {
     /// Waits until the service has ended.
     pub(crate) async fn ended(&mut self) {
         self.service.join_next().await.unwrap().unwrap();
+    }
+
+    /// The number of script calls that the servers have served.
+    pub(crate) async fn script_calls(&self) -> u64 {
+        let mut calls = 0;
+        for index in 0..self.servers.servers.len() {
+            let stats: String = self.servers.ask(index, &["INFO", "commandstats"]).await;
+            let fcall = stats.lines().find_map(|line| {
+                let (count, _) = line.strip_prefix("cmdstat_fcall:calls=")?.split_once(',')?;
+                count.parse::<u64>().ok()
+            });
+            calls += fcall.unwrap_or(0);
+        }
+        calls
     }
 
     /// Whether another process finds the lock free, with no waiter.

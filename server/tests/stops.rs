@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use ringfence_api::{Error, Reason, v1::ReleaseOutcome};
 use ringfence_client::AcquireError;
-use ringfence_server::Limits;
 use ringfence_test_support::eventually;
 use tokio::task::JoinSet;
 use tonic::Code;
@@ -13,7 +12,7 @@ use super::scene::{Scene, acquire, ask, release, renew};
 
 #[tokio::test]
 async fn waiters_are_sent_elsewhere_and_holders_have_time_to_release() {
-    let mut scene = Scene::set_with(Limits::default(), Duration::from_secs(60)).await;
+    let mut scene = Scene::set_with(|config| config.grace = Duration::from_secs(60)).await;
     let (mut one, mut two) = (scene.locks().await, scene.locks().await);
     let held = acquire(&mut one, ask("key", 10_000, None)).await.unwrap();
     let mut queue = two.clone();
@@ -38,7 +37,7 @@ async fn waiters_are_sent_elsewhere_and_holders_have_time_to_release() {
 
 #[tokio::test]
 async fn a_lock_that_is_not_released_stays_with_its_holder_until_its_lease_ends() {
-    let mut scene = Scene::set_with(Limits::default(), Duration::ZERO).await;
+    let mut scene = Scene::set_with(|config| config.grace = Duration::ZERO).await;
     let mut one = scene.locks().await;
     acquire(&mut one, ask("key", 3000, None)).await.unwrap();
     scene.stop();

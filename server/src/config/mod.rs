@@ -16,6 +16,7 @@ use config::{Environment, File, FileFormat};
 use ringfence_client::{Builder, Client};
 
 use self::reader::Reader;
+use crate::TokenDigest;
 
 /// The prefix of environment variables. The second underscore keeps variables of the command line,
 /// such as `RINGFENCE_REDIS`, apart.
@@ -41,6 +42,9 @@ pub struct Config {
     pub shards: BTreeMap<String, String>,
     /// `limits`.
     pub limits: Limits,
+    /// `tokens.NAME.sha256`: the digests of bearer tokens, by the names of their holders. None: calls
+    /// need no token.
+    pub tokens: BTreeMap<String, TokenDigest>,
 }
 
 /// The limits of a coordinator: `limits.NAME`.
@@ -83,6 +87,7 @@ impl std::fmt::Debug for Config {
     /// Without URLs: they may hold passwords.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shards: Vec<_> = self.shards.keys().collect();
+        let tokens: Vec<_> = self.tokens.keys().collect();
         formatter
             .debug_struct("Config")
             .field("listen", &self.listen)
@@ -91,6 +96,7 @@ impl std::fmt::Debug for Config {
             .field("prefix", &self.prefix)
             .field("shards", &shards)
             .field("limits", &self.limits)
+            .field("tokens", &tokens)
             .finish()
     }
 }
@@ -161,11 +167,12 @@ impl Config {
                     .number("limits.streams", 1..=100_000)
                     .map_or(Limits::default().streams, |number| number as u32),
             },
+            tokens: reader.tokens("tokens"),
         };
-        if !config.listen.ip().is_loopback() && !config.insecure {
+        if !config.listen.ip().is_loopback() && !config.insecure && config.tokens.is_empty() {
             reader.problem(format!(
-                "listen is {}, must be a loopback address: this release has no authentication; to let every host that \
-                 reaches the port use all locks and counters: insecure = true",
+                "listen is {}, must be a loopback address, or tokens must be set; to let every host that reaches the \
+                 port use all locks and counters: insecure = true",
                 config.listen
             ));
         }

@@ -6,6 +6,7 @@ use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::redis::Address};
 
 use super::ConfigError;
+use crate::TokenDigest;
 
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
@@ -168,16 +169,52 @@ impl Reader {
         }
     }
 
-    /// Takes the value at `path`, whose parts are separated by dots.
-    fn take(&mut self, path: &str) -> Option<Value> {
-        let Some((section, key)) = path.split_once('.') else {
-            return self.unread.remove(path);
-        };
-        match &mut self.unread.get_mut(section)?.kind {
-            ValueKind::Table(table) => table.remove(key),
-            _ => None,
+    /// The digests of tokens, by the names of their holders.
+    pub(super) fn tokens(&mut self, path: &str) -> BTreeMap<String, TokenDigest> {
+        let mut tokens = BTreeMap::new();
+        for name in self.names(path) {
+            let before = self.problems.len();
+            let setting = format!("{path}.{name}.sha256");
+            let digest = self.text(&setting, "64 hex digits", digest);
+            if digest.is_none() && self.problems.len() == before {
+                self.problem(format!("{setting} is not set, must be 64 hex digits"));
+            }
+            tokens.extend(digest.map(|digest| (name, digest)));
+        }
+        tokens
+    }
+
+    /// The names of the tables in `path`.
+    fn names(&self, path: &str) -> Vec<String> {
+        match self.unread.get(path).map(|value| &value.kind) {
+            Some(ValueKind::Table(table)) => table.keys().cloned().collect(),
+            _ => Vec::new(),
         }
     }
+
+    /// Takes the value at `path`, whose parts are separated by dots.
+    fn take(&mut self, path: &str) -> Option<Value> {
+        let mut table = &mut self.unread;
+        let mut path = path;
+        while let Some((section, rest)) = path.split_once('.') {
+            let ValueKind::Table(inner) = &mut table.get_mut(section)?.kind else {
+                return None;
+            };
+            (table, path) = (inner, rest);
+        }
+        table.remove(path)
+    }
+}
+
+/// The digest that `text` has in hex.
+fn digest(text: &str) -> Option<TokenDigest> {
+    let digits = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = |half| u128::from_str_radix(half, 16).ok();
+    let (high, low) = digits.then(|| text.split_at(32))?;
+    let mut digest = TokenDigest::default();
+    digest[..16].copy_from_slice(&number(high)?.to_be_bytes());
+    digest[16..].copy_from_slice(&number(low)?.to_be_bytes());
+    Some(digest)
 }
 
 /// One problem per setting in `value`.

@@ -62,6 +62,8 @@ fn all_problems_are_reported_at_once() {
         shards.a.url = \"http://user:s3cret@127.0.0.1\"
         shards.b.url_file = \"/nonexistent\"
         shards.c.weight = 2
+        tokens.billing.sha256 = \"abc\"
+        tokens.billing.secret = 1
     ";
     let problems = load(file, &[]).unwrap_err().problems;
     let all = problems.join("\n");
@@ -77,10 +79,13 @@ fn all_problems_are_reported_at_once() {
         "shards.b.url_file is \"/nonexistent\", which cannot be read",
         "shards.c must have either url or url_file",
         "shards.c.weight",
+        "tokens.billing.sha256 is \"abc\"",
+        "must be 64 hex digits",
+        "tokens.billing.secret",
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
-    assert_eq!(problems.len(), 9, "{all}");
+    assert_eq!(problems.len(), 11, "{all}");
     assert!(!all.contains("s3cret"), "{all}");
 }
 
@@ -89,6 +94,9 @@ fn a_public_address_needs_a_word() {
     let file = format!("{SHARD}listen = \"0.0.0.0:1\"\n");
     assert!(load(&file, &[]).is_err());
     assert!(load(&file, &[("RINGFENCE__INSECURE", "true")]).is_ok());
+    let digest = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
+    let config = load(&file, &[("RINGFENCE__TOKENS__BILLING__SHA256", digest)]).unwrap();
+    assert_eq!(config.tokens["billing"], crate::token_digest("foo"));
 }
 
 #[test]
