@@ -4,7 +4,8 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message;
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
+    "ringfence/v1/admin.proto",
     "ringfence/v1/counter.proto",
     "ringfence/v1/error.proto",
     "ringfence/v1/lock.proto",

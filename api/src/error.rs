@@ -165,6 +165,7 @@ fn code(reason: Reason) -> Code {
         Reason::SegmentLost => Code::DataLoss,
         Reason::Internal => Code::Internal,
         Reason::Unauthenticated => Code::Unauthenticated,
+        Reason::NotAllowed => Code::PermissionDenied,
         Reason::Unspecified => Code::Unknown,
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `proto/ringfence/v1/lock.proto` | locks |
 //! | `proto/ringfence/v1/counter.proto` | counters |
+//! | `proto/ringfence/v1/admin.proto` | for operators |
 //! | `proto/ringfence/v1/error.proto` | the details of an error |
 //! | `src/error.rs` | errors as gRPC statuses, and back |
 //!

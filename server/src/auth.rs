@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 use ringfence_api::{Effect, Error, Reason};
 use sha2::{Digest, Sha256};
 use tonic::{Request, Status, service::Interceptor};
@@ -18,43 +18,77 @@ pub fn token_digest(token: &str) -> TokenDigest {
     Sha256::digest(token).into()
 }
 
+/// A token that calls may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// `sha256`: its digest.
+    pub sha256: TokenDigest,
+    /// `admin`: whether it allows calls of AdminService. Default: false.
+    pub admin: bool,
+}
+
 /// Lets calls with a known token pass; all calls, if no token is set.
 #[derive(Clone, Debug)]
 pub(crate) struct Authentication {
-    /// None: every call passes.
-    known: Option<Arc<HashSet<TokenDigest>>>,
+    /// By digest: whether it is an admin's. Empty: every call passes.
+    known: Arc<HashMap<TokenDigest, bool>>,
+    /// Only admins pass.
+    admins_only: bool,
 }
 
 impl Authentication {
     /// Of `tokens`, by the names of their holders.
-    pub(crate) fn new(tokens: &BTreeMap<String, TokenDigest>) -> Self {
-        let known = (!tokens.is_empty()).then(|| Arc::new(tokens.values().copied().collect()));
-        Self { known }
+    pub(crate) fn new(tokens: &BTreeMap<String, Token>) -> Self {
+        let known = tokens.values().map(|token| (token.sha256, token.admin));
+        Self {
+            known: Arc::new(known.collect()),
+            admins_only: false,
+        }
+    }
+
+    /// The same tokens, for calls that only admins may make.
+    pub(crate) fn of_admins(&self) -> Self {
+        Self {
+            admins_only: true,
+            ..self.clone()
+        }
+    }
+
+    fn check(&self, request: &Request<()>) -> Result<(), Error> {
+        if self.known.is_empty() {
+            return Ok(());
+        }
+        let header = request.metadata().get(HEADER);
+        let token = header.and_then(|header| header.to_str().ok()?.strip_prefix(SCHEME));
+        let Some(token) = token else {
+            let message = "no bearer token: send the header authorization: Bearer TOKEN";
+            return Err(refused(Reason::Unauthenticated, message));
+        };
+        // The lookup compares digests: its duration tells nothing about a token.
+        match self.known.get(&token_digest(token)) {
+            None => {
+                let message = "the bearer token is not known";
+                Err(refused(Reason::Unauthenticated, message))
+            }
+            Some(false) if self.admins_only => {
+                let message = "the call needs the token of an admin: tokens.NAME.admin = true";
+                Err(refused(Reason::NotAllowed, message))
+            }
+            Some(_) => Ok(()),
+        }
     }
 }
 
 impl Interceptor for Authentication {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        let Some(known) = &self.known else {
-            return Ok(request);
-        };
-        let header = request.metadata().get(HEADER);
-        let token = header.and_then(|header| header.to_str().ok()?.strip_prefix(SCHEME));
-        // The lookup compares digests: its duration tells nothing about a token.
-        match token.is_some_and(|token| known.contains(&token_digest(token))) {
-            true => Ok(request),
-            false => Err(refused(token.is_some()).into()),
-        }
+        self.check(&request)?;
+        Ok(request)
     }
 }
 
-fn refused(has_token: bool) -> Error {
-    let message = match has_token {
-        true => "the bearer token is not known",
-        false => "no bearer token: send the header authorization: Bearer TOKEN",
-    };
+fn refused(reason: Reason, message: &str) -> Error {
     Error {
-        reason: Reason::Unauthenticated,
+        reason,
         message: message.into(),
         is_retryable: false,
         effect: Effect::None,

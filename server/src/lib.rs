@@ -16,7 +16,9 @@
 //! | `errors.rs` | errors of locks and counters, as errors of the API |
 //! | `locks/` | LockService, and the locks held for callers |
 //! | `counters/` | CounterService |
+//! | `admin.rs` | AdminService |
 
+mod admin;
 mod auth;
 mod config;
 mod connections;
@@ -27,6 +29,6 @@ mod fields;
 mod locks;
 mod service;
 
-pub use auth::{TokenDigest, token_digest};
+pub use auth::{Token, TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Overrides};
 pub use service::Service;

@@ -4,7 +4,10 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use ringfence_api::{
     DESCRIPTORS, MESSAGE_BYTES_MAX,
-    v1::{counter_service_server::CounterServiceServer, lock_service_server::LockServiceServer},
+    v1::{
+        admin_service_server::AdminServiceServer, counter_service_server::CounterServiceServer,
+        lock_service_server::LockServiceServer,
+    },
 };
 use ringfence_client::{BootClock, Client};
 use tokio::{net::TcpListener, time::timeout};
@@ -17,6 +20,7 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::{
     Config, Limits,
+    admin::Admin,
     auth::Authentication,
     connections::accept,
     counters::Counters,
@@ -132,6 +136,8 @@ fn router(
     let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let counters = CounterServiceServer::new(Counters::new(client.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let admin = AdminServiceServer::new(Admin::new(client.clone()))
+        .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let checks = tonic_health::server::HealthService::from_health_reporter(health.clone());
     let checks = tonic_health::pb::health_server::HealthServer::new(checks);
     let reflection = tonic_reflection::server::Builder::configure()
@@ -145,6 +151,7 @@ fn router(
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(InterceptedService::new(locks, authentication.clone()))
         .add_service(InterceptedService::new(counters, authentication.clone()))
+        .add_service(InterceptedService::new(admin, authentication.of_admins()))
         .add_service(InterceptedService::new(reflection, authentication.clone()))
         .add_service(checks)
 }

@@ -4,7 +4,7 @@ use ringfence_api::{
     Error, Reason,
     v1::{AcquireRequest, lock_service_client::LockServiceClient},
 };
-use ringfence_server::token_digest;
+use ringfence_server::{Token, token_digest};
 use tonic::{Code, Request, Status};
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
@@ -25,8 +25,11 @@ fn with(header: Option<&str>) -> Request<AcquireRequest> {
 #[tokio::test]
 async fn a_call_without_a_token_reaches_no_shard() {
     let scene = Scene::set_with(|config| {
-        let digest = token_digest(TOKEN);
-        config.tokens.insert("billing".into(), digest);
+        let token = Token {
+            sha256: token_digest(TOKEN),
+            admin: false,
+        };
+        config.tokens.insert("billing".into(), token);
     })
     .await;
     let mut locks = LockServiceClient::new(scene.channel().await);

@@ -1,6 +1,7 @@
 //! The service over real Redis servers.
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+mod admin;
 mod auth;
 mod counters;
 mod limits;

@@ -16,7 +16,7 @@ use config::{Environment, File, FileFormat};
 use ringfence_client::{Builder, Client};
 
 use self::reader::Reader;
-use crate::TokenDigest;
+use crate::Token;
 
 /// The prefix of environment variables. The second underscore keeps variables of the command line,
 /// such as `RINGFENCE_REDIS`, apart.
@@ -42,9 +42,8 @@ pub struct Config {
     pub shards: BTreeMap<String, String>,
     /// `limits`.
     pub limits: Limits,
-    /// `tokens.NAME.sha256`: the digests of bearer tokens, by the names of their holders. None: calls
-    /// need no token.
-    pub tokens: BTreeMap<String, TokenDigest>,
+    /// `tokens.NAME`: bearer tokens, by the names of their holders. None: calls need no token.
+    pub tokens: BTreeMap<String, Token>,
 }
 
 /// The limits of a coordinator: `limits.NAME`.

@@ -6,7 +6,7 @@ use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::redis::Address};
 
 use super::ConfigError;
-use crate::TokenDigest;
+use crate::{Token, TokenDigest};
 
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
@@ -169,8 +169,8 @@ impl Reader {
         }
     }
 
-    /// The digests of tokens, by the names of their holders.
-    pub(super) fn tokens(&mut self, path: &str) -> BTreeMap<String, TokenDigest> {
+    /// Tokens, by the names of their holders.
+    pub(super) fn tokens(&mut self, path: &str) -> BTreeMap<String, Token> {
         let mut tokens = BTreeMap::new();
         for name in self.names(path) {
             let before = self.problems.len();
@@ -179,7 +179,8 @@ impl Reader {
             if digest.is_none() && self.problems.len() == before {
                 self.problem(format!("{setting} is not set, must be 64 hex digits"));
             }
-            tokens.extend(digest.map(|digest| (name, digest)));
+            let admin = self.flag(&format!("{path}.{name}.admin"));
+            tokens.extend(digest.map(|sha256| (name, Token { sha256, admin })));
         }
         tokens
     }

@@ -164,7 +164,8 @@ impl LockService for Locks {
     }
 }
 
-fn holder(holder: &Holder) -> LockHolder {
+/// A holder, for an answer.
+pub(crate) fn holder(holder: &Holder) -> LockHolder {
     LockHolder {
         label: holder.label.to_string(),
         first_token: holder.token.get(),
