@@ -94,6 +94,9 @@ impl Counter {
                 source.unpin(&credit.id, self).await;
                 swept.unpinned += 1;
             }
+            // The source lost its last changes, and forgot it. A repeat of the transfer needs the credit, until its id is
+            // too old at the source.
+            Ok(Reply::Unknown) => {}
             Ok(reply) => return Err(CounterError::unexpected("find", &reply)),
             Err(error) => return Err(error),
         }

@@ -121,8 +121,26 @@ impl Counter {
                         return Ok(Outcome::Refused);
                     }
                 }
+                // The account may be gone, with its manifest, since that was read.
+                Err(error @ CounterError::Lost { .. }) => {
+                    if to.is_there().await? {
+                        return Err(error);
+                    }
+                }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// Whether there is such an account now. If there is none, its manifest is forgotten here, too.
+    async fn is_there(&self) -> Result<bool, CounterError> {
+        match self.certain_manifest().await {
+            Ok(_) => Ok(true),
+            Err(CounterError::NoAccount { .. }) => {
+                *self.manifest.lock() = None;
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
     }
 

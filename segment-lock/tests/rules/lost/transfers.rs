@@ -1,5 +1,9 @@
 //! Transfers to and from segments that are lost, and reservations in them.
 
+use std::collections::BTreeMap;
+
+use ringfence_segment_lock::Manifest;
+
 use super::*;
 
 /// An account `b` with 50 in one segment, and a transfer of 20 from it to a home that is about to be lost.
@@ -143,6 +147,68 @@ async fn what_the_lost_segment_held_is_lost_and_a_repeat_says_so() {
     }
     let balance = a.exact_balance().await.unwrap();
     assert_eq!((balance.available, balance.held), (100, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transfer_comes_back_from_an_account_that_is_gone_since_its_manifest_was_read() {
+    let scene = Scene::new(Durability::Memory).await;
+    let (b, over) = sent_from_b(&scene).await;
+    let terms = terms_of(&scene.counter).await;
+    let found: Option<VersionedManifest> = scene.memory.read(&account("a")).await.unwrap();
+    let gone = Manifest::absent(terms);
+    let version = found.unwrap().version;
+    let swapped = scene.memory.swap(&account("a"), version, gone).await;
+    assert!(swapped.unwrap());
+    scene.lose(0);
+    scene.lose(1);
+    let transferred = b.transfer(&over, amount(20), &scene.counter).await;
+    let refused = matches!(transferred, Err(CounterError::TransferRefused { .. }));
+    assert!(refused, "{transferred:?}");
+    let balance = b.exact_balance().await.unwrap();
+    assert_eq!((balance.available, balance.held), (50, 0));
+    let another = home(1, NOW, "another");
+    let transferred = b.transfer(&another, amount(20), &scene.counter).await;
+    let nowhere = matches!(transferred, Err(CounterError::NoDestination { .. }));
+    assert!(nowhere, "{transferred:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transfer_that_its_source_forgot_is_credited_once_when_repeated() {
+    let scene = Scene::new(Durability::Memory).await;
+    let a = &scene.counter;
+    let terms = terms_of(a).await;
+    let b = Counter::create(scene.storage.clone(), account("b"), terms, 1);
+    let b = b.await.unwrap();
+    let segment = |segments: &mut BTreeMap<At, Segment>| segments[&at("a", 1)].clone();
+    let earlier = scene.memory.with_segments(segment);
+    let over = home(1, NOW, "over");
+    let sent = Op {
+        id: over.clone(),
+        ..op("over", transfer(8, "b"))
+    };
+    scene.tell(1, sent).await.unwrap();
+    let credit = GiveCredit {
+        id: CreditId {
+            id: over.clone(),
+            from: account("a"),
+        },
+        content: transfer(8, "b").digest(),
+        amount: amount(8),
+        generation: 1,
+        caller: OTHER,
+    };
+    let credited = scene.memory.call(&at("b", 0), credit.into()).await.unwrap();
+    assert_eq!(credited, Ok(Reply::Credited(Outcome::Credited)));
+    scene.memory.with_segments(|segments| {
+        let segment = segments.get_mut(&at("a", 1)).unwrap();
+        *segment = earlier;
+        segment.came_back();
+    });
+    let swept = b.sweep().await.unwrap();
+    assert_eq!((swept.unpinned, swept.errors.len()), (0, 0), "{swept:?}");
+    a.transfer(&over, amount(8), &b).await.unwrap();
+    assert_eq!(b.exact_balance().await.unwrap().available, 8);
+    assert_eq!(scene.available().await, 102);
 }
 
 impl Scene {
