@@ -1,7 +1,10 @@
 //! The audit of accounts passes what can be true, and finds each thing that cannot.
 
+use std::collections::HashSet;
+
 use ringfence_chaos::counters::{
-    Answer, Attempt, Balance, Call, Deed, End, Order, Rule, audit, audit_losses,
+    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Losses, Order, Rule, audit,
+    audit_losses,
 };
 
 fn order(name: &str, amount: i64, deed: Deed) -> Order {
@@ -66,21 +69,157 @@ fn what_can_be_true_passes() {
     assert_eq!(found(|_| ()), []);
 }
 
+/// The violations found in accounts that lost something, the first of which has `available` in the end, after `change` is
+/// applied to the reported attempts. The ids of orders have different times: 1, 2, 3, …
+fn found_after(
+    losses: [Losses; 2],
+    (available, times): (i64, u64),
+    change: impl FnOnce(&mut Vec<Attempt>),
+) -> Vec<Rule> {
+    let mut attempts = told();
+    let Some((_, Answer::Balance(balance))) = &mut attempts[9].answered else {
+        panic!("{attempts:?}");
+    };
+    (balance.available, balance.losses) = (available, times);
+    change(&mut attempts);
+    for attempt in &mut attempts {
+        let (Call::Change(order) | Call::Confirm(order) | Call::Cancel(order)) = &mut attempt.call
+        else {
+            continue;
+        };
+        order.time_ms = time_of(&order.name);
+    }
+    let rules = audit_losses(&attempts, &losses).into_iter();
+    rules.map(|violation| violation.rule).collect()
+}
+
+fn time_of(name: &str) -> u64 {
+    let names = ["d", "w", "r", "t", "much"];
+    let place = names.iter().position(|known| *known == name);
+    place.map_or(99, |place| 1 + place as u64)
+}
+
+/// A segment of the first account went back: it forgot these orders, and that it lent so much.
+fn back(forgotten: &[&str], lent: i64) -> [Losses; 2] {
+    let forgotten: HashSet<u64> = forgotten.iter().map(|name| time_of(name)).collect();
+    let went_back = true;
+    let first = Losses {
+        went_back,
+        lent,
+        forgotten,
+        ..Losses::default()
+    };
+    [first, Losses::default()]
+}
+
 #[test]
 fn an_account_that_lost_money_has_less_and_says_so() {
-    let found = |available, losses| {
-        let mut attempts = told();
-        let Some((_, Answer::Balance(balance))) = &mut attempts[9].answered else {
-            panic!("{attempts:?}");
+    let found = |available, times| {
+        let gone = Losses {
+            gone: 15,
+            ..Losses::default()
         };
-        (balance.available, balance.losses) = (available, losses);
-        let rules = audit_losses(&attempts, &[15, 0]).into_iter();
-        rules.map(|violation| violation.rule).collect::<Vec<_>>()
+        found_after([gone, Losses::default()], (available, times), |_| ())
     };
     assert_eq!(found(25, 1), []);
     assert_eq!(found(20, 1), []);
     assert_eq!(found(26, 1), [Rule::Conservation]);
     assert_eq!(found(25, 0), [Rule::Sound]);
+}
+
+#[test]
+fn an_account_that_went_back_says_so() {
+    let found = |times| found_after(back(&[], 0), (40, times), |_| ());
+    assert_eq!(found(1), []);
+    assert_eq!(found(0), [Rule::Sound]);
+}
+
+#[test]
+fn what_left_a_segment_that_forgot_it_may_be_there_again() {
+    // A deduction of 30, a reservation of 20 that was spent, a transfer of 10.
+    for (name, more) in [("w", 30), ("r", 20), ("t", 10)] {
+        let found = |available| found_after(back(&[name], 0), (available, 1), |_| ());
+        assert_eq!(found(40 + more), [], "{name}");
+        assert_eq!(found(40 + more + 1), [Rule::Conservation], "{name}");
+    }
+    let found = |available| found_after(back(&[], 7), (available, 1), |_| ());
+    assert_eq!(found(47), []);
+    assert_eq!(found(48), [Rule::Conservation]);
+}
+
+#[test]
+fn a_deposit_that_was_forgotten_counts_once() {
+    let again = |available, lent| {
+        found_after(back(&["d"], lent), (available, 1), |told| {
+            told.push(change("d", 100, Deed::Deposit, 95, Answer::Done));
+        })
+    };
+    assert_eq!(again(40, 0), []);
+    assert_eq!(again(41, 0), [Rule::Conservation]);
+    // It was lent before it was forgotten.
+    assert_eq!(again(140, 100), []);
+    assert_eq!(again(141, 100), [Rule::Conservation]);
+}
+
+#[test]
+fn a_deposit_that_is_decided_by_a_forgotten_layout_and_its_successor_counts_twice() {
+    let found = |from_ms, until_ns| {
+        let mut losses = back(&[], 0);
+        losses[0]
+            .layouts
+            .push(ForgottenLayout { from_ms, until_ns });
+        found_after(losses, (140, 1), |_| ())
+    };
+    assert_eq!(found(1, 10), []);
+    // It is of before the layout; or it came after the loss was accepted.
+    assert_eq!(found(2, 10), [Rule::Conservation]);
+    assert_eq!(found(1, 9), [Rule::Conservation]);
+}
+
+#[test]
+fn a_refusal_that_a_destination_forgot_may_be_a_credit() {
+    let found = |went_back, available| {
+        let mut losses = back(&[], 0);
+        losses[1].went_back = went_back;
+        found_after(losses, (50, 1), |told| {
+            told[6].answered = Some((75, Answer::Returned));
+            let Some((_, Answer::Balance(balance))) = &mut told[10].answered else {
+                panic!("{told:?}");
+            };
+            (balance.available, balance.losses) = (available, 1);
+        })
+    };
+    assert_eq!(found(true, 10), []);
+    assert_eq!(found(true, 11), [Rule::Conservation]);
+    assert_eq!(found(false, 10), [Rule::Conservation]);
+}
+
+#[test]
+fn only_an_order_that_was_forgotten_has_two_answers() {
+    let insufficient = |told: &mut Vec<Attempt>| {
+        told.push(change("w", 30, Deed::Deduct, 95, Answer::Insufficient));
+    };
+    assert_eq!(found_after(back(&["w"], 0), (40, 1), insufficient), []);
+    let other = found_after(back(&["d"], 0), (40, 1), insufficient);
+    assert_eq!(other, [Rule::Agreement]);
+    let denied = |told: &mut Vec<Attempt>| {
+        let nothing = Answer::Nothing("busy".into());
+        told.push(change("w", 30, Deed::Deduct, 95, nothing));
+    };
+    assert_eq!(found_after(back(&["w"], 0), (40, 1), denied), []);
+    let other = found_after(back(&["d"], 0), (40, 1), denied);
+    assert_eq!(other, [Rule::Agreement]);
+}
+
+#[test]
+fn only_a_reservation_that_was_forgotten_is_not_known() {
+    let unreserved = |told: &mut Vec<Attempt>| {
+        let confirm = Call::Confirm(order("r", 20, Deed::Reserve(1)));
+        told.push(attempt(confirm, 95, Answer::Unreserved));
+    };
+    assert_eq!(found_after(back(&["r"], 0), (40, 1), unreserved), []);
+    let other = found_after(back(&["d"], 0), (40, 1), unreserved);
+    assert_eq!(other, [Rule::Failure]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A power cut's effect on an append-only file: its end is missing.
+//! An append-only file without its end: after a power cut, or an older copy of it.
 
 use std::{
     fs::{self, File},
@@ -7,8 +7,11 @@ use std::{
 
 use ringfence_coordinator::spawn::RedisServer;
 
-/// The part of a server's append-only file that is on the disk.
-#[derive(Debug)]
+/// The arguments of a command.
+pub type Command = Vec<Vec<u8>>;
+
+/// The part of a server's append-only file that is on the disk, or was there earlier.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnDisk {
     file: PathBuf,
     length: u64,
@@ -33,4 +36,61 @@ impl OnDisk {
         assert!(was > self.length + torn, "nothing to cut off");
         file.set_len(self.length + torn).unwrap();
     }
+
+    /// Removes every command that the file did not have completely at that time, and returns the complete ones in their
+    /// order. The commands of a script stay together. The server is dead.
+    pub fn go_back(&self) -> Vec<Command> {
+        let bytes = fs::read(&self.file).unwrap();
+        let (mut kept, mut at, mut is_open) = (0, 0, false);
+        let (mut unit, mut removed) = (Vec::new(), Vec::new());
+        while let Some((command, end)) = command_at(&bytes, at) {
+            at = end;
+            is_open = match command[0] {
+                b"MULTI" => true,
+                b"EXEC" => false,
+                _ => is_open,
+            };
+            unit.push(command);
+            if is_open {
+                continue;
+            }
+            if at as u64 <= self.length {
+                kept = at;
+                unit.clear();
+            } else {
+                let owned = |command: Vec<&[u8]>| command.into_iter().map(Vec::from).collect();
+                removed.extend(unit.drain(..).map(owned));
+            }
+        }
+        let file = File::options().write(true).open(&self.file).unwrap();
+        file.set_len(kept as u64).unwrap();
+        removed
+    }
+}
+
+/// The command that begins at `at`, and its end; none if it is not complete.
+fn command_at(bytes: &[u8], at: usize) -> Option<(Vec<&[u8]>, usize)> {
+    let (count, mut at) = number_at(bytes, at, b'*')?;
+    let mut command = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (length, begin) = number_at(bytes, at, b'$')?;
+        command.push(bytes.get(begin..begin + length)?);
+        at = begin + length + LINE_END;
+    }
+    (at <= bytes.len()).then_some((command, at))
+}
+
+/// The length of the end of a line.
+const LINE_END: usize = 2;
+
+/// The number of the line that begins at `at` with `sign`, and the line's end.
+fn number_at(bytes: &[u8], at: usize, sign: u8) -> Option<(usize, usize)> {
+    let line = bytes.get(at..)?;
+    let length = line.iter().position(|&byte| byte == b'\r')?;
+    if bytes.len() < at + length + LINE_END {
+        return None;
+    }
+    assert_eq!(line[0], sign, "an append-only file has commands only");
+    let number = std::str::from_utf8(&line[1..length]).unwrap();
+    Some((number.parse().unwrap(), at + length + LINE_END))
 }

@@ -69,6 +69,8 @@ pub enum Answer {
     Unknown(String),
     /// It may have been done in a segment that was lost since, and will not be done any more.
     TooOld,
+    /// No such reservation is known: it may have been forgotten.
+    Unreserved,
     /// It failed in a way that nothing here is a reason for.
     Failed(String),
 }

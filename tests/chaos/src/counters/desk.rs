@@ -49,8 +49,23 @@ impl Desk {
     /// Any: servers that are new have no reason for one.
     pub async fn create(&self, terms: Terms, segments: u32) -> Result<(), CounterError> {
         for number in 0..self.accounts.len() {
-            self.counters.create(&name(number), terms, segments).await?;
+            self.create_one(number, terms, segments).await?;
         }
+        Ok(())
+    }
+
+    /// Creates the account of that number.
+    ///
+    /// # Errors
+    ///
+    /// Any.
+    pub async fn create_one(
+        &self,
+        number: usize,
+        terms: Terms,
+        segments: u32,
+    ) -> Result<(), CounterError> {
+        self.counters.create(&name(number), terms, segments).await?;
         Ok(())
     }
 
@@ -147,6 +162,7 @@ impl Desk {
         }
         match error {
             CounterError::Insufficient => Answer::Insufficient,
+            CounterError::UnknownReservation => Answer::Unreserved,
             CounterError::TransferRefused { .. } => Answer::Returned,
             CounterError::NoDestination { to } if to == self.nobody.account() => Answer::Returned,
             CounterError::Refused(Refusal::TooOld { .. }) => Answer::TooOld,

@@ -21,6 +21,8 @@ pub(super) struct Fate {
     is_too_old: bool,
     /// How a reservation ended, and after that was said first.
     end: Option<(u64, End)>,
+    /// Its home forgot it, or what became of it: it may have been decided anew.
+    is_forgotten: bool,
 }
 
 /// The answer to an order, which every repeat gets.
@@ -33,7 +35,7 @@ pub(super) enum Outcome {
 }
 
 impl Fate {
-    pub(super) fn new(order: &Order) -> Self {
+    pub(super) fn new(order: &Order, is_forgotten: bool) -> Self {
         Self {
             order: order.clone(),
             asked_ns: u64::MAX,
@@ -43,6 +45,7 @@ impl Fate {
             denied_ns: None,
             is_too_old: false,
             end: None,
+            is_forgotten,
         }
     }
 
@@ -84,15 +87,24 @@ impl Fate {
                 self.is_too_old = true;
                 return Ok(());
             }
-            Answer::Balance(_) | Answer::Nothing(_) | Answer::Unknown(_) | Answer::Failed(_) => {
-                return Ok(());
+            Answer::Unreserved if !self.is_forgotten => {
+                return Err(Violation {
+                    rule: Rule::Failure,
+                    told: format!("a reservation is not known: {:?}", self.order),
+                });
             }
+            Answer::Balance(_)
+            | Answer::Nothing(_)
+            | Answer::Unknown(_)
+            | Answer::Unreserved
+            | Answer::Failed(_) => return Ok(()),
         };
         self.result = Some(self.agreed(self.result, *answered_ns, outcome)?);
         Ok(())
     }
 
-    /// What was said, if it is what was said before; and when it was said first.
+    /// What was said, if it is what was said before; and when it was said first. Of one that was forgotten, what was said
+    /// last.
     fn agreed<T: Copy + PartialEq + std::fmt::Debug>(
         &self,
         before: Option<(u64, T)>,
@@ -100,6 +112,10 @@ impl Fate {
         now: T,
     ) -> Result<(u64, T), Violation> {
         match before {
+            Some((before_ns, before)) if self.is_forgotten && before_ns > at_ns => {
+                Ok((before_ns, before))
+            }
+            Some(_) if self.is_forgotten => Ok((at_ns, now)),
             Some((_, before)) if before != now => Err(Violation {
                 rule: Rule::Agreement,
                 told: format!("{:?} was answered {before:?}, and {now:?}", self.order),
@@ -112,7 +128,9 @@ impl Fate {
     /// Whether a repeat was told that nothing was done after the request had been answered.
     pub(super) fn was_denied(&self) -> bool {
         let answered = self.result.map(|(by_ns, _)| by_ns);
-        answered.is_some_and(|by_ns| self.denied_ns.is_some_and(|denied_ns| denied_ns > by_ns))
+        !self.is_forgotten
+            && answered
+                .is_some_and(|by_ns| self.denied_ns.is_some_and(|denied_ns| denied_ns > by_ns))
     }
 
     /// Whether nothing more is to become of it.
@@ -130,10 +148,16 @@ impl Fate {
             account, amount, ..
         } = self.order;
         // Attempts that say that they did nothing, did nothing.
-        let Some(from_ns) = self.sent_ns.filter(|_| !self.was_refused()) else {
+        let Some(from_ns) = self
+            .sent_ns
+            .filter(|_| self.is_forgotten || !self.was_refused())
+        else {
             return Vec::new();
         };
         let by_ns = self.result.map(|(by_ns, _)| by_ns);
+        if self.is_forgotten {
+            return self.most_of_forgotten(from_ns);
+        }
         let change = |by| Change { from_ns, by_ns, by };
         match self.order.deed {
             Deed::Deposit => vec![(account, change(amount))],
@@ -150,6 +174,21 @@ impl Fate {
                     .collect()
             }
         }
+    }
+
+    /// What it may have put into an account, where its home may have taken nothing.
+    fn most_of_forgotten(&self, from_ns: u64) -> Vec<(usize, Change)> {
+        let Order {
+            account, amount, ..
+        } = self.order;
+        let to = match self.order.deed {
+            Deed::Deposit => account,
+            Deed::Transfer(to) => to,
+            Deed::Deduct | Deed::Reserve(_) => return Vec::new(),
+        };
+        let by_ns = None;
+        let by = amount;
+        vec![(to, Change { from_ns, by_ns, by })]
     }
 
     /// How a reservation's money comes back, if it may.

@@ -1,6 +1,7 @@
 //! Whether what tellers were told can be true.
 
 mod fate;
+mod losses;
 mod timeline;
 
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
@@ -9,7 +10,8 @@ use self::{
     fate::{Fate, Outcome},
     timeline::{Change, Timeline},
 };
-use super::{Answer, Attempt, Balance, Call};
+use super::{Answer, Attempt, Balance, Call, Order};
+pub use losses::{ForgottenLayout, Losses, audit_losses};
 
 /// What must be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +53,7 @@ impl fmt::Display for Violation {
 /// was an exact one.
 pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let (fates, timelines) = of_all(attempts, accounts, &mut violations);
+    let (fates, timelines) = all_told(attempts, accounts, |_| false, &mut violations);
     for attempt in attempts {
         if let Some((_, Answer::TooOld)) = &attempt.answered {
             let told = format!("too old: {:?}", attempt.call);
@@ -72,31 +74,14 @@ pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
     violations
 }
 
-/// Checks the same of accounts that lost segments, and so much money with them: no answer contradicts another, and in
-/// the end no account has more than what was put in, and not taken out, and not lost. Each says that it lost something.
-pub fn audit_losses(attempts: &[Attempt], lost: &[i64]) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    let (_, timelines) = of_all(attempts, lost.len(), &mut violations);
-    for (account, (timeline, lost)) in timelines.iter().zip(lost).enumerate() {
-        let most = timeline.end().most - lost;
-        violations.extend(conserved(account, 0..=most, attempts));
-        let said = last_look(account, attempts).map_or(0, |found| found.losses);
-        if *lost > 0 && said == 0 {
-            let told = format!("account {account} lost {lost}, and says that it lost nothing");
-            violations.push(violation(Rule::Sound, told));
-        }
-    }
-    violations.sort_by_key(|violation| violation.rule);
-    violations
-}
-
-/// What became of every order, and how much each account can have had.
-fn of_all<'a>(
+/// What became of every order, and how much each account can have had. `forgot`: whether an order's home did.
+fn all_told<'a>(
     attempts: &'a [Attempt],
     accounts: usize,
+    forgot: impl Fn(&Order) -> bool,
     violations: &mut Vec<Violation>,
 ) -> (Fates<'a>, Vec<Timeline>) {
-    let fates = fates(attempts, violations);
+    let fates = fates(attempts, forgot, violations);
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); accounts];
     for (account, change) in fates.values().flat_map(Fate::changes) {
         // Nobody has an account after the last: what arrives there is missing elsewhere.
@@ -124,7 +109,11 @@ fn violation(rule: Rule, told: String) -> Violation {
 }
 
 /// What became of every order, by its account and name.
-fn fates<'a>(attempts: &'a [Attempt], violations: &mut Vec<Violation>) -> Fates<'a> {
+fn fates<'a>(
+    attempts: &'a [Attempt],
+    forgot: impl Fn(&Order) -> bool,
+    violations: &mut Vec<Violation>,
+) -> Fates<'a> {
     let mut fates = HashMap::new();
     for attempt in attempts {
         if let Some((_, Answer::Failed(why))) = &attempt.answered {
@@ -138,7 +127,9 @@ fn fates<'a>(attempts: &'a [Attempt], violations: &mut Vec<Violation>) -> Fates<
             continue;
         };
         let key = (order.account, order.name.as_str());
-        let fate = fates.entry(key).or_insert_with(|| Fate::new(order));
+        let fate = fates
+            .entry(key)
+            .or_insert_with(|| Fate::new(order, forgot(order)));
         violations.extend(fate.add(attempt).err());
     }
     fates

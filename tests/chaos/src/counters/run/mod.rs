@@ -1,15 +1,18 @@
 //! A run: shards, accounts, tellers, and a nemesis that goes by a seed; then everything is put right, and what
 //! was answered is checked.
 
+mod crowd;
 mod finish;
 mod nemesis;
 mod report;
 mod resizes;
 mod shard;
+mod tail;
 mod tellers;
 
 use std::{
     io,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -24,9 +27,9 @@ use ringfence_client::{
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use self::{nemesis::Nemesis, resizes::Resizes, shard::Shard, tellers::Tellers};
+use self::{crowd::Crowd, nemesis::Nemesis, resizes::Resizes, shard::Shard, tellers::Tellers};
 use super::{
-    Answer, Call, Deed, Desk, Log, TellerArgs, audit, audit_losses, read, teller::connect,
+    Answer, Call, Deed, Desk, Log, Losses, TellerArgs, audit, audit_losses, read, teller::connect,
 };
 pub use report::Outcome;
 
@@ -39,6 +42,11 @@ const TELLERS: usize = 3;
 const SEGMENTS: u32 = 4;
 /// What each has to begin with: one is short often, which is slow, and the others hardly ever.
 const FUNDS: [i64; ACCOUNTS] = [50, 3_000, 3_000, 3_000, 3_000, 3_000, 3_000, 3_000];
+
+/// The account that remembers many ids, of a run that loses nothing; it has one segment.
+const CROWDED: usize = ACCOUNTS;
+/// As many ids as calls, within these bounds: so many are in several blocks; and so many are what one segment is made for.
+const CROWD: RangeInclusive<usize> = 16_384..=1_000_000;
 
 /// There are no locks here; but slots do not move from a shard that came back before the longest lease is over.
 const LEASE: Duration = Duration::from_secs(1);
@@ -64,7 +72,7 @@ const TERMS: Terms = Terms {
     idempotency_for_ms: 24 * 60 * 60 * 1000,
     idempotency_at_least_ms: 60 * 1000,
     skew_ms: 500,
-    ids_max: 1_000_000,
+    ids_max: 2_000_000,
     durability: Durability::Disk,
 };
 
@@ -92,8 +100,8 @@ pub struct CountersArgs {
     /// Whether the ring is resized all the time.
     #[arg(long, action = ArgAction::Set, default_value_t = true)]
     pub resizes: bool,
-    /// Whether servers keep nothing on their disks, and restart empty: what is lost with that is accepted. The ring is
-    /// not resized then.
+    /// Whether servers restart with nothing, or from older copies of their files: what is lost with that is accepted. The
+    /// ring is not resized then.
     #[arg(long)]
     pub losses: bool,
     /// Keeps the logs in this directory, which must not be there yet.
@@ -125,7 +133,7 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
     outcome.count(&attempts);
     outcome.violations.extend(match &lost {
         Some(lost) => audit_losses(&attempts, lost),
-        None => audit(&attempts, ACCOUNTS),
+        None => audit(&attempts, accounts(args)),
     });
     outcome.kept = match (&args.keep, outcome.violations.is_empty()) {
         (Some(dir), _) => Some(dir.clone()),
@@ -140,7 +148,7 @@ async fn happen(
     seed: u64,
     args: &CountersArgs,
     dir: &Path,
-) -> io::Result<(Outcome, Option<Vec<i64>>)> {
+) -> io::Result<(Outcome, Option<Vec<Losses>>)> {
     let mut shards = Vec::new();
     for number in 0..SERVERS {
         shards.push(Shard::start(seed ^ number, args.losses).await);
@@ -149,7 +157,7 @@ async fn happen(
     let prefix = PREFIXES[(seed % PREFIXES.len() as u64) as usize];
     found(&urls[..SHARDS], prefix).await?;
     let client = connect(&urls, prefix).await;
-    let desk = Desk::open(&client, ACCOUNTS, Log::create(dir, MASTER)?);
+    let desk = Desk::open(&client, accounts(args), Log::create(dir, MASTER)?);
     let terms = if args.losses { LOSING_TERMS } else { TERMS };
     fund(&desk, terms).await?;
     let mut resizes = Resizes::new(dir.to_owned(), seed, urls.clone(), prefix);
@@ -159,7 +167,7 @@ async fn happen(
         seed,
         urls,
         prefix: prefix.to_owned(),
-        accounts: ACCOUNTS,
+        accounts: accounts(args),
         calls: args.calls,
         after: None,
     };
@@ -168,7 +176,12 @@ async fn happen(
         desk: &desk,
         seed,
         loses: args.losses,
-        lost: Mutex::new(vec![0; ACCOUNTS]),
+        lost: Mutex::new(vec![Losses::default(); ACCOUNTS]),
+        crowd: (!args.losses).then(|| Crowd {
+            desk: &desk,
+            account: CROWDED,
+            ids: args.calls.clamp(*CROWD.start(), *CROWD.end()),
+        }),
         done: Mutex::default(),
         violations: Mutex::default(),
     };
@@ -203,6 +216,11 @@ async fn happen(
     Ok((outcome, args.losses.then(|| lost.into_inner())))
 }
 
+/// How many accounts a run has.
+fn accounts(args: &CountersArgs) -> usize {
+    ACCOUNTS + usize::from(!args.losses)
+}
+
 /// Founds the ring.
 async fn found(urls: &[String], prefix: &str) -> io::Result<()> {
     let founder = Client::builder()
@@ -217,9 +235,11 @@ async fn found(urls: &[String], prefix: &str) -> io::Result<()> {
 
 /// Creates the accounts, with some money in each.
 async fn fund(desk: &Desk, terms: Terms) -> io::Result<()> {
-    desk.create(terms, SEGMENTS)
-        .await
-        .map_err(io::Error::other)?;
+    for account in 0..desk.accounts.len() {
+        let segments = if account == CROWDED { 1 } else { SEGMENTS };
+        let created = desk.create_one(account, terms, segments).await;
+        created.map_err(io::Error::other)?;
+    }
     for (account, funds) in FUNDS.into_iter().enumerate() {
         let order = desk.order("funds".into(), account, funds, Deed::Deposit);
         let answer = desk.call(&Call::Change(order)).await;

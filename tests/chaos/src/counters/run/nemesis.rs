@@ -4,14 +4,16 @@ use std::{collections::BTreeMap, future::pending, io, ops::Range, time::Duration
 
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
-use ringfence_client::counter::segment::SegmentView;
+use ringfence_client::{BootClock, Clock as _, counter::segment::SegmentView};
 use tokio::time::{Instant, sleep};
 
 use super::{
-    super::{Desk, Rule, Violation},
-    LOSING_TERMS, SEGMENTS,
+    super::{Desk, ForgottenLayout, Losses, Rule, Violation},
+    ACCOUNTS, LOSING_TERMS, SEGMENTS, SHARDS,
+    crowd::Crowd,
     resizes::Resizes,
     shard::{Shard, Trouble},
+    tail::{Tail, account_of},
     tellers::Tellers,
 };
 
@@ -20,6 +22,11 @@ const ALONE: Range<Duration> = Duration::from_millis(2500)..Duration::from_milli
 const SUFFERS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(400);
 /// How long nothing happens to the shards of a run that loses.
 const LOSSES_APART: Range<Duration> = Duration::from_millis(100)..Duration::from_millis(700);
+/// Layouts that an account gets in a short time, and how many accounts do.
+const LAYOUTS_AT_ONCE: usize = 3;
+const RESEGMENTED_AT_ONCE: usize = 3;
+/// A shard goes back to one of its last copies.
+const COPIES_MAX: usize = 8;
 /// How long tellers are left alone.
 const TELLERS_ALONE: Range<Duration> = Duration::from_secs(2)..Duration::from_secs(5);
 /// How long the ring rests.
@@ -42,10 +49,12 @@ const DONE_POLL: Duration = Duration::from_millis(50);
 pub(super) struct Nemesis<'a> {
     pub(super) desk: &'a Desk,
     pub(super) seed: u64,
-    /// Whether shards restart with nothing.
+    /// Whether shards restart with nothing, or from older files.
     pub(super) loses: bool,
-    /// How much each account lost with that.
-    pub(super) lost: Mutex<Vec<i64>>,
+    /// What each account lost with that.
+    pub(super) lost: Mutex<Vec<Losses>>,
+    /// The account with many ids, if there is one.
+    pub(super) crowd: Option<Crowd<'a>>,
     pub(super) done: Mutex<BTreeMap<&'static str, usize>>,
     pub(super) violations: Mutex<Vec<Violation>>,
 }
@@ -82,37 +91,101 @@ impl Nemesis<'_> {
             () = self.resegment() => unreachable!("it goes on"),
             () = self.sweep() => unreachable!("it goes on"),
             () = self.look() => unreachable!("it goes on"),
+            () = self.crowd() => unreachable!("it goes on"),
         }
     }
 
-    /// One shard after the other suffers; some restart with nothing, and that is accepted.
+    /// One shard after the other suffers; some restart with nothing, or from older files, and that is accepted.
     async fn lose(&self, shards: &mut [Shard]) {
         let mut random = self.random(103);
+        let shards = &mut shards[..SHARDS];
         loop {
             for trouble in Trouble::ALL {
+                for shard in &mut *shards {
+                    shard.copy();
+                }
                 sleep(random.random_range(LOSSES_APART)).await;
-                let shard = random.random_range(0..shards.len());
-                let shard = &mut shards[shard];
-                if trouble == Trouble::Rewrite {
-                    // These servers keep no log.
-                    continue;
-                }
-                if trouble != Trouble::Kill {
-                    shard.suffer(trouble, random.random_range(SUFFERS)).await;
-                    self.did(trouble.as_str());
-                    continue;
-                }
-                for (name, value) in shard.forget().await {
-                    let account = (0..self.desk.accounts.len())
-                        .find(|number| name.contains(&format!("account/{number}#")));
-                    if let Some(account) = account {
-                        self.lost.lock()[account] += value;
+                let chosen = random.random_range(0..shards.len());
+                match trouble {
+                    Trouble::Kill => {
+                        self.forget(&mut shards[chosen]).await;
+                        continue;
+                    }
+                    // Their older files are other ones then.
+                    Trouble::Rewrite => self.resegment_often(shards, &mut random).await,
+                    trouble => {
+                        let lasts = random.random_range(SUFFERS);
+                        shards[chosen].suffer(trouble, lasts).await;
+                        self.did(trouble.as_str());
                     }
                 }
-                self.desk.accept(LOSING_TERMS, SEGMENTS).await;
-                self.did("shards restarted with nothing, and the loss accepted");
+                self.go_back(&mut shards[chosen], &mut random).await;
             }
         }
+    }
+
+    async fn forget(&self, shard: &mut Shard) {
+        for (name, value) in shard.forget().await {
+            if let Some(account) = account_of(name.as_bytes(), self.desk.accounts.len()) {
+                self.lost.lock()[account].gone += value;
+            }
+        }
+        self.desk.accept(LOSING_TERMS, SEGMENTS).await;
+        self.did("shards restarted with nothing, and the loss accepted");
+    }
+
+    /// Some accounts get several layouts in a short time, between copies of the shards' files.
+    async fn resegment_often(&self, shards: &mut [Shard], random: &mut StdRng) {
+        let mut accounts: Vec<_> = self.desk.accounts.iter().collect();
+        accounts.shuffle(random);
+        for _ in 0..LAYOUTS_AT_ONCE {
+            for account in &accounts[..RESEGMENTED_AT_ONCE] {
+                let segments = random.random_range(1..=SEGMENTS_MAX);
+                // An account that lost something gets no layout.
+                if account.resegment(segments).await.is_ok() {
+                    self.did("resegmented");
+                }
+            }
+            for shard in &mut *shards {
+                shard.copy();
+            }
+        }
+    }
+
+    async fn go_back(&self, shard: &mut Shard, random: &mut StdRng) {
+        let (forgotten, losses) = shard.go_back(COPIES_MAX, random.random()).await;
+        let tails = Tail::of(&forgotten, self.desk.accounts.len());
+        for (account, tail) in &tails {
+            let mut lost = self.lost.lock();
+            let lost = &mut lost[*account];
+            lost.went_back = true;
+            lost.lent += tail.lent;
+            lost.forgotten.extend(&tail.times);
+            self.did_often("records that were forgotten", tail.times.len());
+            self.did_often("loans that were forgotten", tail.loans);
+            self.did_often("channels that forgot two loans or more", tail.long_channels);
+        }
+        self.desk.accept(LOSING_TERMS, SEGMENTS).await;
+        let until_ns = BootClock.now().as_nanos();
+        self.must_say_so(&losses, &shard.in_segments("losses").await);
+        for (account, tail) in tails {
+            if let Some(from_ms) = tail.layout_from_ms {
+                let layout = ForgottenLayout { from_ms, until_ns };
+                self.lost.lock()[account].layouts.push(layout);
+                self.did("accounts with segments that forgot a layout");
+            }
+        }
+        self.did("shards restarted from older files");
+    }
+
+    /// Each segment that went back has counted a loss since it was asked for the first time.
+    fn must_say_so(&self, before: &[(String, u64)], after: &[(String, u64)]) {
+        let silent = before.iter().filter(|segment| after.contains(segment));
+        let silent = silent.map(|(name, losses)| Violation {
+            rule: Rule::Sound,
+            told: format!("{name} went back, and says that it lost something {losses} times"),
+        });
+        self.violations.lock().extend(silent);
     }
 
     fn random(&self, number: u64) -> StdRng {
@@ -120,7 +193,11 @@ impl Nemesis<'_> {
     }
 
     fn did(&self, what: &'static str) {
-        *self.done.lock().entry(what).or_default() += 1;
+        self.did_often(what, 1);
+    }
+
+    fn did_often(&self, what: &'static str, times: usize) {
+        *self.done.lock().entry(what).or_default() += times;
     }
 
     async fn to_shard(&self, shard: &mut Shard, mut random: StdRng) {
@@ -141,13 +218,30 @@ impl Nemesis<'_> {
             return pending().await;
         };
         let mut random = self.random(102);
+        let mut place = None;
         loop {
             sleep(random.random_range(RING_RESTS)).await;
             if ring.one(&mut random, until).await? {
                 self.did("movers killed");
             }
             self.did("resizes of the ring");
+            let Some(crowd) = &self.crowd else { continue };
+            let found = crowd.packed_at(ring.urls()).await.or(place);
+            if place.is_some() && found != place {
+                self.did("moves of a segment with blocks of ids");
+            }
+            place = found;
         }
+    }
+
+    /// Many ids come into one segment, and some of them again.
+    async fn crowd(&self) {
+        let Some(crowd) = &self.crowd else {
+            return pending().await;
+        };
+        let orders = crowd.fill().await;
+        self.did_often("ids that one segment remembers", orders.len());
+        crowd.repeat(&orders, self.random(104)).await;
     }
 
     async fn to_tellers(&self, tellers: &mut Tellers, until: Instant) -> io::Result<()> {
@@ -171,17 +265,19 @@ impl Nemesis<'_> {
 
     async fn resegment(&self) {
         let mut random = self.random(101);
-        let mut times = vec![0; self.desk.accounts.len()];
+        let mut times = [0; ACCOUNTS];
         loop {
-            let account = random.random_range(0..self.desk.accounts.len());
-            let segments = random.random_range(1..=SEGMENTS_MAX);
+            let account = random.random_range(0..times.len());
             sleep(RESEGMENT_EVERY).await;
-            if times[account] < RESEGMENTED_MAX
-                // Whatever is in its way, the next one finishes the plan it may have left.
-                && self.desk.accounts[account].resegment(segments).await.is_ok()
-            {
-                times[account] += 1;
-                self.did("resegmented");
+            for _ in 0..random.random_range(1..=LAYOUTS_AT_ONCE) {
+                let segments = random.random_range(1..=SEGMENTS_MAX);
+                if times[account] < RESEGMENTED_MAX
+                    // Whatever is in its way, the next one finishes the plan it may have left.
+                    && self.desk.accounts[account].resegment(segments).await.is_ok()
+                {
+                    times[account] += 1;
+                    self.did("resegmented");
+                }
             }
         }
     }

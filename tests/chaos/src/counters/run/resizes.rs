@@ -37,6 +37,11 @@ impl Resizes {
         }
     }
 
+    /// Every server that may be a shard.
+    pub(super) fn urls(&self) -> &[String] {
+        &self.urls
+    }
+
     /// Has one resize happen. Whether its first mover died amid it.
     ///
     /// # Errors

@@ -1,13 +1,14 @@
-//! One shard that syncs every write, and its faults.
+//! One shard, and its faults.
 #![expect(
     clippy::unwrap_used,
     reason = "a server of ours that fails fails the run"
 )]
 
-use std::{ops::Range, time::Duration};
+use std::{fs, ops::Range, time::Duration};
 
+use redis::FromRedisValue;
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Deed, Flow, Proxy, Trap, Whose, ask};
+use ringfence_test_support::{Command, Deed, Flow, OnDisk, Proxy, Trap, Whose, ask};
 use tokio::time::sleep;
 
 /// How much longer things take to and from a server that is slow.
@@ -64,18 +65,26 @@ impl Trouble {
 pub(super) struct Shard {
     server: RedisServer,
     proxy: Proxy,
+    /// Its log at earlier times, the oldest first.
+    past: Vec<OnDisk>,
 }
 
 impl Shard {
-    /// Starts both.
+    /// Starts both. One that is to lose something does not say that it syncs every write.
     pub(super) async fn start(seed: u64, loses: bool) -> Self {
-        let kept = if loses { "no" } else { "yes" };
+        let synced = if loses { "no" } else { "always" };
         let builder = RedisServer::builder()
-            .set("appendonly", kept)
-            .set("appendfsync", "always");
+            .set("appendonly", "yes")
+            .set("auto-aof-rewrite-percentage", "0")
+            .set("appendfsync", synced);
         let server = builder.spawn().await.unwrap();
         let proxy = Proxy::seeded(server.port(), seed).await;
-        Self { server, proxy }
+        let past = Vec::new();
+        Self {
+            server,
+            proxy,
+            past,
+        }
     }
 
     /// Where clients find it.
@@ -86,17 +95,56 @@ impl Shard {
     /// Has it restart with nothing. Answers how much that could be spent was in its segments, each with its name.
     pub(super) async fn forget(&mut self) -> Vec<(String, i64)> {
         self.proxy.both(&Whose::All, Flow::Lose);
-        let names: Vec<String> = ask(&self.server, &["KEYS", "*#*:seg"]).await;
-        let mut lost = Vec::new();
-        for name in names {
-            let value = ask(&self.server, &["HGET", &name, "value"]).await;
-            lost.push((name, value));
-        }
+        let lost = self.in_segments("value").await;
         self.server.kill();
         self.proxy.cut(&Whose::All);
+        self.past.clear();
+        fs::remove_dir_all(self.server.dir().join("appendonlydir")).unwrap();
         self.server.restart().await.unwrap();
         self.proxy.heal();
         lost
+    }
+
+    /// Keeps a copy of its files, as they are now.
+    pub(super) fn copy(&mut self) {
+        let now = OnDisk::now(&self.server);
+        if self.past.last() != Some(&now) {
+            self.past.push(now);
+        }
+    }
+
+    /// Has it restart from one of the last `among` copies of its files. Answers the commands that it forgot, and how many
+    /// losses each of its segments has counted before anybody asks it.
+    pub(super) async fn go_back(
+        &mut self,
+        among: usize,
+        dice: u32,
+    ) -> (Vec<Command>, Vec<(String, u64)>) {
+        let among = among.min(self.past.len());
+        if among == 0 {
+            return (Vec::new(), Vec::new());
+        }
+        self.past.truncate(self.past.len() - dice as usize % among);
+        let past = self.past.last().cloned().expect("there are so many");
+        self.proxy.both(&Whose::All, Flow::Lose);
+        self.server.kill();
+        self.proxy.cut(&Whose::All);
+        let forgotten = past.go_back();
+        self.server.restart().await.unwrap();
+        let losses = self.in_segments("losses").await;
+        self.proxy.heal();
+        (forgotten, losses)
+    }
+
+    /// What each of its segments has in that field.
+    pub(super) async fn in_segments<T: FromRedisValue>(&self, field: &str) -> Vec<(String, T)> {
+        let names: Vec<String> = ask(&self.server, &["KEYS", "*#*:seg"]).await;
+        let mut found = Vec::new();
+        for name in names {
+            let value = ask(&self.server, &["HGET", &name, field]).await;
+            found.push((name, value));
+        }
+        found
     }
 
     /// Has it suffer for so long.

@@ -1,0 +1,129 @@
+//! What accounts may have in the end whose shards lost money, or went back in time.
+
+use std::collections::HashSet;
+
+use super::{
+    Attempt, Rule, Violation, all_told, conserved,
+    fate::{Fate, Outcome},
+    last_look, violation,
+};
+use crate::counters::{Deed, Order};
+
+/// What an account lost with its shards, and what these forgot.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    /// How much was in segments that are gone. It does not come back.
+    pub gone: i64,
+    /// The account that went back is marked, too.
+    pub went_back: bool,
+    /// How much segments had lent to others, and forgot.
+    pub lent: i64,
+    /// The times of the ids of which a segment forgot a record, or a change of one.
+    pub forgotten: HashSet<u64>,
+    /// Layouts that a segment forgot.
+    pub layouts: Vec<ForgottenLayout>,
+}
+
+/// A layout that a segment forgot. It goes by the former one until its loss is accepted.
+#[derive(Clone, Copy, Debug)]
+pub struct ForgottenLayout {
+    /// The layout decides homes of requests that were created at this time or later, in ms since 1970.
+    pub from_ms: u64,
+    /// After the segment goes by it again.
+    pub until_ns: u64,
+}
+
+impl Losses {
+    /// Whether a repeat of the order may be decided anew.
+    pub(super) fn forgot(&self, order: &Order) -> bool {
+        self.forgotten.contains(&order.time_ms)
+    }
+
+    /// Whether a request may have been decided in two homes.
+    fn decided_twice(&self, fate: &Fate) -> bool {
+        self.layouts
+            .iter()
+            .any(|layout| fate.order.time_ms >= layout.from_ms && fate.asked_ns <= layout.until_ns)
+    }
+}
+
+/// Checks what was asked of accounts that lost segments, or went back in time: no answer contradicts another, and in the
+/// end no account has more than it may. Each says that it lost something.
+///
+/// # What a segment may do that went back
+///
+/// A server starts from an older copy of its files. Every segment there is as it was at the time of the copy, in all its
+/// parts at once, since a script's changes are one unit of the log. What the segment did since is undone there, and
+/// only there: callers have their answers, other segments the loans, other accounts the transfers. The segment notices
+/// that if its server does not say that it syncs every write, if the server is at another place, or after a failover. Then
+/// a segment with durability `memory` counts a loss, and goes on; with any other durability it is in doubt, until a person
+/// accepts it, and then unknown ids are too old. The bounds below are those of `memory`; a segment that was in doubt stays
+/// within them. A server at the same place that says that it syncs every write is believed: no promise covers its
+/// older files, and no run has them.
+///
+/// So the account may have *more* than its orders come to by what left the segment since the copy, and is there again:
+///
+/// * Orders that take money: a deduction, a spent reservation, a sent transfer. The segment forgot each of their records,
+///   or the change of one, so their ids are known. They count as nothing.
+/// * Loans: the lender has the money, and so has the borrower, now or when the loan lands. They count once more.
+///
+/// What came in since the copy is missing, and may come again: a deposit that is repeated, a loan that is landed
+/// again, a credit. So deposits count once. One whose money was lent or transferred before it was forgotten is in the account
+/// twice, once by the repeat, and once by the loan or the transfer, which count above. Other rules that a segment forgets:
+///
+/// * A refusal of a credit is not always recorded: the mark decides, and goes back, too. So a transfer that came back to its
+///   source may arrive at an account that went back.
+/// * A segment that forgot a layout decides by the former one, for callers that do not know the layout either, until the loss
+///   is accepted: ids of the layout's time may be decided there, and at their homes by the layout. So their deposits count
+///   twice.
+///
+/// There is no lower bound but nothing: a loan may land nowhere, where its receiver was replaced, or its lender forgot the
+/// numbers between.
+///
+/// Answers to an order that a segment forgot may contradict each other, and its reservation may be unknown. All others hold.
+pub fn audit_losses(attempts: &[Attempt], losses: &[Losses]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let forgot = |order: &Order| losses[order.account].forgot(order);
+    let (fates, timelines) = all_told(attempts, losses.len(), forgot, &mut violations);
+    let mut most: Vec<i64> = timelines
+        .iter()
+        .zip(losses)
+        .map(|(timeline, losses)| timeline.end().most + losses.lent - losses.gone)
+        .collect();
+    for fate in fates.values() {
+        if let Some((account, more)) = counts_twice(fate, losses) {
+            most[account] += more;
+        }
+    }
+    for (account, (losses, most)) in losses.iter().zip(most).enumerate() {
+        violations.extend(conserved(account, 0..=most, attempts));
+        let said = last_look(account, attempts).map_or(0, |found| found.losses);
+        if (losses.gone > 0 || losses.went_back) && said == 0 {
+            let told = format!("account {account} says that it lost nothing: {losses:?}");
+            violations.push(violation(Rule::Sound, told));
+        }
+    }
+    violations.sort_by_key(|violation| violation.rule);
+    violations
+}
+
+/// How much an order may have put into an account beside what it is told to have.
+fn counts_twice(fate: &Fate, losses: &[Losses]) -> Option<(usize, i64)> {
+    let Order {
+        account,
+        amount,
+        ref deed,
+        ..
+    } = fate.order;
+    match *deed {
+        Deed::Deposit if losses[account].decided_twice(fate) => Some((account, amount)),
+        Deed::Transfer(to)
+            if losses.get(to).is_some_and(|losses| losses.went_back)
+                && matches!(fate.result, Some((_, Outcome::Returned)))
+                && !losses[account].forgot(&fate.order) =>
+        {
+            Some((to, amount))
+        }
+        _ => None,
+    }
+}
