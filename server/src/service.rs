@@ -140,11 +140,15 @@ fn router(
         .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let checks = tonic_health::server::HealthService::from_health_reporter(health.clone());
     let checks = tonic_health::pb::health_server::HealthServer::new(checks);
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .expect("descriptors that the build has compiled");
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let compiled = "descriptors that the build has compiled";
+    let current = reflection().build_v1().expect(compiled);
+    // Many tools know only this version.
+    let alpha = reflection().build_v1alpha().expect(compiled);
     Server::builder()
         .max_concurrent_streams(limits.streams)
         .http2_keepalive_interval(Some(KEEPALIVE))
@@ -152,7 +156,8 @@ fn router(
         .add_service(InterceptedService::new(locks, authentication.clone()))
         .add_service(InterceptedService::new(counters, authentication.clone()))
         .add_service(InterceptedService::new(admin, authentication.of_admins()))
-        .add_service(InterceptedService::new(reflection, authentication.clone()))
+        .add_service(InterceptedService::new(current, authentication.clone()))
+        .add_service(InterceptedService::new(alpha, authentication.clone()))
         .add_service(checks)
 }
 

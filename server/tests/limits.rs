@@ -10,6 +10,8 @@ use tonic_reflection::pb::v1::{
     server_reflection_request::MessageRequest, server_reflection_response::MessageResponse,
 };
 
+use tonic_reflection::pb::v1alpha;
+
 use super::scene::{Scene, acquire, ask};
 
 #[tokio::test]
@@ -69,7 +71,17 @@ async fn health_and_reflection_answer() {
         .into_iter()
         .map(|service| service.name)
         .collect();
-    for name in ["ringfence.v1.LockService", "ringfence.v1.CounterService"] {
+    for name in [
+        "ringfence.v1.LockService",
+        "ringfence.v1.CounterService",
+        "ringfence.v1.AdminService",
+    ] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
+
+    let mut former =
+        v1alpha::server_reflection_client::ServerReflectionClient::new(scene.channel().await);
+    let list = v1alpha::ServerReflectionRequest::default();
+    let asked = futures_util::stream::iter([list]);
+    former.server_reflection_info(asked).await.unwrap();
 }
