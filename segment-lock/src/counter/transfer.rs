@@ -121,9 +121,9 @@ impl Counter {
                         return Ok(Outcome::Refused);
                     }
                 }
-                // The account may be gone, with its manifest, since that was read.
+                // The account may be gone since its manifest was read, or another one of its name.
                 Err(error @ CounterError::Lost { .. }) => {
-                    if to.is_there().await? {
+                    if !to.is_another().await? {
                         return Err(error);
                     }
                 }
@@ -132,16 +132,19 @@ impl Counter {
         }
     }
 
-    /// Whether there is such an account now. If there is none, its manifest is forgotten here, too.
-    async fn is_there(&self) -> Result<bool, CounterError> {
-        match self.certain_manifest().await {
-            Ok(_) => Ok(true),
-            Err(CounterError::NoAccount { .. }) => {
-                *self.manifest.lock() = None;
-                Ok(false)
-            }
-            Err(error) => Err(error),
+    /// Whether the stored manifest is another one than this caller goes by, or gone. Then it is read anew.
+    async fn is_another(&self) -> Result<bool, CounterError> {
+        let stored = match self.certain_manifest().await {
+            Ok(found) => Some(found.manifest.encode_copy()),
+            Err(CounterError::NoAccount { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let mut known = self.manifest.lock();
+        let is_another = known.as_ref().map(|known| known.encode_copy()) != stored;
+        if is_another {
+            *known = None;
         }
+        Ok(is_another)
     }
 
     async fn finish_transfer(

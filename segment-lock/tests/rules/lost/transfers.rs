@@ -173,6 +173,23 @@ async fn a_transfer_comes_back_from_an_account_that_is_gone_since_its_manifest_w
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_transfer_finds_an_account_that_was_created_again_elsewhere() {
+    let scene = Scene::new(Durability::Memory).await;
+    let (b, over) = sent_from_b(&scene).await;
+    let terms = terms_of(&scene.counter).await;
+    let found: Option<VersionedManifest> = scene.memory.read(&account("a")).await.unwrap();
+    let elsewhere = |_: &[u32], more| vec![1; more as usize];
+    let again = Manifest::new(terms, 2, elsewhere).unwrap();
+    let version = found.unwrap().version;
+    let swapped = scene.memory.swap(&account("a"), version, again).await;
+    assert!(swapped.unwrap());
+    scene.lose(0);
+    scene.lose(1);
+    b.transfer(&over, amount(20), &scene.counter).await.unwrap();
+    assert_eq!(scene.available().await, 20);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_transfer_that_its_source_forgot_is_credited_once_when_repeated() {
     let scene = Scene::new(Durability::Memory).await;
     let a = &scene.counter;
