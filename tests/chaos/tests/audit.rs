@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use ringfence_chaos::counters::{
-    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Losses, Order, Rule, audit,
-    audit_losses,
+    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Losses, Order, Rule, Visitor,
+    audit, audit_losses, audit_visitors,
 };
 
 fn order(name: &str, amount: i64, deed: Deed) -> Order {
@@ -326,4 +326,59 @@ fn what_was_sent_to_nobody_must_come_back() {
     let sent = |answer| found(|told| told.push(change("n", 5, Deed::Transfer(2), 95, answer)));
     assert_eq!(sent(Answer::Returned), []);
     assert!(sent(Answer::Done).contains(&Rule::Conservation));
+}
+
+/// The violations found in two visitors' accounts: the first one is there since 100 to 110, and has `available`; the second one is
+/// gone since 100. A transfer of 10 to number `to` is asked at `asked_ns`.
+fn visited(available: i64, to: usize, asked_ns: u64, answer: Answer) -> Vec<Rule> {
+    let visitors = [
+        Visitor {
+            gone_ns: Some(90),
+            created_ns: Some((100, 110)),
+        },
+        Visitor {
+            gone_ns: Some(100),
+            created_ns: None,
+        },
+    ];
+    let attempts = [
+        change("t", 10, Deed::Transfer(to), asked_ns, answer),
+        exact(1, 200, available, 0),
+    ];
+    let rules = audit_visitors(&attempts, 1, &visitors).into_iter();
+    rules.map(|violation| violation.rule).collect()
+}
+
+#[test]
+fn a_visitor_has_what_was_delivered_since_its_creation() {
+    let (first, conservation) = (1, [Rule::Conservation]);
+    // Before, perhaps before, after.
+    assert_eq!(visited(0, first, 80, Answer::Done), []);
+    assert_eq!(visited(10, first, 80, Answer::Done), conservation);
+    assert_eq!(visited(0, first, 99, Answer::Done), []);
+    assert_eq!(visited(10, first, 99, Answer::Done), []);
+    assert_eq!(visited(0, first, 120, Answer::Done), conservation);
+    assert_eq!(visited(10, first, 120, Answer::Done), []);
+    // The money of these is back, or was never taken.
+    for answer in [Answer::Returned, Answer::Insufficient] {
+        assert_eq!(visited(0, first, 120, answer.clone()), []);
+        assert_eq!(visited(10, first, 120, answer), conservation);
+    }
+}
+
+#[test]
+fn nothing_is_delivered_to_a_visitor_that_is_gone() {
+    assert_eq!(visited(0, 2, 80, Answer::Done), []);
+    assert_eq!(visited(0, 2, 120, Answer::Done), [Rule::Nowhere]);
+    assert_eq!(visited(0, 2, 120, Answer::Returned), []);
+}
+
+#[test]
+fn a_transfer_that_found_no_account_took_nothing() {
+    let absent = || change("n", 5, Deed::Transfer(2), 95, Answer::Absent);
+    assert_eq!(found(|told| told.push(absent())), []);
+    let denied = |told: &mut Vec<Attempt>| {
+        told.push(change("t", 10, Deed::Transfer(1), 95, Answer::Absent));
+    };
+    assert_eq!(found(denied), [Rule::Agreement]);
 }

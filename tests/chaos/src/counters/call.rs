@@ -61,6 +61,8 @@ pub enum Answer {
     Ended(End),
     /// The money of a transfer is back, or was never taken.
     Returned,
+    /// There is no account to send money to, and nothing was taken: a repeat may find one.
+    Absent,
     /// How much there is.
     Balance(Balance),
     /// Nothing was done, for a reason that passes.

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use ringfence_client::{
     Client, Counters,
     counter::{
-        Amount, Counter, CounterError, Effect, Ended, RequestId, Reserved, StorageError, Swept,
-        Terms, segment::Refusal,
+        Account, Amount, Counter, CounterError, Effect, Ended, RequestId, Reserved, StorageError,
+        Swept, Terms, segment::Refusal,
     },
 };
 use tokio::time::sleep;
@@ -24,7 +24,9 @@ pub struct Desk {
     pub counters: Counters,
     /// The accounts.
     pub accounts: Vec<Counter>,
-    /// An account that nobody creates: the one after the last.
+    /// Accounts that come and go, by the numbers after those.
+    visitors: Vec<Counter>,
+    /// An account that nobody creates: the one of any other number.
     nobody: Counter,
     log: Log,
 }
@@ -34,12 +36,28 @@ impl Desk {
     pub fn open(client: &Client, accounts: usize, log: Log) -> Self {
         let counters = client.counters();
         let open = |number| counters.open(&name(number)).expect("a short name");
+        let nobody = counters.open("nobody").expect("a short name");
         Self {
             accounts: (0..accounts).map(open).collect(),
-            nobody: open(accounts),
+            visitors: Vec::new(),
+            nobody,
             counters,
             log,
         }
+    }
+
+    /// With so many accounts that come and go.
+    #[must_use]
+    pub fn with_visitors(mut self, visitors: usize) -> Self {
+        let first = self.accounts.len();
+        let open = |number| self.counters.open(&name(number)).expect("a short name");
+        self.visitors = (first..first + visitors).map(open).collect();
+        self
+    }
+
+    /// How many accounts money may be sent to: one of them is not there, and others not always.
+    pub fn destinations(&self) -> usize {
+        self.accounts.len() + self.visitors.len() + 1
     }
 
     /// Creates the accounts.
@@ -97,7 +115,7 @@ impl Desk {
             Call::Change(order) => self.change(order).await?,
             Call::Confirm(order) => ended(self.account(order).confirm(&id(order)).await?),
             Call::Cancel(order) => ended(self.account(order).cancel(&id(order)).await?),
-            Call::Exact(account) => balance(self.accounts[*account].exact_balance().await?),
+            Call::Exact(account) => balance(self.numbered(*account).exact_balance().await?),
             Call::Fast(account) => balance(self.accounts[*account].balance().await?),
         })
     }
@@ -109,8 +127,7 @@ impl Desk {
             Deed::Deposit => account.deposit(&id, amount).await?,
             Deed::Deduct => account.deduct(&id, amount).await?,
             Deed::Transfer(to) => {
-                let to = self.accounts.get(to).unwrap_or(&self.nobody);
-                account.transfer(&id, amount, to).await?;
+                account.transfer(&id, amount, self.numbered(to)).await?;
             }
             Deed::Reserve(deadline_ms) => {
                 return Ok(match account.reserve(&id, amount, deadline_ms).await? {
@@ -166,6 +183,7 @@ impl Desk {
             CounterError::TransferRefused { .. } => Answer::Returned,
             CounterError::NoDestination { to } if to == self.nobody.account() => Answer::Returned,
             CounterError::Refused(Refusal::TooOld { .. }) => Answer::TooOld,
+            CounterError::NoDestination { to } if self.comes_and_goes(to) => Answer::Absent,
             // Until what is lost is accepted, or found again.
             CounterError::Lost { .. }
             | CounterError::NoAccount { .. }
@@ -176,6 +194,16 @@ impl Desk {
                 Effect::Unknown => Answer::Unknown(error.to_string()),
             },
         }
+    }
+
+    fn comes_and_goes(&self, account: &Account) -> bool {
+        let visitors = self.visitors.iter();
+        visitors.map(Counter::account).any(|known| known == account)
+    }
+
+    fn numbered(&self, number: usize) -> &Counter {
+        let mut all = self.accounts.iter().chain(&self.visitors);
+        all.nth(number).unwrap_or(&self.nobody)
     }
 
     fn account(&self, order: &Order) -> &Counter {

@@ -15,7 +15,9 @@ mod log;
 mod run;
 mod teller;
 
-pub use audit::{ForgottenLayout, Losses, Rule, Violation, audit, audit_losses};
+pub use audit::{
+    ForgottenLayout, Losses, Rule, Violation, Visitor, audit, audit_losses, audit_visitors,
+};
 pub use call::{Answer, Balance, Call, Deed, End, Order};
 pub use desk::Desk;
 pub use log::{Attempt, Log, read};

@@ -19,6 +19,8 @@ pub(super) struct Fate {
     denied_ns: Option<u64>,
     /// Whether it is too old to be answered any more.
     is_too_old: bool,
+    /// Whether there was no account to send money to.
+    is_absent: bool,
     /// How a reservation ended, and after that was said first.
     end: Option<(u64, End)>,
     /// Its home forgot it, or what became of it: it may have been decided anew.
@@ -44,6 +46,7 @@ impl Fate {
             result: None,
             denied_ns: None,
             is_too_old: false,
+            is_absent: false,
             end: None,
             is_forgotten,
         }
@@ -53,7 +56,7 @@ impl Fate {
     pub(super) fn add(&mut self, attempt: &Attempt) -> Result<(), Violation> {
         let asked_ns = attempt.asked_ns;
         let answer = attempt.answered.as_ref().map(|(_, answer)| answer);
-        let did_nothing = matches!(answer, Some(Answer::Nothing(_)));
+        let did_nothing = matches!(answer, Some(Answer::Nothing(_) | Answer::Absent));
         match attempt.call {
             Call::Change(_) => {
                 self.asked_ns = self.asked_ns.min(asked_ns);
@@ -85,6 +88,10 @@ impl Fate {
             }
             Answer::TooOld => {
                 self.is_too_old = true;
+                return Ok(());
+            }
+            Answer::Absent => {
+                self.is_absent = true;
                 return Ok(());
             }
             Answer::Unreserved if !self.is_forgotten => {
@@ -136,7 +143,7 @@ impl Fate {
     /// Whether nothing more is to become of it.
     pub(super) fn is_over(&self) -> bool {
         match self.result {
-            _ if self.is_too_old => true,
+            _ if self.is_too_old || self.is_absent => true,
             Some((_, Outcome::Reserved)) => self.end.is_some(),
             result => result.is_some(),
         }

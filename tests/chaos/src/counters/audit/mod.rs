@@ -3,6 +3,7 @@
 mod fate;
 mod losses;
 mod timeline;
+mod visitors;
 
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
@@ -12,6 +13,7 @@ use self::{
 };
 use super::{Answer, Attempt, Balance, Call, Order};
 pub use losses::{ForgottenLayout, Losses, audit_losses};
+pub use visitors::{Visitor, audit_visitors};
 
 /// What must be true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +24,8 @@ pub enum Rule {
     Exact,
     /// An account that was said to be short was so at some instant of the request.
     Insufficient,
+    /// Nothing is delivered to an account that is not there.
+    Nowhere,
     /// Every answer to a request is the first one.
     Agreement,
     /// Every request is answered in the end.
@@ -164,7 +168,9 @@ fn looked(attempt: &Attempt, timelines: &[Timeline]) -> Option<Violation> {
         return None;
     };
     let can_be = |bounds: &timeline::Bounds| (bounds.least..=bounds.most).contains(&available);
-    let was = timelines[account].ever(attempt.asked_ns, *to_ns, can_be);
+    // Others come and go.
+    let timeline = timelines.get(account)?;
+    let was = timeline.ever(attempt.asked_ns, *to_ns, can_be);
     (!was).then(|| violation(Rule::Exact, format!("{attempt:?}")))
 }
 

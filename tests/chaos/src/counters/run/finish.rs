@@ -20,12 +20,16 @@ const AT_A_TIME: usize = 64;
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// Has every order in the logs in `dir` answered, every reservation ended, every transfer finished; and looks at
-/// every account. What cannot be finished is for the audit to tell.
+/// every account, and those of `visitors`. What cannot be finished is for the audit to tell.
 ///
 /// # Errors
 ///
 /// A log cannot be read.
-pub(super) async fn finish(desk: &Desk, dir: &Path) -> io::Result<()> {
+pub(super) async fn finish(
+    desk: &Desk,
+    dir: &Path,
+    visitors: impl Iterator<Item = usize>,
+) -> io::Result<()> {
     let until = Instant::now() + FINISHED_WITHIN;
     let open = open(dir)?;
     let calls = stream::iter(open).map(async |call| persistently(desk, call, until).await);
@@ -33,7 +37,7 @@ pub(super) async fn finish(desk: &Desk, dir: &Path) -> io::Result<()> {
     while Instant::now() < until && !is_swept(desk).await {
         sleep(AGAIN).await;
     }
-    for account in 0..desk.accounts.len() {
+    for account in (0..desk.accounts.len()).chain(visitors) {
         persistently(desk, Call::Exact(account), until).await;
     }
     Ok(())
@@ -50,7 +54,7 @@ fn open(dir: &Path) -> io::Result<Vec<Call>> {
         };
         let key = key(&order);
         match attempt.answered.map(|(_, answer)| answer) {
-            None | Some(Answer::Nothing(_) | Answer::Unknown(_)) => {
+            None | Some(Answer::Nothing(_) | Answer::Unknown(_) | Answer::Absent) => {
                 asked.insert(key, order);
             }
             Some(Answer::Held) => {

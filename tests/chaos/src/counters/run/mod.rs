@@ -9,11 +9,13 @@ mod resizes;
 mod shard;
 mod tail;
 mod tellers;
+mod visitors;
 
 use std::{
     io,
     ops::RangeInclusive,
     path::{Path, PathBuf},
+    sync::atomic::AtomicUsize,
     time::Duration,
 };
 
@@ -27,9 +29,17 @@ use ringfence_client::{
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use self::{crowd::Crowd, nemesis::Nemesis, resizes::Resizes, shard::Shard, tellers::Tellers};
+use self::{
+    crowd::Crowd,
+    nemesis::Nemesis,
+    resizes::Resizes,
+    shard::Shard,
+    tellers::Tellers,
+    visitors::{VISITORS, Visitors},
+};
 use super::{
-    Answer, Call, Deed, Desk, Log, Losses, TellerArgs, audit, audit_losses, read, teller::connect,
+    Answer, Call, Deed, Desk, Log, Losses, TellerArgs, Visitor, audit, audit_losses,
+    audit_visitors, read, teller::connect,
 };
 pub use report::Outcome;
 
@@ -127,13 +137,17 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
         None => temporary.path().to_owned(),
     };
     let begun = Instant::now();
-    let (mut outcome, lost) = happen(seed, args, &dir).await?;
+    let (mut outcome, found) = happen(seed, args, &dir).await?;
     outcome.took = begun.elapsed();
     let attempts = read(&dir)?;
     outcome.count(&attempts);
-    outcome.violations.extend(match &lost {
-        Some(lost) => audit_losses(&attempts, lost),
-        None => audit(&attempts, accounts(args)),
+    outcome.violations.extend(match &found {
+        Found::Losses(losses) => audit_losses(&attempts, losses),
+        Found::Visitors(visitors) => {
+            let all = audit(&attempts, accounts(args)).into_iter();
+            let of_visitors = audit_visitors(&attempts, accounts(args), visitors);
+            all.chain(of_visitors).collect()
+        }
     });
     outcome.kept = match (&args.keep, outcome.violations.is_empty()) {
         (Some(dir), _) => Some(dir.clone()),
@@ -143,23 +157,31 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
+/// What the nemesis found that is not in the logs.
+enum Found {
+    /// What was lost.
+    Losses(Vec<Losses>),
+    /// When accounts came and went.
+    Visitors([Visitor; VISITORS]),
+}
+
 /// Has everything happen, and be written down in `dir`.
-async fn happen(
-    seed: u64,
-    args: &CountersArgs,
-    dir: &Path,
-) -> io::Result<(Outcome, Option<Vec<Losses>>)> {
-    let mut shards = Vec::new();
-    for number in 0..SERVERS {
-        shards.push(Shard::start(seed ^ number, args.losses).await);
-    }
-    let urls: Vec<String> = shards.iter().map(Shard::url).collect();
-    let prefix = PREFIXES[(seed % PREFIXES.len() as u64) as usize];
-    found(&urls[..SHARDS], prefix).await?;
+async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<(Outcome, Found)> {
+    let (mut shards, urls, prefix) = start(seed, args).await?;
     let client = connect(&urls, prefix).await;
-    let desk = Desk::open(&client, accounts(args), Log::create(dir, MASTER)?);
+    let desk = Desk::open(&client, accounts(args), Log::create(dir, MASTER)?)
+        .with_visitors(visitors(args));
     let terms = if args.losses { LOSING_TERMS } else { TERMS };
     fund(&desk, terms).await?;
+    let come_and_go = Visitors {
+        desk: &desk,
+        urls: urls.clone(),
+        found: Mutex::default(),
+        steps: AtomicUsize::new(0),
+    };
+    if !args.losses {
+        come_and_go.begin().await;
+    }
     let mut resizes = Resizes::new(dir.to_owned(), seed, urls.clone(), prefix);
     let like = TellerArgs {
         dir: dir.to_owned(),
@@ -168,6 +190,7 @@ async fn happen(
         urls,
         prefix: prefix.to_owned(),
         accounts: accounts(args),
+        visitors: visitors(args),
         calls: args.calls,
         after: None,
     };
@@ -182,6 +205,7 @@ async fn happen(
             account: CROWDED,
             ids: args.calls.clamp(*CROWD.start(), *CROWD.end()),
         }),
+        visitors: (!args.losses).then_some(&come_and_go),
         done: Mutex::default(),
         violations: Mutex::default(),
     };
@@ -196,29 +220,65 @@ async fn happen(
     }
     if args.losses {
         desk.accept(LOSING_TERMS, SEGMENTS).await;
+        finish::finish(&desk, dir, [].into_iter()).await?;
     } else {
         resizes.finish(Instant::now() + FINISHED_WITHIN).await?;
+        come_and_go.finish().await;
+        finish::finish(&desk, dir, come_and_go.there()).await?;
     }
-    finish::finish(&desk, dir).await?;
+    client.close().await;
+    Ok(told(seed, args, nemesis, &come_and_go))
+}
+
+/// Servers, where clients find them, and the prefix of all keys; the first ones are a ring.
+async fn start(
+    seed: u64,
+    args: &CountersArgs,
+) -> io::Result<(Vec<Shard>, Vec<String>, &'static str)> {
+    let mut shards = Vec::new();
+    for number in 0..SERVERS {
+        shards.push(Shard::start(seed ^ number, args.losses).await);
+    }
+    let urls: Vec<String> = shards.iter().map(Shard::url).collect();
+    let prefix = PREFIXES[(seed % PREFIXES.len() as u64) as usize];
+    found(&urls[..SHARDS], prefix).await?;
+    Ok((shards, urls, prefix))
+}
+
+/// What the nemesis did, and found.
+fn told(
+    seed: u64,
+    args: &CountersArgs,
+    nemesis: Nemesis<'_>,
+    visitors: &Visitors<'_>,
+) -> (Outcome, Found) {
     let Nemesis {
         done,
         violations,
         lost,
         ..
     } = nemesis;
-    client.close().await;
     let outcome = Outcome::new(
         seed,
         (args.calls, args.losses),
         done.into_inner(),
         violations.into_inner(),
     );
-    Ok((outcome, args.losses.then(|| lost.into_inner())))
+    let found = match args.losses {
+        true => Found::Losses(lost.into_inner()),
+        false => Found::Visitors(*visitors.found.lock()),
+    };
+    (outcome, found)
 }
 
 /// How many accounts a run has.
 fn accounts(args: &CountersArgs) -> usize {
     ACCOUNTS + usize::from(!args.losses)
+}
+
+/// How many more come and go.
+fn visitors(args: &CountersArgs) -> usize {
+    if args.losses { 0 } else { VISITORS }
 }
 
 /// Founds the ring.

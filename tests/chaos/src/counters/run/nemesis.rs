@@ -1,7 +1,15 @@
 //! What is done while tellers work, until they are done: by a seed, in what order and to whom.
 
-use std::{collections::BTreeMap, future::pending, io, ops::Range, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::pending,
+    io,
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use ringfence_client::{BootClock, Clock as _, counter::segment::SegmentView};
@@ -15,6 +23,7 @@ use super::{
     shard::{Shard, Trouble},
     tail::{Tail, account_of},
     tellers::Tellers,
+    visitors::{STAY, VANISH, Visitors},
 };
 
 /// How long a shard is left alone, and how long it then suffers.
@@ -55,6 +64,8 @@ pub(super) struct Nemesis<'a> {
     pub(super) lost: Mutex<Vec<Losses>>,
     /// The account with many ids, if there is one.
     pub(super) crowd: Option<Crowd<'a>>,
+    /// Accounts that come and go, if there are any.
+    pub(super) visitors: Option<&'a Visitors<'a>>,
     pub(super) done: Mutex<BTreeMap<&'static str, usize>>,
     pub(super) violations: Mutex<Vec<Violation>>,
 }
@@ -73,9 +84,16 @@ impl Nemesis<'_> {
         until: Instant,
     ) -> io::Result<()> {
         if self.loses {
+            let over = AtomicBool::new(false);
+            let tellers = async {
+                let done = self.to_tellers(tellers, until).await;
+                over.store(true, Relaxed);
+                done
+            };
+            // A loss that has begun is written down.
+            let both = async { tokio::join!(tellers, self.lose(shards, &over)).0 };
             return tokio::select! {
-                done = self.to_tellers(tellers, until) => done,
-                () = self.lose(shards) => unreachable!("it goes on"),
+                done = both => done,
                 () = self.sweep() => unreachable!("it goes on"),
             };
         }
@@ -84,9 +102,30 @@ impl Nemesis<'_> {
             self.to_shard(shard, random)
         });
         let to_all = futures_util::future::join_all(to_shards);
+        let vanished = async {
+            if let Some(visitors) = self.visitors {
+                visitors.vanish().await;
+                self.did_often("accounts that vanished", VANISH.len());
+            }
+        }
+        .shared();
+        let come = async {
+            vanished.clone().await;
+            if let Some(visitors) = self.visitors {
+                visitors.come().await;
+                self.did_often("accounts created late, or again", STAY.len());
+            }
+            pending::<()>().await;
+        };
+        let to_ring = async {
+            // No slot moves before.
+            vanished.clone().await;
+            self.to_ring(ring, until).await
+        };
         tokio::select! {
             done = self.to_tellers(tellers, until) => done,
-            failed = self.to_ring(ring, until) => failed,
+            failed = to_ring => failed,
+            () = come => unreachable!("it goes on"),
             _ = to_all => unreachable!("it goes on"),
             () = self.resegment() => unreachable!("it goes on"),
             () = self.sweep() => unreachable!("it goes on"),
@@ -95,8 +134,9 @@ impl Nemesis<'_> {
         }
     }
 
-    /// One shard after the other suffers; some restart with nothing, or from older files, and that is accepted.
-    async fn lose(&self, shards: &mut [Shard]) {
+    /// One shard after the other suffers; some restart with nothing, or from older files, and that is accepted. Until
+    /// it is over.
+    async fn lose(&self, shards: &mut [Shard], over: &AtomicBool) {
         let mut random = self.random(103);
         let shards = &mut shards[..SHARDS];
         loop {
@@ -105,6 +145,9 @@ impl Nemesis<'_> {
                     shard.copy();
                 }
                 sleep(random.random_range(LOSSES_APART)).await;
+                if over.load(Relaxed) {
+                    return;
+                }
                 let chosen = random.random_range(0..shards.len());
                 match trouble {
                     Trouble::Kill => {

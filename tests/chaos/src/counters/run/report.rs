@@ -98,6 +98,8 @@ fn said(call: &Call, answer: Option<&Answer>) -> &'static str {
         (_, Some(Answer::TooOld)) => "calls that were too old",
         (_, Some(Answer::Failed(_))) => "calls that failed",
         (_, Some(Answer::Insufficient)) => "calls that were insufficient",
+        (_, Some(Answer::Absent)) => "transfers to accounts that were not there",
+        (_, Some(Answer::Unreserved)) => "ends of reservations that were forgotten",
         (_, Some(Answer::Returned)) => "transfers that came back, or took nothing",
         (Call::Change(order), _) => match order.deed {
             Deed::Deposit => "deposits",

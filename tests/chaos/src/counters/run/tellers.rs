@@ -76,6 +76,7 @@ impl Tellers {
             ("--seed", like.seed.to_string()),
             ("--prefix", like.prefix.clone()),
             ("--accounts", like.accounts.to_string()),
+            ("--visitors", like.visitors.to_string()),
             ("--calls", calls.to_string()),
         ];
         args.extend(after.map(|killed| ("--after", killed.to_string())));

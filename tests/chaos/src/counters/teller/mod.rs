@@ -40,6 +40,9 @@ pub struct TellerArgs {
     /// How many accounts there are.
     #[arg(long)]
     pub accounts: usize,
+    /// How many accounts come and go beside these.
+    #[arg(long)]
+    pub visitors: usize,
     /// How many calls to make.
     #[arg(long)]
     pub calls: usize,
@@ -61,7 +64,7 @@ pub async fn run(args: TellerArgs) -> io::Result<()> {
     };
     let left = left.into_iter().filter_map(unanswered).collect();
     let client = connect(&args.urls, &args.prefix).await;
-    let desk = Desk::open(&client, args.accounts, log);
+    let desk = Desk::open(&client, args.accounts, log).with_visitors(args.visitors);
     let shared = worker::Shared::new(desk, args.process, args.calls, left);
     let workers = (0..WORKERS).map(|number| {
         let seed = args.seed ^ u64::from(args.process) << 32 ^ number << 48;

@@ -123,8 +123,8 @@ impl<'a> Worker<'a> {
                 Deed::Reserve(desk.counters.deadline_in(length))
             }
             _ => {
-                // The one after the last does not exist.
-                let all = desk.accounts.len() + 1;
+                // The last does not exist.
+                let all = desk.destinations();
                 let further = self.random.random_range(1..all);
                 Deed::Transfer((account + further) % all)
             }
