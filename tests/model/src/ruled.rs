@@ -22,7 +22,7 @@ impl<Rule: ValueEnum + Copy + PartialEq + 'static> Named for Rule {}
 /// A configuration, with all rules or without one.
 #[derive(Clone, Debug)]
 pub struct Ruled<Configuration, Rule> {
-    /// Who takes part, and within what bounds.
+    /// The participants and the bounds.
     pub config: Configuration,
     /// The rule that is off.
     pub broken: Option<Rule>,
@@ -48,7 +48,7 @@ impl<Configuration, Rule: Named> Ruled<Configuration, Rule> {
         self.broken == Some(rule)
     }
 
-    /// What is to be checked, of what must hold and what must happen.
+    /// The properties to check: those that must hold, and those that must happen.
     pub(crate) fn chosen(
         &self,
         mut hold: Vec<Property<Self>>,

@@ -3,7 +3,7 @@
 /// One acquisition of one process, never used again.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nonce {
-    /// Whose.
+    /// The process.
     pub process: u8,
     /// Which of its acquisitions, from 1.
     pub sequence: u8,

@@ -14,14 +14,14 @@ pub enum Action {
     SendJoin {
         /// Which.
         at: u8,
-        /// Whom.
+        /// The founding.
         id: u8,
     },
     /// That arrives.
     Join {
         /// Where.
         at: u8,
-        /// Whom to join.
+        /// The founding to join.
         id: u8,
     },
     /// A process brings its founding into use.
@@ -34,22 +34,22 @@ pub enum Action {
     Arm {
         /// Which.
         at: u8,
-        /// In whose name.
+        /// The founding.
         id: u8,
     },
-    /// Somebody brings another's founding into use.
+    /// A process brings another's founding into use.
     Help(u8),
-    /// Somebody undoes a founding.
+    /// A process undoes a founding.
     Void(u8),
-    /// Somebody takes a server's pointer away.
+    /// A process removes a server's pointer.
     Leave(u8),
-    /// Somebody puts a record back.
+    /// A process puts a record back.
     Recover(u8),
-    /// Somebody takes a member in again.
+    /// A process takes a member in again.
     TakeIn {
         /// Which.
         at: u8,
-        /// Whose.
+        /// The founding.
         id: u8,
     },
     /// A server comes back empty.
@@ -65,7 +65,7 @@ impl FirstUseModel {
         self.enabled_restarts(world, actions);
     }
 
-    /// What is after it; `None` where it makes no difference.
+    /// The state after it; `None` if it changes nothing.
     pub(super) fn after(&self, world: &World, action: Action) -> Option<World> {
         let mut next = world.clone();
         next.happened = None;

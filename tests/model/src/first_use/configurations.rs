@@ -1,4 +1,4 @@
-//! Who takes part in a model, and within what bounds.
+//! The participants of a model, and its bounds.
 
 use super::Event;
 

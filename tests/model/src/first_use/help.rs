@@ -1,4 +1,4 @@
-//! Whoever finds a pointer asks its home, and finishes what was begun there, or takes it back.
+//! A process that finds a pointer asks its home, and finishes or undoes the founding there.
 
 use super::{
     Action, Event, FirstUseModel, Rule, World,
@@ -39,7 +39,7 @@ impl FirstUseModel {
         }
     }
 
-    /// What is left to do of a founding that somebody else began.
+    /// The remaining steps of a founding that another process began.
     fn next_of(&self, world: &World, id: u8) -> Option<Action> {
         let founding = world.founding(id);
         let mut members = founding.each();

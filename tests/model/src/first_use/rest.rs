@@ -10,7 +10,7 @@ const TURNS: usize = 60;
 
 impl FirstUseModel {
     /// Whether one more process, alone and diligent, comes to a topology in use: with either list, for
-    /// as long as anybody is there.
+    /// as long as a process is there.
     ///
     /// What it does first is fixed, so that the answer is found without a search: it may be too strict,
     /// and never too kind.

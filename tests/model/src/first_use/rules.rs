@@ -2,10 +2,10 @@ use clap::ValueEnum;
 
 /// A rule of first use, which a [control](super::control) switches off.
 ///
-/// After the dash, what is done without the rule.
+/// After the dash: the behaviour without the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
-    /// A founding that cannot be finished is undone, by whoever meets it — it is left.
+    /// A founding that cannot be finished is undone by the process that meets it — it is left.
     ClaimsAreUndone,
     /// A pointer is taken away once its home was asked, and has no record — at sight.
     HomeIsAskedFirst,

@@ -23,7 +23,7 @@ pub(super) struct Server {
     /// The founding it belongs to.
     pub(super) pointer: Option<u8>,
     pub(super) record: Option<Record>,
-    /// The founding in whose name it was armed. That left a copy of the record, too.
+    /// The founding for which it was armed. That left a copy of the record, too.
     pub(super) armed: Option<u8>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Founding {
     pub(super) home: u8,
     /// The lives that may join, and be armed.
     pub(super) lives: [u8; SERVERS],
-    /// Whether it ever was active: whoever read that may arm at any later time.
+    /// Whether it ever was active: a process that read that may arm at any later time.
     pub(super) was_active: bool,
 }
 

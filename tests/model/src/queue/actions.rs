@@ -40,7 +40,7 @@ pub enum Action {
     Arm,
     /// Its slot is sealed.
     Seal,
-    /// Another shard is told that nobody holds the key.
+    /// Another shard is told that the key is free.
     ProveAbsence,
     /// The other shard grants.
     GrantElsewhere(u8),

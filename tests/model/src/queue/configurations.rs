@@ -2,7 +2,7 @@
 
 use super::{Event, Survival};
 
-/// Who takes part, and within what bounds. Times are in ticks.
+/// The participants and the bounds. Times are in ticks.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// What it is called on the command line.
@@ -27,7 +27,7 @@ pub struct Configuration {
     pub answers_at_once: bool,
     /// Whether pushes arrive at all, now and then.
     pub pushes: bool,
-    /// Who keeps time with the shard.
+    /// The processes whose clocks keep time with the shard.
     pub pace: Pace,
     /// The longest wait, where [`Pace::AllPrompt`]: the least that holds.
     pub wait_max: u8,

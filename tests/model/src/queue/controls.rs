@@ -92,7 +92,7 @@ fn local(acquisitions: u8, renewals: u8, local_grants: u8) -> Configuration {
     at_once(&[budget(acquisitions, 0, renewals, local_grants), once()]).lingering()
 }
 
-/// Pushes are lost, so that only what is answered counts.
+/// Pushes are lost, so that only answers count.
 fn prompt(processes: &[Budget]) -> Configuration {
     Configuration {
         pushes: false,

@@ -31,7 +31,7 @@ impl QueueModel {
         };
     }
 
-    /// Whether it may change the shard's memory, now or after what is under way.
+    /// Whether it may change the shard's memory, now or after the messages under way.
     fn request_matters(&self, world: &World, network: &Network, request: &Request) -> bool {
         let Request { nonce, ask, .. } = *request;
         let shard = &world.shard;

@@ -1,9 +1,9 @@
 use super::{Nonce, Token};
 
-/// What nobody in the model knows, and the properties ask for.
+/// Facts that no participant knows, for the properties.
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq)]
 pub(super) struct Ledger {
-    /// Whom the shard granted to last.
+    /// The nonce of the shard's last grant.
     pub(super) granted: Option<Nonce>,
     /// The greatest token that the shard gave out or reserved.
     pub(super) newest_reserved: Token,
@@ -14,7 +14,7 @@ pub(super) struct Ledger {
     pub(super) overtaken: bool,
     pub(super) too_many_hand_offs: bool,
     pub(super) healthy_guard_lost: bool,
-    /// A record whose process no longer knows of it, and for how many ticks.
+    /// A record that its process no longer knows, and for how many ticks.
     pub(super) orphan: Option<(Nonce, u8)>,
     /// What the last action was an example of.
     pub(super) happened: Option<Event>,
@@ -37,9 +37,9 @@ pub enum Event {
     GivenBack,
     /// A renewal put its record back.
     Reclaimed,
-    /// The shard restarted while somebody queued.
+    /// The shard restarted while a ticket was queued.
     RestartedWithQueue,
-    /// Another shard granted while somebody still queued at the sealed slot.
+    /// Another shard granted while a ticket was still queued at the sealed slot.
     GrantedElsewhere,
 }
 

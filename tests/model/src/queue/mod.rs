@@ -3,7 +3,7 @@
 //! Start with [`Rule`], then `state.rs` (what a shard and a process know) and `network.rs`; every
 //! verb has a file with both its sides, the process's and the shard's.
 //!
-//! Time is whole ticks, and only what is left of it or past of it is kept, so that states meet
+//! Time is whole ticks, and only remaining and past times are kept, so that states meet
 //! again. When a request was sent is therefore told by its **age**: no clock is compared with
 //! another.
 

@@ -91,7 +91,7 @@ pub struct Grant {
 pub enum Push {
     /// The lock is yours.
     Turn {
-        /// Whose.
+        /// The nonce.
         nonce: Nonce,
         /// With what.
         grant: Grant,

@@ -113,7 +113,7 @@ impl QueueModel {
         });
     }
 
-    /// What is left of a turn that echoes a send of that age; a broken rule counts from another.
+    /// The rest of a turn that echoes a send of that age; a broken rule counts from another.
     pub(super) fn turn_left(&self, age: u8, counts_from: Option<u8>) -> u8 {
         let claim = if self.holds(Rule::TurnLastsItsClaimTime) {
             self.config.claim

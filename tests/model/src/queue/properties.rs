@@ -44,7 +44,7 @@ pub(super) fn safety() -> Vec<Property<QueueModel>> {
 }
 
 impl QueueModel {
-    /// Once all is delivered, and nothing died, every ticket and record has somebody.
+    /// Once all is delivered, and no process died, every ticket and record has a process.
     fn is_tidy(&self, world: &World) -> bool {
         let restarted = world.restarts < self.config.restarts;
         let crashed = world.crashes < self.config.crashes;

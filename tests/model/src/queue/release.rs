@@ -30,7 +30,7 @@ impl QueueModel {
         world.network.send(process.nonce, Ask::Release);
     }
 
-    /// A guard ends without anybody's wish.
+    /// A guard ends by itself.
     pub(super) fn lose(&self, world: &mut World, process: u8) {
         world.ledger.healthy_guard_lost |= self.is_prompt(process);
         self.end(&mut world.processes[usize::from(process)]);

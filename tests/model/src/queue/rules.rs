@@ -2,7 +2,7 @@ use clap::ValueEnum;
 
 /// A rule of waiting, which a [control](super::control) switches off.
 ///
-/// The words are those of docs/protocol.md, "Waiting"; after the dash, what is done without it.
+/// The words are those of docs/protocol.md, "Waiting"; after the dash: the behaviour without the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
     /// A turn's deadline is never counted from its receipt — a late turn is believed for a whole
@@ -28,14 +28,14 @@ pub enum Rule {
     QueueBeforeNewcomer,
     /// Abandoning an attempt, or releasing, takes the nonce's ticket away — it stays in the queue.
     ReleaseTakesTheTicket,
-    /// A release goes behind whatever is under way for its nonce — it overtakes.
+    /// A release goes behind all requests under way for its nonce — it overtakes.
     ReleaseBehindItsRequests,
     /// A release deletes the record iff it is of that nonce — iff it is of that process.
     ReleaseByNonce,
     /// A renewal extends its own record, and no other — it writes its nonce over any.
     RenewItsOwnRecord,
 
-    /// After a restart nobody new is granted until grace is over — the shard goes on at once.
+    /// After a restart no new lock is granted until grace is over — the shard goes on at once.
     GraceAfterRestart,
     /// In grace nothing is passed to the queue, which may have survived — it is.
     NoTurnInGrace,
@@ -50,11 +50,11 @@ pub enum Rule {
 
     /// The script that grants reserves the whole block at the shard — only its first token.
     BlockReservedAtTheShard,
-    /// A block belongs to its nonce and dies with it — the next nonce goes on with what is left.
+    /// A block belongs to its nonce and dies with it — the next nonce uses the rest.
     BlockDiesWithItsNonce,
     /// Every hand-off takes the next token — the token is handed on with the lock.
     TokenPerHandOff,
-    /// An answer to reserve counts for the request that asked — for whatever guard is there.
+    /// An answer to reserve counts for its request — for any guard that is there.
     ReserveMatchesItsRequest,
     /// At most `hand_offs_max` hand-offs once it is known that another process waits — on and on.
     HandOffsAreBounded,

@@ -1,5 +1,5 @@
-//! A resize takes the slot away while somebody queues: another shard grants once this one proved
-//! that nobody holds the key.
+//! A resize takes the slot away while a ticket is queued: another shard grants once this one proved
+//! that the key is free.
 
 use super::{
     Action, Event, QueueModel, Token, World,

@@ -44,7 +44,7 @@ pub(super) struct Shard {
     /// Of its memory; another after every restart.
     pub(super) life: u8,
     pub(super) armed: bool,
-    /// What is left of grace.
+    /// The rest of grace.
     pub(super) grace: u8,
     pub(super) epoch: u8,
     pub(super) counter: u8,
@@ -59,7 +59,7 @@ pub(super) struct Shard {
 pub(super) enum Slot {
     Open,
     Sealed,
-    /// Sealed, and asked by the new shard, which was told that nobody holds the key.
+    /// Sealed, and asked by the new shard, which was told that the key is free.
     Absent,
     /// Granted by the new shard.
     Moved,
@@ -72,14 +72,14 @@ pub(super) struct Memory {
     pub(super) queue: Vec<Ticket>,
 }
 
-/// Who was granted the lock.
+/// The nonce that was granted the lock.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) nonce: Nonce,
     pub(super) token: Token,
     /// The counter of its block's last token.
     pub(super) last: u8,
-    /// What is left of it, at least 1.
+    /// Its rest, at least 1.
     pub(super) left: u8,
     /// In which it was last written.
     pub(super) life: u8,
@@ -91,7 +91,7 @@ pub(super) struct Ticket {
     pub(super) nonce: Nonce,
     /// Of the youngest request that was queued with it: what its turn echoes.
     pub(super) age: u8,
-    /// What is left of it without a re-check. At 0 it is no longer live.
+    /// Its rest without a re-check. At 0 it is no longer live.
     pub(super) left: u8,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Process {
     pub(super) nonce: Nonce,
     pub(super) phase: Phase,
     pub(super) budget: Budget,
-    /// What is left of the last nonce's block, where that rule is off.
+    /// The rest of the last nonce's block, if that rule is off.
     pub(super) leftover: Option<Block>,
 }
 

@@ -92,7 +92,7 @@ fn is_up_to_date(world: &World, process: &Process) -> bool {
     renewed && !world.network.is_busy(process.nonce)
 }
 
-/// Nobody holds for longer than a tick, waits without a re-check, or lingers where another waits.
+/// No process holds for longer than a tick, waits without a re-check, or lingers while another waits.
 fn has_moved_on(process: &Process) -> bool {
     match process.phase {
         Phase::Idle => true,

@@ -54,7 +54,7 @@ pub enum Action {
     },
     /// A server restarts without its segment.
     Vanish(u8),
-    /// A person accepts what is left of a segment.
+    /// A person accepts a segment as it is.
     Accept(u8),
     /// The account that does not exist is created.
     Create(u8),
@@ -108,7 +108,7 @@ impl SegmentsModel {
         }
     }
 
-    /// Nobody confirms or cancels what nobody has asked for.
+    /// Reservations are confirmed or cancelled only after a request for them.
     fn may_start(&self, world: &World, task: u8) -> bool {
         let caller = self.config.caller(task);
         let mut others = self.config.callers.iter().zip(&world.tasks);
@@ -171,7 +171,7 @@ impl SegmentsModel {
         }
     }
 
-    /// What is after it; `None` where it makes no difference.
+    /// The state after it; `None` if it changes nothing.
     pub(super) fn after(&self, world: &World, action: Action) -> Option<World> {
         let mut next = world.clone();
         self.happen(&mut next, action);

@@ -42,7 +42,7 @@ impl SegmentsModel {
         self.send(world, task, Phase::Borrowing, asks);
     }
 
-    /// Who is asked to lend, and how much, for home to have what is missing. Nobody, whose last has not landed. One that
+    /// The lenders, and their amounts, so that home has the missing money. No lender with a loan that has not landed. One that
     /// forgot loans that have landed is asked for the number after those.
     fn lenders(
         &self,
@@ -175,7 +175,7 @@ impl SegmentsModel {
         number == landed + 1 || (number > landed && skips)
     }
 
-    /// What is on its way from one segment to another.
+    /// The money in flight from one segment to another.
     fn in_flight(&self, (from, lender): (u8, &Money), (to, borrower): (u8, &Money)) -> i8 {
         let lent = lender.lent[usize::from(to)];
         if self.lands(borrower, from, lent.number) {
@@ -185,7 +185,7 @@ impl SegmentsModel {
         }
     }
 
-    /// What is on its way, and where to.
+    /// The money in flight, and its destination.
     fn flights(&self, shown: &Shown) -> impl Iterator<Item = (u8, Land)> {
         let pairs = shown
             .iter()
@@ -197,7 +197,7 @@ impl SegmentsModel {
         })
     }
 
-    /// What is at segments, and what is in flight between them.
+    /// The money at segments, and in flight between them.
     pub(super) fn sum<'a>(
         &self,
         of: impl Iterator<Item = (u8, &'a Money)> + Clone,

@@ -1,4 +1,4 @@
-//! Who takes part in a model, and within what bounds.
+//! The participants of a model, and its bounds.
 
 use super::{Caller, Event, Operation};
 
@@ -13,9 +13,9 @@ pub struct Configuration {
     pub accounts: Vec<u8>,
     /// How many of the first account there are in the first layout; the later ones have all.
     pub at_first: u8,
-    /// What is asked for.
+    /// The operations.
     pub operations: Vec<Operation>,
-    /// By whom.
+    /// The callers.
     pub callers: Vec<Caller>,
     /// How often a task begins anew before it gives up.
     pub rounds: u8,
@@ -35,9 +35,9 @@ pub struct Configuration {
     pub manifest_losses: u8,
     /// The time from which each new layout is to be in force.
     pub plans: &'static [u8],
-    /// The segment whose account is closed.
+    /// The segment with the account that is closed.
     pub closed: Option<u8>,
-    /// The segment whose account does not exist, and may be created.
+    /// The segment with the account that does not exist, and may be created.
     pub absent: Option<u8>,
     /// Whether reservations expire.
     pub expires: bool,
@@ -71,7 +71,7 @@ impl Configuration {
         }
     }
 
-    /// These operations, by those of the callers whose operation there is.
+    /// These operations, by those callers that have one of them.
     pub(super) fn asking(self, operations: &[Operation], callers: &[Caller]) -> Self {
         let exists = |caller: &&Caller| usize::from(caller.operation) < operations.len();
         Self {

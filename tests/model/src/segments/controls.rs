@@ -188,7 +188,7 @@ fn one_each(operations: &[Operation]) -> Configuration {
     new(&[1, 1]).asking(operations, EACH)
 }
 
-/// What is missing comes in at a second segment before it is taken from a third.
+/// The missing money arrives at a second segment before it is deducted from a third.
 fn spread() -> Configuration {
     let operations = [deduct(2, 0), deduct(1, 2), deposit(1, 1)];
     new(&[1, 0, 1]).asking(&operations, EACH)

@@ -81,7 +81,7 @@ impl SegmentsModel {
         false
     }
 
-    /// Whoever is told to go by a newer layout sees to it that there is one.
+    /// A task that is told to use a newer layout makes sure that there is one.
     fn finish_plan(&self, world: &mut World) {
         if self.may_restore(world) {
             self.restore(world);
@@ -100,7 +100,7 @@ impl SegmentsModel {
         }
     }
 
-    /// Whoever finds a pinned credit finishes the transfer at its source, or finds it finished, and unpins it.
+    /// A task that finds a pinned credit finishes the transfer at its source, or finds it finished, and unpins it.
     fn sweep(&self, world: &mut World) {
         for (task, caller) in (0..).zip(&self.config.callers) {
             let pinned = Some(Credit::Pinned);

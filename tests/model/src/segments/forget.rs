@@ -17,7 +17,7 @@ impl SegmentsModel {
         world.network = network;
     }
 
-    /// Whether it changes nothing, now or later. Without a rule, or with the manifest lost, what is done may be done again.
+    /// Whether it changes nothing, now or later. Without a rule, or with the manifest lost, requests may be applied again.
     /// With a tail lost, too: it must have been done in every state that the segment may go back to.
     fn is_spent(&self, world: &World, request: &Request) -> bool {
         if let Ask::Collect { .. } = request.ask {

@@ -35,7 +35,7 @@ impl SegmentsModel {
         }
     }
 
-    /// First: what is recorded is the answer, whatever the segment refuses. In doubt only what is
+    /// First: a recorded answer comes before every refusal of the segment. In doubt only what is
     /// final: the end of anything else may be lost.
     pub(super) fn recorded(&self, world: &World, request: &Request) -> Option<Answer> {
         let caller = self.config.caller(request.task);
@@ -55,7 +55,7 @@ impl SegmentsModel {
         })
     }
 
-    /// Then: what is not recorded may have been, once.
+    /// Then: an id that is not recorded may have been recorded once.
     pub(super) fn too_old(&self, world: &World, request: &Request) -> Option<Answer> {
         let time = self.config.operation(request.task).time;
         let mark = world.segment(request.segment).mark;

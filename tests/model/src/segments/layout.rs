@@ -8,7 +8,7 @@ use super::{
 /// The record that lists the layouts. Changed by compare-and-swap.
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq)]
 pub(super) struct Manifest {
-    /// Every plan that ever was: somebody may still prepare for it. The first is number 1.
+    /// Every plan that ever was: a task may still prepare for it. The first is number 1.
     pub(super) plans: Vec<Plan>,
     /// The one that is not in force yet.
     pub(super) pending: Option<u8>,
@@ -18,7 +18,7 @@ pub(super) struct Manifest {
     pub(super) in_doubt: bool,
     /// The plan comes from a copy: it may have been in force.
     pub(super) restored: bool,
-    /// The newest layout was such a plan. Nobody goes by it before the plan in its place is in force.
+    /// The newest layout was such a plan. No task uses it before the plan in its place is in force.
     pub(super) presumed: bool,
 }
 
@@ -49,7 +49,7 @@ impl Manifest {
         &self.layouts[..self.layouts.len() - usize::from(self.presumed)]
     }
 
-    /// The layouts that whoever goes by `layout` knows, in their order.
+    /// The layouts that a task with `layout` knows, in their order.
     fn known(&self, layout: u8) -> Vec<u8> {
         let later = |number: &u8| Some(self.plan(*number).upon).filter(|upon| *upon > 0);
         let first = Some(layout).filter(|layout| *layout > 0);
@@ -170,7 +170,7 @@ impl SegmentsModel {
         times.max().unwrap_or(0) + 1
     }
 
-    /// A segment is made, or told, in the name of any plan that somebody may have read.
+    /// A segment is made, or told, in the name of any plan that a task may have read.
     pub(super) fn prepare(&self, world: &mut World, number: u8, index: u8) {
         let Plan {
             base, from, mark, ..

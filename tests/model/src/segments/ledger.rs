@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::{Kind, SegmentsModel, World, state::Phase};
 
-/// What nobody in the model knows, and the properties ask for.
+/// Facts that no participant knows, for the properties.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Ledger {
     /// What was put in, less what was taken out, as far as it is remembered.
@@ -104,7 +104,7 @@ impl Ledger {
 }
 
 impl SegmentsModel {
-    /// Notes what is so now. Called after every action.
+    /// Notes the present facts. Called after every action.
     pub(super) fn witness(&self, world: &mut World) {
         for (task, caller) in (0..).zip(&self.config.callers) {
             let operation = self.config.operation(task);

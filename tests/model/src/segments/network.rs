@@ -5,11 +5,11 @@ use super::state::{Land, Lent, Money, Outcome};
 /// What a task asks a segment.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
-    /// Whose.
+    /// The task.
     pub task: u8,
     /// In which of its rounds.
     pub round: u8,
-    /// Whom.
+    /// The segment.
     pub segment: u8,
     /// The layout that it goes by.
     pub layout: u8,
@@ -29,7 +29,7 @@ pub enum Ask {
     },
     /// Lend so much.
     Lend {
-        /// To whom.
+        /// The destination.
         to: u8,
         /// Under this number.
         number: u8,
@@ -94,6 +94,6 @@ pub(super) enum Answer {
     Doubtful,
     /// There is no segment.
     Missing,
-    /// Nobody waits for it.
+    /// No task waits for it.
     Nothing,
 }

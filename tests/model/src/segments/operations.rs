@@ -1,4 +1,4 @@
-//! What is asked for, by its id, and who asks.
+//! Operations, by their ids, and the tasks that request them.
 
 /// An operation: one id, with its content.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub enum Kind {
     Read,
 }
 
-/// A task: who asks for an operation.
+/// A task: it requests an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// Its number.
@@ -128,7 +128,7 @@ pub(super) fn read() -> Operation {
     Operation::new(Kind::Read, 0, 0)
 }
 
-/// Who asks for the operation.
+/// The tasks that request the operation.
 pub(super) const fn calls(operation: u8) -> Caller {
     Caller {
         operation,
@@ -137,7 +137,7 @@ pub(super) const fn calls(operation: u8) -> Caller {
     }
 }
 
-/// Who asks for it with the other content.
+/// The tasks that request it with the other content.
 pub(super) const fn differs(operation: u8) -> Caller {
     Caller {
         content: 1,

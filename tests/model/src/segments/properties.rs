@@ -53,7 +53,7 @@ pub(super) fn all() -> Vec<Property<SegmentsModel>> {
     ]
 }
 
-/// Nothing is minted, and what is missing was lost.
+/// No money is minted, and missing money was lost.
 fn is_conserved(model: &SegmentsModel, world: &World) -> bool {
     let total = model.total(world, true);
     let most = world.ledger.inside;
@@ -81,7 +81,7 @@ fn none_is_beyond(model: &SegmentsModel, world: &World) -> bool {
 }
 
 impl SegmentsModel {
-    /// All there is, with what is in flight or without, as if every segment in doubt were accepted.
+    /// All money, with or without the money in flight, as if every segment in doubt were accepted.
     pub(super) fn total(&self, world: &World, in_flight: bool) -> i8 {
         let there = world.each().filter(|(_, segment)| !segment.gone);
         let accepted = |segment: &Segment| Money {
@@ -96,7 +96,7 @@ impl SegmentsModel {
     }
 }
 
-/// What is taken from a source, and not credited yet, or reserved.
+/// The money taken from a source and not credited yet, or reserved.
 fn held(model: &SegmentsModel, world: &World) -> i8 {
     let mut held = 0;
     for segment in &world.segments {

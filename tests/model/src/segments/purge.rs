@@ -1,4 +1,4 @@
-//! The mark, and what is dropped at and below it: the bound on memory.
+//! The mark, and the ids dropped at and below it: the bound on memory.
 
 use super::{
     Rule, SegmentsModel, World,

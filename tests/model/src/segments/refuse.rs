@@ -50,7 +50,7 @@ impl SegmentsModel {
         Answer::Recorded(outcome)
     }
 
-    /// By an older layout nobody knows the whole, whatever the id's time.
+    /// By an older layout no task knows all segments, at any time of the id.
     fn outdated(&self, world: &World, request: &Request) -> Option<Answer> {
         let is_old = request.layout < world.segment(request.segment).layout;
         (is_old && self.holds(Rule::ShortByTheLayout)).then_some(Answer::Layout)

@@ -1,4 +1,4 @@
-//! Restarts that lose something: a segment's last changes, or all of it. A person accepts what is left.
+//! Restarts that lose something: a segment's last changes, or all of it. A person accepts the rest.
 
 use super::{
     Kind, Rule, SegmentsModel, World,

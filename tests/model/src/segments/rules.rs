@@ -2,7 +2,7 @@ use clap::ValueEnum;
 
 /// A rule of segments, which a [control](super::control) switches off.
 ///
-/// The words are those of docs/protocol.md, "Balances in segments"; after the dash, what is done without it.
+/// The words are those of docs/protocol.md, "Balances in segments"; after the dash: the behaviour without the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
     /// An id's first answer is remembered — every request is carried out.
@@ -23,7 +23,7 @@ pub enum Rule {
     LandOnce,
     /// Landing raises the version, too — it is not seen.
     LandRaisesTheVersion,
-    /// What is in flight to a third segment is landed there — it is waited for.
+    /// Money in flight to a third segment is landed there — it is waited for.
     StrandedIsLanded,
 
     /// Insufficient takes a second read — one at each is enough, and nothing is compared.
@@ -34,9 +34,9 @@ pub enum Rule {
     SecondReadsFollowEveryFirst,
     /// … and home's version compared as it is recorded — only the others'.
     HomesVersionIsCompared,
-    /// Money in flight is part of the sum — only what is at a segment.
+    /// Money in flight is part of the sum — only money at segments.
     InFlightIsSummed,
-    /// Nothing is concluded from a freeze — what is frozen is not read again.
+    /// Nothing is concluded from a freeze — frozen segments are not read again.
     FreezeProvesNothing,
     /// Insufficient is recorded — it is only answered.
     InsufficientIsRecorded,
@@ -62,7 +62,7 @@ pub enum Rule {
     BaseIsKept,
     /// A read by an older layout is refused — it is answered.
     CollectByTheLayout,
-    /// Who is short, or refused, by an older layout is told so — it is answered.
+    /// A request that is short, or refused, by an older layout is answered `layout` — it is answered otherwise.
     ShortByTheLayout,
     /// A manifest that went back in time is restored before anything else is done with it — it is used as it is.
     LostManifestIsRestored,
@@ -96,15 +96,15 @@ pub enum Rule {
 
     /// Only a reservation is confirmed or cancelled — a transfer that is held, too.
     OnlyReservationsEnd,
-    /// Only what is held is confirmed — what expired, too.
+    /// Only held reservations are confirmed — expired ones, too.
     OnlyHeldIsConfirmed,
-    /// … cancelled — whatever it is.
+    /// … cancelled — any.
     OnlyHeldIsCancelled,
     /// … and expires — again, too.
     OnlyHeldExpires,
     /// Expiry raises the version — it is not seen.
     ExpiryRaisesTheVersion,
-    /// Cancelling what is not known is recorded — only answered.
+    /// Cancelling an unknown reservation is recorded — only answered.
     CancelIsRecorded,
 
     /// A segment that may have lost its tail moves no money until a person has accepted it — it goes on.

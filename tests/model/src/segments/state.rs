@@ -60,7 +60,7 @@ pub(super) struct Segment {
     pub(super) credits: [Option<Credit>; OPERATIONS_MAX],
     /// Whether its tail may be lost.
     pub(super) doubtful: bool,
-    /// Whether its server came back without it, and nobody has accepted that.
+    /// Whether its server came back without it, and that is not accepted yet.
     pub(super) gone: bool,
     /// The mark that it began with, as it was made anew.
     pub(super) anew: u8,
@@ -91,14 +91,14 @@ pub(super) struct Lent {
     pub(super) amount: i8,
 }
 
-/// What is to land.
+/// The loans to land.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Land {
     pub(super) from: u8,
     pub(super) lent: Lent,
 }
 
-/// What is remembered of an id at its home.
+/// The memory of an id at its home.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) outcome: Outcome,
@@ -117,7 +117,7 @@ pub(super) enum Outcome {
     Expired,
 }
 
-/// What is remembered of a transfer at its destination.
+/// The memory of a transfer at its destination.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub(super) enum Credit {
     /// Given, and the source may not know.
@@ -139,7 +139,7 @@ pub(super) struct Task {
     pub(super) awaits: u8,
     /// What the first read of each has shown.
     pub(super) views: [Option<Money>; SEGMENTS_MAX],
-    /// What is to land with the next attempt.
+    /// The loans to land with the next attempt.
     pub(super) lands: Vec<Land>,
 }
 

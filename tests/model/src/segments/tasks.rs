@@ -13,7 +13,7 @@ impl SegmentsModel {
         self.proceed(world, task, Vec::new());
     }
 
-    /// The next round, with what is to land.
+    /// The next round, with the loans to land.
     pub(super) fn begin_anew(&self, world: &mut World, task: u8, lands: Vec<Land>) {
         let rounds = world.left.rounds;
         let known = world.task(task);

@@ -1,4 +1,4 @@
-//! Transfers, once the money is held at the source: credit, finish, forget. By anyone who finds it held.
+//! Transfers, once the money is held at the source: credit, finish, forget. By any task that finds it held.
 
 use super::{
     Ask, Kind, Rule, SegmentsModel, World,

@@ -8,7 +8,7 @@ use super::{
 };
 
 impl SlotModel {
-    /// A new nonce, by whatever picture of the ring.
+    /// A new nonce, by any view of the ring.
     pub(super) fn acquire(&self, world: &mut World, process: u8, shard: u8) {
         let nonce = self.next_nonce(world, process);
         self.call(world, nonce, shard, Ask::Acquire { proof: None });
@@ -45,14 +45,14 @@ impl SlotModel {
         nonce
     }
 
-    /// What is proven stays so, but no longer goes with that nonce.
+    /// A proof stays valid, but no longer goes with that nonce.
     pub(super) fn end_attempt(&self, world: &mut World, nonce: Nonce) {
         if let Some(proven) = &mut world.process(nonce).proven {
             proven.keeps_nonce = false;
         }
     }
 
-    /// Somebody looks whether A holds a record, before it is sealed, or for another key of the slot.
+    /// A process checks whether A holds a record, before it is sealed, or for another key of the slot.
     pub(super) fn prove(&self, world: &mut World, process: u8) {
         let proven = world.topology.migration().map(|migration| Proven {
             epoch: migration.epoch,
@@ -118,7 +118,7 @@ impl SlotModel {
         self.grant(world, request, slot)
     }
 
-    /// What is proven once is so for everybody, as long as the slot comes here.
+    /// A proof is valid for every process, as long as the slot comes here.
     fn note_proof(&self, world: &mut World, request: &Request, slot: &mut Slot, proof: Option<u8>) {
         let (epoch, _) = slot.guard;
         let any = self.breaks(Rule::ProofOfItsMove);
@@ -190,7 +190,7 @@ impl SlotModel {
         }
     }
 
-    /// The process: nobody holds the key at the shard that the slot moves from.
+    /// The process: the key is free at the shard that the slot moves from.
     pub(super) fn proven(&self, world: &mut World, request: &Request, epoch: u8, to: u8) {
         world.process(request.nonce).proven = Some(Proven {
             epoch,

@@ -12,14 +12,14 @@ pub enum Action {
     Tick,
     /// A new nonce is sent.
     Acquire {
-        /// By whom.
+        /// The process.
         process: u8,
-        /// To whom.
+        /// The shard.
         shard: u8,
     },
     /// A nonce goes to where its proof is good.
     AcquireWithProof(u8),
-    /// What is no proof is taken for one (broken rules).
+    /// An invalid proof is accepted (broken rules).
     Prove(u8),
     /// A renewal is sent.
     Renew(u8),
@@ -61,7 +61,7 @@ pub enum Action {
     Arm {
         /// Which.
         shard: u8,
-        /// By one who read the topology when it recorded that life, and has slept since.
+        /// By a process that read the topology when it recorded that life, and has slept since.
         late: bool,
     },
     /// A shard is given a fresh epoch for its tokens.

@@ -29,7 +29,7 @@ impl SlotModel {
         world.shard(shard).read = Some(slot);
     }
 
-    /// Once a life: what is armed already stays as it is.
+    /// Once per life: an armed shard stays as it is.
     pub(super) fn arm(&self, world: &mut World, shard: u8, late: bool) {
         let armament = if late {
             world.shard(shard).read

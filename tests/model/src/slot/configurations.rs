@@ -1,4 +1,4 @@
-//! Who takes part in a model, and within what bounds.
+//! The participants of a model, and its bounds.
 
 use super::{Event, Survival};
 
@@ -136,7 +136,7 @@ impl Configuration {
         }
     }
 
-    /// … or is replaced by a replica whose clock is behind.
+    /// … or is replaced by a replica with a clock that is behind.
     pub(super) fn behind(self) -> Self {
         Self {
             clock_behind: true,

@@ -56,7 +56,7 @@ impl SlotModel {
         }
         for request in &mut requests {
             if !world.is_awaited(request) && !matches!(request.ask, Ask::Release) {
-                // Nobody asks any more how old it is.
+                // Its age is no longer read.
                 request.age = self.config.lease;
             }
         }
@@ -73,7 +73,7 @@ impl SlotModel {
         world.network = Network { requests, replies };
     }
 
-    /// Whether it may take a record away, now or after what is under way.
+    /// Whether it may take a record away, now or after the messages under way.
     fn matters(&self, world: &World, network: &Network, request: &Request) -> bool {
         let Request { nonce, shard, .. } = *request;
         let by_process = self.breaks(Rule::ReleaseByNonce);

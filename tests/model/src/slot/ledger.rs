@@ -1,6 +1,6 @@
 use super::Token;
 
-/// What nobody in the model knows, and the properties ask for.
+/// Facts that no participant knows, for the properties.
 #[derive(Clone, Copy, Debug, Default, Hash, PartialEq, Eq)]
 pub(super) struct Ledger {
     /// The greatest token that was granted.

@@ -1,6 +1,6 @@
 //! One key, which is one slot, at two or three shards: moves, restarts, and a shard gone for good.
 //!
-//! Start with [`Rule`], then `state.rs` (what a shard and a process know) and `topology.rs` (what is
+//! Start with [`Rule`], then `state.rs` (the knowledge of a shard and a process) and `topology.rs` (what is
 //! planned, and what a mover knows of it). Every verb of a process has a file with both its sides.
 //!
 //! There is no mover among the state: a step of a move may happen whenever **some** mover can know

@@ -100,7 +100,7 @@ impl SlotModel {
         }
     }
 
-    /// What is asked of A is answered while it is sealed by this move, and past its grace.
+    /// Requests to A are answered while it is sealed by this move, and past its grace.
     fn scan(&self, world: &mut World, migration: &Migration, known: &mut Known) {
         let Some(slot) = self.reach(world, migration.from) else {
             return;

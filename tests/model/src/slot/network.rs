@@ -19,7 +19,7 @@ pub(super) struct Network {
 pub struct Request {
     /// For which acquisition.
     pub nonce: Nonce,
-    /// Whom.
+    /// The shard.
     pub shard: u8,
     /// In which of its lives.
     pub life: u8,
@@ -34,7 +34,7 @@ pub struct Request {
 pub enum Ask {
     /// Grant it.
     Acquire {
-        /// The epoch of the move of which A proved that nobody holds the key there.
+        /// The epoch of the move for which A proved that the key is free there.
         proof: Option<u8>,
     },
     /// Extend the record; in grace put it back, with this token.
@@ -69,7 +69,7 @@ pub struct Reply {
 pub enum Answer {
     /// To acquire.
     Granted(Token),
-    /// To acquire: nobody holds the key here, and the slot moves there.
+    /// To acquire: the key is free here, and the slot moves there.
     Absent {
         /// Of the move.
         epoch: u8,

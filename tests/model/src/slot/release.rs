@@ -36,7 +36,7 @@ impl SlotModel {
         }
     }
 
-    /// A guard ends without anybody's wish.
+    /// A guard ends by itself.
     pub(super) fn lose(&self, world: &mut World, nonce: Nonce) {
         world.ledger.healthy_guard_lost |= self.is_prompt(nonce.process);
         let process = world.process(nonce);

@@ -6,7 +6,7 @@ use super::{
     state::{Mode, Process, Slot},
 };
 
-/// Who is gone, and who takes its slot.
+/// The removed shard, and the one that takes its slot.
 const GONE: u8 = 0;
 const SUCCESSOR: u8 = 1;
 
@@ -96,7 +96,7 @@ impl SlotModel {
         self.config.view_lease.is_some() && process.view.left == 0
     }
 
-    /// A removed shard grants as long as anybody asks it; what nobody can believe is no grant.
+    /// A removed shard grants as long as it is asked; a grant that no process can believe does not count.
     pub(super) fn may_be_believed(&self, world: &World, request: &Request) -> bool {
         if !world.topology.is_removed(request.shard) {
             return true;

@@ -1,4 +1,4 @@
-//! Renew: a full lease again; in grace, the record put back. A holder whose slot moves is told here.
+//! Renew: a full lease again; in grace, the record put back. A holder in a moving slot is told here.
 
 use super::{
     Ask, Event, Request, Rule, SlotModel, Token, World,

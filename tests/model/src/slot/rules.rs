@@ -2,10 +2,10 @@ use clap::ValueEnum;
 
 /// A rule of a resize, a restart or a removal, which a [control](super::control) switches off.
 ///
-/// A moves its slot to B. After the dash, what is done without the rule.
+/// A moves its slot to B. After the dash: the behaviour without the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
-    /// Only a sealed slot proves that nobody holds the key — it is enough to have looked.
+    /// Only a sealed slot proves that the key is free — a check is enough.
     ProofAfterTheSeal,
     /// A proof is good for its move only — for any, be it planned again after an abort.
     ProofOfItsMove,
@@ -39,10 +39,10 @@ pub enum Rule {
     AdoptedFromItsSend,
     /// The removal at A is bound to its move — it removes whenever it comes.
     RemoveInItsMove,
-    /// A nonce whose guard lives is released nowhere — at B, if adopt was not answered.
+    /// A nonce with a live guard is released nowhere — at B, if adopt was not answered.
     NoReleaseUnderAGuard,
 
-    /// After a restart nobody new is granted until grace is over — the shard goes on at once.
+    /// After a restart no new lock is granted until grace is over — the shard goes on at once.
     GraceAfterRestart,
     /// In grace an acquire is not granted either, be it a repeat — a repeat is.
     NoGrantInGrace,
@@ -91,6 +91,6 @@ pub enum Rule {
     RepeatExtends,
     /// A release deletes the record iff it is of that nonce — iff it is of that process.
     ReleaseByNonce,
-    /// A release goes behind whatever is under way for its nonce — it overtakes.
+    /// A release goes behind all requests under way for its nonce — it overtakes.
     ReleaseBehindItsRequests,
 }

@@ -57,9 +57,9 @@ pub(super) struct Slot {
     pub(super) guard: (u8, u8),
     /// The last that was granted; the next is the one after.
     pub(super) token: Token,
-    /// What is left of grace.
+    /// The rest of grace.
     pub(super) grace: u8,
-    /// What is left of the time in which it is shut whatever its mode.
+    /// The rest of the time in which it is shut in any mode.
     pub(super) shut: u8,
     /// Whether the list of its import names the key as held, if it was delivered.
     pub(super) list: Option<bool>,
@@ -76,12 +76,12 @@ pub(super) enum Mode {
     Import,
 }
 
-/// Who was granted the lock.
+/// The nonce that was granted the lock.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) nonce: Nonce,
     pub(super) token: Token,
-    /// What is left of it, at least 1.
+    /// Its rest, at least 1.
     pub(super) left: u8,
     /// In which it was last written.
     pub(super) life: u8,

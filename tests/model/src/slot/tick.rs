@@ -52,7 +52,7 @@ impl SlotModel {
         }
     }
 
-    /// A replica whose clock is behind keeps what expires here, for as long as it likes.
+    /// A replica with a clock that is behind keeps expired records for any time.
     fn tick_shard(&self, shard: &mut Shard, mortal: bool) {
         let behind = self.config.clock_behind;
         if behind && mortal && shard.record.is_some_and(|record| record.left == 1) {

@@ -1,4 +1,4 @@
-//! The topology's record: who owns the slot, and what is planned. Every change is one swap, and an
+//! The topology's record: the slot's owner, and the plan. Every change is one swap, and an
 //! epoch is never allotted twice.
 
 use super::{

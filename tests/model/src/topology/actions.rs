@@ -24,14 +24,14 @@ pub enum Action {
     RecordLife {
         /// The home.
         home: u8,
-        /// Whose.
+        /// The shard.
         shard: u8,
     },
     /// … gets a fresh epoch for a shard that is armed.
     Distrust {
         /// The home.
         home: u8,
-        /// Whose.
+        /// The shard.
         shard: u8,
     },
     /// … gets a new owner.
@@ -71,7 +71,7 @@ pub enum Action {
     Fence {
         /// Which.
         engine: u8,
-        /// Whose.
+        /// The shard.
         shard: u8,
     },
     /// It puts a record in force.
@@ -116,7 +116,7 @@ impl TopologyModel {
         self.enabled_restarts(world, actions);
     }
 
-    /// What is after it; `None` where it makes no difference.
+    /// The state after it; `None` if it changes nothing.
     pub(super) fn after(&self, world: &World, action: Action) -> Option<World> {
         let mut next = world.clone();
         next.ledger.happened = None;

@@ -28,7 +28,7 @@ fn new(name: &'static str) -> Configuration {
     Configuration::new(name)
 }
 
-/// Epochs follow a clock, and nobody has to have a copy.
+/// Epochs follow a clock, and no copy is needed.
 fn by_the_clock() -> Vec<Configuration> {
     let two_moves = Configuration {
         moves: 2,

@@ -1,4 +1,4 @@
-//! Who takes part in a model, and within what bounds.
+//! The participants of a model, and its bounds.
 
 use super::{Event, Survival};
 
@@ -45,7 +45,7 @@ pub struct Configuration {
 
 impl Configuration {
     /// The least: two shards, one move, a home that restarts once, one recovery. Epochs follow a
-    /// clock, and nobody waits for copies.
+    /// clock, and no process waits for copies.
     pub(super) fn new(name: &'static str) -> Self {
         Self {
             name,

@@ -102,7 +102,7 @@ fn retargeted() -> Configuration {
     }
 }
 
-/// Nobody wants the lock.
+/// No process requests the lock.
 fn idle(config: Configuration) -> Configuration {
     Configuration {
         grants: 0,

@@ -16,14 +16,14 @@ impl TopologyModel {
         }
         self.forget_records(world);
         self.forget_movers(world);
-        // Whatever is in force can be read now.
+        // Every record in force can be read now.
         let in_force: Vec<_> = self.in_force(world).collect();
         for record in in_force {
             world.reads(record);
         }
     }
 
-    /// A record that was read is good for arming who is unarmed in a life that it names; the newest,
+    /// A record that was read can arm a shard that is unarmed in a life that it names; the newest,
     /// for recovering, and for copies.
     fn forget_records(&self, world: &mut World) {
         let mut read = std::mem::take(&mut world.read);

@@ -1,7 +1,7 @@
 use super::record::{Epoch, Meaning};
 use crate::words::Token;
 
-/// What nobody in the model knows, and the properties ask for; and the clock.
+/// Facts that no participant knows, for the properties; and the clock.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub(super) struct Ledger {
     /// The greatest token that was granted.

@@ -16,7 +16,7 @@ impl TopologyModel {
         }
     }
 
-    /// Somebody acquires; if need be with a proof, fetched in the same moment.
+    /// A process acquires; if necessary with a proof, fetched in the same moment.
     pub(super) fn grant(&self, world: &mut World, index: u8) {
         let shard = world.shard(index);
         let Some(mut slot) = shard.slot.filter(|slot| shard.up && slot.grace == 0) else {
@@ -133,7 +133,7 @@ impl TopologyModel {
     }
 }
 
-/// Whether the former shard proves to `import` that nobody holds the key there.
+/// Whether the former shard proves to `import` that the key is free there.
 fn proves(former: &Shard, import: &Slot) -> bool {
     let sealed = |slot: Slot| {
         matches!(slot.mode, Mode::Sealed(_)) && slot.guard.0 == import.guard.0 && slot.grace == 0

@@ -5,7 +5,7 @@
 //! `recover.rs`.
 //!
 //! Engines are not among the state but for their recoveries: what is done in a record's name may be
-//! done whenever **somebody** may have read that record. So there are any number of engines, dead, late,
+//! done whenever **a process** may have read that record. So there are any number of engines, dead, late,
 //! or woken after years. Locks are here to be lost: processes hold them, and every request of theirs is
 //! answered at once. What may go wrong with those is another model's, [`slot`](crate::slot).
 

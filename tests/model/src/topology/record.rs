@@ -6,7 +6,7 @@ use crate::words::Token;
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Epoch {
     pub(super) number: u8,
-    /// What it was allotted for, which nobody in the model knows.
+    /// Its purpose, which no participant knows.
     pub(super) meaning: Meaning,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Record {
     pub(super) home_life: u8,
     /// The last epoch allotted.
     pub(super) last_epoch: u8,
-    /// Whose the slot is.
+    /// The owner of the slot.
     pub(super) owner: u8,
     pub(super) migration: Option<Migration>,
     pub(super) members: [Member; MEMBERS_MAX],

@@ -11,7 +11,7 @@ const TURNS: usize = 100;
 
 impl TopologyModel {
     /// Whether one diligent engine, alone and without any more faults, brings the slot to rest. Only
-    /// asked while nobody is dead.
+    /// asked while no member is dead.
     ///
     /// What it does first is fixed, so that the answer is found without a search: it may be too strict,
     /// and never too kind.
@@ -35,7 +35,7 @@ impl TopologyModel {
         false
     }
 
-    /// The others have gone, and whoever held a lock.
+    /// The others have gone, and all holders.
     fn alone(&self, world: &World) -> World {
         World {
             recoveries: [None, None],

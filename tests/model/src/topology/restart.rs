@@ -93,7 +93,7 @@ impl TopologyModel {
         world.begin_life(shard, record).up = true;
     }
 
-    /// The replica has what is not named by the life, maybe but for the last. The server of before lives on, and may be
+    /// The replica has the keys that are not named by the life, maybe without the last write. The server of before lives on, and may be
     /// led to again, as it is then.
     pub(super) fn retarget(&self, world: &mut World, index: u8, lock: bool) {
         world.left.retargets -= 1;
@@ -117,7 +117,7 @@ impl TopologyModel {
         shard.former = Some(Box::new(left));
     }
 
-    /// Somebody deletes all keys: nothing is found, under the name of no life.
+    /// All keys are deleted: nothing is found, under the name of no life.
     pub(super) fn flush(&self, world: &mut World, index: u8) {
         world.left.flushes -= 1;
         let life = world.shard(index).life;
@@ -135,7 +135,7 @@ impl TopologyModel {
 }
 
 impl World {
-    /// What is named by a life is found by no other.
+    /// Keys named by a life are found by no other.
     fn begin_life(&mut self, shard: u8, record: Option<Record>) -> &mut Shard {
         let shard = self.shard_mut(shard);
         shard.last_life += 1;

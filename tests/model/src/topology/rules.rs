@@ -2,13 +2,13 @@ use clap::ValueEnum;
 
 /// A rule of the topology's record, which a [control](super::control) switches off.
 ///
-/// After the dash, what is done without the rule.
+/// After the dash: the behaviour without the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rule {
     /// A record is used only in the life of its home that it names — in any, be it an old copy that
     /// came back.
     UsedInItsLife,
-    /// Whoever recovers raises every fence first — asks, and raises none.
+    /// A recovery raises every fence first — asks, and raises none.
     RecoverFences,
     /// … and leaves no member out — goes on while one is silent.
     NobodyIsSkipped,
@@ -16,11 +16,11 @@ pub enum Rule {
     AnsweredWithTheFence,
     /// … with an incarnation that no other recovery has — two engines may choose the same.
     IncarnationIsItsOwn,
-    /// … and fences who is unarmed, too — only who is armed.
+    /// … and fences unarmed shards, too — only armed ones.
     UnarmedAreFenced,
     /// The newest record or copy is put back in force — the first there is.
     NewestIsRestored,
-    /// … iff the home's fence is still this recovery's — whatever it is.
+    /// … iff the home's fence is still this recovery's — in any case.
     RestoredIfStillFenced,
     /// … and plans every move under way again with a fresh epoch — they keep theirs.
     MovesArePlannedAgain,
@@ -34,7 +34,7 @@ pub enum Rule {
     /// … and so does an arm — it leaves none.
     ArmsLeaveACopy,
     /// Where epochs do not follow a clock, another member has a copy of the record before anything
-    /// is done in its name — nobody has.
+    /// is done in its name — no copy.
     CopiedAhead,
 
     /// A life that another had taken the place of is named again, with a fresh epoch, and armed anew — it goes on as it was

@@ -10,9 +10,9 @@ use crate::words::Token;
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 pub struct World {
     pub(super) shards: Vec<Shard>,
-    /// The records that somebody may have read, and may still arm by, copy or recover.
+    /// The records that a process may have read, and may still arm by, copy or recover.
     pub(super) read: Vec<Record>,
-    /// The moves that somebody may still take steps of.
+    /// The moves of which a process may still take steps.
     pub(super) movers: Vec<Mover>,
     /// What each of two engines has under way.
     pub(super) recoveries: [Option<Recovery>; 2],
@@ -109,7 +109,7 @@ pub(super) struct Recovery {
     /// As noted before `incarnation` was chosen.
     pub(super) lives: [u8; MEMBERS_MAX],
     pub(super) incarnation: Incarnation,
-    /// The members whose fence it raised, as bits.
+    /// The members with a fence that it raised, as bits.
     pub(super) fenced: u8,
     /// The newest record or copy of their answers, and of what the engine knew.
     pub(super) base: Option<Record>,

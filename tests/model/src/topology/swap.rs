@@ -155,7 +155,7 @@ impl TopologyModel {
 }
 
 impl World {
-    /// Somebody reads `record`, and may go by it at any later time.
+    /// A process reads `record`, and may use it at any later time.
     pub(super) fn reads(&mut self, record: Record) {
         if let Err(place) = self.read.binary_search(&record) {
             self.read.insert(place, record);
