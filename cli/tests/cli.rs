@@ -184,7 +184,7 @@ async fn show_shows_grace_to_people() {
     let shown = ring("init", &servers.urls(), &[]);
     assert_eq!(shown.code, 0, "{shown:?}");
     assert!(
-        shown.stdout.contains("came back or is new: new locks in "),
+        shown.stdout.contains("recovering or new: new locks in "),
         "{shown:?}"
     );
 }
@@ -230,7 +230,7 @@ async fn after_is_refused_where_it_comes_too_late() {
     let token = (79_000_000_u64 << 35).to_string();
     let refused = ring("init", &servers.urls(), &["--after", &token]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    assert!(refused.stderr.contains("is there already"), "{refused:?}");
+    assert!(refused.stderr.contains("exists already"), "{refused:?}");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn coins_come_and_go_and_a_repeat_takes_effect_once() {
 
     let other = counter(&servers, &["deduct", "coins/42", "31", "--id", id]);
     assert_eq!(other.code, 1, "{other:?}");
-    assert!(other.stderr.contains("for something else"), "{other:?}");
+    assert!(other.stderr.contains("for another request"), "{other:?}");
     let short = counter(&servers, &["deduct", "coins/42", "71"]);
     assert_eq!(short.code, 1, "{short:?}");
     assert!(short.stderr.contains("insufficient"), "{short:?}");

@@ -159,7 +159,7 @@ mod tests {
         };
         let outer = Error::from(inner.clone());
         assert_eq!(outer.to_string(), inner.to_string());
-        assert_eq!(outer.to_string(), "shard a came back: new locks in 2s");
+        assert_eq!(outer.to_string(), "shard a is recovering: new locks in 2s");
         assert_eq!(outer.retry_after(), inner.retry_after());
         assert!(outer.is_retryable() && outer.effect() == Effect::None);
         assert!(outer.source().is_none());

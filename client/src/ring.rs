@@ -80,7 +80,7 @@ pub enum ReshapeError {
     #[error(transparent)]
     Topology(#[from] TopologyError),
     /// Embedded shards and servers do not mix.
-    #[error("new shard {0}: the ring has embedded shards alone, or servers alone")]
+    #[error("new shard {0}: a ring has either embedded shards or servers")]
     OtherKind(String),
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum CliError {
         error: CounterError,
     },
     /// What was reserved is not there any more.
-    #[error("request {id}: the reservation was {outcome} before")]
+    #[error("request {id}: the reservation was already {outcome}")]
     Ended {
         id: RequestId,
         outcome: &'static str,

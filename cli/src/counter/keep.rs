@@ -34,7 +34,7 @@ impl Sweep {
             return Err(swept.errors.swap_remove(0).into());
         }
         let sentence = format!(
-            "{} reservations came back, {} transfers arrived, {} were returned, {} answers were forgotten",
+            "{} reservations expired, {} transfers delivered, {} transfers returned, {} answers forgotten",
             swept.expired, swept.delivered, swept.returned, swept.purged
         );
         opened

@@ -77,7 +77,7 @@ pub(crate) enum DemoError {
     #[error(transparent)]
     Counter(#[from] CounterError),
     /// The first lock of all.
-    #[error("no lock is granted")]
+    #[error("no lock was granted")]
     Lock(#[from] AcquireError),
     /// A shard grants nothing, and not for being new.
     #[error("shard {shard}")]

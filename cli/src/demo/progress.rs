@@ -38,7 +38,7 @@ impl Progress {
     /// Says that `shard` grants nothing for `left`. Without a terminal, once.
     pub(super) fn count_down(&self, shard: &ShardId, left: Duration) {
         let seconds = left.as_millis().div_ceil(1000);
-        let message = format!("shard {shard} came back or is new: new locks in {seconds} s");
+        let message = format!("shard {shard} is recovering or new: new locks in {seconds} s");
         if self.bar.is_hidden() && !self.counted_down.replace(true) {
             eprintln!("{message}");
         }

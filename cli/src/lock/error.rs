@@ -26,7 +26,7 @@ const SIGNALLED: u8 = 128;
 pub(crate) enum LockError {
     #[error("{0}")]
     Usage(String),
-    #[error("{0}: embedded shards, in this process alone, would exclude nobody")]
+    #[error("{0}: embedded shards exclude no other process")]
     NoServer(SeedsError),
     #[error("--ttl {} is too long: at most {} (the topology's max_lease)", format_duration(*.ttl), format_duration(*.max))]
     TtlTooLong { ttl: Duration, max: Duration },
@@ -37,9 +37,9 @@ pub(crate) enum LockError {
         wait: Duration,
         because: AcquireError,
     },
-    #[error("the servers could not be used: {0}")]
+    #[error("servers misconfigured: {0}")]
     Unusable(AcquireError),
-    #[error("the servers could not be reached or used: {shown}")]
+    #[error("servers unreachable or misconfigured: {shown}")]
     NoTopology { shown: String, error: BuildError },
     /// The command founds one.
     #[error("no topology on these servers yet; to found one, once: {0} (or give --found)")]
@@ -48,7 +48,7 @@ pub(crate) enum LockError {
     Interrupted(Signal),
     #[error("the lock was lost: its lease was not renewed in time, or it was taken away")]
     Lost,
-    #[error("the command died by {0}")]
+    #[error("the command was killed by {0}")]
     Killed(Signal),
     #[error("{} is not found", .0.display())]
     NotFound(OsString),
@@ -57,7 +57,7 @@ pub(crate) enum LockError {
         program: OsString,
         source: io::Error,
     },
-    #[error("the operating system refused: {0}")]
+    #[error("operating system error: {0}")]
     System(#[from] io::Error),
 }
 

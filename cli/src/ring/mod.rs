@@ -101,7 +101,7 @@ pub(crate) enum RingError {
         shards: String,
     },
     /// The topology exists already: its tokens may be smaller.
-    #[error("topology {0} is there already: --after is for founding one")]
+    #[error("topology {0} exists already: --after needs a new topology")]
     TooLate(String),
     #[error("--id names {ids} shards, must be at most the number of servers, {servers}")]
     TooManyIds { ids: usize, servers: usize },
@@ -112,7 +112,7 @@ pub(crate) enum RingError {
     #[error(transparent)]
     Decommission(#[from] DecommissionError),
     /// It is not gone.
-    #[error("shard {id}, {address}, is not gone: {how}")]
+    #[error("shard {id}, {address}, is not dead: {how}")]
     Answers {
         id: ShardId,
         address: String,
@@ -134,8 +134,8 @@ pub(crate) enum RingError {
     Interrupted { signal: Signal },
     /// The ring is not as requested.
     #[error(
-        "another process turned this resize back, or began another one: the ring is not what was asked for; \
-        to see it: ringfence ring show"
+        "another process turned this resize back, or began another one; to see the ring: \
+        ringfence ring show"
     )]
     TurnedBack,
     #[error(transparent)]

@@ -160,7 +160,7 @@ impl Shard {
     fn state(&self) -> String {
         let grace = || {
             let seconds = self.grace_left_ms.div_ceil(1000);
-            format!("came back or is new: new locks in {seconds} s")
+            format!("recovering or new: new locks in {seconds} s")
         };
         let condition = self.error.clone();
         let condition = condition.or_else(|| (self.grace_left_ms > 0).then(grace));

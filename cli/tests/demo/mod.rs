@@ -258,7 +258,7 @@ async fn grace_is_waited_for_and_said() {
 
     let waited = begun.elapsed().as_secs_f64();
     assert_eq!(shown.code, 0, "{shown:?}");
-    let said = "shard a came back or is new: new locks in ";
+    let said = "shard a is recovering or new: new locks in ";
     assert_eq!(shown.stderr.matches(said).count(), 1, "{shown:?}");
     let report: Value = serde_json::from_str(&shown.stdout).unwrap();
     let ran = report["seconds"].as_f64().unwrap();

@@ -26,7 +26,10 @@ async fn death_by_a_signal_is_128_and_the_signal() {
         let script = format!("kill -{signal} $$");
         let ran = stage.run("key", &[], &["sh", "-c", &script]);
         assert_eq!(ran.code, code, "{ran:?}");
-        assert_eq!(our_line(&ran), format!("the command died by SIG{signal}"));
+        assert_eq!(
+            our_line(&ran),
+            format!("the command was killed by SIG{signal}")
+        );
     }
     assert!(stage.is_free("key"));
 }
@@ -67,7 +70,7 @@ async fn a_conflict_code_covers_neither_a_recovery_period_nor_an_outage() {
     let refused = eventually_recovering(&stage, &key, &once).await;
     assert_eq!(refused.code, 75, "{refused:?}");
     let line = our_line(&refused);
-    assert!(line.starts_with("not acquired within 0s: shard b came back: new locks in "));
+    assert!(line.starts_with("not acquired within 0s: shard b is recovering: new locks in "));
     let refused = stage.run(&key, &["--wait", "700ms", "-E", "0"], &["touch", "ran"]);
     assert_eq!(refused.code, 75, "{refused:?}");
 
@@ -82,7 +85,7 @@ async fn eventually_recovering(stage: &Stage, key: &str, options: &[&str]) -> Ou
     let deadline = Instant::now() + LEASE / 2;
     loop {
         let refused = stage.run(key, options, &["touch", "ran"]);
-        if refused.stderr.contains("came back: new locks") || Instant::now() > deadline {
+        if refused.stderr.contains("is recovering: new locks") || Instant::now() > deadline {
             return refused;
         }
     }
@@ -96,7 +99,7 @@ async fn servers_that_are_not_there_are_69_once_the_wait_is_over() {
         let failed = ringfence(&["lock", "key", "--wait", wait, "--redis", url, "--", "true"]);
         assert_eq!(failed.code, 69, "{failed:?}");
         let last = failed.stderr.lines().last().unwrap();
-        let expected = "ringfence: the servers could not be reached or used: ";
+        let expected = "ringfence: servers unreachable or misconfigured: ";
         assert!(last.starts_with(expected), "{failed:?}");
         assert!(last.contains("redis://127.0.0.1:1/0"), "{failed:?}");
         let said_meanwhile = failed.stderr.starts_with("ringfence: waiting: ");
@@ -134,7 +137,7 @@ async fn a_shard_that_is_not_there_is_69_for_its_own_keys_only() {
         let failed = stage.run(&gone, wait, &["true"]);
         assert_eq!(failed.code, 69, "{wait:?} {failed:?}");
         let last = failed.stderr.lines().last().unwrap();
-        let expected = "ringfence: the servers could not be used: ";
+        let expected = "ringfence: servers misconfigured: ";
         assert!(last.starts_with(expected), "{failed:?}");
         assert!(stage.is_free(&here));
     }
@@ -224,7 +227,7 @@ fn without_a_server_it_says_that_embedded_shards_would_exclude_nobody() {
         "{line}"
     );
     assert!(
-        line.contains("embedded shards") && line.contains("exclude nobody"),
+        line.contains("embedded shards") && line.contains("exclude no other process"),
         "{line}"
     );
 }

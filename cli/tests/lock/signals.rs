@@ -50,7 +50,7 @@ async fn a_command_that_dies_by_a_signal_passed_on_gives_the_lock_back() {
     running.signal(Signal::SIGTERM);
     let ran = running.output().await;
     assert_eq!(ran.code, 128 + 15, "{ran:?}");
-    assert_eq!(our_line(&ran), "the command died by SIGTERM");
+    assert_eq!(our_line(&ran), "the command was killed by SIGTERM");
     assert!(stage.is_free("key"));
 }
 

@@ -41,13 +41,13 @@ pub enum AcquireError {
     },
     /// The slot is migrating, and the key is held, or waited for, at the shard that the slot
     /// leaves.
-    #[error("held at shard {shard}, or waited for there, while its slot is on its way")]
+    #[error("held at shard {shard}, or waited for there, while its slot is migrating")]
     Moving {
         /// The shard that said so last.
         shard: String,
     },
     /// The shard came back, or is new, and waits for previous holders to re-register.
-    #[error("{}shard {shard}{}: new locks in {:?}", if *.new { "new server: " } else { "" }, if *.new { "" } else { " came back" }, rounded(*.retry_after))]
+    #[error("{}shard {shard}{}: new locks in {:?}", if *.new { "new server: " } else { "" }, if *.new { "" } else { " is recovering" }, rounded(*.retry_after))]
     Grace {
         /// The shard.
         shard: String,
@@ -66,7 +66,7 @@ pub enum AcquireError {
         because: Box<AcquireError>,
     },
     /// The maximum number of waiters for this lock is reached, in this process or at the shard.
-    #[error("too many wait for this lock: come back in {:?}", rounded(*.retry_after))]
+    #[error("too many waiters for this lock: retry in {:?}", rounded(*.retry_after))]
     TooManyWaiters {
         /// The time until a place may be free.
         retry_after: Duration,
@@ -75,7 +75,7 @@ pub enum AcquireError {
     #[error("{0} locks are held by this process: at most {HELD_MAX}")]
     TooManyHeld(usize),
     /// The owner holds this lock the maximum number of times.
-    #[error("entered {0} times by this owner: at most {REENTRY_MAX}")]
+    #[error("acquired {0} times by this owner: at most {REENTRY_MAX}")]
     TooManyEntries(usize),
     /// The map of slots was out of date; it is being refreshed.
     #[error("the key's slot moved")]
@@ -87,7 +87,7 @@ pub enum AcquireError {
     #[error("shard {0} waits for a new token epoch")]
     NoTokens(String),
     /// The key's name is in use for something else than a lock.
-    #[error("shard {0} has something that is not a lock under this key: another prefix is needed")]
+    #[error("shard {0} has a foreign value under this key: use another prefix")]
     Foreign(String),
     /// The grant came after its deadline. It is released.
     #[error("granted too late to be used")]

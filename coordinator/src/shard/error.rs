@@ -15,7 +15,7 @@ pub enum ShardError {
         reason: String,
     },
     /// Too much is waiting for the shard already. Nothing was sent.
-    #[error("{waiting} requests wait for the shard already (at most {max})")]
+    #[error("{waiting} requests wait for the shard: at most {max}")]
     Overloaded {
         /// How many wait.
         waiting: usize,
@@ -30,7 +30,7 @@ pub enum ShardError {
     },
     /// This life of the shard has no state, or the connection outlived its life. Nothing was
     /// written. Shake hands, have it armed, try again.
-    #[error("the shard came back and is not armed yet")]
+    #[error("the shard restarted and is not active yet")]
     Unarmed,
     /// The sender's topology record is older than the shard's fence. Nothing was written.
     #[error("the shard has seen a newer topology (fence {fence})")]

@@ -60,7 +60,7 @@ pub enum DecommissionError {
         members: String,
     },
     /// No shard would be left for its slots.
-    #[error("shard {id} is the last one: add another first, or found anew")]
+    #[error("shard {id} is the last one: add another shard first, or found a new topology")]
     Last {
         /// The shard.
         id: ShardId,

@@ -16,7 +16,7 @@ pub enum CounterError {
     #[error("the request was cancelled")]
     Cancelled,
     /// No reservation of that id is known. It may still come.
-    #[error("no such reservation is known")]
+    #[error("unknown reservation")]
     UnknownReservation,
     /// The destination refused the transfer: it is closed, or full, or does not exist, or the request
     /// was too old to arrive. The money is back.
@@ -26,14 +26,14 @@ pub enum CounterError {
         to: Account,
     },
     /// There is no account to transfer to. Nothing was taken.
-    #[error("account {to} does not exist, and nothing was taken")]
+    #[error("account {to} does not exist; nothing was deducted")]
     NoDestination {
         /// The destination.
         to: Account,
     },
     /// The money is on its way, and neither here nor there. Repeat the transfer, or leave it to
     /// whoever sweeps the account.
-    #[error("the transfer is under way, and was not finished: {because}")]
+    #[error("transfer not finished: {because}")]
     TransferUnfinished {
         /// What came in between.
         because: Box<CounterError>,
@@ -62,7 +62,7 @@ pub enum CounterError {
         segments: LostSegments,
     },
     /// Others changed the account again and again while it was read, or kept it frozen.
-    #[error("others changed the account {rounds} times while it was read, or kept it frozen")]
+    #[error("gave up after {rounds} rounds: other requests changed the account, or kept it frozen")]
     Contended {
         /// How often it was tried.
         rounds: u32,
@@ -80,7 +80,7 @@ pub enum CounterError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The storage answered something else than it was asked: it is not of this release.
-    #[error("the storage answered {reply}, which is no answer to {request}")]
+    #[error("unexpected answer to {request}: {reply}")]
     Unexpected {
         /// What was asked.
         request: &'static str,

@@ -70,7 +70,7 @@ pub enum ManifestError {
         value: u32,
     },
     /// The account has been resegmented as often as it may.
-    #[error("the account has had {LAYOUTS_MAX} layouts, and can have no more")]
+    #[error("the account has had {LAYOUTS_MAX} layouts, the maximum")]
     TooManyLayouts,
     /// Another plan must be finished first, by whoever finds it.
     #[error("generation {generation} is planned, and must be finished first")]

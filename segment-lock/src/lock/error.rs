@@ -56,7 +56,7 @@ pub enum SegmentedLockError {
         segment: u32,
     },
     /// The wait was over before the record's shard had answered.
-    #[error("no answer about the segments within {waited:?}")]
+    #[error("no answer from the segments within {waited:?}")]
     TimedOut {
         /// As asked.
         waited: Duration,
@@ -64,7 +64,7 @@ pub enum SegmentedLockError {
         effect: Effect,
     },
     /// Others changed the record again and again.
-    #[error("others changed the record {rounds} times meanwhile")]
+    #[error("gave up after {rounds} concurrent changes of the record")]
     Contended {
         /// How often it was tried.
         rounds: u32,

@@ -91,7 +91,7 @@ pub enum Refusal {
     Missing,
     /// The segment may have lost its last changes.
     #[error(
-        "the segment may have lost its last changes, and waits for a person to accept what is left"
+        "the segment is in doubt: it may have lost its last changes, and a person must accept it"
     )]
     Doubtful,
     /// The caller knows too old a layout: read the manifest, and finish its plan.
@@ -101,7 +101,7 @@ pub enum Refusal {
         generation: u64,
     },
     /// The id was used for something else.
-    #[error("the request id was used before, for something else")]
+    #[error("the request id was used before, for another request")]
     Conflict,
     /// The id may have been forgotten. Whether it took effect in its time is not known any more.
     #[error("the request is too old: answers up to {mark_ms} ms since 1970 may be forgotten")]
@@ -124,9 +124,7 @@ pub enum Refusal {
         retry_after_ms: u64,
     },
     /// As many answers are remembered as may be.
-    #[error(
-        "the segment remembers {ids_max} requests, and can take no more for {retry_after_ms} ms"
-    )]
+    #[error("the segment remembers {ids_max} requests: no new requests for {retry_after_ms} ms")]
     TooManyIds {
         /// How many may be remembered.
         ids_max: usize,

@@ -81,12 +81,12 @@ pub(crate) enum BankError {
     },
     /// The server has not what it was given: it came back without, or was flushed.
     #[error(
-        "bank at {0}: the balances are gone. Locks survive a server that forgets; an account's \
-         data does not, unless the server saves it"
+        "bank at {0}: the balances are lost. Locks survive the empty restart of a server; \
+         balances need persistence"
     )]
     Gone(String),
     /// The server has what nobody gave it.
-    #[error("bank at {address}: {what} is not what was written there")]
+    #[error("bank at {address}: {what} differs from the written value")]
     Malformed {
         /// Where it is, without credentials.
         address: String,

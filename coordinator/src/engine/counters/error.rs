@@ -27,7 +27,7 @@ pub enum CounterFault {
         error: ShardError,
     },
     /// Its slot is migrating, or the picture of the ring is out of date.
-    #[error("shard {shard} does not have it now: its slot moves")]
+    #[error("the account's slot is migrating from or to shard {shard}")]
     Moves {
         /// The last shard asked.
         shard: ShardId,
@@ -59,7 +59,7 @@ pub enum CounterFault {
         shard: ShardId,
     },
     /// The place is in use for something else.
-    #[error("on shard {shard} something that is not of a counter lies under its name")]
+    #[error("shard {shard} has a foreign value under the counter's name")]
     Foreign {
         /// The shard.
         shard: ShardId,
@@ -71,7 +71,7 @@ pub enum CounterFault {
     #[error("the engine is closed")]
     Closed,
     /// The shard runs another release.
-    #[error("the shard answered {reply}, which is no answer to {request}")]
+    #[error("unexpected answer to {request}: {reply}")]
     Unexpected {
         /// The request.
         request: &'static str,
