@@ -270,7 +270,7 @@ async fn a_password_is_used_and_never_shown() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_named_without_its_password() {
+fn unreachable_servers_are_named_without_their_passwords() {
     let begun = Instant::now();
     let failed = ringfence(&["ring", "show", "--redis", "redis://coin:s3cret@127.0.0.1:1"]);
     assert_eq!(failed.code, 1, "{failed:?}");
@@ -284,7 +284,7 @@ fn what_cannot_be_reached_is_named_without_its_password() {
 }
 
 #[test]
-fn what_is_no_address_fails_without_being_repeated() {
+fn an_invalid_address_fails_without_being_repeated() {
     for (command, code) in [
         (&["ring", "init"][..], 2),
         (&["ring", "show"], 2),
@@ -301,7 +301,7 @@ fn what_is_no_address_fails_without_being_repeated() {
 }
 
 #[test]
-fn what_cannot_be_understood_exits_2() {
+fn an_invalid_command_line_exits_2() {
     for args in [
         &[][..],
         &["rung"],
@@ -370,7 +370,7 @@ fn help_names_what_is_printed() {
 }
 
 #[tokio::test]
-async fn whoever_stops_reading_breaks_nothing() {
+async fn a_reader_that_closes_its_pipe_breaks_nothing() {
     let servers = Servers::spawn(1).await;
     ring("init", &servers.urls(), &["--servers-are-new"]);
     let mut shown = std::process::Command::new(env!("CARGO_BIN_EXE_ringfence"))

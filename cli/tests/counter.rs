@@ -100,7 +100,7 @@ async fn a_reservation_is_spent_or_comes_back_and_a_transfer_arrives() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_says_why_and_what_to_do() {
+async fn failures_give_the_reason_and_the_next_step() {
     let mut servers = founded().await;
     done(&servers, &["create", "coins"]);
     for (args, code, words) in [

@@ -65,7 +65,7 @@ fn column(listed: &Value, part: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn show_tells_the_holder_and_who_waits_in_order() {
+async fn show_tells_the_holder_and_the_waiters_in_order() {
     let servers = founded(2).await;
     let holder = called(&servers, "holder").await;
     let guard = take(&holder, "coins", b"order/42").await;
@@ -115,7 +115,7 @@ async fn show_tells_the_holder_and_who_waits_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_free_is_shown_and_no_failure() {
+async fn a_free_lock_is_shown_and_no_failure() {
     let servers = founded(1).await;
     let shown = locks(&servers, &["show", "key"]);
     assert_eq!((shown.code, &*shown.stderr), (0, ""), "{shown:?}");
@@ -164,7 +164,7 @@ async fn keys_are_any_bytes_and_none_is_lost_or_reaches_a_terminal() {
 }
 
 #[tokio::test]
-async fn a_list_is_sorted_and_says_what_it_left_off() {
+async fn a_list_is_sorted_and_counts_the_rest() {
     let servers = founded(2).await;
     let client = called(&servers, "holder").await;
     let mut taking = JoinSet::new();
@@ -310,7 +310,7 @@ async fn servers_may_come_from_a_file_or_the_environment() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_1_and_what_cannot_be_understood_is_2() {
+fn unreachable_servers_are_1_and_an_invalid_command_line_is_2() {
     let url = "redis://coin:s3cret@127.0.0.1:1";
     let long = "x".repeat(513);
     for (code, args) in [
@@ -340,7 +340,7 @@ fn what_cannot_be_reached_is_1_and_what_cannot_be_understood_is_2() {
 }
 
 #[test]
-fn help_tells_exit_codes_and_what_json_does_to_bytes() {
+fn help_tells_exit_codes_and_how_json_encodes_bytes() {
     for verb in ["show", "list"] {
         let shown = ringfence(&["locks", verb, "--help"]);
         assert_eq!((shown.code, &*shown.stderr), (0, ""));
@@ -351,7 +351,7 @@ fn help_tells_exit_codes_and_what_json_does_to_bytes() {
 }
 
 #[tokio::test]
-async fn release_takes_a_lock_from_its_holder_and_says_whose_it_was() {
+async fn release_takes_a_lock_from_its_holder_and_names_the_holder() {
     let servers = founded(2).await;
     let holder = called(&servers, "holder").await;
     let guard = take(&holder, "coins", b"order/42").await;

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_believed_before_it_ended_is_not_believed_again() {
+    fn an_expired_view_is_not_valid_again() {
         let lease = confirmed();
         let view = lease.believed(at(0)).unwrap();
         assert!(lease.believed(at(6)).is_none());

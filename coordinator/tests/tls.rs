@@ -55,7 +55,7 @@ async fn listener(answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) -> 
 }
 
 #[tokio::test]
-async fn only_who_shows_and_sees_the_right_certificate_connects() {
+async fn only_a_client_that_shows_and_sees_the_right_certificate_connects() {
     let (secured, stranger) = (Secured::default(), Secured::default());
     let (server, port) = secured.spawn(RedisServer::builder()).await;
     connect(&secured.url(port, true)).await.unwrap();

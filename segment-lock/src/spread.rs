@@ -160,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn what_a_resized_ring_left_behind_is_made_up_for(before in even(), ring in uneven(), n in 1_u32..=32, more in 1_u32..=32) {
+        fn an_uneven_spread_after_a_resize_is_compensated(before in even(), ring in uneven(), n in 1_u32..=32, more in 1_u32..=32) {
             let mut places = before.spread(&[], n);
             let were = ring.counts(&places);
             places.extend(ring.spread(&places, more));

@@ -168,7 +168,7 @@ async fn the_greatest_token_is_kept() {
 }
 
 #[tokio::test]
-async fn who_waited_for_a_later_holder_is_refused() {
+async fn a_writer_that_waited_for_a_later_holder_is_refused() {
     let server = server().await;
     let address = server.address();
     assert_eq!(overtaken::<Row>(&address, &["BEGIN"]).await, Ok(false));

@@ -68,7 +68,7 @@ async fn the_greatest_token_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_writes_nothing() {
+async fn an_invalid_token_writes_nothing() {
     let server = server().await;
     let mut account = Account::connect(&server.url()).await;
     let beyond = (1_u64 << 63).to_string();

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_in_a_number_is_a_weight() {
+    fn a_number_at_the_end_is_a_weight() {
         for (text, address, weight) in [
             ("redis://h", "redis://h:6379/0", 1),
             ("redis://h=3", "redis://h:6379/0", 3),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_why() {
+    fn refusals_give_a_reason() {
         let newcomer = |text: &str| text.parse::<Newcomer>().unwrap_err();
         let weighed = |text: &str| text.parse::<Weighed>().unwrap_err();
         assert_eq!(newcomer("redis://h=0"), "weight is 0, must be 1 to 10000");

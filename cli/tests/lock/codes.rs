@@ -35,7 +35,7 @@ async fn death_by_a_signal_is_128_and_the_signal() {
 }
 
 #[tokio::test]
-async fn what_is_not_acquired_in_time_is_75_or_as_asked() {
+async fn a_lock_not_acquired_in_time_is_75_or_as_requested() {
     let stage = Stage::set(1, LEASE).await;
     let client = stage.servers.client().await;
     let guard = client.lock("key").label("payroll").acquire().await.unwrap();
@@ -144,7 +144,7 @@ async fn a_shard_that_is_not_there_is_69_for_its_own_keys_only() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_is_2() {
+async fn invalid_arguments_are_2() {
     let stage = Stage::set(1, Duration::from_secs(5)).await;
     let long_key = "k".repeat(513);
     for (args, problem) in [
@@ -233,7 +233,7 @@ fn without_a_server_it_says_that_embedded_shards_would_exclude_nobody() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_gives_the_lock_back_at_once() {
+async fn a_command_that_cannot_start_releases_the_lock_at_once() {
     let stage = Stage::set(1, LEASE).await;
     for (name, mode) in [("not-executable", 0o644), ("no-interpreter", 0o755)] {
         // Through a shell, the latter would run.

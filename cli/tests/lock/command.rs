@@ -91,7 +91,7 @@ async fn a_signal_that_was_to_be_ignored_stays_ignored() {
 }
 
 #[tokio::test]
-async fn what_the_command_leaves_behind_goes_on_without_the_lock() {
+async fn processes_that_the_command_leaves_behind_continue_without_the_lock() {
     let stage = Stage::set(1, LEASE).await;
     let script = "sleep 1000 <&- >&- 2>&- & echo $!";
     let ran = stage.run("key", &[], &["sh", "-c", script]);

@@ -172,7 +172,7 @@ async fn a_command_is_dead_before_the_lease_ends_though_ringfence_is_stopped() {
 }
 
 #[tokio::test]
-async fn who_is_stopped_for_a_short_while_keeps_the_lock() {
+async fn a_command_stopped_for_a_short_while_keeps_the_lock() {
     let stage = Stage::set(1, 3 * LEASE).await;
     let script = "echo up > up; for i in $(seq 70); do sleep 0.1; done; exit 4";
     let running = stage.start("key", &[], &["sh", "-c", script]);

@@ -67,7 +67,7 @@ async fn signals_reach_a_command_that_left_the_group() {
 }
 
 #[tokio::test]
-async fn who_is_interrupted_while_waiting_leaves_nothing_behind() {
+async fn an_interrupted_wait_leaves_nothing_behind() {
     let stage = Stage::set(1, LEASE).await;
     let client = stage.servers.client().await;
     let guard = client.lock("key").acquire().await.unwrap();

@@ -18,7 +18,7 @@ fn reasons(output: &Output) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn who_holds_the_lock_is_said_once() {
+async fn the_holder_is_named_once() {
     let stage = Stage::set(1, LEASE).await;
     let client = stage.servers.client().await;
     let guard = client.lock("key").label("payroll").acquire().await.unwrap();

@@ -254,7 +254,7 @@ async fn a_resize_that_is_interrupted_says_how_to_go_on_and_is_turned_back() {
 }
 
 #[tokio::test]
-async fn who_adds_and_who_watches_are_told_that_another_process_turned_it_back() {
+async fn add_and_watch_report_that_another_process_turned_the_resize_back() {
     let servers = founded(2, 1).await;
     let before = slots(&servers);
     let mut adding = Telling::adding(&servers, &servers.urls()[2], &[]);
@@ -276,7 +276,7 @@ async fn who_adds_and_who_watches_are_told_that_another_process_turned_it_back()
 }
 
 #[tokio::test]
-async fn who_watches_sees_each_resize_from_its_beginning() {
+async fn watch_shows_each_resize_from_its_beginning() {
     let servers = founded(2, 0).await;
     let mut watching = Telling::start(&servers, &["watch"]);
     watching.next("at_rest");
@@ -291,7 +291,7 @@ async fn who_watches_sees_each_resize_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn who_watches_a_resize_under_way_sees_it_to_its_end() {
+async fn watch_shows_a_resize_under_way_to_its_end() {
     let servers = founded(2, 1).await;
     Telling::adding(&servers, &servers.urls()[2], &[]).end(Signal::SIGKILL);
     let mut watching = Telling::start(&servers, &["watch"]);

@@ -136,7 +136,7 @@ async fn where_removal_is_leased_a_killed_shard_costs_no_lock_either() {
 
 /// What was attested was wrong: nobody reached it until now, and it was not restarted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_given_up_and_wakes_is_told() {
+async fn a_server_declared_dead_that_returns_is_told() {
     let servers = founded(3, 0).await;
     let server = &servers.servers[C.1];
     let holds = client(&servers).await;

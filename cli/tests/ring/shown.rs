@@ -9,7 +9,7 @@ use super::{each, everything, founded, ring, told};
 use crate::binary::{output, ringfence};
 
 #[tokio::test]
-async fn show_tells_what_the_ring_is() {
+async fn show_describes_the_ring() {
     let servers = founded(3, 0).await;
     let shown = told(&ring(&servers, &["show", "--json"]));
     assert_eq!(shown["resize"], Value::Null);
@@ -103,7 +103,7 @@ async fn a_plan_tells_moves_and_shares_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_planned_is_refused_by_name() {
+async fn plans_that_are_impossible_are_refused_by_name() {
     let servers = founded(2, 1).await;
     let urls = servers.urls();
     let before = everything(&servers).await;

@@ -46,7 +46,7 @@ async fn a_shard_that_restarts_with_its_data_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_asked_says_whether_it_may_have_been_done() {
+async fn failed_requests_tell_whether_they_may_have_been_applied() {
     let client = client_of(1).await;
     let counters = client.counters();
     let counter = account(&counters, "coins", 1, 10).await;

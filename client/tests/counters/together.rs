@@ -14,7 +14,7 @@ async fn as_many_are_served_as_there_is_money_for_wherever_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_leaves_one_account_arrives_at_the_other() {
+async fn money_that_leaves_one_account_arrives_at_the_other() {
     let client = client_of(3).await;
     let counters = client.counters();
     let from = account(&counters, "from", 4, 100).await;

@@ -25,7 +25,7 @@ async fn wait_for(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_is_told_who_holds_the_lock_and_for_how_long() {
+async fn a_waiter_learns_the_holder_and_the_remaining_time() {
     let client = client_of(1).await;
     let _guard = held(&client, "key").await;
     let (acquired, told) = wait_for(&client, "key", SECOND).await;
@@ -80,7 +80,7 @@ async fn a_waiter_is_told_which_shard_gives_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_wait_is_told_nothing() {
+async fn a_request_that_does_not_wait_has_no_events() {
     let client = client_of(1).await;
     let guard = held(&client, "key").await;
     let told = |_: Waiting| panic!("told");

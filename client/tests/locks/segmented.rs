@@ -60,7 +60,7 @@ async fn a_sub_lock_is_a_lock_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loss_is_told_to_who_has_all() {
+async fn a_loss_is_reported_to_the_holder_of_all() {
     let client = client_of(2).await;
     let lock = split(&client, 3).await;
     let all = lock.all().acquire().await.unwrap();
@@ -162,7 +162,7 @@ async fn a_counter_of_the_same_name_is_something_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_dropped_after_any_turn_holds_nothing() {
+async fn futures_dropped_after_any_turn_hold_nothing() {
     let client = client_of(1).await;
     let lock = split(&client, 3).await;
     faults(&client).latency(Duration::from_millis(5)..Duration::from_millis(9));

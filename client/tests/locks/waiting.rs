@@ -31,7 +31,7 @@ async fn a_held_lock_is_refused_and_names_its_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_in_time_and_says_what_it_waited_for() {
+async fn a_wait_ends_in_time_and_gives_its_reason() {
     let client = client_of(1).await;
     let _guard = held(&client, "key").await;
     let asked = Instant::now();

@@ -202,7 +202,7 @@ async fn a_server_that_refuses_keeps_its_connections() {
 }
 
 #[tokio::test]
-async fn a_full_server_keeps_what_it_has_and_grants_nothing() {
+async fn a_full_server_keeps_its_locks_and_grants_nothing() {
     let servers = Servers::spawn(1).await;
     let client = servers.client().await;
     let guard = client.lock("key").lease(SECOND).acquire().await.unwrap();
@@ -236,7 +236,7 @@ async fn a_full_server_keeps_what_it_has_and_grants_nothing() {
 }
 
 #[tokio::test]
-async fn a_full_server_that_came_back_still_takes_back_what_is_held() {
+async fn a_full_server_that_came_back_still_accepts_its_holders() {
     let scene = scene().await;
     scene.ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]).await;
     scene.ask::<()>(&["REPLICAOF", "127.0.0.1", NOBODY]).await;

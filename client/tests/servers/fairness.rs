@@ -206,7 +206,7 @@ async fn without_hand_off_processes_alternate_at_every_grant() {
 
 /// Its process has few tasks, each of which comes again at once: without a bound they would go on for ever.
 #[tokio::test]
-async fn who_is_first_in_the_queue_is_overtaken_as_often_as_is_handed_on_at_most() {
+async fn the_first_waiter_is_overtaken_by_at_most_the_hand_offs_allowed() {
     const MAX: usize = 4;
     let servers = Servers::spawn(1).await;
     let handing_on = servers.builder().handoff(MAX as u32, 1000 * SECOND);

@@ -15,7 +15,7 @@ async fn listed(client: &Client) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn whoever_has_another_prefix_is_not_listed() {
+async fn locks_of_another_prefix_are_not_listed() {
     let servers = Servers::spawn(1).await;
     let mut clients = Vec::new();
     for prefix in ["a", "a*", "ab", "[ab]", r"a\*"] {
@@ -30,7 +30,7 @@ async fn whoever_has_another_prefix_is_not_listed() {
 }
 
 #[tokio::test]
-async fn what_is_no_lock_is_not_listed_and_hides_none() {
+async fn foreign_keys_are_not_listed_and_hide_no_lock() {
     let servers = Servers::spawn(1).await;
     let client = servers.client().await;
     let guard = client.lock("key").acquire().await.unwrap();

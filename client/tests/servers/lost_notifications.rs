@@ -143,7 +143,7 @@ async fn everybody_has_its_turn_though_messages_are_late() {
 }
 
 #[tokio::test]
-async fn who_could_not_be_told_is_told_again_when_it_listens_anew() {
+async fn a_client_gets_notifications_again_after_it_reconnects() {
     let scene = Proxied::new(LEASE).await;
     let Proxied { client, proxy, .. } = &scene;
     let rival = scene.rival().await;

@@ -40,7 +40,7 @@ impl Inside {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_all_is_alone_while_processes_come_and_the_number_changes() {
+async fn the_holder_of_all_is_alone_while_processes_come_and_the_number_changes() {
     let servers = Servers::spawn(3).await;
     let inside = Arc::new(Inside::default());
     let mut tasks = JoinSet::new();
@@ -81,7 +81,7 @@ async fn who_has_all_is_alone_while_processes_come_and_the_number_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_all_is_alone_while_shards_come_and_go_and_one_is_killed() {
+async fn the_holder_of_all_is_alone_while_shards_come_and_go_and_one_is_killed() {
     let mut servers = Servers::spawn_with(4, |server| server.set("appendonly", "yes")).await;
     let urls = servers.urls();
     let connect = async || {

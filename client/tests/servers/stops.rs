@@ -53,7 +53,7 @@ async fn a_stop_shorter_than_the_lease_costs_no_lock_and_ends_without_a_storm() 
 }
 
 #[tokio::test]
-async fn what_a_server_does_after_a_stop_longer_than_the_lease_is_believed_by_nobody() {
+async fn answers_after_a_stop_longer_than_the_lease_are_ignored() {
     let scene = Scene::new(SECOND, |builder| builder).await;
     let server = &scene.servers.servers[scene.index];
     let deadline = scene.guard.deadline();

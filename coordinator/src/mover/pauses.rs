@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_pauses_at_once_pauses_one_after_the_other() {
+    async fn concurrent_pauses_follow_one_another() {
         let pauses = Pauses::new(Duration::from_millis(6));
         let begin = Instant::now();
         let paused = async || {

@@ -38,7 +38,7 @@ pub trait Fixture: Send + Sync {
 macro_rules! topology_conformance {
     ($make:expr) => {
         $crate::topology_conformance!(@each $make;
-            a_load_finds_what_was_founded,
+            a_load_finds_the_founded_record,
             a_swap_that_is_done_is_seen_by_all,
             a_swap_on_an_old_version_finds_the_record_and_changes_nothing,
             a_swap_repeated_after_it_was_done_finds_its_own_record,
@@ -46,8 +46,8 @@ macro_rules! topology_conformance {
             a_record_of_an_older_incarnation_is_refused,
             a_later_incarnation_comes_after_every_version,
             a_watch_wakes_with_the_newer_record,
-            a_watch_answers_at_once_what_is_newer_already,
-            a_watch_does_not_wake_for_what_is_known,
+            a_watch_answers_at_once_with_a_newer_record,
+            a_watch_does_not_wake_for_a_known_record,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(
@@ -60,7 +60,7 @@ macro_rules! topology_conformance {
 }
 
 /// The founding took effect.
-pub async fn a_load_finds_what_was_founded(fixture: &dyn Fixture) {
+pub async fn a_load_finds_the_founded_record(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     assert_eq!(load(&*store).await, *fixture.founded());
 }
@@ -158,7 +158,7 @@ pub async fn a_watch_wakes_with_the_newer_record(fixture: &dyn Fixture) {
 }
 
 /// No change is missed between two watches.
-pub async fn a_watch_answers_at_once_what_is_newer_already(fixture: &dyn Fixture) {
+pub async fn a_watch_answers_at_once_with_a_newer_record(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let (founded, next) = (fixture.founded(), successor(&fixture.founded(), 1));
     assert_done(&store.swap(founded.version(), &next).await);
@@ -167,7 +167,7 @@ pub async fn a_watch_answers_at_once_what_is_newer_already(fixture: &dyn Fixture
 }
 
 /// A watch is not a busy loop.
-pub async fn a_watch_does_not_wake_for_what_is_known(fixture: &dyn Fixture) {
+pub async fn a_watch_does_not_wake_for_a_known_record(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let known = load(&*store).await.version();
     let woken = timeout(Duration::from_millis(100), store.watch(known)).await;

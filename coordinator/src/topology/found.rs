@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_founded_is_refused() {
+    fn invalid_foundings_are_refused() {
         let shortest = Constants {
             max_lease_ms: 0,
             ..Constants::default()

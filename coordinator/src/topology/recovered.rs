@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_attested_dead_stays_as_it_was() {
+    fn a_member_attested_dead_stays_as_it_was() {
         let founded = topology().last_epoch;
         let topology = recovered([answer(1, "life-1", None, 10)], 0);
         assert_eq!(entry(&topology, 0), ("life-0", founded));

@@ -165,7 +165,7 @@ fn old(name: u8, kind: Kind) -> Step {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_unknown_to_the_rest_of_its_batch() {
+async fn a_forgotten_request_is_unknown_to_the_rest_of_its_batch() {
     let deposit = || old(0, Kind::Deposit(1));
     let find = Step::Find((Since(-60_000), 0), 9);
     let words = told(2, [vec![deposit()], vec![find, Step::Purge, deposit()]]).await;
@@ -173,7 +173,7 @@ async fn what_is_forgotten_is_unknown_to_the_rest_of_its_batch() {
 }
 
 #[tokio::test]
-async fn what_is_not_final_is_kept_however_old() {
+async fn requests_that_are_not_final_are_kept_however_old() {
     // Each is younger than the one before, which is forgotten for it.
     let old = |name: u8, kind| {
         Step::Op(
@@ -201,7 +201,7 @@ async fn what_is_not_final_is_kept_however_old() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_as_old_as_the_mark() {
+async fn forgotten_requests_are_as_old_as_the_mark() {
     // One is recorded for each of the next milliseconds to be half a minute ago.
     let deposit = |ms: i64| Step::Op((Since(ms - 30_000), 0), Kind::Deposit(1), 9, Vec::new(), 1);
     told(2, [(0..100).map(deposit).chain([Step::Purge]).collect()]).await;

@@ -57,7 +57,7 @@ pub(crate) async fn desk(server: &RedisServer, epoch: u64) -> Desk {
 }
 
 #[tokio::test]
-async fn what_a_server_that_syncs_acknowledged_outlasts_its_kill_and_is_certain() {
+async fn changes_acknowledged_by_a_server_that_syncs_outlast_its_kill_and_are_certain() {
     let mut server = synced().spawn().await.unwrap();
     let hot = key("hot");
     let mut first = desk(&server, 1).await;
@@ -80,7 +80,7 @@ async fn what_a_server_that_syncs_acknowledged_outlasts_its_kill_and_is_certain(
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_sync_every_write_is_refused_by_who_asks_for_that() {
+async fn a_server_that_does_not_sync_every_write_is_refused_by_accounts_that_need_it() {
     for (aof, fsync, rewrite) in [
         ("no", "always", "no"),
         ("yes", "everysec", "no"),

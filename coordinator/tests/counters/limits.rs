@@ -43,7 +43,7 @@ async fn a_full_server_refuses_a_batch_whole() {
 }
 
 #[tokio::test]
-async fn what_is_foreign_is_left_as_it_is_and_others_are_answered() {
+async fn foreign_values_are_left_alone_and_others_are_answered() {
     let redis = Redis::new().await;
     let (mut desk, mut raw) = (Desk::open(&*redis.shard(), 1).await, redis.raw().await);
     let (hot, other) = (key("hot"), key("other"));

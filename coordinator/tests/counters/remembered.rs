@@ -93,7 +93,7 @@ async fn many_answers_are_known_each_in_few_bytes() {
 }
 
 #[tokio::test]
-async fn what_is_old_goes_with_the_requests_that_come() {
+async fn old_answers_go_with_new_requests() {
     let redis = Redis::new().await;
     let mut desk = Desk::open(&*redis.shard(), 1).await;
     let hot = key("hot");
@@ -137,7 +137,7 @@ async fn what_is_old_goes_with_the_requests_that_come() {
 }
 
 #[tokio::test]
-async fn a_full_segment_forgets_early_and_what_it_forgot_is_too_old() {
+async fn a_full_segment_forgets_early_and_forgotten_requests_are_too_old() {
     let redis = Redis::new().await;
     let mut desk = Desk::open(&*redis.shard(), 1).await;
     let hot = key("hot");

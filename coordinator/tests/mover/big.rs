@@ -249,7 +249,7 @@ async fn a_million_answers() {
 }
 
 #[tokio::test]
-async fn what_is_copied_while_a_slot_is_sealed_does_not_grow_with_what_a_segment_remembers() {
+async fn the_copy_under_a_seal_does_not_grow_with_the_remembered_answers() {
     let mut pieces = Vec::new();
     for blocks in [1, 64] {
         let big = Big::new(blocks * BLOCK, 1).await;

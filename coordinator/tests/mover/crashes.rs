@@ -24,7 +24,7 @@ fn synced() -> RedisServerBuilder {
 
 /// In turn it is the one that slots go to, and the one that they come from.
 #[tokio::test]
-async fn what_is_on_the_disk_outlasts_a_server_that_is_killed_in_any_phase() {
+async fn data_on_disk_outlasts_a_server_that_is_killed_in_any_phase() {
     let mut stage = Stage::of(synced).await;
     // It arms the shards.
     let _engine = engine(&ring(&stage.store), 1).await;
@@ -57,7 +57,7 @@ async fn what_is_on_the_disk_outlasts_a_server_that_is_killed_in_any_phase() {
 
 /// A server that lost its last writes. Its counters move before their next request.
 #[tokio::test]
-async fn what_may_have_lost_something_says_so_where_it_goes() {
+async fn a_segment_in_doubt_stays_in_doubt_where_it_goes() {
     let mut stage = Stage::new().await;
     stage.begin(true).await;
     stage.resize().await;

@@ -87,7 +87,7 @@ async fn the_next_shard_may_be_gone_for_good_in_any_phase() {
 
 /// Theirs begins with it, and nothing that waits for its end is needed for it.
 #[tokio::test(start_paused = true)]
-async fn shards_in_grace_are_opened_at_once_by_whoever_comes() {
+async fn shards_in_grace_are_opened_at_once_by_any_mover() {
     let stage = Stage::new(3).await;
     engine(&stage.ring(), 1).await.close(SECOND).await;
     stage.kill(2);
@@ -125,7 +125,7 @@ async fn while_one_heir_is_away_the_other_is_opened() {
 /// A process that never hears of anything goes on with it: where removal is supervised, somebody attested
 /// that there is none.
 #[tokio::test(start_paused = true)]
-async fn who_was_given_up_and_is_there_after_all_is_told_and_grants_nothing_more() {
+async fn a_shard_declared_dead_that_returns_is_told_and_grants_nothing_more() {
     let stage = Stage::new(3).await;
     // Every shard is armed: no epoch is allotted twice, though there are two records.
     engine(&stage.ring(), 2).await.close(SECOND).await;

@@ -26,7 +26,7 @@ async fn turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_after_a_mover_that_was_dropped_goes_on() {
+async fn the_next_mover_continues_after_one_that_was_dropped() {
     let stage = Stage::new(3).await;
     for shard in 0..3 {
         stage.faults(shard).latency(MILLISECOND..8 * MILLISECOND);

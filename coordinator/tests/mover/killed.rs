@@ -45,7 +45,7 @@ async fn kill_one_at(phase: Phase, seeds: &str) {
 }
 
 #[tokio::test]
-async fn whoever_comes_after_a_mover_that_was_killed_in_any_phase_goes_on() {
+async fn the_next_mover_continues_after_one_that_was_killed_in_any_phase() {
     let stage = Stage::new().await;
     let urls: Vec<_> = stage.servers[..3]
         .iter()

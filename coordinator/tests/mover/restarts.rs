@@ -143,7 +143,7 @@ async fn nothing_is_sealed_while_its_shard_is_in_grace() {
 
 /// Whoever held a lock before puts it back, and is listed then.
 #[tokio::test(start_paused = true)]
-async fn what_was_sealed_before_a_grace_is_listed_after_it() {
+async fn slots_sealed_before_a_grace_are_listed_after_it() {
     let stage = Stage::new(1).await;
     let lockers = Lockers::start(&stage.ring()).await;
     stage.faults(0).restart(false);

@@ -187,7 +187,7 @@ impl Stage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_confirm_the_topology_holds_nothing_and_asks_nobody() {
+async fn a_client_that_cannot_confirm_the_topology_holds_nothing_and_sends_nothing() {
     let stage = Stage::leased().await;
     let one = stage.process(1).await;
     let guard = acquire(&one, "held").await;
@@ -247,7 +247,7 @@ async fn danger_comes_with_a_third_of_the_view_or_of_the_lease_left_and_not_befo
 
 /// What it starts with was read before that, perhaps long before.
 #[tokio::test(start_paused = true)]
-async fn who_starts_asks_nobody_before_the_topology_is_confirmed() {
+async fn a_new_client_sends_nothing_before_the_topology_is_confirmed() {
     let stage = Stage::leased().await;
     let one = stage.started(1, true).await;
     assert!(one.ask("key", None).await.is_err());
@@ -363,7 +363,7 @@ async fn a_holder_that_hears_of_nothing_has_lost_it_before_another_may_have_it()
 /// An engine that has learnt of it is at the next shard, and no longer renews at the dead one.
 /// There its record expires, and an engine that has not learnt of it gets the lock.
 #[tokio::test(start_paused = true)]
-async fn who_has_learnt_of_it_and_who_has_not_never_hold_the_same() {
+async fn clients_with_the_old_and_the_new_record_never_hold_the_same_lock() {
     let stage = Stage::leased().await;
     let (one, two) = (stage.process(1).await, stage.process(2).await);
     let key = stage.key_at(2);

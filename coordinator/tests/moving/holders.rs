@@ -94,7 +94,7 @@ async fn an_adopted_guard_counts_from_the_adoption() {
 
 /// It was on its way when the lock went elsewhere, and left after the adoption did.
 #[tokio::test(start_paused = true)]
-async fn what_the_former_shard_renews_late_means_nothing() {
+async fn late_renewals_at_the_former_shard_are_ignored() {
     let ring = Ring::new().await;
     let one = ring.process(1).await;
     let guard = one.acquire().await;
@@ -136,7 +136,7 @@ async fn a_holder_whose_slot_was_taken_away_puts_its_lock_back_where_the_slot_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_entered_twice_leaves_twice() {
+async fn an_owner_that_acquired_twice_releases_twice() {
     let ring = Ring::new().await;
     let one = ring.process(1).await;
     let (owner, namespace) = (Owner::new(), Namespace::default());

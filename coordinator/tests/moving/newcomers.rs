@@ -30,7 +30,7 @@ async fn with_the_list_the_new_shard_needs_no_proof() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_former_shard_holds_nobody_gets() {
+async fn a_key_held_at_the_former_shard_is_not_granted() {
     let ring = Ring::new().await;
     let (one, two) = (ring.process(1).await, ring.process(2).await);
     let guard = one.acquire().await;
@@ -52,7 +52,7 @@ async fn what_the_former_shard_holds_nobody_gets() {
 
 /// A mover may be done with a slot before it says in the record that the list was told.
 #[tokio::test(start_paused = true)]
-async fn what_has_arrived_before_the_record_says_so_is_found_at_once() {
+async fn a_slot_that_arrived_before_its_record_is_found_at_once() {
     let ring = Ring::new().await;
     let one = ring.process(1).await;
     ring.set_out().await;

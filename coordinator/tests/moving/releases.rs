@@ -23,7 +23,7 @@ async fn a_release_behind_an_unanswered_adoption_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_taken_away_is_released_too() {
+async fn a_record_that_was_not_removed_is_released_too() {
     let ring = Ring::new().await;
     let one = ring.process(1).await;
     let guard = one.acquire().await;

@@ -83,7 +83,7 @@ async fn waiters_of_a_sealed_slot_outlast_a_next_shard_that_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiter_gets_what_a_holder_that_went_along_gives_back() {
+async fn a_waiter_gets_the_lock_of_a_holder_that_moved_along() {
     let ring = Ring::new().await;
     let (holder, waiters) = crowd(&ring).await;
     let guard = holder.acquire().await;
@@ -121,7 +121,7 @@ async fn a_turn_at_the_former_shard_counts_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_gives_up_on_the_way_leaves_nothing_anywhere() {
+async fn a_waiter_that_gives_up_during_a_move_leaves_nothing_anywhere() {
     let ring = Ring::new().await;
     let (holder, waiters) = crowd(&ring).await;
     let guard = holder.acquire().await;

@@ -16,7 +16,7 @@ use super::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn who_gives_up_is_passed_over_at_once() {
+async fn a_waiter_that_gives_up_is_passed_over_at_once() {
     let mut crew = Crew::new().await;
     let [one, two, three] = crew.processes().await;
     let guard = acquire(&one).await;
@@ -47,7 +47,7 @@ async fn a_wait_that_ends_leaves_no_place_in_the_queue() {
 
 /// What was on its way to a wait that ended is nothing to the next one for the same key.
 #[tokio::test(start_paused = true)]
-async fn a_turn_of_who_gave_up_is_not_taken_by_who_waits_now() {
+async fn a_turn_of_a_former_waiter_is_not_taken_by_a_present_one() {
     let mut crew = Crew::new().await;
     let [one, two, three] = crew.processes().await;
     let guard = acquire(&one).await;
@@ -83,7 +83,7 @@ async fn a_process_keeps_its_place_when_its_first_waiter_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_once_is_refused_and_leaves_no_place() {
+async fn a_request_that_asks_once_is_refused_and_leaves_no_place() {
     let mut crew = Crew::new().await;
     let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
@@ -102,7 +102,7 @@ async fn who_asks_once_is_refused_and_leaves_no_place() {
 
 /// A waiter that comes behind it waits from the first answer on.
 #[tokio::test(start_paused = true)]
-async fn who_waits_behind_one_that_asked_once_queues_at_once() {
+async fn a_waiter_behind_one_that_asked_once_queues_at_once() {
     let mut crew = Crew::new().await;
     let [one, two, three] = crew.processes().await;
     crew.faults().latency(5 * MILLISECOND..6 * MILLISECOND);

@@ -192,7 +192,7 @@ async fn processes_with_many_tasks_take_turns() {
 
 /// What the shard shows of a holder is true: another lease, label or end is another record.
 #[tokio::test(start_paused = true)]
-async fn who_wants_it_on_other_terms_gets_a_record_of_its_own() {
+async fn a_waiter_with_other_terms_gets_its_own_record() {
     let mut crew = Crew::new().await;
     let process = crew.process().await;
     let guard = acquire(&process).await;

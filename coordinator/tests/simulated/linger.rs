@@ -91,7 +91,7 @@ async fn a_lock_whose_process_died_lingering_is_free_when_its_lease_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_gives_back_what_lingers() {
+async fn closing_releases_lingering_locks() {
     let mut crew = Crew::new().await;
     let (process, other) = (crew.sharing(lingering(LEASE)).await, crew.process().await);
     acquire(&process).await.release().await;

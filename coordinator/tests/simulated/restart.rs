@@ -47,7 +47,7 @@ async fn nobody_in_a_queue_is_granted_in_grace_and_all_are_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_keeps_its_lock_and_who_waits_its_turn_through_a_restart() {
+async fn a_holder_keeps_its_lock_and_a_waiter_its_turn_through_a_restart() {
     for keep_records in [false, true] {
         let mut crew = Crew::new().await;
         let [one, two] = crew.processes().await;
@@ -62,7 +62,7 @@ async fn a_holder_keeps_its_lock_and_who_waits_its_turn_through_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_is_told_of_grace_and_who_asks_once_is_refused() {
+async fn a_waiter_is_told_of_grace_and_a_request_that_asks_once_is_refused() {
     let mut crew = Crew::new().await;
     let [one, two] = crew.processes().await;
     acquire(&one).await.release().await;

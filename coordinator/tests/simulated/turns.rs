@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{AT_ONCE, Crew, LEASE, SECOND, acquire, recorded, try_acquire, waiting};
 
 #[tokio::test(start_paused = true)]
-async fn a_release_grants_to_whoever_waits_in_another_process_at_once() {
+async fn a_release_grants_to_a_waiter_in_another_process_at_once() {
     let mut crew = Crew::new().await;
     let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
@@ -38,7 +38,7 @@ async fn a_turn_lasts_for_its_claim_and_is_renewed_to_a_full_lease_at_once() {
 
 /// A turn is short beside a lease: that alone endangers nobody.
 #[tokio::test(start_paused = true)]
-async fn whoever_has_just_been_granted_its_turn_is_not_in_danger() {
+async fn a_holder_that_was_just_granted_its_turn_is_not_in_danger() {
     let mut crew = Crew::new().await;
     let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
@@ -76,7 +76,7 @@ async fn a_turn_that_cannot_be_renewed_lasts_for_its_claim_from_when_it_was_aske
 
 /// It asked again before its turn came; that is answered after it, and extends it.
 #[tokio::test(start_paused = true)]
-async fn what_is_answered_late_extends_a_turn_from_when_it_was_asked_for() {
+async fn a_late_answer_extends_a_turn_from_its_request() {
     let mut crew = Crew::new().await;
     let [one, two] = crew.processes().await;
     let guard = acquire(&one).await;
@@ -114,7 +114,7 @@ async fn processes_are_served_in_the_order_they_came() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_who_comes_later_gets_a_free_lock_before_who_waits() {
+async fn no_newcomer_gets_a_free_lock_before_a_waiter() {
     let mut crew = Crew::new().await;
     let [one, two, late] = crew.processes().await;
     let guard = acquire(&one).await;
@@ -134,7 +134,7 @@ async fn nobody_who_comes_later_gets_a_free_lock_before_who_waits() {
 /// Nor a ticket with a dead holder: a newcomer that comes before the waiter asks again is behind
 /// the waiter.
 #[tokio::test(start_paused = true)]
-async fn nobody_who_comes_later_gets_a_lock_that_ran_out_before_who_waits() {
+async fn no_newcomer_gets_an_expired_lock_before_a_waiter() {
     let mut crew = Crew::new().await;
     let [dead, two, late] = crew.processes().await;
     let _guard = acquire(&dead).await;
@@ -148,7 +148,7 @@ async fn nobody_who_comes_later_gets_a_lock_that_ran_out_before_who_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_misses_its_turn_finds_it_within_a_second() {
+async fn a_waiter_that_misses_its_turn_finds_it_within_a_second() {
     let mut crew = Crew::new().await;
     crew.faults().lose_notifications(true);
     let [one, two] = crew.processes().await;

@@ -82,7 +82,7 @@ async fn only_what_has_come_in_can_be_armed() {
 }
 
 #[tokio::test]
-async fn what_is_not_fit_to_be_a_shard_stays_as_it_is() {
+async fn an_unfit_server_stays_as_it_is() {
     let stage = Stage::new(1).await;
     let spawn = async |set_up: fn(RedisServerBuilder) -> RedisServerBuilder| {
         set_up(RedisServer::builder()).spawn().await.unwrap()
@@ -160,7 +160,7 @@ async fn a_pointer_that_no_resize_followed_harms_nobody() {
 }
 
 #[tokio::test]
-async fn whoever_comes_in_has_a_copy_ahead_of_its_arming_and_whoever_left_gets_none() {
+async fn a_new_member_has_a_copy_before_it_is_armed_and_a_former_one_gets_none() {
     let stage = Stage::new(1).await;
     let (entered, id) = stage.enter().await;
     let copy = stage.newcomer.key_of_life(0, "copy").await;
@@ -179,7 +179,7 @@ async fn whoever_comes_in_has_a_copy_ahead_of_its_arming_and_whoever_left_gets_n
 }
 
 #[tokio::test]
-async fn whoever_left_is_a_seed_still() {
+async fn a_former_member_still_works_as_a_seed() {
     let stage = Stage::new(2).await;
     let (entered, id) = stage.enter().await;
     assert!(arm(stage.seed(), &entered, &id).await.unwrap());
@@ -197,7 +197,7 @@ async fn whoever_left_is_a_seed_still() {
 }
 
 #[tokio::test]
-async fn whoever_left_may_come_again_until_it_is_released_and_after_a_restart() {
+async fn a_former_member_may_return_until_it_is_released_and_after_a_restart() {
     let mut stage = Stage::new(2).await;
     let (entered, id) = stage.enter().await;
     assert!(arm(stage.seed(), &entered, &id).await.unwrap());
@@ -219,7 +219,7 @@ async fn whoever_left_may_come_again_until_it_is_released_and_after_a_restart() 
 }
 
 #[tokio::test]
-async fn whoever_was_given_up_for_dead_comes_again_in_another_life_and_by_another_name() {
+async fn a_shard_declared_dead_returns_in_another_life_and_by_another_name() {
     let mut stage = Stage::new(2).await;
     let (entered, id) = stage.enter().await;
     assert!(arm(stage.seed(), &entered, &id).await.unwrap());
@@ -282,7 +282,7 @@ async fn a_home_that_is_no_shard_is_not_released_by_whatever_name() {
 }
 
 #[tokio::test]
-async fn what_is_in_use_is_not_released() {
+async fn a_member_in_use_is_not_released() {
     let stage = Stage::new(2).await;
     let (home, other) = (stage.home, 1 - stage.home);
     let addresses = stage.servers.addresses();

@@ -101,7 +101,7 @@ impl Loading {
 }
 
 #[tokio::test]
-async fn an_empty_home_is_given_its_record_back_by_whoever_looks_next() {
+async fn an_empty_home_gets_its_record_back_from_the_next_client() {
     let (
         mut servers,
         Joined {
@@ -149,7 +149,7 @@ async fn an_older_record_gives_way_to_the_newest_copy() {
 }
 
 #[tokio::test]
-async fn what_only_the_own_view_is_left_of_counts() {
+async fn a_record_left_only_in_the_own_view_counts() {
     let (mut servers, joined, home) = Servers::spawn(2).await.founded().await;
     let older = joined.topology;
     let newest = successor(&older);
@@ -213,7 +213,7 @@ async fn nothing_begins_while_a_member_is_silent() {
 }
 
 #[tokio::test]
-async fn whoever_is_attested_dead_is_left_out() {
+async fn a_member_attested_dead_is_left_out() {
     let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let silent = servers.others(home)[0];
     servers.0[home].restart().await.unwrap();
@@ -399,7 +399,7 @@ async fn once_it_is_fenced_a_home_takes_no_change_that_the_recovery_would_not_se
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_reaches_a_member_before_its_fence_counts() {
+async fn a_copy_that_reaches_a_member_before_its_fence_counts() {
     let (mut servers, joined, home) = Servers::spawn(3).await.founded().await;
     let address = servers.addresses()[home].clone();
     let at_home = move |step: &Step| matches!(step, Step::Fenced { address: at } if *at == address);

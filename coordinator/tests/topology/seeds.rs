@@ -198,7 +198,7 @@ async fn a_home_is_known_by_its_record_where_its_address_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn what_is_no_record_is_an_error_and_is_left_alone() {
+async fn a_malformed_record_is_an_error_and_is_left_alone() {
     let servers = Servers::spawn(2).await;
     servers.set(1, RECORD, "of somebody else").await;
     let error = join(servers.seeds()).await.unwrap_err();

@@ -52,7 +52,7 @@ async fn nothing_is_left_of_a_queue_that_everybody_left() {
 }
 
 #[tokio::test]
-async fn what_is_no_queue_under_its_name_keeps_nobody_from_the_key() {
+async fn a_foreign_value_under_a_queues_name_blocks_no_request() {
     for foreign in [0, 1] {
         let (mut desk, key, other) = (Desk::quiet().await, key("key"), key("other"));
         let name = &names(key.text())[foreign];

@@ -37,7 +37,7 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded(
+    fn encoding_and_decoding_agree(
         first in light_shards(),
         second in light_shards(),
         placement in any_placement(),

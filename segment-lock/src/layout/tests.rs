@@ -35,7 +35,7 @@ fn a_request_keeps_its_home_whatever_comes_later() {
 }
 
 #[test]
-fn what_exists_never_shrinks() {
+fn segments_never_become_fewer() {
     let shrunk = created(3).plan(1, 100, nowhere).unwrap().commit(2).unwrap();
     assert_eq!((shrunk.segments(), shrunk.generation()), (3, 2));
 }

@@ -94,12 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_has_is_not_tried() {
+    fn sub_locks_of_this_process_are_not_tried() {
         assert_eq!(choose(&[here(1), FREE], 0, &[]), Try(1));
     }
 
     #[test]
-    fn what_others_have_is_tried_after_what_looks_free() {
+    fn sub_locks_of_others_are_tried_after_free_ones() {
         assert_eq!(choose(&[HELD, FREE], 0, &[]), Try(1));
         assert_eq!(choose(&[HELD, here(1)], 1, &[]), Try(0));
     }

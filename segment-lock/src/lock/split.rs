@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_stays_where_it_is() {
+    fn existing_sub_locks_stay_in_place() {
         let shrunk = split(4).resized(2, from(100)).unwrap();
         assert_eq!((shrunk.used(), shrunk.made()), (2, 4));
         let grown = shrunk.resized(6, from(100)).unwrap();

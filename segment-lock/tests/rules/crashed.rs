@@ -134,7 +134,7 @@ async fn freeze(memory: &Memory, frozen: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_finds_an_account_frozen_is_patient_and_not_for_ever() {
+async fn a_frozen_account_is_waited_for_and_not_for_ever() {
     let (memory, _clock, storage) = memory();
     let a = counter(&storage, "a").await;
     let (patient, tired) = (id(NOW, "patient"), id(NOW, "tired"));
@@ -157,7 +157,7 @@ async fn whoever_finds_an_account_frozen_is_patient_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_transfer_is_finished_by_whoever_finds_it_however_late() {
+async fn a_transfer_is_finished_by_any_caller_however_late() {
     let crashes: [fn(&Request) -> bool; 3] = [
         |request| matches!(request, Request::Credit(_)),
         |request| matches!(request, Request::FinishTransfer(_)),

@@ -37,7 +37,7 @@ fn at(time_ms: u64, generation: u64, change: Change) -> Op {
 }
 
 #[test]
-fn old_ids_stay_with_who_knows_the_layout_before() {
+fn old_ids_stay_with_callers_that_know_the_layout_before() {
     for generation in [1, 2] {
         let old = at(CUT - 1, generation, deduct(1));
         once(&mut prepared(5), old, recorded(State::Done));
@@ -46,7 +46,7 @@ fn old_ids_stay_with_who_knows_the_layout_before() {
 }
 
 #[test]
-fn new_ids_are_for_who_knows_the_new_layout() {
+fn new_ids_are_for_callers_that_know_the_new_layout() {
     nothing(&mut prepared(5), at(CUT, 1, deduct(1)), LAYOUT);
     once(
         &mut prepared(5),
@@ -68,7 +68,7 @@ fn new_ids_are_for_who_knows_the_new_layout() {
 }
 
 #[test]
-fn who_does_not_know_of_all_money_concludes_nothing() {
+fn a_caller_that_does_not_know_all_segments_concludes_nothing() {
     let mut segment = prepared(5);
     nothing(&mut segment, at(NOW, 1, deduct(6)), LAYOUT);
     let refuse = Refuse {

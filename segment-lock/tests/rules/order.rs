@@ -42,7 +42,7 @@ fn short_records_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_written() {
+fn amounts_that_do_not_fit_are_refused_before_any_write() {
     let mut segment = segment(i64::MAX - 10);
     once(
         &mut segment,

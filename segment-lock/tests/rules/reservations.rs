@@ -38,7 +38,7 @@ fn cancel(name: &str) -> Cancel {
 }
 
 #[test]
-fn what_is_confirmed_is_gone() {
+fn confirmed_money_is_spent() {
     let mut segment = reserved();
     once(&mut segment, confirm("a"), recorded(State::Confirmed));
     nothing(&mut segment, cancel("a"), recorded(State::Confirmed));
@@ -47,7 +47,7 @@ fn what_is_confirmed_is_gone() {
 }
 
 #[test]
-fn what_is_cancelled_comes_back_once() {
+fn cancelled_money_comes_back_once() {
     let mut segment = reserved();
     let version = segment.version;
     once(&mut segment, cancel("a"), recorded(State::Cancelled));
@@ -58,7 +58,7 @@ fn what_is_cancelled_comes_back_once() {
 }
 
 #[test]
-fn what_expires_comes_back_once_and_can_no_longer_be_confirmed() {
+fn expired_money_comes_back_once_and_can_no_longer_be_confirmed() {
     let mut segment = reserved();
     let version = segment.version;
     assert_eq!(segment.expire(NOW + 9), Ok(Reply::Expired(0)));

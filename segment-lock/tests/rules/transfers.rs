@@ -134,7 +134,7 @@ fn two_accounts_may_use_one_id() {
 }
 
 #[test]
-fn what_is_refused_stays_refused() {
+fn a_refused_transfer_stays_refused() {
     let mut segment = segment(i64::MAX - 2);
     once(&mut segment, credit("a"), credited(Outcome::Refused));
     segment.value = 0;

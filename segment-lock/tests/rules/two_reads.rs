@@ -119,7 +119,7 @@ async fn meddled_by(meddle: impl Fn(&Memory, usize) + Send + Sync + 'static) -> 
 }
 
 #[tokio::test]
-async fn what_is_there_all_the_time_is_never_insufficient() {
+async fn money_present_throughout_is_never_insufficient() {
     // The first reads are of segments 1 and 2: the money comes to where it was not seen.
     let counter = meddled(1).await;
     counter.deduct(&at_home(0), amount(2)).await.unwrap();

@@ -52,7 +52,7 @@ async fn many_tasks_use_all_of_them_and_it_can_be_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_counted_who_has_left() {
+async fn processes_that_left_are_not_counted() {
     let world = World::of(2).await;
     let lock = world.process(0);
     let held = [

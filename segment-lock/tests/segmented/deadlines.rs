@@ -31,7 +31,7 @@ async fn one_deadline_is_for_all_of_them_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_any_is_told_in_time() {
+async fn a_waiter_for_any_gets_an_answer_in_time() {
     let world = World::of(2).await;
     let _all = world.process(0).all().acquire().await.unwrap();
     let refused = world.process(0).any().wait(SECOND).acquire().await;

@@ -105,7 +105,7 @@ async fn a_number_out_of_range_is_refused_with_its_limit() {
 }
 
 #[tokio::test]
-async fn who_has_one_excludes_all_and_the_other_way_round() {
+async fn the_holder_of_one_excludes_the_holder_of_all_and_vice_versa() {
     let world = World::of(3).await;
     let (a, b) = (world.process(0), world.process(0));
     let one = a.at(1).try_acquire().await.unwrap();

@@ -130,7 +130,7 @@ async fn each_way_is_delayed_by_itself() {
 }
 
 #[tokio::test]
-async fn what_a_black_hole_held_arrives_when_it_ends() {
+async fn requests_held_by_a_black_hole_arrive_when_it_ends() {
     let (servers, proxy) = proxied().await;
     let mut raw = Raw::open(&proxy).await;
     raw.ask(&["PING"]).await;

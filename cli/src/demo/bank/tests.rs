@@ -44,7 +44,7 @@ async fn tokens_of_other_accounts_do_not_matter(bank: &dyn Bank) {
     assert_eq!(bank.write(other).await.unwrap(), Verdict::Accepted);
 }
 
-async fn it_writes_what_it_is_told(bank: &dyn Bank) {
+async fn it_writes_as_told(bank: &dyn Bank) {
     let first = deduction(1, Some(5), (100, 90));
     let stale = deduction(2, Some(5), (100, 99));
     assert_eq!(bank.write(first).await.unwrap(), Verdict::Accepted);
@@ -86,7 +86,7 @@ macro_rules! contract {
 contract!(memory: in_memory, redis: on_servers has {
     a_smaller_token_is_refused,
     tokens_of_other_accounts_do_not_matter,
-    it_writes_what_it_is_told,
+    it_writes_as_told,
 });
 
 async fn ask<T: ::redis::FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
@@ -107,7 +107,7 @@ async fn a_closed_bank_leaves_nothing_on_its_servers() {
 }
 
 #[tokio::test]
-async fn what_a_dead_run_leaves_has_an_end() {
+async fn data_of_a_dead_run_expires() {
     let (servers, bank) = on_servers().await;
     bank.write(deduction(1, Some(5), (100, 90))).await.unwrap();
     for server in &servers {
@@ -121,7 +121,7 @@ async fn what_a_dead_run_leaves_has_an_end() {
 }
 
 #[tokio::test]
-async fn what_a_server_forgot_is_not_taken_for_empty() {
+async fn lost_data_is_not_taken_for_empty() {
     let (servers, bank) = on_servers().await;
     let gone = |error: BankError| matches!(error, BankError::Gone(_));
     for server in &servers {

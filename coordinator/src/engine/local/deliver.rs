@@ -34,7 +34,8 @@ impl LocalGrant {
         let mut with = Vec::new();
         if let Some(owner) = &who.owner {
             owner.entered(&grant);
-            with = queue.dismiss_who(|other| other.owner.as_ref().is_some_and(|its| its.is(owner)));
+            with =
+                queue.dismiss_where(|other| other.owner.as_ref().is_some_and(|its| its.is(owner)));
         }
         Self {
             who,

@@ -219,7 +219,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
     }
 
     /// The waiters that `picks` selects leave.
-    pub(crate) fn dismiss_who(&mut self, picks: impl Fn(&W) -> bool) -> Vec<W> {
+    pub(crate) fn dismiss_where(&mut self, picks: impl Fn(&W) -> bool) -> Vec<W> {
         self.dismiss_if(|waiter| picks(&waiter.who))
     }
 

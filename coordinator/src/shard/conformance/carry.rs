@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Not a coin less, not an answer forgotten.
-pub async fn a_counter_that_moved_is_what_it_was(fixture: &dyn Fixture) {
+pub async fn a_moved_counter_is_unchanged(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key(b"coins/\xff:{7}|*[".as_slice());
     let (copied, view) = desk.leaves(&key).await;
@@ -250,7 +250,7 @@ pub async fn counters_of_a_slot_that_comes_are_served_once_they_are_admitted(
 }
 
 /// What a shard that came back has of a move goes on; that it had all is to be said again.
-pub async fn what_was_carried_outlasts_a_life(fixture: &dyn Fixture) {
+pub async fn carried_counters_outlast_a_life(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
     desk.creates(&key).await;

@@ -26,7 +26,7 @@ pub async fn a_new_ticket_is_told_to_the_holder(fixture: &dyn Fixture) {
 }
 
 /// One message per release, and no more for each newcomer.
-pub async fn a_new_ticket_is_not_told_to_whom_the_grant_told_it(fixture: &dyn Fixture) {
+pub async fn a_new_ticket_is_not_told_to_a_holder_that_knows_of_contention(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let mut ear = Ear::of(fixture, HOLDER).await;
         let (next, behind) = (nonce_of(HOLDER), nonce());

@@ -64,7 +64,7 @@ pub async fn a_slot_opened_by_force_is_shut_then_in_grace_then_open(fixture: &dy
 }
 
 /// The whole shard waits, and goes on as it was: no lock that it has is lost.
-pub async fn what_a_shard_has_outlasts_slots_opened_by_force(fixture: &dyn Fixture) {
+pub async fn records_outlast_slots_opened_by_force(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Shut).await;
     let (mine, holder) = (elsewhere(&desk, &key), nonce());
     let token = desk.granted(&mine, holder, LONG).await;

@@ -44,7 +44,7 @@ pub async fn an_inspection_tells_holder_tokens_and_remaining_time(fixture: &dyn 
 }
 
 /// In the order in which they will get it.
-pub async fn an_inspection_tells_who_waits_in_order(fixture: &dyn Fixture) {
+pub async fn an_inspection_lists_the_waiters_in_order(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let waiting @ [first, second, third] = [(); 3].map(|()| nonce());
         let (key, (holder, _)) = desk.with_queue("key", LONG, &waiting).await;
@@ -83,7 +83,7 @@ pub async fn an_inspection_leaves_out_tickets_that_have_ended(fixture: &dyn Fixt
 }
 
 /// A lease has ended, and no request has passed the key on yet; or grace prevents that.
-pub async fn an_inspection_tells_who_waits_for_what_nobody_holds(fixture: &dyn Fixture) {
+pub async fn an_inspection_lists_the_waiters_for_a_free_key(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let waiter = nonce();
     let (key, _) = desk.with_queue("key", SHORT, &[waiter]).await;
@@ -104,7 +104,7 @@ pub async fn an_unarmed_shard_tells_nobody_anything(fixture: &dyn Fixture) {
 }
 
 /// Both are looks at one thing.
-pub async fn a_listing_tells_of_every_lock_what_an_inspection_does(fixture: &dyn Fixture) {
+pub async fn a_listing_agrees_with_inspections(fixture: &dyn Fixture) {
     let mut keys = Vec::new();
     let mut desks = Desk::both_ways(fixture).await;
     for desk in &mut desks {
@@ -149,7 +149,7 @@ pub async fn a_listing_comes_in_pages(fixture: &dyn Fixture) {
 }
 
 /// Released, expired, of an older arming; and what has a queue alone.
-pub async fn a_listing_leaves_out_what_nobody_holds(fixture: &dyn Fixture) {
+pub async fn a_listing_leaves_out_free_keys(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let [old, released, expired, held] =
         ["old", "released", "expired", "held"].map(|name| desk.key(name));
@@ -229,7 +229,7 @@ pub async fn a_listing_of_one_namespace_tells_none_of_another(fixture: &dyn Fixt
 }
 
 /// A page is a look at a moment; the whole is not, and leaves out nothing that stays.
-pub async fn what_is_held_throughout_is_listed_whatever_comes_and_goes(fixture: &dyn Fixture) {
+pub async fn locks_held_throughout_are_listed_while_others_come_and_go(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let staying = hold(&mut desk, "stays", MANY).await;
     let mut going = hold(&mut desk, "goes", MANY).await;

@@ -19,7 +19,7 @@ use crate::{
 const HOURS: Duration = Duration::from_secs(5 * 3600);
 
 /// After it, a requester of a free key asks one shard.
-pub async fn a_complete_list_frees_what_it_does_not_name(fixture: &dyn Fixture) {
+pub async fn a_complete_list_frees_the_keys_it_does_not_name(fixture: &dyn Fixture) {
     let (mut desk, free) = moving_desk(fixture, Mode::Import).await;
     let taken = desk.beside(&free);
     let slot = free.slot();

@@ -250,7 +250,7 @@ pub async fn a_step_in_the_name_of_the_map_it_is_quiet_at_leaves_the_quiet(fixtu
 }
 
 /// Quiet at its map version helps a request with no other one, in the same batch too.
-pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fixture) {
+pub async fn keys_of_migrating_slots_are_checked_beside_others(fixture: &dyn Fixture) {
     let ([full, mut desk], key) = quiet_beside_sealed(fixture).await;
     let other = elsewhere(&desk, &key);
     for on_its_way_first in [false, true] {
@@ -283,7 +283,7 @@ pub async fn what_is_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fi
 }
 
 /// Its holder learns that it has to move, and no waiter is granted anything here.
-pub async fn what_is_held_on_its_way_is_looked_at_beside_what_is_not(fixture: &dyn Fixture) {
+pub async fn held_keys_of_migrating_slots_are_checked_beside_others(fixture: &dyn Fixture) {
     let [mut full, mut desk] = Desk::both_ways(fixture).await;
     let waiting = nonce();
     let (key, (holder, token)) = full.with_queue("key", LONG, &[waiting]).await;

@@ -106,7 +106,7 @@ pub async fn a_proof_ends_with_its_move(fixture: &dyn Fixture) {
 }
 
 /// Waiting for a proof is waiting.
-pub async fn who_lacks_a_proof_queues_and_a_proof_is_used_for_whoever_is_first(
+pub async fn a_request_without_proof_queues_and_a_proof_is_used_for_the_first_ticket(
     fixture: &dyn Fixture,
 ) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
@@ -133,7 +133,7 @@ pub async fn who_lacks_a_proof_queues_and_a_proof_is_used_for_whoever_is_first(
 }
 
 /// A lock that was moved along, or granted here before, is held.
-pub async fn what_is_held_in_a_slot_that_comes_here_is_held(fixture: &dyn Fixture) {
+pub async fn keys_held_in_an_arriving_slot_are_held(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (key, holder) = (desk.key("key"), nonce());
     let token = desk.granted(&key, holder, WINDOW).await;
@@ -153,7 +153,7 @@ pub async fn what_is_held_in_a_slot_that_comes_here_is_held(fixture: &dyn Fixtur
 }
 
 /// Its holder at the former shard may not know yet that it was brought along.
-pub async fn what_was_brought_along_is_not_free_when_it_is_given_back(fixture: &dyn Fixture) {
+pub async fn an_adopted_lock_is_not_free_when_it_is_released(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
     let mut ear = Ear::of(fixture, WAITER).await;
     let (holder, token) = (nonce(), Token::new(Epoch(FIRST), 9));
@@ -208,7 +208,7 @@ pub async fn an_open_slot_needs_no_proof(fixture: &dyn Fixture) {
 }
 
 /// Since it was armed, the former shard may have made tokens that are above its own.
-pub async fn what_was_armed_with_a_move_grants_nothing_until_a_mover_comes(fixture: &dyn Fixture) {
+pub async fn slots_armed_with_a_move_grant_nothing_until_a_mover_comes(fixture: &dyn Fixture) {
     let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
     let key = desk.key("key");
     armed_in(fixture, (FIRST, Grace::None), (&key, Mode::Import)).await;

@@ -271,9 +271,7 @@ pub async fn a_try_leaves_nothing_behind(fixture: &dyn Fixture) {
 }
 
 /// A process that has used up its tokens goes behind the waiters.
-pub async fn a_key_handed_back_and_asked_for_in_one_batch_goes_to_who_waited(
-    fixture: &dyn Fixture,
-) {
+pub async fn a_key_released_and_requested_in_one_batch_goes_to_the_waiter(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let (waiter, again) = (nonce(), nonce());
         let (key, (holder, _)) = desk.with_queue("key", LONG, &[waiter]).await;

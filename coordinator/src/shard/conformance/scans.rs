@@ -22,7 +22,7 @@ use crate::{
 const MANY: usize = 3 * SCAN_PAGE;
 
 /// Waiters queue again by themselves, and all other keys stay.
-pub async fn a_scan_tells_what_is_held_in_sealed_slots(fixture: &dyn Fixture) {
+pub async fn a_scan_lists_the_held_keys_of_sealed_slots(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (both, _) = desk.with_queue("key", LONG, &[nonce()]).await;
     let mut others = desk.many_beside(&both);
@@ -47,7 +47,7 @@ pub async fn a_scan_tells_what_is_held_in_sealed_slots(fixture: &dyn Fixture) {
 }
 
 /// A key that is not named may be granted elsewhere.
-pub async fn a_scan_leaves_out_what_has_ended_and_nothing_else(fixture: &dyn Fixture) {
+pub async fn a_scan_leaves_out_ended_records_and_nothing_else(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (lapsed, _) = desk.with_queue("key", SHORT, &[nonce()]).await;
     let kept = desk.beside(&lapsed);
@@ -143,7 +143,7 @@ pub async fn a_scan_tells_hostile_keys_as_they_are(fixture: &dyn Fixture) {
 }
 
 /// A mover waits for the last of these, and for nothing else.
-pub async fn still_held_is_what_has_a_live_record(fixture: &dyn Fixture) {
+pub async fn still_held_keys_have_a_live_record(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let (lapsed, _) = desk.with_queue("key", SHORT, &[nonce()]).await;
     let mut others = desk.many_beside(&lapsed);
@@ -174,7 +174,7 @@ pub async fn still_held_is_what_has_a_live_record(fixture: &dyn Fixture) {
 }
 
 /// A request about the wrong move, or too early, is told of no empty slot.
-pub async fn still_held_refuses_what_does_not_leave_by_that_move(fixture: &dyn Fixture) {
+pub async fn still_held_refuses_slots_of_other_moves(fixture: &dyn Fixture) {
     let (mut desk, key) = moving_desk(fixture, Mode::Sealed).await;
     let other = elsewhere(&desk, &key);
     let slots = [key.slot(), other.slot()];

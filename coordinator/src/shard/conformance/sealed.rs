@@ -150,7 +150,7 @@ pub async fn a_renewal_in_a_sealed_slot_extends_and_says_so(fixture: &dyn Fixtur
 }
 
 /// A release is valid at any place of the lock.
-pub async fn what_leaves_can_be_given_back(fixture: &dyn Fixture) {
+pub async fn locks_of_a_leaving_slot_can_be_released(fixture: &dyn Fixture) {
     let waiter = nonce();
     let (mut desk, key, (holder, _)) = sealed_with_queue(fixture, LONG, &[waiter]).await;
     let shut = desk.beside(&key);

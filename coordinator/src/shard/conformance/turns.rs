@@ -103,7 +103,7 @@ pub async fn a_lost_renewal_passes_the_key_on(fixture: &dyn Fixture) {
 }
 
 /// The answer says it.
-pub async fn who_finds_its_own_turn_is_answered_and_not_told(fixture: &dyn Fixture) {
+pub async fn a_request_that_finds_its_own_turn_is_answered_and_not_notified(fixture: &dyn Fixture) {
     for mut desk in Desk::both_ways(fixture).await {
         let mut ear = Ear::of(fixture, WAITER).await;
         let (waiter, behind) = (nonce_of(WAITER), nonce());
@@ -200,7 +200,7 @@ pub async fn a_repeat_finds_the_same_block(fixture: &dyn Fixture) {
 }
 
 /// Each message goes to one process.
-pub async fn a_client_hears_nothing_of_what_is_not_its_own(fixture: &dyn Fixture) {
+pub async fn a_client_gets_no_notifications_of_other_clients(fixture: &dyn Fixture) {
     let stranger = ClientId(WAITER.0 | 1 << 127);
     for mut desk in Desk::both_ways(fixture).await {
         let mut ear = Ear::of(fixture, stranger).await;

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_map_goes_in_a_call_of_its_own() {
+    fn requests_of_another_map_go_in_another_call() {
         let expected = [
             (MapVersion::UNKNOWN, 0, vec![0, 1]),
             (MapVersion(7), 1, vec![2]),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_map_goes_along_behind_what_is_of_one() {
+    fn requests_without_a_map_follow_those_with_one() {
         let expected = [
             (MapVersion(7), 2, vec![0, 1, 2, 3]),
             (MapVersion(7), 1, vec![4]),

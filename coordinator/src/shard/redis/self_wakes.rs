@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wakes_itself_is_polled_again_and_the_task_is_not_woken() {
+    fn a_future_that_wakes_itself_is_polled_again_and_the_task_is_not_woken() {
         let (wakes, woken) = (SelfWakes::new(), Arc::<Woken>::default());
         let waker = Waker::from(woken.clone());
         let mut polls = 0;
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_wakes_itself_for_ever_lets_others_have_their_turn() {
+    fn a_future_that_wakes_itself_for_ever_yields_to_other_tasks() {
         let (wakes, woken) = (SelfWakes::new(), Arc::<Woken>::default());
         let waker = Waker::from(woken.clone());
         let mut polls = 0;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_woken_later_wakes_the_task_that_polled_last_and_once() {
+    fn a_later_wake_goes_once_to_the_task_that_polled_last() {
         let (wakes, first, last) = (
             SelfWakes::new(),
             Arc::<Woken>::default(),

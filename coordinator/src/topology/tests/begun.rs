@@ -72,7 +72,7 @@ fn members_that_leave_stay_until_they_own_nothing() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_the_reason() {
+fn invalid_resizes_are_refused_with_the_reason() {
     let topology = topology(4, &[1, 1]);
     let weigh = |index, weight| weighing(index, weight);
     let taken = |index: usize, address: &str, life: &str| Change {

@@ -150,7 +150,7 @@ fn finished(topology: &Topology) -> Vec<(Epoch, Vec<Slot>)> {
 }
 
 #[test]
-fn whoever_was_to_come_or_to_go_may_be_the_dead_one() {
+fn a_shard_that_joins_or_leaves_may_be_declared_dead() {
     let coming = topology(64, &[1, 1]).begin(adding(2, 1), UNIX).unwrap();
     let coming = turn(&coming, Vec::new()).unwrap();
     let without = decommission(&coming, 2);
@@ -192,7 +192,7 @@ fn a_second_decommission_takes_over_the_slots_that_the_first_left_shut() {
 }
 
 #[test]
-fn what_cannot_be_buried_is_refused() {
+fn invalid_decommissions_are_refused() {
     let topology = topology(64, &[1, 1]);
     let refused =
         |topology: &Topology, index| topology.decommission(&shard_id(index), UNIX).unwrap_err();
@@ -210,7 +210,7 @@ fn what_cannot_be_buried_is_refused() {
 }
 
 #[test]
-fn whoever_is_armed_meanwhile_opens_them_then_and_waits_as_long() {
+fn a_shard_armed_meanwhile_opens_them_then_and_waits_as_long() {
     let mut topology = topology(64, &[1, 1, 1]);
     topology.constants.removal = Removal::Leased;
     let mut after = decommission(&topology, 2);

@@ -264,7 +264,7 @@ fn a_migrating_slot_is_not_planned_again() {
 }
 
 #[test]
-fn what_a_round_tells_of_moves_that_are_not_under_way_changes_nothing() {
+fn reports_of_unknown_moves_change_nothing() {
     let begun = topology(64, &[1, 1, 1]).begin(adding(3, 1), UNIX).unwrap();
     let first = begun.turn(&all_of(&begun, 8), UNIX).unwrap().unwrap();
     let aborted = first.abort(UNIX).unwrap();

@@ -134,7 +134,7 @@ async fn a_transfer_to_an_account_that_lost_its_manifest_alone_does_not_go_back_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_lost_segment_held_is_lost_and_a_repeat_says_so() {
+async fn transfers_held_by_a_lost_segment_are_lost_and_a_repeat_says_so() {
     let scene = Scene::new(Durability::Memory).await;
     let a = &scene.counter;
     let held = home(1, NOW, "held");

@@ -82,7 +82,7 @@ async fn plain_set_nx_px_has_two_holders_when_its_ring_changes() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_message_to_try_again_is_overtaken() {
+async fn a_waiter_that_only_waits_for_a_message_is_overtaken() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let rules = broken(&subscribing::newcomer_behind_a_waiter().await);
     assert_eq!(rules, BTreeSet::from([Rule::Queue]));

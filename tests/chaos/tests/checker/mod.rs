@@ -98,7 +98,7 @@ fn a_waiter_whose_slot_moves_queues_again() {
 }
 
 #[test]
-fn whose_slot_turns_back_has_no_place_that_is_certain() {
+fn a_waiter_whose_slot_turns_back_has_no_certain_place() {
     passes(queueing::newcomer_granted_before_one_whose_slot_turns_back);
 }
 

@@ -71,7 +71,7 @@ fn no_block_grows_for_another_process_sake() {
 }
 
 #[test]
-fn whoever_waits_elsewhere_is_heard_of_before_the_grant_is() {
+fn contention_may_be_known_before_the_grant() {
     let mut world = world(2);
     world.join(0, false);
     world.granted(1, false);

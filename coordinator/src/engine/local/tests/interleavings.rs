@@ -239,7 +239,7 @@ fn explored(sharing: Sharing, hears: f64, tasks: [&'static [Does]; 2]) {
 }
 
 #[test]
-fn whoever_waits_gets_a_turn_of_their_own() {
+fn every_waiter_gets_its_own_turn() {
     explored(
         sharing(1, None),
         1.0,
@@ -248,7 +248,7 @@ fn whoever_waits_gets_a_turn_of_their_own() {
 }
 
 #[test]
-fn whoever_goes_away_leaves_nothing_and_keeps_nobody_waiting() {
+fn a_waiter_that_leaves_leaves_nothing_and_blocks_no_other() {
     explored(
         sharing(1, None),
         1.0,
@@ -257,7 +257,7 @@ fn whoever_goes_away_leaves_nothing_and_keeps_nobody_waiting() {
 }
 
 #[test]
-fn whoever_asks_once_is_answered() {
+fn a_request_that_asks_once_is_answered() {
     explored(
         sharing(4, None),
         1.0,
@@ -275,7 +275,7 @@ fn an_owner_enters_what_it_has_and_nothing_else() {
 }
 
 #[test]
-fn what_is_kept_for_whoever_comes_next_goes_to_whoever_waits_elsewhere() {
+fn a_lingering_lock_goes_to_a_waiter_elsewhere() {
     let linger = Some(Duration::from_secs(10));
     explored(
         sharing(4, linger),
@@ -285,7 +285,7 @@ fn what_is_kept_for_whoever_comes_next_goes_to_whoever_waits_elsewhere() {
 }
 
 #[test]
-fn whoever_hears_nothing_finds_its_turn_by_asking_again() {
+fn a_waiter_without_notifications_finds_its_turn_by_asking_again() {
     explored(
         sharing(1, None),
         0.0,
@@ -295,7 +295,7 @@ fn whoever_hears_nothing_finds_its_turn_by_asking_again() {
 
 /// Its message, and the answer to its repeated request, in either order.
 #[test]
-fn whoever_hears_some_of_it_takes_its_turn_once() {
+fn a_waiter_with_some_notifications_takes_its_turn_once() {
     explored(
         sharing(4, None),
         0.5,

@@ -14,7 +14,7 @@ use super::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn what_is_forgotten_is_unarmed_in_the_same_life() {
+async fn forgotten_state_is_unarmed_in_the_same_life() {
     let (shard, mut link) = armed().await;
     link.call(&[acquire("key", 1)]).await.unwrap();
     let life = shard.traces().life;
@@ -46,7 +46,7 @@ async fn a_restart_is_another_life_with_records_or_without() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unreachable_shard_goes_on_with_who_is_connected() {
+async fn an_unreachable_shard_serves_its_open_connections() {
     let (shard, mut link) = armed().await;
     shard.faults().unreachable(true);
     let refused = shard.connect_locks(LockLane::Work, None).await;

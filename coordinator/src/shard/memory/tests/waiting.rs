@@ -78,7 +78,7 @@ async fn a_lost_message_loses_no_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_reads_is_dropped_and_not_kept_without_bound() {
+async fn unread_notifications_are_dropped_beyond_a_bound() {
     let (shard, mut link) = armed().await;
     let mut ear = listen(&shard).await;
     link.call(&[acquire("key", 1)]).await.unwrap();
@@ -95,7 +95,7 @@ async fn what_nobody_reads_is_dropped_and_not_kept_without_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_listens_is_cut_off_with_everybody_else() {
+async fn listeners_are_cut_off_with_all_other_connections() {
     let (shard, _link) = armed().await;
     let ear = listen(&shard).await;
     shard.faults().hang_up();

@@ -42,7 +42,7 @@ async fn there_is_a_look_behind_the_moment_from_which_on_everything_is_heard() {
 }
 
 #[tokio::test]
-async fn what_one_hears_all_hear_who_looked_before() {
+async fn news_reach_all_that_looked_before() {
     let server = Server::spawn().await;
     let known = server.claimed(1).await;
     let Server { member, .. } = server;

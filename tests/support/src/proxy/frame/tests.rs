@@ -109,7 +109,7 @@ fn only_pushes_answer_nothing() {
 }
 
 #[test]
-fn what_is_no_resp_is_refused() {
+fn invalid_resp_is_refused() {
     for stream in [
         "PING\r\n",
         "$x\r\n",
