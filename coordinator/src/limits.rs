@@ -50,7 +50,7 @@ pub const HELD_MAX: usize = 1_000_000;
 /// How long a ticket stays in a key's queue without being sent again.
 pub const TICKET_KEEP: Duration = Duration::from_secs(3);
 
-/// The grant that a shard makes to a ticket lasts this long, or a lease if that is shorter; whoever
+/// The grant that a shard makes to a ticket lasts this long, or a lease if that is shorter; a waiter that
 /// gets it renews it at once. It is also what a waiter that died costs those behind it.
 pub const CLAIM_MAX: Duration = Duration::from_secs(3);
 
@@ -76,7 +76,7 @@ pub const HANDOFF_FOR: Duration = Duration::from_millis(20);
 /// Records that a shard looks at for one page of its locks, about: it serves everybody else in between.
 pub const LIST_PAGE: usize = 256;
 
-/// Records that a shard looks at for one page of what is left in sealed slots, about.
+/// Records that a shard reads for one page of the records left in sealed slots, about.
 pub const SCAN_PAGE: usize = 64;
 
 /// Keys that a shard is told of at a time as held in the shard that their slots come from.

@@ -36,7 +36,7 @@
 //! let coins = Counter::create(storage, Account::new("coins/42")?, Terms::default(), 4).await?;
 //! coins.deposit(&RequestId::new(now_ms(), "gift-1")?, Amount::new(100)?).await?;
 //!
-//! // Whoever repeats it, repeats its id: it takes effect once.
+//! // A repeat has the same id, and takes effect once.
 //! let purchase = RequestId::new(now_ms(), "order-7")?;
 //! coins.deduct(&purchase, Amount::new(30)?).await?;
 //! coins.deduct(&purchase, Amount::new(30)?).await?;

@@ -1,4 +1,4 @@
-//! What a counter needs of whoever stores it.
+//! The storage that a counter needs.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
@@ -49,7 +49,7 @@ impl StorageError {
 /// A segment, by its account and number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct At {
-    /// Whose it is.
+    /// The account.
     pub account: Account,
     /// Which of its segments, from 0.
     pub index: u32,

@@ -157,7 +157,7 @@ impl SlotMigration {
         }
     }
 
-    /// What is to be done once the next shard has answered.
+    /// The step after the answer of the next shard.
     fn arrived(
         &self,
         migration: &Migration,

@@ -5,7 +5,7 @@
 //!  plan  ─► CAS: moves, e
 //!                              seal e   ─► ack ─►      import e
 //!                              its counters ─────►     admit e
-//!                              scan: what is held ─►   list e
+//!                              scan: held keys ────►   list e
 //! listed ─► CAS: listed        … its holders move themselves, or leave …
 //!                              nothing held
 //!                              shut e   ◄─ ack ◄─      open e
@@ -18,11 +18,11 @@
 //! | `run.rs` | the record: planned, listed, finished, one swap a round |
 //! | `slot migration.rs` | a batch's slots of one shard, from the seal to the list |
 //! | `carry.rs` | the counters of a batch's slots |
-//! | `left.rs` | what is left there, until nothing is |
+//! | `left.rs` | the records left there, until none is |
 //! | `finish.rs` | open, then shut |
 //! | `opening.rs` | slots of shards that are gone for good |
 //! | `shards.rs` | one connection a shard, and what it means if it fails |
-//! | `groups.rs` | what is asked over it about counters |
+//! | `groups.rs` | its requests about counters |
 //! | `pauses.rs` | how much of them a mover takes |
 //! | `phase.rs` | how far a move has come, for tests |
 //! | `progress.rs` | how far the resize has come, for people |
@@ -30,7 +30,7 @@
 //! Nothing is kept but in the record: every step may be repeated, by any process, at any later time, and
 //! two movers at once only do some of it twice. A slot is sealed only when both of its shards are there;
 //! from then on it has to go on, or to be turned back by
-//! [`Topology::abort`](crate::topology::Topology::abort), whatever becomes of them.
+//! [`Topology::abort`](crate::topology::Topology::abort), in any case.
 
 mod carry;
 mod copy;
@@ -173,7 +173,7 @@ impl Mover {
         self.progress.subscribe()
     }
 
-    /// Moves slots until the goal of the topology is reached, whoever set it; at once if it has none.
+    /// Moves slots until the goal of the topology is reached; returns at once if it has none.
     ///
     /// A shard that does not answer is waited for, and a topology store; [`progress`](Self::progress) says
     /// which, and why. Meanwhile others go on.

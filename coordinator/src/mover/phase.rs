@@ -1,4 +1,4 @@
-//! How far a move has come, for whoever wants to look at just that moment.
+//! The phases of a move, for observers.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ pub enum Phase {
     CopiedAhead,
     /// The former shard grants no more.
     Sealed,
-    /// The next shard grants what is proven to be free.
+    /// The next shard grants keys that are proven free.
     Imported,
     /// The next shard has put a piece of a counter aside.
     Copied,
@@ -23,7 +23,7 @@ pub enum Phase {
     Dropped,
     /// The next shard serves the counters.
     Admitted,
-    /// It is known what is left at the former shard.
+    /// The records left at the former shard are known.
     Scanned,
     /// The next shard has been told.
     Delivered,
@@ -33,7 +33,7 @@ pub enum Phase {
     Opened,
     /// The former shard knows that the slots are elsewhere.
     Shut,
-    /// The record says whose they are.
+    /// The record names their owner.
     Finished,
 }
 

@@ -31,10 +31,10 @@ use crate::{
     topology::{Migration, MigrationId, ShardName, Topology},
 };
 
-/// First and longest pause between two looks at what is left.
+/// First and longest pause between two reads of the rest.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
 
-/// What is told of a batch's slots.
+/// The reports on a batch's slots.
 #[derive(Debug)]
 pub(super) enum Report {
     /// The next shard has the list.
@@ -69,7 +69,7 @@ pub(super) struct SlotMigration {
     pub(super) shards: Arc<Shards>,
     pub(super) records: watch::Receiver<Arc<Topology>>,
     pub(super) reports: mpsc::Sender<Report>,
-    /// What is left of the moves whose next shard has the list.
+    /// The rest of the moves whose next shard has the list.
     pub(super) listed: BTreeMap<ShardName, Remains>,
     /// Moves that wait for a grace, in which lives of both shards the counters were carried meanwhile.
     pub(super) carried: BTreeMap<ShardName, Option<Lives>>,
@@ -241,7 +241,7 @@ impl SlotMigration {
     }
 
     /// The keys held in the slots that are sealed at this epoch. Begun after the seal was answered, and
-    /// after grace, or it would miss what is added.
+    /// after grace, or it would miss additions.
     async fn scan(&self, record: &Topology) -> Result<BTreeSet<LockKey>, Trouble> {
         let mut held = BTreeSet::new();
         let mut scan = Scan {

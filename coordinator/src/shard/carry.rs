@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! seal at A ─► import at B ─► groups at A ─► copy_out ─► copy_in ─► arrive at B ─► drop_groups at A
-//!                                 none left ─► admit at B: what is asked of them is done there
+//!                                 none left ─► admit at B: B applies their requests
 //! ```
 //!
-//! Whatever a key's counter is made of, a segment or a manifest, is one **group**. In a slot that is sealed it is frozen, so
+//! The parts of a key's counter, a segment or a manifest, are one **group**. In a slot that is sealed it is frozen, so
 //! it may be copied piece by piece, by several movers at once. What was copied is put aside at B, under the move's epoch
 //! and the life it was copied from, until all of it is there: a life changes nothing of what it has frozen, but the
 //! next may have less.
@@ -16,7 +16,7 @@
 //! seals in its turn drops what was put aside for it: so a move that is turned back leaves nothing.
 //!
 //! **Which of two is the one?** Every group has the epoch at which it came to its shard, or was made there. Each move's
-//! is above all that were before, so the one group that counts has the greatest of all, whatever a shard that restarted from
+//! is above all that were before, so the one group that counts has the greatest of all, even if a shard that restarted from
 //! an old copy, a move that was turned back, or a mover that died has left elsewhere. B takes a group only for one that is
 //! older; A drops one only when B has it. So it may all be done again, at any time.
 
@@ -67,7 +67,7 @@ pub struct Groups {
 /// A group that leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Whose it is.
+    /// The key.
     pub key: LockKey,
     /// When it came to the shard, or was made there: the greater is the later.
     pub since: Epoch,
@@ -84,7 +84,7 @@ pub struct Block(pub Vec<u8>);
 pub struct CopyOut {
     /// Of the move.
     pub epoch: Epoch,
-    /// Whose group.
+    /// The key of the group.
     pub key: LockKey,
     /// Which piece.
     pub what: Excerpt,
@@ -145,7 +145,7 @@ pub enum Row {
         part: u8,
         /// Its field, its member, or its place.
         field: Vec<u8>,
-        /// What is under it, or its score.
+        /// Its value, or its score.
         value: Vec<u8>,
     },
 }

@@ -17,7 +17,7 @@ pub struct Balance {
     pub available: i128,
     /// How much of it was on its way between segments.
     pub in_flight: i128,
-    /// What is set aside beside it: reservations that are held, transfers that are sent.
+    /// The money held beside it: by reservations, and by transfers that are sent.
     pub held: i128,
     /// How often some of it may have been lost with a shard's last changes, and the account went on.
     pub losses: u64,

@@ -49,7 +49,7 @@ impl Borrow {
     }
 }
 
-/// Whom to ask for how much: the richest first, and of each half of what it has if that is more, so
+/// The lenders and their amounts: the richest first, and from each half of its money if that is more, so
 /// that a home that is short once is not short again at once. A segment whose last loan has not
 /// landed is not asked: the next would overwrite it. A segment that lost loans which have landed is
 /// asked for the number after those.
@@ -130,7 +130,7 @@ impl Counter {
                     let amount = Amount::new(lent.amount);
                     loans.extend(amount.map(|amount| Loan { from, seq, amount }));
                 }
-                // Another was there first, or is looking, or it is lost: the next round sees what is left.
+                // Another was there first, or is looking, or it is lost: the next round sees the rest.
                 Ok(Reply::Nothing | Reply::Stale)
                 | Err(Refusal::Busy { .. } | Refusal::Missing) => {}
                 Ok(reply) => return Err(CounterError::unexpected("lend", &reply)),

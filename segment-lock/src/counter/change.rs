@@ -117,7 +117,7 @@ impl Counter {
         });
         match self.ask(manifest, *home, op).await? {
             Reply::Recorded(state) => Ok(Round::Decided(state)),
-            // Seldom: those who are not short need no room for it.
+            // Rare: calls that are not short need no room for it.
             Reply::Short(view) => Box::pin(self.short(attempt, view, freezes)).await,
             reply => Err(CounterError::unexpected("op", &reply)),
         }

@@ -1,4 +1,4 @@
-//! Segments that may have lost their last changes, or are lost; and the person who decides about them.
+//! Segments that may have lost their last changes, or are lost; and a person's decision about them.
 
 use std::time::Duration;
 

@@ -47,7 +47,7 @@ use crate::{
     storage::At,
 };
 
-/// Where accounts are stored, and who this process is to it. Cheap to clone.
+/// The storage of accounts, and the identity of this process there. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Storage {
     segments: Arc<dyn Segments>,
@@ -72,7 +72,7 @@ impl Storage {
         }
     }
 
-    /// Whoever makes one call, unlike all others.
+    /// The caller of one call, different from all others.
     fn caller(&self) -> Caller {
         Caller {
             process: self.process,
@@ -154,7 +154,7 @@ impl Counter {
         }
     }
 
-    /// The manifest, as far as it is known: who uses too old a one is told so.
+    /// The manifest, as far as it is known: a request by too old a one is answered so.
     async fn manifest(&self) -> Result<Arc<Manifest>, CounterError> {
         let known = self.manifest.lock().clone();
         match known {

@@ -1,4 +1,4 @@
-//! Which segments there are: created, read, changed. Whoever finds a plan finishes it.
+//! The segments of an account: created, read, changed. A caller that finds a plan finishes it.
 
 use std::sync::Arc;
 
@@ -278,7 +278,7 @@ fn after(
 
 /// When a plan made now may begin, in ms: no request can have come from there yet.
 fn beginning(manifest: &Manifest, now_ms: u64) -> u64 {
-    // Whatever a restored plan may have decided is too old: the fewer ids are, the better.
+    // All ids that a restored plan may have decided are too old: the fewer, the better.
     let skew_ms = match manifest.is_restored() {
         true => 0,
         false => manifest.terms().skew_ms,

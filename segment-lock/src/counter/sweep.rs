@@ -28,7 +28,7 @@ pub struct Swept {
 }
 
 impl Counter {
-    /// Gives back what is past its deadline, finishes transfers, forgets old answers. Any number of
+    /// Expires reservations, finishes transfers, forgets old answers. Any number of
     /// processes may, at any time.
     ///
     /// # Errors

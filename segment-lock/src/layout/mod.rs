@@ -72,7 +72,7 @@ pub enum ManifestError {
     /// The account has been resegmented as often as it may.
     #[error("the account has had {LAYOUTS_MAX} layouts, the maximum")]
     TooManyLayouts,
-    /// Another plan must be finished first, by whoever finds it.
+    /// Another plan must be finished first, by any caller.
     #[error("generation {generation} is planned, and must be finished first")]
     Planned {
         /// The plan's generation.
@@ -87,7 +87,7 @@ pub enum ManifestError {
     /// A stored manifest is not one that [`Manifest::encode`] wrote.
     #[error("the account's manifest is malformed: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// The terms are out of range.
@@ -119,7 +119,7 @@ impl ManifestError {
 }
 
 impl Manifest {
-    /// A new account's manifest: no layout yet, and a plan for the first. Whoever finds it creates the
+    /// A new account's manifest: no layout yet, and a plan for the first. A caller that finds it creates the
     /// segments and commits. `place`: as for [`plan`](Self::plan).
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Manifest {
         self.plan.is_some() || !self.layouts.is_empty()
     }
 
-    /// The manifest as text, for whoever stores it.
+    /// The manifest as text, for the storage.
     pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("numbers, and structures of them")
     }
@@ -200,7 +200,7 @@ impl Manifest {
         })
     }
 
-    /// What is fixed for good.
+    /// The terms, fixed for good.
     pub fn terms(&self) -> Terms {
         self.terms
     }
@@ -215,7 +215,7 @@ impl Manifest {
         &self.layouts
     }
 
-    /// What is to become the next layout.
+    /// The planned next layout.
     pub fn planned(&self) -> Option<Layout> {
         self.plan
     }
@@ -348,7 +348,7 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// There is a plan, whose segments would be created open.
+    /// There is a plan: its segments would be created open.
     pub fn close(&self) -> Result<Self, ManifestError> {
         self.unplanned()?;
         Ok(Self {

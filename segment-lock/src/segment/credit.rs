@@ -8,7 +8,7 @@ impl Segment {
     ///
     /// Refused if the account is closed, if the segment would have more than fits, or if the id is
     /// so old that its answer may be forgotten: then it can only be one that came before and is
-    /// finished, or one that never came. Whatever is refused stays refused: the source takes its
+    /// finished, or one that never came. A refused transfer stays refused: the source takes its
     /// money back.
     ///
     /// In the place of a lost segment, one that is so old may have been credited and spent there: it

@@ -78,16 +78,16 @@ pub struct Channel {
 /// A freeze: for a moment only one caller's requests move money here. Nothing relies on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frozen {
-    /// Whose requests.
+    /// The caller.
     pub caller: Caller,
     /// Until when, in ms since 1970 on the segment's clock.
     pub until_ms: u64,
 }
 
-/// All there is to one segment. Plain data, for whoever stores it; only the functions keep it right.
+/// The state of one segment. Plain data, to be stored; only the functions keep it valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// What is fixed for good.
+    /// The terms, fixed for good.
     pub terms: Terms,
     /// Money that may be spent.
     pub value: i64,
@@ -124,9 +124,9 @@ pub struct Segment {
     pub sent: BTreeSet<RequestId>,
     /// Pinned credits.
     pub pinned: BTreeSet<CreditId>,
-    /// Who froze it.
+    /// The caller that froze it.
     pub frozen: Option<Frozen>,
-    /// It may have lost its last changes: it moves no money until a person has accepted what is left.
+    /// It may have lost its last changes: it moves no money until a person accepts it as it is.
     pub doubtful: bool,
     /// How often it may have lost its last changes, and went on.
     pub losses: u64,

@@ -9,7 +9,7 @@ impl Segment {
     /// the newest decided, and the newest that may be forgotten, are older than its beginning. Else
     /// [`Reply::Later`].
     ///
-    /// A plan older than what is prepared is [`Reply::Stale`]: it was replaced.
+    /// A plan older than the prepared one is [`Reply::Stale`]: it was replaced.
     pub fn prepare(&mut self, prepare: &Prepare, now_ms: u64) -> Answer {
         self.certain()?;
         if prepare.generation == self.generation {

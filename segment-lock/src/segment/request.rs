@@ -16,7 +16,7 @@ pub struct Op {
     pub generation: u64,
     /// Loans to land first.
     pub lands: Vec<Loan>,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
 }
 
@@ -30,7 +30,7 @@ pub struct Lend {
     pub seq: u64,
     /// How much is wanted; less may be lent.
     pub want: Amount,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
 }
 
@@ -50,7 +50,7 @@ pub struct Loan {
 pub struct Land {
     /// Which.
     pub loan: Loan,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
 }
 
@@ -66,7 +66,7 @@ pub struct Collect {
 /// Asks for a freeze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freeze {
-    /// By whom.
+    /// The caller that froze it.
     pub caller: Caller,
     /// For how long, in ms; at most [`FREEZE_MS_MAX`](crate::limits::FREEZE_MS_MAX).
     pub for_ms: u64,
@@ -90,7 +90,7 @@ pub struct Refuse {
     pub generation: u64,
     /// The segment's version when the caller first read.
     pub version: u64,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
 }
 
@@ -110,18 +110,18 @@ pub struct Cancel {
     pub id: RequestId,
     /// The newest layout the caller knows.
     pub generation: u64,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
 }
 
-/// Gives back what is past its deadline, a bounded number a call.
+/// Expires reservations past their deadline, a bounded number per call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expire;
 
 /// Receives another account's transfer, at the id's home in this account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GiveCredit {
-    /// The request, and whose it is.
+    /// The request, and its account.
     pub id: CreditId,
     /// The digest of the transfer.
     pub content: u64,
@@ -129,7 +129,7 @@ pub struct GiveCredit {
     pub amount: Amount,
     /// The newest layout of this account that the caller knows.
     pub generation: u64,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
 }
 
@@ -151,7 +151,7 @@ pub struct FinishTransfer {
     pub outcome: Outcome,
     /// The newest layout the caller knows.
     pub generation: u64,
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
 }
 
@@ -328,7 +328,7 @@ from! {
 }
 
 impl Op {
-    /// What is recorded if it is done.
+    /// The state that is recorded if it succeeds.
     pub(super) fn state(&self) -> State {
         match &self.change {
             Change::Deposit { .. } | Change::Deduct { .. } => State::Done,

@@ -175,7 +175,7 @@ pub async fn pieces_of_another_life_or_another_move_do_not_fit(fixture: &dyn Fix
     assert_eq!(desk.view(&key).await, view);
 }
 
-/// Whoever copies once more must not undo what was done since.
+/// A second copy must not undo later changes.
 pub async fn a_later_group_is_never_replaced(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");
@@ -197,7 +197,7 @@ pub async fn a_later_group_is_never_replaced(fixture: &dyn Fixture) {
     assert_eq!(desk.owns(&key).await, view.value + view.held + 5);
 }
 
-/// What is here of an earlier time, or of a move that is turned back, is not what counts.
+/// Groups from an earlier time, or from a move that is turned back, do not count.
 pub async fn an_older_group_is_replaced(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");

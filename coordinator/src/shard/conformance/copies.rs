@@ -1,4 +1,4 @@
-//! What is copied before a slot is sealed; and that a copy is what it is a copy of.
+//! Copies made before a slot is sealed; and that a copy equals its original.
 
 use super::{
     Fixture,

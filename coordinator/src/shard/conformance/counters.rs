@@ -230,7 +230,7 @@ pub async fn a_batch_of_counters_keeps_its_order(fixture: &dyn Fixture) {
     }
 }
 
-/// What is asked again is answered again, by whichever connection.
+/// A repeated request gets the same answer, on every connection.
 pub async fn a_request_counts_once_over_connections(fixture: &dyn Fixture) {
     let mut desk = Desk::armed(fixture, Grace::None).await;
     let key = desk.key("key");

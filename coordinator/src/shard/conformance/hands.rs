@@ -1,4 +1,4 @@
-//! A mover's hands: what is done to the groups of counters while a slot changes hands.
+//! A mover's steps on the groups of counters while a slot changes hands.
 
 use std::sync::LazyLock;
 
@@ -231,7 +231,7 @@ impl Desk {
         }
     }
 
-    /// Drops the group of `key`, whatever it has.
+    /// Drops the group of `key`, in any state.
     pub(super) async fn drops(&mut self, epoch: Epoch, key: &LockKey) -> Vec<Slot> {
         self.drops_copied(epoch, key, None).await.refused
     }

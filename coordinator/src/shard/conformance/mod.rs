@@ -1,7 +1,7 @@
 //! What every [`Shard`] must do. One function a property; run them all with
 //! [`shard_conformance!`](crate::shard_conformance).
 //!
-//! Whatever holds on a quiet shard must hold on one that looks at every slot: most properties are
+//! Every property of a quiet shard must hold on one that checks every slot: most properties are
 //! checked both ways.
 
 mod adopting;
@@ -79,7 +79,7 @@ pub trait Fixture: Send + Sync {
     /// Makes every request, and every answer, of connections to come take many turns.
     async fn slow_down(&self);
 
-    /// Lets whatever is under way get on a little.
+    /// Lets requests under way make some progress.
     async fn turn(&self);
 
     /// Sets the counter of the last token made. The shard is armed.

@@ -79,7 +79,7 @@ impl Counters {
         present.is_some_and(|kept| kept.since >= since)
     }
 
-    /// Does what is asked; what it makes is there since `since`.
+    /// Applies the request; a segment that it creates exists since `since`.
     fn apply(&mut self, request: &CounterRequest, since: Epoch, unix_ms: u64) -> CounterReply {
         let made = || Kept {
             since,

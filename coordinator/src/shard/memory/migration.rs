@@ -86,7 +86,7 @@ impl Memory {
         Ok(refused.into_iter().collect())
     }
 
-    /// What is still held in slots that are sealed.
+    /// The keys that are still held in sealed slots.
     pub(super) fn still_held(
         &self,
         still: &StillHeld,

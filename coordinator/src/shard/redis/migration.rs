@@ -101,7 +101,7 @@ pub(super) fn stepped(parts: &[Value]) -> Result<Stepped, ShardError> {
     })
 }
 
-/// Asks for a page of what is held in sealed slots.
+/// Requests a page of the held keys of sealed slots.
 pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) -> Cmd {
     let from = scan.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
     // A record's name goes on with its slot, any other with a word.
@@ -142,7 +142,7 @@ fn key(text: &Value) -> Option<LockKey> {
     }
 }
 
-/// Tells what is held elsewhere.
+/// Lists the keys that are held elsewhere.
 pub(super) fn take_list(Connection { keys, server, .. }: &Connection, listing: &Listing) -> Cmd {
     let mut command = fcall(&scripts::TAKE_LIST, 2 + listing.held.len());
     command.arg(&keys.state).arg(&keys.slots);
@@ -178,7 +178,7 @@ pub(super) fn still_held<'a>(
     still.keys.chunks(SCAN_PAGE).map(ask).collect()
 }
 
-/// What is still held, before anything was answered.
+/// The keys that are still held, before the first answer.
 pub(super) const NOTHING_HELD: HeldStill = HeldStill {
     grace_left: Duration::ZERO,
     keys: Vec::new(),

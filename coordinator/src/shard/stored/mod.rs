@@ -5,7 +5,7 @@
 //! the epoch of the move that each came by, 0 for one that was created there; and, if it came, the life that it was copied from
 //! and the stamp that it arrived with, by spaces.
 //!
-//! The scripts in `redis/lua/counter/segment` write these; this is what whoever moves, audits or tests a segment reads and writes.
+//! The scripts in `redis/lua/counter/segment` write these; movers, audits and tests read and write segments with this.
 
 mod segment;
 pub(crate) mod texts;

@@ -20,7 +20,7 @@ use crate::shard::{
 /// About what one request is packed in, in bytes.
 pub(super) const PACKED: usize = 128;
 
-/// Packs what is asked of the group with that number.
+/// Packs a request to the group with that number.
 pub(super) fn push(pack: &mut Pack, group: usize, op: &CounterOp) {
     match op {
         CounterOp::Segment(request) => push_request(pack, group, request),

@@ -1,4 +1,4 @@
--- What is put aside of a slot's groups: a set of the names that parts are put aside under.
+-- The parts of a slot's groups that are put aside: a set of their names.
 
 local function note_aside(asides, name, keep_ms)
   redis.call('SADD', asides, name)

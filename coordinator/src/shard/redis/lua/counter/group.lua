@@ -7,7 +7,7 @@ local function is_list(i)
   return i > HASHES and i <= LISTS
 end
 
--- What is put aside of a group, or a group, has so many rows in a part.
+-- The number of rows in a part of a group, or of a group put aside.
 local function size_of(name, i)
   return redis.call((i <= HASHES and 'HLEN') or (is_list(i) and 'LLEN') or 'ZCARD', name .. ':' .. PARTS[i])
 end

@@ -341,7 +341,7 @@ local function make_room(segment, more)
   end
 end
 
--- Raises the mark to what is old, and drops some of it.
+-- Raises the mark to the greatest old time, and drops some old records.
 function rules.purge(segment)
   certain(segment)
   local old = now - segment.window
