@@ -2,8 +2,6 @@
 
 mod arming;
 mod backoff;
-#[cfg(any(test, feature = "conformance"))]
-pub mod cancel;
 pub mod clock;
 pub mod driver;
 pub mod engine;

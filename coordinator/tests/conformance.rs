@@ -4,11 +4,11 @@ use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::Secured;
 
 mod memory {
-    ringfence_coordinator::shard_conformance!(crate::memory_fixture::Memory::new());
+    ringfence_conformance::shard_conformance!(crate::memory_fixture::Memory::new());
 }
 
 mod redis {
-    ringfence_coordinator::shard_conformance!(crate::redis_fixture::Redis::new());
+    ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
 }
 
 /// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that the
@@ -20,5 +20,5 @@ async fn secured() -> crate::redis_fixture::Redis {
 }
 
 mod redis_over_tls_with_few_rights {
-    ringfence_coordinator::shard_conformance!(super::secured());
+    ringfence_conformance::shard_conformance!(super::secured());
 }

@@ -10,9 +10,12 @@ use std::{
 };
 
 use async_trait::async_trait;
+use ringfence_conformance::{
+    cancel::{after_every_turn, dropped_after},
+    shard::Fixture,
+};
 use ringfence_coordinator::view::ViewLease;
 use ringfence_coordinator::{
-    cancel::{after_every_turn, dropped_after},
     clock::TokioClock,
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Incarnation, Life, MapVersion, Nonce, Token},
@@ -22,7 +25,7 @@ use ringfence_coordinator::{
     shard::{
         Answers, Arm, ConnectionId, ControlLink, CounterLink, Grace, Link, LockLane, LockLink,
         MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState, SlotStates,
-        Subscription, conformance::Fixture,
+        Subscription,
     },
 };
 use ringfence_ring::{ShardId, SlotCount};

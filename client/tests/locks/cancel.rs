@@ -3,7 +3,8 @@
 use std::{cell::Cell, time::Duration};
 
 use ringfence_client::Client;
-use ringfence_coordinator::{cancel::dropped_after, shard::Lane};
+use ringfence_conformance::cancel::dropped_after;
+use ringfence_coordinator::shard::Lane;
 use ringfence_test_support::cancel;
 use tokio::{task::yield_now, time::sleep};
 

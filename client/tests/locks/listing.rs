@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use ringfence_client::{Client, Guard, Locks, LocksPage, ShardId, limits::LIST_PAGE};
-use ringfence_coordinator::cancel::{after_every_turn, dropped_after};
+use ringfence_conformance::cancel::{after_every_turn, dropped_after};
 use tokio::time::sleep;
 
 use super::{client_of, held};

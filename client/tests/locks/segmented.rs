@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use ringfence_client::{
     AcquireError, Client, Contention, Namespace, ReleaseAnswer, SegmentedLock, SegmentedLockError,
 };
-use ringfence_coordinator::cancel::{after_every_turn, dropped_after};
+use ringfence_conformance::cancel::{after_every_turn, dropped_after};
 use tokio::{
     task::{JoinSet, yield_now},
     time::sleep,

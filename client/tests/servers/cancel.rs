@@ -4,10 +4,8 @@
 use std::time::Duration;
 
 use ringfence_client::{AcquireError, Client, limits::LEASE_MAX};
-use ringfence_coordinator::{
-    cancel::{after_every_turn, dropped_after},
-    spawn::RedisServer,
-};
+use ringfence_conformance::cancel::{after_every_turn, dropped_after};
+use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::{Flow, Relay, Whose, cancel, eventually};
 use tokio::task::yield_now;
 

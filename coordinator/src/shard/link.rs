@@ -67,7 +67,7 @@ pub struct ConnectionId(pub u64);
 ///
 /// # Contract
 ///
-/// * Every implementation passes [`conformance`](super::conformance).
+/// * Every implementation passes `shard_conformance!` of `ringfence-conformance`.
 /// * Each method opens one physical connection and reads the shard's life over it. No [`Link`] reconnects by itself.
 /// * If `former` is a connection in the same life, it is ended before the new one is returned: none of its requests
 ///   takes effect later.

@@ -15,8 +15,6 @@ mod notification;
 mod op;
 mod slots;
 
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
 pub mod memory;
 pub mod redis;
 pub mod stored;

@@ -13,8 +13,6 @@ mod slots;
 mod store;
 mod turn;
 
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
 pub mod memory;
 pub mod redis;
 #[cfg(test)]

@@ -111,8 +111,9 @@ pub(super) fn check_next(expected: Version, next: &Topology) -> Result<(), Topol
 ///
 /// # Contract
 ///
-/// Every implementation passes [`conformance`](super::conformance). Swaps are linearizable: of two
-/// that expect the same version, one is [`Swap::Done`]. There are no default methods.
+/// Every implementation passes `topology_conformance!` of `ringfence-conformance`. Swaps are
+/// linearizable: of two that expect the same version, one is [`Swap::Done`]. There are no default
+/// methods.
 #[async_trait]
 pub trait TopologyStore: fmt::Debug + Send + Sync + 'static {
     /// The record in force. A store that has lost it, and can tell that no member has a later one,

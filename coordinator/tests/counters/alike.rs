@@ -10,9 +10,10 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use redis::aio::MultiplexedConnection;
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     name::LockKey,
-    shard::{CounterOp, CounterReply, conformance::Fixture, stored::Stored},
+    shard::{CounterOp, CounterReply, stored::Stored},
 };
 use ringfence_segment_lock::{
     Terms,

@@ -1,7 +1,8 @@
 //! Servers that are full, and names that others have taken.
 
 use redis::Value;
-use ringfence_coordinator::shard::{CounterOp, CounterReply, conformance::Fixture};
+use ringfence_conformance::shard::Fixture;
+use ringfence_coordinator::shard::{CounterOp, CounterReply};
 use ringfence_segment_lock::{
     Account, Amount, Change, RequestId, Terms,
     segment::{Inspect, Purge},

@@ -1,9 +1,10 @@
 //! What a segment remembers when it is asked much: older answers are packed, and it never fills for good.
 
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
     name::LockKey,
-    shard::{CounterOp, CounterReply, conformance::Fixture},
+    shard::{CounterOp, CounterReply},
 };
 use ringfence_segment_lock::{
     RequestId, Terms,

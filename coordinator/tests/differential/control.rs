@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, MapVersion},
-    shard::{
-        Arm, ArmAnswer, Grace, Inspection, MarkQuiet, Mode, SlotState, SlotStates,
-        conformance::Fixture,
-    },
+    shard::{Arm, ArmAnswer, Grace, Inspection, MarkQuiet, Mode, SlotState, SlotStates},
 };
 
 use super::{

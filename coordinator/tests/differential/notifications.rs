@@ -3,9 +3,10 @@
 use std::{pin::pin, time::Duration};
 
 use futures_util::FutureExt;
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::ClientId,
-    shard::{Notification, Shard, Subscription, conformance::Fixture, memory::MemoryShard},
+    shard::{Notification, Shard, Subscription, memory::MemoryShard},
 };
 use tokio::time::timeout;
 

@@ -11,15 +11,13 @@ use std::{
 };
 
 use proptest::test_runner::TestCaseError;
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant},
     ids::Token,
     name::{LockKey, Namespace},
     random::Random,
-    shard::{
-        LockLane, LockLink, MigrationLink, Shard, ShardError, conformance::Fixture,
-        memory::MemoryShard,
-    },
+    shard::{LockLane, LockLink, MigrationLink, Shard, ShardError, memory::MemoryShard},
 };
 use ringfence_ring::{Slot, SlotCount};
 use tokio::time::sleep;

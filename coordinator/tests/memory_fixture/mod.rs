@@ -3,10 +3,11 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::{BootClock, Clock, TokioClock},
     random::Random,
-    shard::{Shard, conformance::Fixture, memory::MemoryShard},
+    shard::{Shard, memory::MemoryShard},
 };
 
 /// How long a turn is,

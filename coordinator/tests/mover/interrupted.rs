@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use ringfence_conformance::cancel::{after_every_turn, dropped_after};
 use ringfence_coordinator::{
-    cancel::{after_every_turn, dropped_after},
     mover::{Observer, Phase},
     topology::{Change, ResizeError, shard_id},
 };

@@ -15,6 +15,7 @@ use proptest::{
     prop_assert_eq,
     test_runner::{Config, TestCaseError, TestRunner},
 };
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
     ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce},
@@ -22,7 +23,7 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     shard::{
         Answers, Arm, Grace, LockLane, LockLink, Mode, Op, Reply, Request, SlotState, SlotStates,
-        Subscription, conformance::Fixture,
+        Subscription,
     },
 };
 use ringfence_ring::SlotCount;

@@ -7,11 +7,11 @@ use std::{
 
 use async_trait::async_trait;
 use redis::aio::MultiplexedConnection;
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::ClientId,
     shard::{
         Shard,
-        conformance::Fixture,
         redis::{RedisOptions, RedisShard},
     },
     spawn::RedisServer,

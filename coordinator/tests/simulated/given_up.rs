@@ -2,10 +2,8 @@
 
 use std::{cell::Cell, time::Duration};
 
-use ringfence_coordinator::{
-    cancel::{after_every_turn, dropped_after},
-    engine::{AcquireError, Wait},
-};
+use ringfence_conformance::cancel::{after_every_turn, dropped_after};
+use ringfence_coordinator::engine::{AcquireError, Wait};
 use tokio::{
     task::yield_now,
     time::{sleep, timeout},

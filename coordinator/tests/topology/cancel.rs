@@ -1,10 +1,8 @@
 //! A store's future dropped under way: the record is the one before or the one after, and any
 //! process that loads it can go on.
 
-use ringfence_coordinator::{
-    cancel::{after_every_turn, dropped_after},
-    topology::{Swap, Topology, TopologyStore, redis::Joined},
-};
+use ringfence_conformance::cancel::{after_every_turn, dropped_after};
+use ringfence_coordinator::topology::{Swap, Topology, TopologyStore, redis::Joined};
 use ringfence_test_support::Relay;
 use tokio::task::yield_now;
 

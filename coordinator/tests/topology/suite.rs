@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use ringfence_conformance::topology::Fixture;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Life},
     topology::{
-        Blueprint, Constants, Founder, Home, Topology, TopologyStore, conformance::Fixture,
-        memory::MemoryTopology,
+        Blueprint, Constants, Founder, Home, Topology, TopologyStore, memory::MemoryTopology,
     },
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};
@@ -86,9 +86,9 @@ impl Fixture for Redis {
 }
 
 mod memory {
-    ringfence_coordinator::topology_conformance!(super::Memory::new());
+    ringfence_conformance::topology_conformance!(super::Memory::new());
 }
 
 mod redis {
-    ringfence_coordinator::topology_conformance!(super::Redis::new());
+    ringfence_conformance::topology_conformance!(super::Redis::new());
 }

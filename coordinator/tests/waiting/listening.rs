@@ -7,9 +7,10 @@ use nix::{
     unistd::Pid,
 };
 use redis::InfoDict;
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::ClientId,
-    shard::{ShardError, Subscription, conformance::Fixture},
+    shard::{ShardError, Subscription},
 };
 use ringfence_test_support::eventually;
 use tokio::time::timeout;

@@ -9,6 +9,7 @@ mod queues;
 use std::time::Duration;
 
 use redis::{FromRedisValue, aio::MultiplexedConnection};
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     clock::Instant,
     ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce},
@@ -16,7 +17,7 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     shard::{
         Arm, Grace, LockLane, LockLink, MarkQuiet, MigrationLink, Mode, Op, Reply, Request,
-        SlotState, SlotStates, Ticket, conformance::Fixture,
+        SlotState, SlotStates, Ticket,
     },
 };
 use ringfence_ring::SlotCount;

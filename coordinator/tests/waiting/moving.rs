@@ -1,10 +1,11 @@
 //! What a server keeps of slots that move, and what else lies under such names.
 
+use ringfence_conformance::shard::Fixture;
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey},
-    shard::{Listing, Mode, Op, Reply, Request, Scan, Step, StillHeld, conformance::Fixture},
+    shard::{Listing, Mode, Op, Reply, Request, Scan, Step, StillHeld},
 };
 
 use super::{Desk, acquire, incarnation, key, nonce, release};

@@ -6,7 +6,7 @@
 use std::{future::pending, time::Duration};
 
 use ringfence_client::{Client, Guard, ReleaseAnswer};
-use ringfence_coordinator::cancel::{after_every_turn, dropped_after};
+use ringfence_conformance::cancel::{after_every_turn, dropped_after};
 use tokio::time::sleep;
 
 /// Far less than a lease: a lock that is free by then was released, and has not expired.
