@@ -25,7 +25,7 @@ impl Counter {
                 reply => return Err(CounterError::unexpected("sent", &reply)),
             };
             for (id, amount, to) in &page {
-                self.recover(id, *amount, to, swept).await;
+                self.recover((id, *amount, to), index, swept).await;
             }
             match page.last() {
                 Some((last, ..)) if page.len() == PAGE_LEN_MAX => after = Some(last.clone()),
@@ -34,9 +34,14 @@ impl Counter {
         }
     }
 
-    async fn recover(&self, id: &RequestId, amount: Amount, to: &Account, swept: &mut Swept) {
+    async fn recover(
+        &self,
+        (id, amount, to): (&RequestId, Amount, &Account),
+        index: u32,
+        swept: &mut Swept,
+    ) {
         let to = Self::open(self.storage.clone(), to.clone());
-        match self.deliver(id, amount, &to).await {
+        match self.deliver(id, amount, &to, Some(index)).await {
             Ok(()) => swept.delivered += 1,
             Err(CounterError::TransferRefused { .. }) => swept.returned += 1,
             Err(error) => swept.errors.push(error),
@@ -85,7 +90,7 @@ impl Counter {
         };
         match source.ask_home(&credit.id, find).await {
             Ok(Reply::Recorded(State::Sent { amount, .. })) => {
-                source.deliver(&credit.id, amount, self).await?;
+                source.deliver(&credit.id, amount, self, None).await?;
                 swept.delivered += 1;
             }
             // A sent transfer is never forgotten: it was finished, and then forgotten.

@@ -39,7 +39,7 @@ impl Counter {
             Err(error) => return Err(error.aside()),
         }
         match self.change(id, &change).await? {
-            State::Sent { .. } => self.deliver(id, amount, to).await,
+            State::Sent { .. } => self.deliver(id, amount, to, None).await,
             State::Delivered => {
                 self.unpin(id, to).await;
                 Ok(())
@@ -65,19 +65,21 @@ impl Counter {
         }
     }
 
-    /// Finishes a transfer that is sent.
+    /// Finishes a transfer that is sent: from the id's home, or from another segment that has it. A segment that lost
+    /// its last changes with a layout may have taken an id whose home is elsewhere.
     pub(super) async fn deliver(
         &self,
         id: &RequestId,
         amount: Amount,
         to: &Counter,
+        from: Option<u32>,
     ) -> Result<(), CounterError> {
         let unfinished = |because| CounterError::TransferUnfinished {
             because: Box::new(because),
         };
         let outcome = self.credit(id, amount, to).await.map_err(unfinished)?;
         match self
-            .finish_transfer(id, outcome)
+            .finish_transfer(id, outcome, from)
             .await
             .map_err(unfinished)?
         {
@@ -151,6 +153,7 @@ impl Counter {
         &self,
         id: &RequestId,
         outcome: Outcome,
+        from: Option<u32>,
     ) -> Result<Outcome, CounterError> {
         let caller = self.storage.caller();
         let finish = |manifest: &Manifest| {
@@ -161,7 +164,14 @@ impl Counter {
                 caller,
             })
         };
-        match self.ask_home(id, finish).await {
+        let answer = match from {
+            Some(index) => {
+                let manifest = self.manifest().await?;
+                self.ask(&manifest, index, finish(&manifest)).await
+            }
+            None => self.ask_home(id, finish).await,
+        };
+        match answer {
             Ok(Reply::Recorded(State::Delivered)) => Ok(Outcome::Credited),
             Ok(Reply::Recorded(State::Returned)) => Ok(Outcome::Refused),
             Ok(reply) => Err(CounterError::unexpected("finish_transfer", &reply)),

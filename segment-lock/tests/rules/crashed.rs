@@ -214,6 +214,37 @@ async fn a_destination_finishes_what_it_has_been_sent() {
 }
 
 #[tokio::test]
+async fn a_transfer_of_an_id_whose_home_is_elsewhere_is_finished_where_it_is() {
+    let (memory, _, storage) = memory();
+    let b = counter(&storage, "b").await;
+    let a = Counter::create(storage.clone(), account("a"), TERMS, 2)
+        .await
+        .unwrap();
+    let of_segment = |index| {
+        let mut names = (0..20).map(|name| name.to_string());
+        let here = |name: &String| id(NOW, name).hash() % 2 == index;
+        names.find(here).unwrap()
+    };
+    a.deposit(&id(NOW, &of_segment(1)), amount(10))
+        .await
+        .unwrap();
+    // A caller that goes by a layout that the segment forgot.
+    let at = At {
+        account: account("a"),
+        index: 1,
+        place: 0,
+    };
+    let sent = op(&of_segment(0), transfer(7, "b"));
+    memory.call(&at, sent.into()).await.unwrap().unwrap();
+
+    let swept = a.sweep().await.unwrap();
+    assert_eq!((swept.delivered, swept.errors.len()), (1, 0), "{swept:?}");
+    assert_eq!((available(&a).await, available(&b).await), (3, 7));
+    assert_eq!(a.exact_balance().await.unwrap().held, 0);
+    assert_eq!(a.sweep().await.unwrap().delivered, 0);
+}
+
+#[tokio::test]
 async fn a_plan_that_is_found_too_late_begins_later() {
     let (memory, _, storage) = memory();
     let a = counter(&storage, "a").await;

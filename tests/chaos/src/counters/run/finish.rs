@@ -8,12 +8,15 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, stream};
+use ringfence_client::counter::Swept;
 use tokio::time::{Instant, sleep};
 
 use super::super::{Answer, Call, Desk, Order, read};
 
 /// How long all of it may take.
 const FINISHED_WITHIN: Duration = Duration::from_secs(120);
+/// How long the balances at the end may take.
+const READ_WITHIN: Duration = Duration::from_secs(10);
 /// Calls at a time.
 const AT_A_TIME: usize = 64;
 /// Before what has no answer yet is asked again.
@@ -34,9 +37,14 @@ pub(super) async fn finish(
     let open = open(dir)?;
     let calls = stream::iter(open).map(async |call| persistently(desk, call, until).await);
     calls.buffer_unordered(AT_A_TIME).collect::<Vec<()>>().await;
-    while Instant::now() < until && !is_swept(desk).await {
+    while let Some(left) = left_to_sweep(desk).await {
+        if Instant::now() > until {
+            eprintln!("sweeps go on without an end: {left}");
+            break;
+        }
         sleep(AGAIN).await;
     }
+    let until = Instant::now() + READ_WITHIN;
     for account in (0..desk.accounts.len()).chain(visitors) {
         persistently(desk, Call::Exact(account), until).await;
     }
@@ -85,11 +93,15 @@ async fn persistently(desk: &Desk, call: Call, until: Instant) {
     }
 }
 
-/// Whether a sweep had nothing to do.
-async fn is_swept(desk: &Desk) -> bool {
-    let swept = desk.sweep().await.unwrap_or_default();
-    let idle = |swept: &ringfence_client::counter::Swept| {
+/// What a sweep did, or could not do; none if there was nothing to do.
+async fn left_to_sweep(desk: &Desk) -> Option<String> {
+    let all = match desk.sweep().await {
+        Ok(all) => all,
+        Err(error) => return Some(error.to_string()),
+    };
+    let is_idle = |swept: &Swept| {
         swept.errors.is_empty() && swept.delivered + swept.unpinned + swept.expired == 0
     };
-    swept.len() == desk.accounts.len() && swept.iter().all(idle)
+    let left: Vec<_> = all.iter().filter(|swept| !is_idle(swept)).collect();
+    (!left.is_empty()).then(|| format!("{left:?}"))
 }
