@@ -58,8 +58,10 @@ const DONE_POLL: Duration = Duration::from_millis(50);
 pub(super) struct Nemesis<'a> {
     pub(super) desk: &'a Desk,
     pub(super) seed: u64,
-    /// Whether shards restart with nothing, or from older files.
+    /// Whether shards restart with nothing.
     pub(super) loses: bool,
+    /// Whether they restart from older files, too.
+    pub(super) goes_back: bool,
     /// What each account lost with that.
     pub(super) lost: Mutex<Vec<Losses>>,
     /// The account with many ids, if there is one.
@@ -162,7 +164,9 @@ impl Nemesis<'_> {
                         self.did(trouble.as_str());
                     }
                 }
-                self.go_back(&mut shards[chosen], &mut random).await;
+                if self.goes_back {
+                    self.go_back(&mut shards[chosen], &mut random).await;
+                }
             }
         }
     }

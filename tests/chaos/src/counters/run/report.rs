@@ -16,6 +16,8 @@ pub struct Outcome {
     pub calls: usize,
     /// Whether its shards lost everything, now and then.
     pub loses: bool,
+    /// Whether they also went back to older files.
+    pub goes_back: bool,
     /// How long it took.
     pub took: Duration,
     /// What happened, how often.
@@ -54,7 +56,7 @@ const LOSING: [(&str, usize); 4] = [
 impl Outcome {
     pub(super) fn new(
         seed: u64,
-        (calls, loses): (usize, bool),
+        (calls, loses, goes_back): (usize, bool, bool),
         counts: BTreeMap<&'static str, usize>,
         violations: Vec<Violation>,
     ) -> Self {
@@ -62,6 +64,7 @@ impl Outcome {
             seed,
             calls,
             loses,
+            goes_back,
             took: Duration::ZERO,
             counts,
             violations,
@@ -130,13 +133,12 @@ impl fmt::Display for Outcome {
             writeln!(formatter, "logs: {}", kept.display())?;
         }
         if !self.violations.is_empty() {
-            let Self {
-                seed, calls, loses, ..
-            } = self;
+            let Self { seed, calls, .. } = self;
+            let losses = if self.loses { " --losses" } else { "" };
+            let older_files = if self.goes_back { " --older-files" } else { "" };
             writeln!(
                 formatter,
-                "again: cargo run -p ringfence-chaos -- counters --seed {seed} --calls {calls}{}",
-                if *loses { " --losses" } else { "" }
+                "again: cargo run -p ringfence-chaos -- counters --seed {seed} --calls {calls}{losses}{older_files}"
             )?;
         }
         Ok(())
