@@ -44,6 +44,18 @@ pub struct Input {
 }
 
 impl Error {
+    /// An error of a call that had no effect. A repeat cannot succeed.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            is_retryable: false,
+            effect: Effect::None,
+            retry_after: None,
+            input: None,
+        }
+    }
+
     /// A field that cannot be used. A repeat cannot succeed; the call had no effect.
     pub fn invalid(field: &str, value: impl ToString, limit: impl ToString) -> Self {
         let input = Input {
@@ -51,16 +63,13 @@ impl Error {
             value: value.to_string(),
             limit: limit.to_string(),
         };
+        let message = format!(
+            "{} is {}, must be {}",
+            input.field, input.value, input.limit
+        );
         Self {
-            reason: Reason::InvalidInput,
-            message: format!(
-                "{} is {}, must be {}",
-                input.field, input.value, input.limit
-            ),
-            is_retryable: false,
-            effect: Effect::None,
-            retry_after: None,
             input: Some(Box::new(input)),
+            ..Self::new(Reason::InvalidInput, message)
         }
     }
 
@@ -87,15 +96,15 @@ impl Error {
                 }),
             },
             None => Self {
-                reason: match status.code() {
-                    Code::DeadlineExceeded => Reason::Deadline,
-                    _ => Reason::Unspecified,
-                },
-                message,
                 is_retryable: matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded),
                 effect: Effect::Unknown,
-                retry_after: None,
-                input: None,
+                ..Self::new(
+                    match status.code() {
+                        Code::DeadlineExceeded => Reason::Deadline,
+                        _ => Reason::Unspecified,
+                    },
+                    message,
+                )
             },
         }
     }

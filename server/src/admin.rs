@@ -39,8 +39,7 @@ impl AdminService for Admin {
         request: Request<GetTopologyRequest>,
     ) -> Result<Response<GetTopologyResponse>, Status> {
         let deadline = Deadline::of(&request);
-        let shards = deadline.run(async { Ok(self.client.shards().await) });
-        let shards = shards.await?;
+        let shards = deadline.run(self.client.shards()).await?;
         let topology = self.client.topology();
         let shards = shards
             .iter()
@@ -70,12 +69,10 @@ impl AdminService for Admin {
             return Err(Error::invalid("reason", value, limit).into());
         }
         let lock = self.client.lock(&key).namespace(namespace(&of));
-        let released = deadline.run(async {
-            let released = lock.force_release(&reason).await;
-            released.map_err(|error| errors::lock(&error))
-        });
+        let released = deadline.run(lock.force_release(&reason)).await?;
+        let released = released.map_err(|error| errors::lock(&error))?;
         Ok(Response::new(ForceReleaseResponse {
-            holder: released.await?.as_ref().map(holder),
+            holder: released.as_ref().map(holder),
         }))
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use hashbrown::HashMap;
-use ringfence_api::{Effect, Error, Reason};
+use ringfence_api::{Error, Reason};
 use sha2::{Digest, Sha256};
 use tonic::{Request, Status, service::Interceptor};
 
@@ -62,17 +62,17 @@ impl Authentication {
         let token = header.and_then(|header| header.to_str().ok()?.strip_prefix(SCHEME));
         let Some(token) = token else {
             let message = "no bearer token: send the header authorization: Bearer TOKEN";
-            return Err(refused(Reason::Unauthenticated, message));
+            return Err(Error::new(Reason::Unauthenticated, message));
         };
         // The lookup compares digests: its duration tells nothing about a token.
         match self.known.get(&token_digest(token)) {
             None => {
                 let message = "the bearer token is not known";
-                Err(refused(Reason::Unauthenticated, message))
+                Err(Error::new(Reason::Unauthenticated, message))
             }
             Some(false) if self.admins_only => {
                 let message = "the call needs the token of an admin: tokens.NAME.admin = true";
-                Err(refused(Reason::NotAllowed, message))
+                Err(Error::new(Reason::NotAllowed, message))
             }
             Some(_) => Ok(()),
         }
@@ -83,16 +83,5 @@ impl Interceptor for Authentication {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
         self.check(&request)?;
         Ok(request)
-    }
-}
-
-fn refused(reason: Reason, message: &str) -> Error {
-    Error {
-        reason,
-        message: message.into(),
-        is_retryable: false,
-        effect: Effect::None,
-        retry_after: None,
-        input: None,
     }
 }

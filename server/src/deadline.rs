@@ -36,24 +36,18 @@ impl Deadline {
     }
 
     /// Runs `work` until the deadline.
-    pub(crate) async fn run<T>(
-        self,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
+    pub(crate) async fn run<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
         let Some(left) = self.0 else {
-            return work.await;
+            return Ok(work.await);
         };
-        timeout(left, work).await.unwrap_or_else(|_| {
-            Err(Error {
-                reason: Reason::Deadline,
-                message: format!(
-                    "no result within {left:?}, the time until the deadline of the call"
-                ),
+        timeout(left, work).await.map_err(|_| {
+            let message =
+                format!("no result within {left:?}, the time until the deadline of the call");
+            Error {
                 is_retryable: true,
                 effect: Effect::Unknown,
-                retry_after: None,
-                input: None,
-            })
+                ..Error::new(Reason::Deadline, message)
+            }
         })
     }
 }
@@ -99,8 +93,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_ends_at_the_deadline() {
         let deadline = Deadline(Some(Duration::from_secs(1)));
-        let error = deadline.run(std::future::pending::<Result<(), _>>()).await;
+        let error = deadline.run(std::future::pending::<()>()).await;
         assert_eq!(error.unwrap_err().reason, Reason::Deadline);
-        assert_eq!(deadline.run(async { Ok(1) }).await, Ok(1));
+        assert_eq!(deadline.run(async { 1 }).await, Ok(1));
     }
 }

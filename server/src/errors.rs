@@ -16,27 +16,21 @@ use ringfence_client::{
 /// `error`, for `reason`, with its consequences.
 fn of(reason: Reason, error: &dyn Failure) -> Error {
     Error {
-        reason,
-        message: error.to_string(),
         is_retryable: error.is_retryable(),
         effect: match error.effect() {
             Effect::None => ringfence_api::Effect::None,
             Effect::Unknown => ringfence_api::Effect::Unknown,
         },
         retry_after: error.retry_after(),
-        input: None,
+        ..Error::new(reason, error.to_string())
     }
 }
 
 /// The coordinator stops: another one may serve the call.
 pub(crate) fn stopping() -> Error {
     Error {
-        reason: Reason::Stopping,
-        message: "this coordinator stops: use another one".into(),
         is_retryable: true,
-        effect: ringfence_api::Effect::None,
-        retry_after: None,
-        input: None,
+        ..Error::new(Reason::Stopping, "this coordinator stops: use another one")
     }
 }
 

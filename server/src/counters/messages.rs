@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_api::{
-    Effect, Error, Reason,
+    Error, Reason,
     v1::{CreateAccountRequest, Durability, GetBalanceResponse, RequestId, ReservationState},
 };
 use ringfence_client::counter::{self, Amount, Balance, Ended, Terms, limits::REPLICAS_MAX};
@@ -74,16 +74,10 @@ pub(super) fn balance(balance: Balance) -> Result<GetBalanceResponse, Error> {
 
 /// The segments of an account may have more together than an answer can say.
 fn sum(name: &str, value: i128) -> Result<i64, Error> {
-    value.try_into().map_err(|_| Error {
-        reason: Reason::OutOfRange,
-        message: format!(
-            "{name} is {value}, and an answer can say at most {}",
-            i64::MAX
-        ),
-        is_retryable: false,
-        effect: Effect::None,
-        retry_after: None,
-        input: None,
+    value.try_into().map_err(|_| {
+        let most = i64::MAX;
+        let message = format!("{name} is {value}, and an answer can say at most {most}");
+        Error::new(Reason::OutOfRange, message)
     })
 }
 

@@ -50,11 +50,10 @@ impl CounterService for Counters {
         let terms = terms(&ask)?;
         let account = ask.account.unwrap_or_default();
         let counters = self.accounts.namespace(&account)?;
-        let created = deadline.run(async {
-            let created = counters.create(&account.name, terms, segments).await;
-            created.map_err(|error| errors::counter(&error))
-        });
-        created.await?;
+        let created = deadline
+            .run(counters.create(&account.name, terms, segments))
+            .await?;
+        created.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(CreateAccountResponse {}))
     }
 
@@ -66,11 +65,8 @@ impl CounterService for Counters {
         let ask = request.into_inner();
         let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
         let counter = self.accounts.open(ask.account)?;
-        let deposited = deadline.run(async {
-            let deposited = counter.deposit(&id, amount).await;
-            deposited.map_err(|error| errors::counter(&error))
-        });
-        deposited.await?;
+        let deposited = deadline.run(counter.deposit(&id, amount)).await?;
+        deposited.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(DepositResponse {}))
     }
 
@@ -82,11 +78,8 @@ impl CounterService for Counters {
         let ask = request.into_inner();
         let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
         let counter = self.accounts.open(ask.account)?;
-        let deducted = deadline.run(async {
-            let deducted = counter.deduct(&id, amount).await;
-            deducted.map_err(|error| errors::counter(&error))
-        });
-        deducted.await?;
+        let deducted = deadline.run(counter.deduct(&id, amount)).await?;
+        deducted.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(DeductResponse {}))
     }
 
@@ -98,13 +91,13 @@ impl CounterService for Counters {
         let GetBalanceRequest { account, exact } = request.into_inner();
         let counter = self.accounts.open(account)?;
         let found = deadline.run(async {
-            let found = match exact {
+            match exact {
                 true => counter.exact_balance().await,
                 false => counter.balance().await,
-            };
-            found.map_err(|error| errors::counter(&error))
+            }
         });
-        Ok(Response::new(balance(found.await?)?))
+        let found = found.await?.map_err(|error| errors::counter(&error))?;
+        Ok(Response::new(balance(found)?))
     }
 
     async fn reserve(
@@ -116,11 +109,9 @@ impl CounterService for Counters {
         let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
         let until_ms = fields::time_ms("deadline", ask.deadline)?;
         let counter = self.accounts.open(ask.account)?;
-        let reserved = deadline.run(async {
-            let reserved = counter.reserve(&id, amount, until_ms).await;
-            reserved.map_err(|error| errors::counter(&error))
-        });
-        let state = match reserved.await? {
+        let reserved = deadline.run(counter.reserve(&id, amount, until_ms)).await?;
+        let reserved = reserved.map_err(|error| errors::counter(&error))?;
+        let state = match reserved {
             Reserved::Held => ReservationState::Held,
             Reserved::Ended(how) => ended(how),
         };
@@ -137,12 +128,10 @@ impl CounterService for Counters {
         let ask = request.into_inner();
         let id = id(ask.id)?;
         let counter = self.accounts.open(ask.account)?;
-        let confirmed = deadline.run(async {
-            let confirmed = counter.confirm(&id).await;
-            confirmed.map_err(|error| errors::counter(&error))
-        });
+        let confirmed = deadline.run(counter.confirm(&id)).await?;
+        let confirmed = confirmed.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(ConfirmResponse {
-            state: ended(confirmed.await?).into(),
+            state: ended(confirmed).into(),
         }))
     }
 
@@ -154,12 +143,10 @@ impl CounterService for Counters {
         let ask = request.into_inner();
         let id = id(ask.id)?;
         let counter = self.accounts.open(ask.account)?;
-        let cancelled = deadline.run(async {
-            let cancelled = counter.cancel(&id).await;
-            cancelled.map_err(|error| errors::counter(&error))
-        });
+        let cancelled = deadline.run(counter.cancel(&id)).await?;
+        let cancelled = cancelled.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(CancelResponse {
-            state: ended(cancelled.await?).into(),
+            state: ended(cancelled).into(),
         }))
     }
 
@@ -179,11 +166,8 @@ impl CounterService for Counters {
             self.accounts.open(Some(from))?,
             self.accounts.open(Some(to))?,
         );
-        let transferred = deadline.run(async {
-            let transferred = from.transfer(&id, amount, &to).await;
-            transferred.map_err(|error| errors::counter(&error))
-        });
-        transferred.await?;
+        let transferred = deadline.run(from.transfer(&id, amount, &to)).await?;
+        transferred.map_err(|error| errors::counter(&error))?;
         Ok(Response::new(TransferResponse {}))
     }
 }

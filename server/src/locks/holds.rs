@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use hashbrown::{HashMap, hash_map::Entry};
 use parking_lot::Mutex;
-use ringfence_api::{Effect, Error, Reason};
+use ringfence_api::{Error, Reason};
 use ringfence_client::{Clock, Guard, Instant, limits::RHO_PERMILLE};
 use ringfence_coordinator::{clock::sleep_until, random::Random};
 use tokio::sync::Notify;
@@ -197,12 +197,6 @@ fn parse(handle: &[u8]) -> Result<Handle, Error> {
 }
 
 fn lost() -> Error {
-    Error {
-        reason: Reason::LockLost,
-        message: "the lock is not held any more: it was released, or its lease has ended".into(),
-        is_retryable: false,
-        effect: Effect::None,
-        retry_after: None,
-        input: None,
-    }
+    let message = "the lock is not held any more: it was released, or its lease has ended";
+    Error::new(Reason::LockLost, message)
 }

@@ -44,12 +44,17 @@ impl Locks {
         }
     }
 
-    async fn grant(&self, ask: &AcquireRequest, deadline: Deadline) -> Result<Guard, Error> {
+    async fn grant(
+        &self,
+        ask: &AcquireRequest,
+        lease: Duration,
+        deadline: Deadline,
+    ) -> Result<Guard, Error> {
         let mut lock = self
             .client
             .lock(&ask.key)
             .namespace(namespace(&ask.namespace))
-            .lease(self.lease(ask)?);
+            .lease(lease);
         if let Some(hold_for) = length("hold_for", ask.hold_for)? {
             lock = lock.hold_for(hold_for);
         }
@@ -88,7 +93,7 @@ impl LockService for Locks {
         let ask = request.into_inner();
         let lease = self.lease(&ask)?;
         // If the call is dropped until here, the lock is released; from here on nothing is awaited.
-        let guard = self.grant(&ask, deadline).await?;
+        let guard = self.grant(&ask, lease, deadline).await?;
         let token = guard.token().get();
         let (handle, valid_for) = self.holds.add(guard, lease);
         Ok(Response::new(AcquireResponse {
@@ -115,14 +120,11 @@ impl LockService for Locks {
         let deadline = Deadline::of(&request);
         let outcome = match self.holds.take(&request.get_ref().handle)? {
             None => ReleaseOutcome::Lost,
-            Some(guard) => {
-                let released = deadline.run(async { Ok(guard.release().await) });
-                match released.await? {
-                    ReleaseAnswer::Held => ReleaseOutcome::Held,
-                    ReleaseAnswer::Lost => ReleaseOutcome::Lost,
-                    ReleaseAnswer::Unknown => ReleaseOutcome::Unknown,
-                }
-            }
+            Some(guard) => match deadline.run(guard.release()).await? {
+                ReleaseAnswer::Held => ReleaseOutcome::Held,
+                ReleaseAnswer::Lost => ReleaseOutcome::Lost,
+                ReleaseAnswer::Unknown => ReleaseOutcome::Unknown,
+            },
         };
         Ok(Response::new(ReleaseResponse {
             outcome: outcome.into(),
@@ -136,9 +138,8 @@ impl LockService for Locks {
         let deadline = Deadline::of(&request);
         let InspectRequest { namespace: of, key } = request.into_inner();
         let lock: Lock<'_> = self.client.lock(&key).namespace(namespace(&of));
-        let inspected =
-            deadline.run(async { lock.inspect().await.map_err(|error| errors::lock(&error)) });
-        let inspected = inspected.await?;
+        let inspected = deadline.run(lock.inspect()).await?;
+        let inspected = inspected.map_err(|error| errors::lock(&error))?;
         let waiters = inspected.waiters.iter().map(|waiter| LockWaiter {
             label: waiter.label.to_string(),
         });
