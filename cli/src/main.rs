@@ -33,6 +33,8 @@ use tracing_subscriber::EnvFilter;
 const FAILED: u8 = 1;
 /// What was asked for cannot be understood.
 const USAGE: u8 = 2;
+/// The servers cannot be reached or used (sysexits: EX_UNAVAILABLE).
+const UNAVAILABLE: u8 = 69;
 
 /// A sharded lock coordinator: one holder, rising fencing tokens, no lost coin.
 #[derive(Debug, Parser)]

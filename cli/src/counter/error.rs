@@ -2,10 +2,8 @@
 
 use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId, segment::Refusal};
 
-use crate::{FAILED, Nature, USAGE, ring::RingError};
+use crate::{FAILED, Nature, UNAVAILABLE, USAGE, ring::RingError};
 
-/// Nobody could do it; nothing was done (sysexits: EX_UNAVAILABLE).
-const UNAVAILABLE: u8 = 69;
 /// It may have been done (sysexits: EX_TEMPFAIL).
 const UNKNOWN: u8 = 75;
 

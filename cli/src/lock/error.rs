@@ -7,10 +7,8 @@ use nix::sys::signal::Signal;
 use ringfence_client::{AcquireError, BuildError, TopologyError, limits::LEASE_MIN};
 
 use super::Args;
-use crate::{USAGE, seeds::SeedsError};
+use crate::{UNAVAILABLE, USAGE, seeds::SeedsError};
 
-/// `EX_UNAVAILABLE` of `sysexits.h`.
-const UNAVAILABLE: u8 = 69;
 /// `EX_TEMPFAIL` of `sysexits.h`, which `flock` exits with too.
 pub(super) const NOT_ACQUIRED: u8 = 75;
 /// `EX_OSERR` of `sysexits.h`.

@@ -7,12 +7,10 @@ use ringfence_client::{BuildError, Effect};
 use ringfence_server::{Config, ConfigError, Overrides, Service};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{FAILED, Nature, show};
+use super::{FAILED, Nature, UNAVAILABLE, show};
 
 /// The settings cannot be used (sysexits: EX_USAGE).
 const MISCONFIGURED: u8 = 64;
-/// The servers cannot be reached or used (sysexits: EX_UNAVAILABLE).
-const UNAVAILABLE: u8 = 69;
 
 const EXIT_CODES: &str = "\
 Exit codes:
