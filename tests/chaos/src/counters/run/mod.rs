@@ -262,12 +262,7 @@ fn told(
         lost,
         ..
     } = nemesis;
-    let outcome = Outcome::new(
-        seed,
-        (args.calls, args.losses, args.older_files),
-        done.into_inner(),
-        violations.into_inner(),
-    );
+    let outcome = Outcome::new(seed, args, done.into_inner(), violations.into_inner());
     let found = match args.losses {
         true => Found::Losses(lost.into_inner()),
         false => Found::Visitors(*visitors.found.lock()),

@@ -143,9 +143,7 @@ impl Nemesis<'_> {
         let shards = &mut shards[..SHARDS];
         loop {
             for trouble in Trouble::ALL {
-                for shard in &mut *shards {
-                    shard.copy();
-                }
+                self.copy(shards);
                 sleep(random.random_range(LOSSES_APART)).await;
                 if over.load(Relaxed) {
                     return;
@@ -193,9 +191,14 @@ impl Nemesis<'_> {
                     self.did("resegmented");
                 }
             }
-            for shard in &mut *shards {
-                shard.copy();
-            }
+            self.copy(shards);
+        }
+    }
+
+    /// Keeps copies of the shards' files, if they are to go back.
+    fn copy(&self, shards: &mut [Shard]) {
+        if self.goes_back {
+            shards.iter_mut().for_each(Shard::copy);
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
-use super::super::{Answer, Attempt, Call, Deed, End, Rule, Violation};
+use super::{
+    super::{Answer, Attempt, Call, Deed, End, Rule, Violation},
+    CountersArgs,
+};
 
 /// Of many violations, as many are told in full.
 const TOLD_MAX: usize = 10;
@@ -56,15 +59,15 @@ const LOSING: [(&str, usize); 4] = [
 impl Outcome {
     pub(super) fn new(
         seed: u64,
-        (calls, loses, goes_back): (usize, bool, bool),
+        args: &CountersArgs,
         counts: BTreeMap<&'static str, usize>,
         violations: Vec<Violation>,
     ) -> Self {
         Self {
             seed,
-            calls,
-            loses,
-            goes_back,
+            calls: args.calls,
+            loses: args.losses,
+            goes_back: args.older_files,
             took: Duration::ZERO,
             counts,
             violations,
