@@ -25,7 +25,7 @@ impl Counter {
                 reply => return Err(CounterError::unexpected("sent", &reply)),
             };
             for (id, amount, to) in &page {
-                self.recover((id, *amount, to), index, swept).await;
+                self.recover(index, id, *amount, to, swept).await;
             }
             match page.last() {
                 Some((last, ..)) if page.len() == PAGE_LEN_MAX => after = Some(last.clone()),
@@ -36,8 +36,10 @@ impl Counter {
 
     async fn recover(
         &self,
-        (id, amount, to): (&RequestId, Amount, &Account),
         index: u32,
+        id: &RequestId,
+        amount: Amount,
+        to: &Account,
         swept: &mut Swept,
     ) {
         let to = Self::open(self.storage.clone(), to.clone());

@@ -6,11 +6,44 @@ use ringfence_segment_lock::Manifest;
 
 use super::*;
 
-/// An account `b` with 50 in one segment, and a transfer of 20 from it to a home that is about to be lost.
-async fn sent_from_b(scene: &Scene) -> (Counter, RequestId) {
+/// An account `b` in one segment.
+async fn account_b(scene: &Scene) -> Counter {
     let terms = terms_of(&scene.counter).await;
     let b = Counter::create(scene.storage.clone(), account("b"), terms, 1);
-    let b = b.await.unwrap();
+    b.await.unwrap()
+}
+
+/// The destination's part of a transfer of `value`.
+fn credit(id: &RequestId, from: &str, value: i64, to: &str) -> GiveCredit {
+    GiveCredit {
+        id: CreditId {
+            id: id.clone(),
+            from: account(from),
+        },
+        content: transfer(value, to).digest(),
+        amount: amount(value),
+        generation: 1,
+        caller: OTHER,
+    }
+}
+
+/// A transfer of 8 from segment 1 to `b`, which has them.
+async fn credited_to_b(scene: &Scene) -> RequestId {
+    let over = home(1, NOW, "over");
+    let sent = Op {
+        id: over.clone(),
+        ..op("over", transfer(8, "b"))
+    };
+    scene.tell(1, sent).await.unwrap();
+    let credit = credit(&over, "a", 8, "b");
+    let credited = scene.memory.call(&at("b", 0), credit.into()).await.unwrap();
+    assert_eq!(credited, Ok(Reply::Credited(Outcome::Credited)));
+    over
+}
+
+/// An account `b` with 50 in one segment, and a transfer of 20 from it to a home that is about to be lost.
+async fn sent_from_b(scene: &Scene) -> (Counter, RequestId) {
+    let b = account_b(scene).await;
     b.deposit(&id(NOW, "in"), amount(50)).await.unwrap();
     let over = home(1, NOW, "over");
     let sent = Op {
@@ -28,16 +61,7 @@ async fn a_transfer_that_the_lost_segment_may_have_spent_does_not_go_back_to_its
         let scene = Scene::new(Durability::Memory).await;
         let (b, over) = sent_from_b(&scene).await;
         if credited {
-            let credit = GiveCredit {
-                id: CreditId {
-                    id: over.clone(),
-                    from: account("b"),
-                },
-                content: transfer(20, "a").digest(),
-                amount: amount(20),
-                generation: 1,
-                caller: OTHER,
-            };
+            let credit = credit(&over, "b", 20, "a");
             scene.tell(1, credit).await.unwrap();
             let spends = home(1, NOW, "spends");
             scene.counter.deduct(&spends, amount(30)).await.unwrap();
@@ -66,27 +90,8 @@ async fn a_transfer_that_the_lost_segment_may_have_spent_does_not_go_back_to_its
 async fn a_transfer_that_was_sent_from_the_lost_segment_ends() {
     let scene = Scene::new(Durability::Memory).await;
     let a = &scene.counter;
-    let terms = terms_of(a).await;
-    let b = Counter::create(scene.storage.clone(), account("b"), terms, 1);
-    let b = b.await.unwrap();
-    let over = home(1, NOW, "over");
-    let sent = Op {
-        id: over.clone(),
-        ..op("over", transfer(8, "b"))
-    };
-    scene.tell(1, sent).await.unwrap();
-    let credit = GiveCredit {
-        id: CreditId {
-            id: over.clone(),
-            from: account("a"),
-        },
-        content: transfer(8, "b").digest(),
-        amount: amount(8),
-        generation: 1,
-        caller: OTHER,
-    };
-    let credited = scene.memory.call(&at("b", 0), credit.into()).await.unwrap();
-    assert_eq!(credited, Ok(Reply::Credited(Outcome::Credited)));
+    let b = account_b(&scene).await;
+    let over = credited_to_b(&scene).await;
     scene.lose(1);
     assert_eq!(b.sweep().await.unwrap().errors.len(), 1);
     a.accept().await.unwrap();
@@ -114,16 +119,7 @@ async fn a_transfer_that_was_sent_from_the_lost_segment_ends() {
 async fn a_transfer_to_an_account_that_lost_its_manifest_alone_does_not_go_back_to_its_source() {
     let scene = Scene::new(Durability::Memory).await;
     let (_, over) = sent_from_b(&scene).await;
-    let credit = GiveCredit {
-        id: CreditId {
-            id: over.clone(),
-            from: account("b"),
-        },
-        content: transfer(20, "a").digest(),
-        amount: amount(20),
-        generation: 1,
-        caller: OTHER,
-    };
+    let credit = credit(&over, "b", 20, "a");
     scene.tell(1, credit).await.unwrap();
     let spends = home(1, NOW, "spends");
     scene.counter.deduct(&spends, amount(30)).await.unwrap();
@@ -154,13 +150,8 @@ async fn a_transfer_comes_back_from_an_account_that_is_gone_since_its_manifest_w
     let scene = Scene::new(Durability::Memory).await;
     let (b, over) = sent_from_b(&scene).await;
     let terms = terms_of(&scene.counter).await;
-    let found: Option<VersionedManifest> = scene.memory.read(&account("a")).await.unwrap();
     let gone = Manifest::absent(terms);
-    let version = found.unwrap().version;
-    let swapped = scene.memory.swap(&account("a"), version, gone).await;
-    assert!(swapped.unwrap());
-    scene.lose(0);
-    scene.lose(1);
+    scene.replace(gone).await;
     let transferred = b.transfer(&over, amount(20), &scene.counter).await;
     let refused = matches!(transferred, Err(CounterError::TransferRefused { .. }));
     assert!(refused, "{transferred:?}");
@@ -177,14 +168,9 @@ async fn a_transfer_finds_an_account_that_was_created_again_elsewhere() {
     let scene = Scene::new(Durability::Memory).await;
     let (b, over) = sent_from_b(&scene).await;
     let terms = terms_of(&scene.counter).await;
-    let found: Option<VersionedManifest> = scene.memory.read(&account("a")).await.unwrap();
     let elsewhere = |_: &[u32], more| vec![1; more as usize];
     let again = Manifest::new(terms, 2, elsewhere).unwrap();
-    let version = found.unwrap().version;
-    let swapped = scene.memory.swap(&account("a"), version, again).await;
-    assert!(swapped.unwrap());
-    scene.lose(0);
-    scene.lose(1);
+    scene.replace(again).await;
     b.transfer(&over, amount(20), &scene.counter).await.unwrap();
     assert_eq!(scene.available().await, 20);
 }
@@ -193,29 +179,10 @@ async fn a_transfer_finds_an_account_that_was_created_again_elsewhere() {
 async fn a_transfer_that_its_source_forgot_is_credited_once_when_repeated() {
     let scene = Scene::new(Durability::Memory).await;
     let a = &scene.counter;
-    let terms = terms_of(a).await;
-    let b = Counter::create(scene.storage.clone(), account("b"), terms, 1);
-    let b = b.await.unwrap();
+    let b = account_b(&scene).await;
     let segment = |segments: &mut BTreeMap<At, Segment>| segments[&at("a", 1)].clone();
     let earlier = scene.memory.with_segments(segment);
-    let over = home(1, NOW, "over");
-    let sent = Op {
-        id: over.clone(),
-        ..op("over", transfer(8, "b"))
-    };
-    scene.tell(1, sent).await.unwrap();
-    let credit = GiveCredit {
-        id: CreditId {
-            id: over.clone(),
-            from: account("a"),
-        },
-        content: transfer(8, "b").digest(),
-        amount: amount(8),
-        generation: 1,
-        caller: OTHER,
-    };
-    let credited = scene.memory.call(&at("b", 0), credit.into()).await.unwrap();
-    assert_eq!(credited, Ok(Reply::Credited(Outcome::Credited)));
+    let over = credited_to_b(&scene).await;
     scene.memory.with_segments(|segments| {
         let segment = segments.get_mut(&at("a", 1)).unwrap();
         *segment = earlier;
@@ -229,6 +196,16 @@ async fn a_transfer_that_its_source_forgot_is_credited_once_when_repeated() {
 }
 
 impl Scene {
+    /// The account's manifest is `another`, and its segments are gone.
+    async fn replace(&self, another: Manifest) {
+        let a = account("a");
+        let found: Option<VersionedManifest> = self.memory.read(&a).await.unwrap();
+        let swapped = self.memory.swap(&a, found.unwrap().version, another).await;
+        assert!(swapped.unwrap());
+        self.lose(0);
+        self.lose(1);
+    }
+
     /// The same segments, beside all manifests but one.
     async fn without_manifest_of_a(&self) -> Storage {
         let manifests = Arc::new(Memory::new(Box::new(|| LATER)));

@@ -3,8 +3,8 @@
 //! What a segment answers is a matter of its rules, which backends are compared with elsewhere.
 
 use ringfence_segment_lock::{
-    Change, Durability, Terms,
-    segment::{Create, Inspect, Prepare, Refusal, Reply as Said, Request, SegmentView, State},
+    Change, Durability,
+    segment::{Inspect, Refusal, Reply as Said, Request, SegmentView, State},
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
         Desk, FIRST, LONG, QUIET, all_slots, arm, armed_with, control, marked_quiet, nonce,
         quiet_mark, slot_count,
     },
-    hands::{amount, deposit, op},
+    hands::{amount, create, deposit, op},
     movers::{MOVE, quiet_beside_sealed},
     slots::elsewhere,
 };
@@ -25,19 +25,6 @@ use ringfence_coordinator::{
         SlotState, SlotStates,
     },
 };
-
-fn create() -> CounterOp {
-    let prepare = Prepare {
-        generation: 1,
-        base: 0,
-        from_ms: 0,
-        closed: false,
-        mark_ms: 0,
-        manifest: "head".into(),
-    };
-    let terms = Terms::default();
-    CounterOp::Segment(Create { prepare, terms }.into())
-}
 
 fn deduct(name: &str, units: i64) -> CounterOp {
     let amount = amount(units);

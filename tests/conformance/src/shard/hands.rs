@@ -30,6 +30,20 @@ pub(super) const MANY: usize = COPY_ROWS + 8;
 /// Of every request: the test's beginning.
 static TIME_MS: LazyLock<u64> = LazyLock::new(|| BootClock.unix().as_millis() as u64);
 
+/// One segment of an account.
+pub(super) fn create() -> CounterOp {
+    let prepare = Prepare {
+        generation: 1,
+        base: 0,
+        from_ms: 0,
+        closed: false,
+        mark_ms: 0,
+        manifest: "head".into(),
+    };
+    let terms = Terms::default();
+    CounterOp::Segment(Create { prepare, terms }.into())
+}
+
 pub(super) fn amount(units: i64) -> Amount {
     Amount::new(units).expect("it is positive")
 }
@@ -89,17 +103,7 @@ impl Desk {
 
     /// A segment under `key`.
     pub(super) async fn creates(&mut self, key: &LockKey) {
-        let prepare = Prepare {
-            generation: 1,
-            base: 0,
-            from_ms: 0,
-            closed: false,
-            mark_ms: 0,
-            manifest: "head".into(),
-        };
-        let terms = Terms::default();
-        let create = CounterOp::Segment(Create { prepare, terms }.into());
-        let created = self.count(key, create).await;
+        let created = self.count(key, create()).await;
         assert_eq!(created, CounterReply::Segment(Ok(Told::Prepared)));
     }
 
