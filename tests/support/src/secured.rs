@@ -5,11 +5,13 @@ use std::{fs, net::TcpListener};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
-use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
+use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder, SpawnError};
 use tempfile::TempDir;
 
 const USER: &str = "locker";
 const PASSWORD: &str = "s3cret";
+/// The number of ports for TLS to try. Another process may take one first.
+const PORTS_MAX: usize = 5;
 
 /// The rights that are enough, as the README lists them.
 pub fn rights() -> &'static str {
@@ -50,15 +52,20 @@ impl Secured {
     /// A server set up by `builder` that also speaks TLS, on the returned port. On its plain port
     /// it works as before, for direct access by the test.
     pub async fn spawn(&self, builder: RedisServerBuilder) -> (RedisServer, u16) {
-        let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr());
-        let port = free.unwrap().port();
-        let server = builder
-            .set("tls-port", port)
+        let builder = builder
             .set("tls-ca-cert-file", self.path("ca.pem"))
             .set("tls-cert-file", self.path("server.pem"))
             .set("tls-key-file", self.path("server.key"))
             .set("aclfile", self.path("users.acl"));
-        (server.spawn().await.unwrap(), port)
+        for _ in 0..PORTS_MAX {
+            let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr());
+            let port = free.unwrap().port();
+            match builder.clone().set("tls-port", port).spawn().await {
+                Err(SpawnError::Ended { log }) if log.contains(&format!("port {port} (TLS)")) => {}
+                spawned => return (spawned.unwrap(), port),
+            }
+        }
+        panic!("{PORTS_MAX} ports were free, and were taken before the server started");
     }
 
     /// The address of a server that speaks TLS on `port`, with the authority and, if `known`, a
