@@ -62,7 +62,7 @@ async fn a_server_answers_once_it_is_spawned_and_is_gone_once_dropped() {
 #[tokio::test]
 async fn a_restarted_server_has_the_same_port_and_what_it_saved() {
     let builder = RedisServer::builder().set("appendonly", "yes");
-    let mut server = builder.spawn().await.unwrap();
+    let mut server = builder.set("appendfsync", "no").spawn().await.unwrap();
     let (port, pid) = (server.port(), server.pid());
     assert_eq!(ask(port, "INCRBY x 41").await.unwrap(), ":41");
     server.kill();

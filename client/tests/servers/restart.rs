@@ -52,9 +52,11 @@ impl Returning for Restarted {
     }
 }
 
-/// A server that keeps every answered write through a kill.
+/// A server that keeps every answered write through a kill. With `everysec`, it answers before it writes while a sync of
+/// its file runs.
 fn appending() -> RedisServerBuilder {
-    RedisServer::builder().set("appendonly", "yes")
+    let builder = RedisServer::builder().set("appendonly", "yes");
+    builder.set("appendfsync", "no")
 }
 
 /// A server that is flushed, and goes on in its life.
