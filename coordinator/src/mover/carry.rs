@@ -9,8 +9,9 @@ use ringfence_ring::Slot;
 
 use super::{
     Phase,
+    lives::lives,
     shards::Trouble,
-    slot_migration::{Report, SlotMigration, lives},
+    slot_migration::{Report, SlotMigration},
 };
 use crate::{
     limits::STEP_SLOTS,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_ring::Slot;
 
 use super::{
+    lives::Lives,
     shards::{Shards, Trouble},
-    slot_migration::Lives,
 };
 use crate::{
     failpoint::{Rule, is_off},

@@ -12,31 +12,34 @@
 //! finish ─► CAS, of the version read before open was sent
 //! ```
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `orders.rs` | begin, abort |
-//! | `run.rs` | the record: planned, listed, finished, one swap a round |
-//! | `slot migration.rs` | a batch's slots of one shard, from the seal to the list |
-//! | `carry.rs` | the counters of a batch's slots |
-//! | `left.rs` | the records left there, until none is |
-//! | `finish.rs` | open, then shut |
+//! | `run.rs` | the record: moves planned, listed, finished, in one swap per round |
+//! | `slot_migration.rs` | the slots of a batch that leave one shard, from the seal to the list |
+//! | `copy.rs` | copies blocks of counters before the seal |
+//! | `carry.rs` | carries the counters of a batch's slots |
+//! | `left.rs` | the keys left at a former shard, until no key is left |
+//! | `lives.rs` | the lives of the two shards of a migration |
+//! | `finish.rs` | opens the slots at the next shard, then shuts them at the former one |
 //! | `opening.rs` | slots of shards that are gone for good |
-//! | `shards.rs` | one connection a shard, and what it means if it fails |
-//! | `groups.rs` | its requests about counters |
-//! | `pauses.rs` | how much of them a mover takes |
-//! | `phase.rs` | how far a move has come, for tests |
-//! | `progress.rs` | how far the resize has come, for people |
+//! | `shards.rs` | one connection per shard, and the meaning of its errors |
+//! | `groups.rs` | requests to a shard about counters |
+//! | `pauses.rs` | pauses between these requests, so that callers have most of the shard's time |
+//! | `phase.rs` | the phase of a move, for tests |
+//! | `progress.rs` | the progress of a resize, for people |
 //!
-//! Nothing is kept but in the record: every step may be repeated, by any process, at any later time, and
-//! two movers at once only do some of it twice. A slot is sealed only when both of its shards are there;
-//! from then on it has to go on, or to be turned back by
-//! [`Topology::abort`](crate::topology::Topology::abort), in any case.
+//! The record keeps all state. So any process may repeat any step at any later time, and two movers at
+//! once do some steps twice, without harm. A slot is sealed only when both of its shards answer. From
+//! then on its move must be finished, or turned back by
+//! [`Topology::abort`](crate::topology::Topology::abort).
 
 mod carry;
 mod copy;
 mod finish;
 mod groups;
 mod left;
+mod lives;
 mod opening;
 mod orders;
 mod pauses;

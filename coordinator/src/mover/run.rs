@@ -17,9 +17,10 @@ use tokio::{
 
 use super::{
     Context, Phase, Progress, Resized, STORE_AGAIN, WaitingFor,
+    lives::lives,
     progress::Tally,
     shards::{Shards, Trouble},
-    slot_migration::{Empty, Report, SlotMigration, lives},
+    slot_migration::{Empty, Report, SlotMigration},
 };
 use crate::{
     failpoint::{Rule, is_off},

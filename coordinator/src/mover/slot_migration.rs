@@ -19,12 +19,13 @@ use tokio::{
 use super::{
     Context, Phase,
     left::Remains,
+    lives::{Lives, lives},
     shards::{Shards, Trouble},
 };
 use crate::{
     backoff::Backoff,
     failpoint::{Rule, is_off},
-    ids::{Epoch, Life, MapVersion, Token},
+    ids::{Epoch, MapVersion, Token},
     limits::{LISTED_KEYS, STEP_SLOTS},
     name::LockKey,
     shard::{Listing, Mode, Scan, Step},
@@ -396,16 +397,4 @@ pub(super) fn step(
         slots: Vec::new(),
         above,
     }
-}
-
-/// The lives of two shards and the epochs that they are armed with, as a record has them.
-pub(super) type Lives = [(Life, Epoch); 2];
-
-/// Those of `from` and `to`. One that is armed anew may have locks put back, as one that came back.
-pub(super) fn lives(record: &Topology, from: &ShardName, to: &ShardName) -> Option<Lives> {
-    let life = |name: &ShardName| {
-        let entry = record.shard(&name.0)?;
-        Some((entry.life.clone(), entry.epoch))
-    };
-    Some([life(from)?, life(to)?])
 }

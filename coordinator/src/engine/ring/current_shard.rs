@@ -8,55 +8,53 @@ use std::{
 
 use arc_swap::{ArcSwap, Guard};
 
-use super::renewer::LeaseRenewer;
-
 /// The present shard of a lease. The changeable part is made only when it changes: making and
 /// dropping it costs as much as the rest of a lease.
-pub(crate) struct CurrentShard {
-    first: Arc<LeaseRenewer>,
-    later: OnceLock<ArcSwap<LeaseRenewer>>,
+pub(crate) struct CurrentShard<S> {
+    first: Arc<S>,
+    later: OnceLock<ArcSwap<S>>,
 }
 
-/// The renewer found there.
-pub(crate) enum Found<'a> {
-    First(&'a Arc<LeaseRenewer>),
-    Later(Guard<Arc<LeaseRenewer>>),
+/// The shard found there.
+pub(crate) enum Found<'a, S> {
+    First(&'a Arc<S>),
+    Later(Guard<Arc<S>>),
 }
 
-impl CurrentShard {
-    pub(crate) fn new(first: Arc<LeaseRenewer>) -> Self {
+impl<S> CurrentShard<S> {
+    pub(crate) fn new(first: Arc<S>) -> Self {
         Self {
             first,
             later: OnceLock::new(),
         }
     }
 
-    pub(crate) fn get(&self) -> Found<'_> {
+    pub(crate) fn get(&self) -> Found<'_, S> {
         match self.later.get() {
             None => Found::First(&self.first),
             Some(later) => Found::Later(later.load()),
         }
     }
 
-    pub(crate) fn set(&self, renewer: &Arc<LeaseRenewer>) {
-        let later = self.later.get_or_init(|| ArcSwap::new(renewer.clone()));
-        later.store(renewer.clone());
+    pub(crate) fn set(&self, shard: &Arc<S>) {
+        let later = self.later.get_or_init(|| ArcSwap::new(shard.clone()));
+        later.store(shard.clone());
     }
 }
 
-impl Deref for Found<'_> {
-    type Target = Arc<LeaseRenewer>;
+impl<S> Deref for Found<'_, S> {
+    type Target = Arc<S>;
 
-    fn deref(&self) -> &Arc<LeaseRenewer> {
+    fn deref(&self) -> &Arc<S> {
         match self {
-            Self::First(renewer) => renewer,
-            Self::Later(renewer) => renewer,
+            Self::First(shard) => shard,
+            Self::Later(shard) => shard,
         }
     }
 }
 
-impl fmt::Debug for CurrentShard {
+impl<S: fmt::Debug> fmt::Debug for CurrentShard<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.get().driver.id().fmt(formatter)
+        self.get().fmt(formatter)
     }
 }

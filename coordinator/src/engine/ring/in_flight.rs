@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::renewer::LeaseRenewer;
 use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
@@ -101,13 +100,13 @@ impl ShardInFlight {
     }
 }
 
-/// The unanswered requests of one nonce.
+/// The unanswered requests of one nonce to shards `S`.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct InFlight<S> {
     /// To the present shard.
     pub(crate) here: ShardInFlight,
     /// To other shards: the slot moves, or has moved.
-    elsewhere: Vec<(Arc<LeaseRenewer>, ShardInFlight)>,
+    elsewhere: Vec<(Arc<S>, ShardInFlight)>,
     /// Whether the next request queues.
     pub(crate) ticket: bool,
     /// The move of which the former shard answered that it does not hold the key.
@@ -130,7 +129,7 @@ pub(crate) struct Search {
     pub(crate) turns: u8,
 }
 
-impl InFlight {
+impl<S> InFlight<S> {
     /// No request is out yet.
     pub(crate) fn new(ticket: bool) -> Self {
         Self {
@@ -145,22 +144,13 @@ impl InFlight {
     }
 
     /// A request to acquire that was sent to `at`, while the lease is at `here`, has ended.
-    pub(crate) fn asked(
-        &mut self,
-        here: &Arc<LeaseRenewer>,
-        at: &Arc<LeaseRenewer>,
-        answer: &Answer,
-    ) {
+    pub(crate) fn asked(&mut self, here: &Arc<S>, at: &Arc<S>, answer: &Answer) {
         let ticket = self.ticket;
         self.at(here, at).asked(answer, ticket);
     }
 
     /// The unanswered requests to `at`, while the lease is at `here`.
-    pub(crate) fn at(
-        &mut self,
-        here: &Arc<LeaseRenewer>,
-        at: &Arc<LeaseRenewer>,
-    ) -> &mut ShardInFlight {
+    pub(crate) fn at(&mut self, here: &Arc<S>, at: &Arc<S>) -> &mut ShardInFlight {
         if Arc::ptr_eq(here, at) {
             return &mut self.here;
         }
@@ -176,7 +166,7 @@ impl InFlight {
     }
 
     /// The lease is at `to` from now on, no longer at `from`.
-    pub(crate) fn goes(&mut self, from: &Arc<LeaseRenewer>, to: &Arc<LeaseRenewer>) {
+    pub(crate) fn goes(&mut self, from: &Arc<S>, to: &Arc<S>) {
         let there = std::mem::take(self.at(from, to));
         self.elsewhere.retain(|(its, _)| !Arc::ptr_eq(its, to));
         let here = std::mem::replace(&mut self.here, there);
@@ -184,7 +174,7 @@ impl InFlight {
     }
 
     /// Nothing of the nonce is left at `at`, while the lease is at `here`: it was removed there.
-    pub(crate) fn removed(&mut self, here: &Arc<LeaseRenewer>, at: &Arc<LeaseRenewer>) {
+    pub(crate) fn removed(&mut self, here: &Arc<S>, at: &Arc<S>) {
         self.at(here, at).left = false;
     }
 
@@ -195,11 +185,11 @@ impl InFlight {
     }
 
     /// The other shards that may have, or may yet get, something of the nonce.
-    pub(crate) fn left_elsewhere(&self) -> Vec<Arc<LeaseRenewer>> {
+    pub(crate) fn left_elsewhere(&self) -> Vec<Arc<S>> {
         let left = self
             .elsewhere
             .iter()
             .filter(|(_, traffic)| traffic.may_be_there());
-        left.map(|(renewer, _)| renewer.clone()).collect()
+        left.map(|(shard, _)| shard.clone()).collect()
     }
 }

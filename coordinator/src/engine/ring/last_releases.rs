@@ -9,7 +9,7 @@
 use std::{
     collections::HashMap,
     io,
-    sync::{Arc, mpsc},
+    sync::mpsc,
     thread::{self, ThreadId},
     time::Duration,
 };
@@ -21,93 +21,15 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 
-use super::release::{Pending, Releases, Unsent, request};
+use super::unsent::{Unsent, request};
 use crate::{
-    clock::Instant,
     limits::BATCH_MAX,
     shard::{LockLane, LockLink, Request, ShardError},
 };
 
-/// How long releases delay the drop of the last handle, and the end of the runtime.
-const WITHIN: Duration = Duration::from_millis(250);
-
-/// The engine's tasks have ended, or are about to.
-#[derive(Debug)]
-pub(crate) struct Orphaned {
-    /// The time until which drops wait for their releases.
-    until: Instant,
-    /// Sends the releases. Started for the first one.
-    by: Option<Arc<LastReleases>>,
-}
-
-/// Dropped with its task: by the end of the runtime, unless the task was stopped before.
-pub(crate) struct UntilStopped<'a>(Option<&'a Releases>);
-
-impl<'a> UntilStopped<'a> {
-    pub(crate) fn of(releases: &'a Releases) -> Self {
-        Self(Some(releases))
-    }
-
-    pub(crate) fn stopped(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for UntilStopped<'_> {
-    fn drop(&mut self) {
-        if let Some(releases) = self.0 {
-            releases.take_over();
-        }
-    }
-}
-
-impl Releases {
-    /// From now on a thread sends the releases, including the unanswered ones, because no task
-    /// does. Waits for that, but not for long.
-    pub(crate) fn take_over(&self) {
-        if self.shared {
-            let until = self.around.clock.now() + WITHIN;
-            let mut pending = self.pending.lock();
-            let by = pending.orphaned.take().and_then(|orphaned| orphaned.by);
-            pending.orphaned = Some(Orphaned { until, by });
-            drop(pending);
-            self.send_last();
-        }
-    }
-
-    /// Has the thread send the unanswered releases, and waits for that.
-    pub(crate) fn send_last(&self) {
-        let mut pending = self.pending.lock();
-        let Pending {
-            unanswered,
-            orphaned: Some(Orphaned { until, by }),
-            ..
-        } = &mut *pending
-        else {
-            return;
-        };
-        if unanswered.is_empty() {
-            return;
-        }
-        if by.is_none() {
-            let started = LastReleases::start().inspect_err(|error| {
-                tracing::warn!(%error, "last releases not sent; the locks expire");
-            });
-            *by = started.ok().map(Arc::new);
-        }
-        let Some(by) = by.clone() else {
-            return;
-        };
-        let unsent = unanswered.drain().map(|(_, unsent)| unsent).collect();
-        let left = until.since(self.around.clock.now());
-        drop(pending);
-        by.send(unsent, left);
-    }
-}
-
 /// A thread that sends releases. It ends once this is dropped and everything is sent.
 #[derive(Debug)]
-struct LastReleases {
+pub(crate) struct LastReleases {
     jobs: UnboundedSender<Job>,
     thread: ThreadId,
 }
@@ -120,7 +42,7 @@ struct Job {
 }
 
 impl LastReleases {
-    fn start() -> io::Result<Self> {
+    pub(crate) fn start() -> io::Result<Self> {
         let (jobs, to_do) = unbounded_channel();
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()
@@ -134,7 +56,7 @@ impl LastReleases {
     }
 
     /// Sends each of `unsent` once, and waits for that, at most `within`.
-    fn send(&self, unsent: Vec<Unsent>, within: Duration) {
+    pub(crate) fn send(&self, unsent: Vec<Unsent>, within: Duration) {
         let (done, is_done) = mpsc::channel();
         // If the thread panicked, the job is dropped, and so counts as done.
         let _ = self.jobs.send(Job { unsent, done });

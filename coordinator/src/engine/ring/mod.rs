@@ -13,8 +13,10 @@
 //! | `requests.rs` | the requests of this process to all shards |
 //! | `request.rs` | the request, and the meaning of its answers |
 //! | `search.rs` | the shard to ask, while the slot is migrating |
-//! | `release.rs` | releases, now or in the background |
-//! | `last_releases.rs` | releases when no task is left to send them |
+//! | `release.rs` | the release that a caller waits for |
+//! | `releases.rs` | releases in the background, until they are done |
+//! | `last_releases.rs` | the thread that sends them when no task is left |
+//! | `unsent.rs` | one release at one shard |
 //! | `renewer.rs` | renewals, one task per shard |
 //! | `moving.rs` | a holder moves with its slot |
 //! | `wheel.rs` | the times at which to tend each lease |
@@ -31,12 +33,14 @@ mod map;
 pub(crate) mod monitor;
 mod moving;
 mod release;
+mod releases;
 pub(crate) mod renewer;
 mod request;
 mod requests;
 pub(crate) mod routing;
 mod search;
 mod shard_lease;
+mod unsent;
 mod wheel;
 
 use std::sync::Arc;
@@ -47,7 +51,7 @@ use super::{
     local::{Authority, Lease, LeaseState, Terms},
 };
 use crate::name::LockKey;
-pub(crate) use release::Releases;
+pub(crate) use releases::Releases;
 pub(crate) use requests::Requests;
 pub(crate) use routing::Routing;
 

@@ -92,7 +92,7 @@ impl LeaseRenewer {
         self: &Arc<Self>,
         lease: &ShardLease,
         to: &Arc<Self>,
-        in_flight: &mut InFlight,
+        in_flight: &mut InFlight<Self>,
         sent: Instant,
         now: Instant,
     ) -> bool {

@@ -3,10 +3,7 @@
 //!
 //! Renewals that are due together travel together: the lane batches them.
 
-use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use ringfence_ring::Slot;
@@ -17,7 +14,7 @@ use super::{
     Requests, Routing,
     map::Map,
     shard_lease::ShardLease,
-    wheel::{TICK, Wheel, tick_at, tick_from},
+    wheel::{TICK, Tended, Wheel, tick_at, tick_from},
 };
 use crate::{
     clock::{Instant, sleep_until},
@@ -38,7 +35,7 @@ pub(crate) struct LeaseRenewer {
     map: ArcSwap<Map>,
     pub(crate) around: Context,
     pub(crate) requests: Arc<Requests>,
-    wheel: Mutex<Wheel>,
+    wheel: Mutex<Wheel<ShardLease>>,
     earlier: Notify,
 }
 
@@ -171,7 +168,7 @@ impl LeaseRenewer {
         if lease.is_over() || !lease.is_at(self) {
             return;
         }
-        let due = lease.place.tick.load(Relaxed);
+        let due = lease.place().tick();
         let tick = tick(due, tick_from(at));
         if tick == due {
             return;

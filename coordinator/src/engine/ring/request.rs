@@ -275,7 +275,12 @@ fn claim(lease: &ShardLease) -> Duration {
     lease.lease_to_ask().min(CLAIM_MAX)
 }
 
-fn request(lease: &ShardLease, at: &LeaseRenewer, sent: Instant, in_flight: &InFlight) -> Request {
+fn request(
+    lease: &ShardLease,
+    at: &LeaseRenewer,
+    sent: Instant,
+    in_flight: &InFlight<LeaseRenewer>,
+) -> Request {
     let ticket = in_flight.ticket.then(|| Ticket {
         sent,
         claim: claim(lease),

@@ -9,7 +9,7 @@ use super::{
     current_shard::{CurrentShard, Found},
     in_flight::InFlight,
     renewer::LeaseRenewer,
-    wheel::Place,
+    wheel::{Place, Tended},
 };
 use crate::{clock::Instant, shard::QueuedGrant, sync::Mutex};
 
@@ -18,9 +18,9 @@ use crate::{clock::Instant, shard::QueuedGrant, sync::Mutex};
 pub(crate) struct ShardLease {
     state: LeaseState,
     /// The present shard. Changed under the lock of `in_flight`, and outside that shard's wheel.
-    current_shard: CurrentShard,
-    pub(crate) place: Place,
-    pub(crate) in_flight: Mutex<InFlight>,
+    current_shard: CurrentShard<LeaseRenewer>,
+    place: Place,
+    pub(crate) in_flight: Mutex<InFlight<LeaseRenewer>>,
 }
 
 impl Deref for ShardLease {
@@ -43,7 +43,7 @@ impl ShardLease {
     }
 
     /// The renewer of the present shard.
-    pub(crate) fn renewer(&self) -> Found<'_> {
+    pub(crate) fn renewer(&self) -> Found<'_, LeaseRenewer> {
         self.current_shard.get()
     }
 
@@ -66,6 +66,12 @@ impl ShardLease {
             self.renewer().requests.remove_one();
         }
         before
+    }
+}
+
+impl Tended for ShardLease {
+    fn place(&self) -> &Place {
+        &self.place
     }
 }
 

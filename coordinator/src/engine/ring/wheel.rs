@@ -9,16 +9,20 @@ use std::{
     time::Duration,
 };
 
-use super::shard_lease::ShardLease;
 use crate::clock::Instant;
 
 /// Leases due within the same tick are tended together: their renewals travel together.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
+/// A lease that has a place in the wheel.
+pub(crate) trait Tended {
+    fn place(&self) -> &Place;
+}
+
 /// The leases at one shard, by the time to tend them.
-#[derive(Debug, Default)]
-pub(crate) struct Wheel {
-    pub(crate) due: BTreeMap<u64, Vec<Arc<ShardLease>>>,
+#[derive(Debug)]
+pub(crate) struct Wheel<L> {
+    pub(crate) due: BTreeMap<u64, Vec<Arc<L>>>,
     /// The tick until which the task sleeps.
     pub(crate) asleep_until: u64,
 }
@@ -26,7 +30,7 @@ pub(crate) struct Wheel {
 /// The place of a lease in the wheel. Touched only with the wheel locked.
 #[derive(Debug)]
 pub(crate) struct Place {
-    pub(crate) tick: AtomicU64,
+    tick: AtomicU64,
     index: AtomicUsize,
 }
 
@@ -41,48 +45,62 @@ impl Default for Place {
 
 impl Place {
     const NOWHERE: u64 = u64::MAX;
+
+    /// The tick at which it is due; [`u64::MAX`] if it is not in the wheel.
+    pub(crate) fn tick(&self) -> u64 {
+        self.tick.load(Relaxed)
+    }
 }
 
-impl Wheel {
-    pub(crate) fn add(&mut self, lease: Arc<ShardLease>, tick: u64) {
+impl<L> Default for Wheel<L> {
+    fn default() -> Self {
+        Self {
+            due: BTreeMap::new(),
+            asleep_until: 0,
+        }
+    }
+}
+
+impl<L: Tended> Wheel<L> {
+    pub(crate) fn add(&mut self, lease: Arc<L>, tick: u64) {
         let bucket = self.due.entry(tick).or_default();
-        lease.place.tick.store(tick, Relaxed);
-        lease.place.index.store(bucket.len(), Relaxed);
+        lease.place().tick.store(tick, Relaxed);
+        lease.place().index.store(bucket.len(), Relaxed);
         bucket.push(lease);
     }
 
-    pub(crate) fn remove(&mut self, lease: &ShardLease) {
-        let tick = lease.place.tick.swap(Place::NOWHERE, Relaxed);
+    pub(crate) fn remove(&mut self, lease: &L) {
+        let tick = lease.place().tick.swap(Place::NOWHERE, Relaxed);
         if tick == Place::NOWHERE {
             return;
         }
         let Some(bucket) = self.due.get_mut(&tick) else {
             return;
         };
-        let index = lease.place.index.load(Relaxed);
+        let index = lease.place().index.load(Relaxed);
         bucket.swap_remove(index);
         if let Some(moved) = bucket.get(index) {
-            moved.place.index.store(index, Relaxed);
+            moved.place().index.store(index, Relaxed);
         }
     }
 
     /// Takes the leases due at `tick` or before.
-    pub(crate) fn take_due(&mut self, tick: u64) -> Vec<Arc<ShardLease>> {
+    pub(crate) fn take_due(&mut self, tick: u64) -> Vec<Arc<L>> {
         let later = self.due.split_off(&(tick + 1));
         taken(std::mem::replace(&mut self.due, later))
     }
 
     /// Takes everything.
-    pub(crate) fn take_all(&mut self) -> Vec<Arc<ShardLease>> {
+    pub(crate) fn take_all(&mut self) -> Vec<Arc<L>> {
         taken(std::mem::take(&mut self.due))
     }
 }
 
-fn taken(due: BTreeMap<u64, Vec<Arc<ShardLease>>>) -> Vec<Arc<ShardLease>> {
+fn taken<L: Tended>(due: BTreeMap<u64, Vec<Arc<L>>>) -> Vec<Arc<L>> {
     let leases: Vec<_> = due.into_values().flatten().collect();
     leases
         .iter()
-        .for_each(|lease| lease.place.tick.store(Place::NOWHERE, Relaxed));
+        .for_each(|lease| lease.place().tick.store(Place::NOWHERE, Relaxed));
     leases
 }
 

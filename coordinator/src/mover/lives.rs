@@ -1,0 +1,18 @@
+//! The lives of the two shards of a migration.
+
+use crate::{
+    ids::{Epoch, Life},
+    topology::{ShardName, Topology},
+};
+
+/// The lives of two shards and the epochs that they are armed with, as a record has them.
+pub(super) type Lives = [(Life, Epoch); 2];
+
+/// Those of `from` and `to`. One that is armed anew may have locks put back, as one that came back.
+pub(super) fn lives(record: &Topology, from: &ShardName, to: &ShardName) -> Option<Lives> {
+    let life = |name: &ShardName| {
+        let entry = record.shard(&name.0)?;
+        Some((entry.life.clone(), entry.epoch))
+    };
+    Some([life(from)?, life(to)?])
+}
