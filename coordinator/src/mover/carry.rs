@@ -1,9 +1,9 @@
-//! The counters of a batch's slots, until the next shard serves them.
+//! Carries the counters of a batch's slots to the next shard, until that shard serves them.
 //!
-//! A slot's counters stand still from its seal on: so they go at once, before it is known which locks are held. They
-//! are asked for anew until none is left, so there is nothing to remember of what another mover did, or this one
-//! before it died. Their blocks go before the seal, and after it those that the next shard lacks: so the time for
-//! which a slot is sealed does not grow with what its counters remember.
+//! A slot's counters do not change after its seal. So they are copied at once, before the held locks are known. The
+//! mover lists them again and again until none is left, so no step depends on the work of another mover, or on the
+//! state of a mover that died. Blocks of ids are copied before the seal; after the seal, only the blocks that the next
+//! shard lacks. So the time for which a slot is sealed does not grow with the number of remembered ids.
 
 use ringfence_ring::Slot;
 
@@ -20,7 +20,8 @@ use crate::{
 };
 
 impl SlotMigration {
-    /// Has the next shard serve the counters of slots that are sealed already, once in the lives that the shards live.
+    /// Has the next shard serve the counters of slots that are sealed already, once per pair of lives of the two
+    /// shards.
     ///
     /// For moves whose locks wait for a grace.
     pub(super) async fn carry_sealed(
@@ -55,7 +56,8 @@ impl SlotMigration {
         Ok(())
     }
 
-    /// Has the next shard serve the counters of `slots`, which the former one has sealed and the next one taken in.
+    /// Has the next shard serve the counters of `slots`, which are sealed at the former shard and imported at the next
+    /// one.
     pub(super) async fn carry(
         &self,
         record: &Topology,
@@ -85,7 +87,7 @@ impl SlotMigration {
                 return Err(self.shards.wait(from, reason));
             }
             self.around.observer.tell(Phase::Dropped);
-            self.tell(Report::Carried(count)).await;
+            self.report(Report::Carried(count)).await;
             self.shards.pause_briefly().await;
         }
         let slots = ask.slots;
@@ -96,7 +98,7 @@ impl SlotMigration {
     }
 }
 
-/// Refused are slots that are on another way by now.
+/// A shard refuses slots that a later record moves elsewhere.
 fn all_done(refused: &[Slot]) -> Result<(), Trouble> {
     match refused {
         [] => Ok(()),

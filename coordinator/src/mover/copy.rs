@@ -1,5 +1,5 @@
-//! A group of counters from the former shard to the next, piece by piece: its blocks before its slot is sealed, what is
-//! left after that.
+//! Copies a group of counters from the former shard to the next, piece by piece: its blocks before its slot is sealed,
+//! the rest after that.
 
 use ringfence_ring::Slot;
 
@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl SlotMigration {
-    /// Has the next shard put aside the blocks of `slots` that are not sealed yet; and once more those that were made
-    /// meanwhile, until these are one piece at most.
+    /// Has the next shard put aside the blocks of `slots` that are not sealed yet. Repeats that for blocks made
+    /// meanwhile, until one piece or none was left.
     pub(super) async fn copy_ahead(
         &self,
         record: &Topology,
@@ -32,7 +32,7 @@ impl SlotMigration {
         Ok(())
     }
 
-    /// Has the next shard put aside the blocks that it lacks; answers in how many pieces.
+    /// Has the next shard put aside the blocks that it lacks. Returns the number of pieces.
     async fn copy_new_blocks(
         &self,
         record: &Topology,
@@ -64,7 +64,8 @@ impl SlotMigration {
         }
     }
 
-    /// Has the next shard take `group`. Answers what the group there is a copy of: the former one may drop just that.
+    /// Has the next shard take `group`. Returns the source and the stamp of the copy there: the former shard may drop
+    /// the group only if it still matches them.
     pub(super) async fn copy(
         &self,
         record: &Topology,
@@ -81,7 +82,8 @@ impl SlotMigration {
             while let Some(excerpt) = left.pop() {
                 let copied = self.copy_piece(record, migration, group, excerpt).await?;
                 let Some(piece) = copied else {
-                    // Another mover was faster, and there is nothing left to drop; or the slot is on another way.
+                    // Another mover was faster, and nothing is left to drop; or a later record moves the slot
+                    // elsewhere.
                     return Ok(Some(CopyOf { source, stamp }));
                 };
                 self.around.observer.tell(Phase::Copied);
@@ -101,7 +103,7 @@ impl SlotMigration {
         self.arrived(migration, group, arrival)
     }
 
-    /// The blocks of `group` that the next shard lacks; none if the group has arrived there.
+    /// The blocks of `group` that the next shard lacks; `None` if the group has arrived there.
     async fn lacked(
         &self,
         record: &Topology,
@@ -124,8 +126,8 @@ impl SlotMigration {
         }
     }
 
-    /// Has the next shard put a piece of `group` aside, and answers the piece without its rows; none if the former shard does not
-    /// give it.
+    /// Has the next shard put a piece of `group` aside. Returns the piece without its rows; `None` if the former shard
+    /// has no such piece.
     async fn copy_piece(
         &self,
         record: &Topology,
@@ -157,7 +159,7 @@ impl SlotMigration {
         }
     }
 
-    /// The step after the answer of the next shard.
+    /// Turns the next shard's answer into a copy, or into the reason to wait.
     fn arrived(
         &self,
         migration: &Migration,
@@ -184,7 +186,7 @@ impl SlotMigration {
         Err(self.shards.wait(&migration.to.0, reason))
     }
 
-    /// The life that the slots are copied from: answers of others are none.
+    /// The life that the slots are copied from. Answers of another life do not count.
     fn source(&self, record: &Topology) -> Result<Life, Trouble> {
         let entry = record.shard(&self.from.0).ok_or(Trouble::Outdated)?;
         Ok(entry.life.clone())

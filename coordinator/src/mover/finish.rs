@@ -1,4 +1,4 @@
-//! The end of a slot's move: open where it went, shut where it was.
+//! Ends the move of a slot: opens it at its next shard and shuts it at the former one.
 
 use futures_util::future::join_all;
 use ringfence_ring::Slot;
@@ -17,10 +17,10 @@ use crate::{
 };
 
 impl Run<'_> {
-    /// Opens and shuts empty slots. Returns the moves that may be finished in the run's record,
-    /// which was read before any of this.
+    /// Opens and shuts empty slots. Returns the moves that may be finished in the run's record, which was read before
+    /// these steps.
     ///
-    /// What fails stays for the next time.
+    /// A step that fails is repeated the next time.
     pub(super) async fn finish(&mut self) -> Result<Vec<(Epoch, Vec<Slot>)>, TopologyError> {
         let version = self.record.version();
         let finish = self.empty.values().map(|empty| self.move_over(empty));
@@ -28,7 +28,7 @@ impl Run<'_> {
         for moved in join_all(finish).await {
             match moved {
                 Ok(moved) => finished.push(moved),
-                Err(trouble) => self.heed(trouble).await?,
+                Err(trouble) => self.handle(trouble).await?,
             }
         }
         if self.record.version() != version {
@@ -37,7 +37,7 @@ impl Run<'_> {
         Ok(finished)
     }
 
-    /// Opens slots at their next shard and, that done, shuts them at the former.
+    /// Opens slots at their next shard, and then shuts them at the former one.
     async fn move_over(&self, empty: &Empty) -> Result<(Epoch, Vec<Slot>), Trouble> {
         let id = &empty.id;
         let slots: Vec<_> = empty.slots.iter().copied().collect();
@@ -50,7 +50,7 @@ impl Run<'_> {
         Ok((id.epoch, slots))
     }
 
-    /// Changes slots at a shard, some at a time, and marks it quiet.
+    /// Changes slots at a shard, some at a time, and marks the shard quiet.
     async fn change(
         &self,
         shard: &ShardName,
@@ -71,7 +71,7 @@ impl Run<'_> {
     }
 }
 
-/// A slot that is refused is ahead of the record: a later one has it in another move.
+/// A shard refuses a slot that has another move in a later record.
 fn all_taken(stepped: &Stepped) -> Result<(), Trouble> {
     match stepped.refused.is_empty() {
         true => Ok(()),

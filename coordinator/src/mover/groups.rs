@@ -1,4 +1,4 @@
-//! What a mover asks of shards about counters.
+//! A mover's requests to a shard about counters.
 
 use ringfence_ring::{ShardId, Slot};
 

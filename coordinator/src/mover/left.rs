@@ -20,20 +20,20 @@ use crate::{
 /// The rest of a move after its next shard got the list.
 #[derive(Debug)]
 pub(super) struct Remains {
-    /// What the next shard's tokens must be above.
+    /// The next shard's tokens must be above this one.
     pub(super) above: Token,
-    /// Of both shards: in others, everything begins anew.
+    /// Of both shards. After a change of either, the move begins anew.
     pub(super) lives: Option<Lives>,
-    /// Slots not known to be empty, and the keys held in them.
+    /// Slots that may still have held keys, and the keys held in them.
     held: BTreeMap<Slot, BTreeSet<LockKey>>,
     /// Slots found empty of locks: their counters were carried before they were listed.
     empty: BTreeSet<Slot>,
-    /// Keys that are held no more, not told yet.
+    /// Keys that are no longer held and are not reported yet.
     gone: usize,
 }
 
 impl Remains {
-    /// After the scan that found these keys `still` held.
+    /// `still`: the keys that the scan found held.
     pub(super) fn new(
         migration: &Migration,
         still: &BTreeSet<LockKey>,
@@ -63,7 +63,7 @@ impl Remains {
         record: &Topology,
         migration: &Migration,
     ) -> Result<(), Trouble> {
-        // Another mover may have finished some, and a later move may have taken them elsewhere.
+        // Another mover may have finished some slots, and a later move may have taken them elsewhere.
         self.held
             .retain(|slot, _| migration.slots.binary_search(slot).is_ok());
         let mut before = 0;
@@ -96,7 +96,7 @@ impl Remains {
         Ok(())
     }
 
-    /// The slots found empty since this was last asked, of those still migrating.
+    /// The migrating slots that became empty since the last call.
     pub(super) fn take_empty(&mut self, migration: &Migration) -> BTreeSet<Slot> {
         let moves = |slot: &Slot| migration.slots.binary_search(slot).is_ok();
         std::mem::take(&mut self.empty)
@@ -105,12 +105,12 @@ impl Remains {
             .collect()
     }
 
-    /// How many keys were found to be held no more since this was last asked.
+    /// The number of keys found no longer held since the last call.
     pub(super) fn take_gone(&mut self) -> usize {
         std::mem::take(&mut self.gone)
     }
 
-    /// What to ask, about [`SCAN_PAGE`] keys or [`STEP_SLOTS`] slots at a time.
+    /// The next questions, for about [`SCAN_PAGE`] keys or [`STEP_SLOTS`] slots each.
     fn asks(&self, migration: &Migration) -> Vec<StillHeld> {
         let epoch = migration.epoch;
         let keys: Vec<_> = self.held.values().flatten().cloned().collect();

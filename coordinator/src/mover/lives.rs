@@ -5,10 +5,11 @@ use crate::{
     topology::{ShardName, Topology},
 };
 
-/// The lives of two shards and the epochs that they are armed with, as a record has them.
+/// The lives of two shards and the epochs that they are armed with, according to a record.
 pub(super) type Lives = [(Life, Epoch); 2];
 
-/// Those of `from` and `to`. One that is armed anew may have locks put back, as one that came back.
+/// The lives of `from` and `to`. The epoch counts too: holders may put locks back at a shard that was armed anew, as at
+/// one that came back.
 pub(super) fn lives(record: &Topology, from: &ShardName, to: &ShardName) -> Option<Lives> {
     let life = |name: &ShardName| {
         let entry = record.shard(&name.0)?;

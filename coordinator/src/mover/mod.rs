@@ -67,33 +67,32 @@ pub use progress::{Progress, WaitingFor};
 /// Pause before an unreachable topology store is asked again.
 const STORE_AGAIN: Duration = Duration::from_millis(500);
 
-/// What a mover is made of.
+/// The parts of a mover.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Where the topology is kept.
+    /// The topology's store.
     pub store: Arc<dyn TopologyStore>,
-    /// Reaches its shards.
+    /// Opens connections to the shards.
     pub dial: Arc<dyn Dial>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Jitter.
+    /// For jitter.
     pub random: Arc<Random>,
-    /// How fast, and how much at a time.
+    /// Speed, and how much is in flight.
     pub pace: Pace,
-    /// Whether whoever started the servers says that they are new: a shard that joins then needs no
-    /// grace.
+    /// Whether the servers are known to be new: a shard that joins then needs no grace.
     pub servers_are_new: bool,
-    /// Is told how far it has come.
+    /// Observes the phases, for tests.
     pub observer: Observer,
 }
 
-/// How fast a mover goes, and how much it does at a time.
+/// The speed of a mover, and how much it has in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// Maximum number of slots migrating at a time; at least 1.
     pub slots_in_flight: usize,
-    /// Longest pause between two pieces of what shards are asked, in which they serve others; pieces are of about a fifth of a
-    /// millisecond of a shard's time. It is shorter after a piece that took less than a thirtieth of that.
+    /// Longest pause between two requests to shards, in which they serve others. A request takes about a fifth of a
+    /// millisecond of a shard's time. The pause is shorter after a request that took less than a thirtieth of it.
     pub pause: Duration,
 }
 
@@ -106,7 +105,7 @@ impl Default for Pace {
     }
 }
 
-/// What every part of a mover shares.
+/// The context that all parts of a mover share.
 #[derive(Clone, Debug)]
 struct Context {
     store: Arc<dyn TopologyStore>,
@@ -118,20 +117,20 @@ struct Context {
     pause: Duration,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resized {
-    /// Slots that the resize moved, those that other movers did among them.
+    /// Slots that the resize moved, including those moved by other movers.
     pub slots_moved: u32,
     /// Keys that were held when their slots were sealed, and left before they were opened.
     pub locks_carried: u64,
-    /// Counters' segments and manifests that this mover brought along.
+    /// Counters' segments and manifests that this mover carried.
     pub counters_carried: u64,
-    /// The version of the record that says so.
+    /// The version of the record that ends the resize.
     pub version: u64,
     /// The shards at the end, with their weights. Another process may have turned the resize back.
     pub weights: Weights,
-    /// Whether these are the weights that the resize was to lead to when this mover first read the record.
+    /// Whether these are the weights of the goal that this mover read first.
     pub reached: bool,
 }
 
@@ -171,23 +170,23 @@ impl Mover {
         }
     }
 
-    /// How far the run has come: the latest, whenever it is looked at.
+    /// The progress of the run. The receiver always has the latest.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
 
     /// Moves slots until the goal of the topology is reached; returns at once if it has none.
     ///
-    /// A shard that does not answer is waited for, and a topology store; [`progress`](Self::progress) says
-    /// which, and why. Meanwhile others go on.
+    /// Waits for a shard or a topology store that does not answer; [`progress`](Self::progress) names it and the cause.
+    /// Other moves go on meanwhile.
     ///
     /// # Errors
     ///
-    /// [`TopologyError`], of a kind that does not pass: the record cannot be read, epochs are used up.
+    /// [`TopologyError`], if it is not temporary: the record cannot be read, or epochs are used up.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves everything as the record says: any run, of any process, goes on.
+    /// Dropping the future leaves the record as it is: a run of any process continues from it.
     pub async fn run(&self) -> Result<Resized, TopologyError> {
         let record = self.load().await?;
         let slots_in_flight = self.pace.slots_in_flight;

@@ -1,5 +1,5 @@
-//! Shards that were declared dead: their slots are opened by force at those that have them now, and they
-//! are told, if they are there after all.
+//! Opens the slots of shards that were declared dead, by force, at the shards that have them now. If such a dead shard
+//! is reachable after all, it is notified.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     topology::{FailedShard, ShardEntry, Topology, TopologyError},
 };
 
-/// A reachable shard answers within this; most are not reachable.
-const TOLD_WITHIN: Duration = Duration::from_secs(1);
+/// A reachable shard answers within this time. Most are not reachable.
+const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Opens slots by force that are due, and puts that in the record. Returns whether there is
-    /// another record now.
+    /// Opens by force the slots that are due, and notes that in the record. Returns whether there is another record
+    /// now.
     ///
-    /// What fails stays for the next time.
+    /// A step that fails is repeated the next time.
     pub(super) async fn open_by_force(&mut self) -> Result<bool, TopologyError> {
         let record = self.record.clone();
         let heirs = record.openings.iter().map(|opening| &opening.to.0);
@@ -36,18 +36,18 @@ impl Run<'_> {
                         next = opened.or(next);
                     }
                 }
-                Err(trouble) => self.heed(trouble).await?,
+                Err(trouble) => self.handle(trouble).await?,
             }
         }
         match next {
-            // By a later record they may be others' already: it is looked at first.
+            // A later record may give them to other shards: look at it first.
             _ if self.record.version() != record.version() => Ok(true),
             Some(next) => Ok(self.swap(next).await?.is_some()),
             None => Ok(false),
         }
     }
 
-    /// Opens what `heir` has in the place of others. Answers since when.
+    /// Opens the slots that `heir` has in place of dead shards. Returns the epochs of these openings.
     async fn open_at<'a>(
         &self,
         record: &Topology,
@@ -55,45 +55,45 @@ impl Run<'_> {
     ) -> Result<(&'a ShardId, Vec<Epoch>), Trouble> {
         let mut epochs = Vec::new();
         for force in record.force_opens(heir) {
-            // Refused are slots that are others' by a later record.
+            // The shard refuses slots that belong to others by a later record.
             self.shards.force_open(record, heir, &force).await?;
             epochs.push(force.epoch);
         }
         Ok((heir, epochs))
     }
 
-    /// Tells shards that were declared dead, if they answer in a life that believes otherwise. Nothing
-    /// hangs on it: nobody asks them.
-    pub(super) fn tell_failed_shards(&self) -> Telling {
-        let mut telling = JoinSet::new();
+    /// Notifies reachable shards that were declared dead and do not know it. Safety does not depend on that: no client
+    /// asks them.
+    pub(super) fn notify_failed_shards(&self) -> Notices {
+        let mut notices = JoinSet::new();
         for failed in &self.record.failed {
             let (around, record, failed) =
                 (self.around.clone(), self.record.clone(), failed.clone());
-            telling.spawn(async move {
+            notices.spawn(async move {
                 let shard = &failed.shard.0;
-                match timeout(TOLD_WITHIN, tell(&around, &record, &failed)).await {
+                match timeout(NOTICE_WITHIN, notify(&around, &record, &failed)).await {
                     Ok(Ok(true)) => tracing::info!(%shard, "told that it was declared dead"),
                     Ok(Ok(false)) | Err(_) => {}
                     Ok(Err(error)) => tracing::debug!(%shard, %error, "gone for good"),
                 }
             });
         }
-        Telling(telling)
+        Notices(notices)
     }
 }
 
-/// Ends when it is dropped.
-pub(super) struct Telling(JoinSet<()>);
+/// Ends when dropped.
+pub(super) struct Notices(JoinSet<()>);
 
-impl Telling {
-    /// Waits until all are told that are there: not for long.
+impl Notices {
+    /// Waits for all notices, for a short time at most.
     pub(super) async fn done(self) {
         self.0.join_all().await;
     }
 }
 
-/// Whether `failed` was there to be told.
-async fn tell(
+/// Whether `failed` was reachable.
+async fn notify(
     around: &Context,
     record: &Topology,
     failed: &FailedShard,

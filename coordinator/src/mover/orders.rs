@@ -1,4 +1,4 @@
-//! What a mover is told to do, put in the record.
+//! Puts orders for movers in the record: begin, abort.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use super::Mover;
 use crate::topology::{Change, ResizeError, Swap, Topology};
 
 impl Mover {
-    /// Begins a resize: puts `change` in the record as its goal. [`run`](Self::run) does the rest, here or
-    /// in any other process.
+    /// Begins a resize: puts `change` in the record as its goal. [`run`](Self::run) does the rest, in this or any other
+    /// process.
     ///
     /// # Errors
     ///
-    /// [`ResizeError`]: nothing has begun; but if the store gave no answer, it may have.
+    /// [`ResizeError`]: nothing has begun, unless the store gave no answer: then it may have begun.
     ///
     /// # Cancel safety
     ///
@@ -22,8 +22,8 @@ impl Mover {
             .await
     }
 
-    /// Turns the resize under way back; or one that was turned back, so that it goes on. As
-    /// [`begin`](Self::begin), it is [`run`](Self::run) that does the rest: one under way heeds it at once.
+    /// Turns back the resize that is under way; or, if it was turned back already, forward again. As with
+    /// [`begin`](Self::begin), [`run`](Self::run) does the rest: a run that is under way follows at once.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ impl Mover {
             .await
     }
 
-    /// Replaces the record by the result of `order`, despite other changes meanwhile.
+    /// Replaces the record by the result of `order`. Repeats that if the record changed meanwhile.
     async fn order(
         &self,
         order: impl Fn(&Topology) -> Result<Topology, ResizeError>,

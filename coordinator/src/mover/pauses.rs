@@ -1,28 +1,28 @@
-//! Pauses in which shards serve others.
+//! Pauses between a mover's requests, in which shards serve other requests.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-/// A pause is so many times as long as what was asked of shards since the last one took, at most: where that takes no
-/// time, as in this process, nobody is to be spared.
+/// A pause is at most this many times as long as the requests since the last pause took. Shards in this process answer
+/// at once and need none.
 const TIMES: u32 = 29;
 
-/// A mover's pauses. They follow on each other, however many of its shards are asked at once: so much it takes of
-/// them all, and no more.
+/// A mover's pauses. They follow one another, even if the mover asks several shards at once: that bounds its share of
+/// the time of all shards together.
 #[derive(Debug)]
 pub(super) struct Pauses {
-    /// The longest.
+    /// The longest pause.
     longest: Duration,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// When the last of those begun ends.
+    /// The end of the last pause that was begun.
     until: Instant,
-    /// How long what was asked since then took.
+    /// The time that requests took since then.
     work: Duration,
 }
 
@@ -35,12 +35,12 @@ impl Pauses {
         }
     }
 
-    /// Notes that a shard took so long for what it was asked.
+    /// Notes the time that a request to a shard took.
     pub(super) fn note(&self, work: Duration) {
         self.state.lock().work += work;
     }
 
-    /// Takes one, or one `part` of it, behind those that others take.
+    /// Takes a pause, or `1 / part` of one, after the pauses of other tasks.
     pub(super) async fn take(&self, part: u32) {
         let over = {
             let mut state = self.state.lock();

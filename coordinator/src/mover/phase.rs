@@ -1,10 +1,10 @@
-//! The phases of a move, for observers.
+//! The phases of a move, for tests that observe them.
 
 use std::{fmt, sync::Arc};
 
 use crate::failpoint;
 
-/// What a mover has just done for some slots.
+/// The step that a mover has just done for some slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// The moves are in the record.
@@ -25,9 +25,9 @@ pub enum Phase {
     Admitted,
     /// The records left at the former shard are known.
     Scanned,
-    /// The next shard has been told.
+    /// The next shard knows these records.
     Delivered,
-    /// The record says so.
+    /// The record notes that the next shard knows them.
     Listed,
     /// The next shard grants everything.
     Opened,
@@ -56,7 +56,7 @@ impl Phase {
         Self::Finished,
     ];
 
-    /// Its name: where a process under test kills itself.
+    /// Its name: a process under test kills itself there.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Planned => "planned",
@@ -77,12 +77,12 @@ impl Phase {
     }
 }
 
-/// Is told of every phase as it is reached, by the task that reached it: it must not block.
+/// Called for each phase, by the task that reached it. It must not block.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<dyn Fn(Phase) + Send + Sync>>);
 
 impl Observer {
-    /// `told` is called with every phase.
+    /// Calls `told` for each phase.
     pub fn new(told: impl Fn(Phase) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(told)))
     }

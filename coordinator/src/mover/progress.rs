@@ -1,4 +1,4 @@
-//! How far a resize has come, for people.
+//! The progress of a resize, for people.
 
 use std::{fmt, time::Duration};
 
@@ -9,39 +9,39 @@ use crate::{
     topology::{Topology, TopologyError},
 };
 
-/// How far a resize has come.
+/// The progress of a resize.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Slots that have arrived, by whichever mover.
+    /// Slots that have arrived, moved by any mover.
     pub slots_moved: u32,
     /// Slots that the whole resize moves.
     pub slots_to_move: u32,
-    /// Slots on their way.
+    /// Slots that are migrating now.
     pub migrating: u32,
-    /// Keys that were held when their slots were sealed, and have left since: their holders brought them
-    /// along, or gave them back. As far as this mover knows.
+    /// Keys that were held when their slots were sealed and have left since: their holders moved them along, or
+    /// released them. This mover's count.
     pub locks_carried: u64,
-    /// Counters' segments and manifests that this mover brought along.
+    /// Counters' segments and manifests that this mover carried.
     pub counters_carried: u64,
-    /// How long it will take if it goes on as it has; `None` while that is anybody's guess.
+    /// The estimated time that is left; `None` as long as no estimate is possible.
     pub left: Option<Duration>,
-    /// What some moves wait for; others go on.
+    /// The reason for which some moves wait. Others go on.
     pub waiting_for: Option<WaitingFor>,
 }
 
-/// What moves wait for.
+/// The reason for which moves wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitingFor {
-    /// A shard that does not answer, or is in grace.
+    /// A shard does not answer, or is in grace.
     Shard {
-        /// Which one.
+        /// The shard.
         id: ShardId,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// The topology store.
+    /// The topology store does not answer.
     Store {
-        /// Why.
+        /// The cause.
         reason: String,
     },
 }
@@ -55,11 +55,11 @@ impl fmt::Display for WaitingFor {
     }
 }
 
-/// Counts, from when a mover began.
+/// Counts since the start of a mover.
 #[derive(Debug)]
 pub(super) struct Tally {
     began: Instant,
-    /// Slots that had arrived by then; `None` until a record was counted.
+    /// Slots that had arrived at the start; `None` until a record was counted.
     at_first: Option<u32>,
     progress: Progress,
 }
@@ -73,7 +73,7 @@ impl Tally {
         }
     }
 
-    /// Counts what `record` says. The end of a resize is all of it.
+    /// Counts the slots of `record`. At the end of a resize all have arrived.
     pub(super) fn count(&mut self, record: &Topology) -> Result<(), TopologyError> {
         let preview = record.preview()?;
         let progress = &mut self.progress;
@@ -98,7 +98,7 @@ impl Tally {
         self.progress.counters_carried += groups as u64;
     }
 
-    /// How far it has come `now`.
+    /// The progress at `now`.
     pub(super) fn look(&self, now: Instant, waiting_for: Option<WaitingFor>) -> Progress {
         let Progress {
             slots_moved,

@@ -28,28 +28,28 @@ use crate::{
     topology::{Migration, MigrationId, Round, ShardName, Swap, Topology, TopologyError, Version},
 };
 
-/// Longest pause before everything is looked at again.
+/// Longest pause between two looks at the record.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long to gather results: every engine reads each change of the record, and for a moment
-/// shards check every request.
+/// The time in which results are gathered before the record is changed: every engine reads each change, and for a
+/// moment after it shards look at the slot of every request.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Reports that wait to be heard.
+/// Reports in the channel, at most.
 const REPORTS_MAX: usize = 64;
 
 /// One run of a mover.
 pub(super) struct Run<'a> {
     pub(super) around: Context,
     pub(super) shards: Arc<Shards>,
-    /// In force when last heard of.
+    /// The record last seen in force.
     pub(super) record: Arc<Topology>,
-    /// Moves whose next shards have the list, although the record does not say so yet.
+    /// Moves whose next shard has the list. The record does not say so yet.
     listed: BTreeSet<MigrationId>,
     /// Slots to be opened.
     pub(super) empty: BTreeMap<MigrationId, Empty>,
     slots_in_flight: usize,
-    /// By the record of this version there is nothing to do until something is heard.
+    /// At this version of the record, nothing is left to do until a report comes.
     idle_at: Option<Version>,
     tally: Tally,
     progress: &'a watch::Sender<Progress>,
@@ -86,11 +86,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Goes on until the record's goal is reached.
+    /// Runs until the record's goal is reached.
     pub(super) async fn complete(mut self) -> Result<Resized, TopologyError> {
         self.tally.count(&self.record)?;
         let aim = self.record.goal.as_ref().map(|goal| goal.after.clone());
-        let telling = self.tell_failed_shards();
+        let notices = self.notify_failed_shards();
         while self.record.is_under_way() {
             if self.open_by_force().await? {
                 continue;
@@ -99,12 +99,12 @@ impl<'a> Run<'a> {
             if self.plan_round(finished).await? {
                 continue;
             }
-            self.depart();
+            self.tend_batches();
             self.tell_progress();
             self.wait().await?;
         }
         self.tell_progress();
-        telling.done().await;
+        notices.done().await;
         let progress = self.progress.borrow();
         Ok(Resized {
             slots_moved: progress.slots_moved,
@@ -116,8 +116,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Puts in the record what was done since it was read, and plans what there is room for. Answers
-    /// whether there is another record now.
+    /// Notes in the record the steps done since it was read, and plans as many further moves as may be in flight.
+    /// Returns whether there is another record now.
     async fn plan_round(
         &mut self,
         finished: Vec<(Epoch, Vec<Slot>)>,
@@ -135,8 +135,8 @@ impl<'a> Run<'a> {
             self.idle_at = Some(self.record.version());
             return Ok(false);
         };
-        // Bound to the version that was read before anything was opened: a shard that lost its life
-        // meanwhile, and with it what was opened, has changed it.
+        // The swap requires the version that was read before anything was opened. If a shard lost its life meanwhile,
+        // and with it the opened slots, the version has changed.
         let swapped = self.swap(next).await?;
         if is_off(Rule::FinishAtVersion) && swapped == Some(false) {
             let record = self.record.clone();
@@ -165,8 +165,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Puts `next` in the place of the record. Answers whether it is in force now, or another; `None` if
-    /// that cannot be known yet.
+    /// Replaces the record by `next`. Returns whether `next` is in force now, or another record; `None` if that is not
+    /// known yet.
     pub(super) async fn swap(&mut self, next: Topology) -> Result<Option<bool>, TopologyError> {
         match self.around.store.swap(self.record.version(), &next).await {
             Ok(Swap::Done) => {
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Goes by `record` from now on.
+    /// Uses `record` from now on.
     async fn adopt(&mut self, record: Arc<Topology>) -> Result<(), TopologyError> {
         self.store_trouble = None;
         if record.version() <= self.record.version() {
@@ -212,8 +212,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Has every batch that is under way tended, and no other.
-    fn depart(&mut self) {
+    /// Runs one task for each batch that is under way, and ends the tasks of others.
+    fn tend_batches(&mut self) {
         let migrations = self.record.migrations.iter();
         let wanted: BTreeSet<_> = migrations
             .map(|migration| (migration.epoch, migration.from.clone()))
@@ -250,12 +250,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits for something to do, for a while.
+    /// Waits for a report or a newer record, for a limited time.
     async fn wait(&mut self) -> Result<(), TopologyError> {
         let store = self.around.store.clone();
         tokio::select! {
             Some(report) = self.reports.1.recv() => {
-                self.hear(report).await?;
+                self.take_report(report).await?;
                 self.gather().await
             }
             newer = store.watch(self.record.version()) => match newer {
@@ -266,22 +266,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Hears what else is told for a while, unless there is nothing more to wait for.
+    /// Takes further reports for a limited time, unless nothing more is to come.
     async fn gather(&mut self) -> Result<(), TopologyError> {
         let until = Instant::now() + GATHER;
         while !self.is_ripe()
             && let Ok(Some(report)) = timeout_at(until, self.reports.1.recv()).await
         {
-            self.hear(report).await?;
+            self.take_report(report).await?;
         }
         while let Ok(report) = self.reports.1.try_recv() {
-            self.hear(report).await?;
+            self.take_report(report).await?;
         }
         Ok(())
     }
 
-    /// Whether every list has arrived, which saves requests for a key a round trip; or every slot
-    /// is empty.
+    /// Whether every next shard has its list (to note that early saves requests a round trip), or every slot is empty.
     fn is_ripe(&self) -> bool {
         let mut unlisted = self
             .record
@@ -297,7 +296,7 @@ impl<'a> Run<'a> {
         listed || self.record.migrations.iter().all(empty)
     }
 
-    async fn hear(&mut self, report: Report) -> Result<(), TopologyError> {
+    async fn take_report(&mut self, report: Report) -> Result<(), TopologyError> {
         match report {
             Report::Listed(id) => {
                 if self
@@ -311,13 +310,13 @@ impl<'a> Run<'a> {
             Report::Empty(empty) => self.note_empty(empty),
             Report::Gone(keys) => self.tally.gone(keys),
             Report::Carried(groups) => self.tally.carried(groups),
-            Report::Trouble(trouble) => self.heed(trouble).await?,
+            Report::Trouble(trouble) => self.handle(trouble).await?,
         }
         Ok(())
     }
 
-    /// Looks at the record again where a shard does not fit it.
-    pub(super) async fn heed(&mut self, trouble: Trouble) -> Result<(), TopologyError> {
+    /// Reads the record again if a shard does not fit it.
+    pub(super) async fn handle(&mut self, trouble: Trouble) -> Result<(), TopologyError> {
         match trouble {
             Trouble::Away => Ok(()),
             Trouble::Outdated => match self.around.store.load().await {

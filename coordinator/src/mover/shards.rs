@@ -1,5 +1,4 @@
-//! One connection per shard, kept while it works; the requests to the shard, and the meaning of
-//! their failures.
+//! One connection per shard, kept as long as it works; the requests to the shard, and the meaning of their failures.
 
 use std::{
     collections::BTreeMap,
@@ -32,13 +31,13 @@ use crate::{
 /// First and longest pause before a shard that failed is asked again.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// An answer that takes longer is not waited for: other moves have other shards.
+/// The mover does not wait longer for an answer: other moves have other shards.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why a shard did not do what it was asked. It is asked again, whichever it is.
+/// The reason why a shard did not do what was requested. The mover asks again in each case.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It is away, or in grace: [`Shards::waiting_for`] says why.
+    /// The shard is away, or in grace: [`Shards::waiting_for`] has the reason.
     Away,
     /// The record is not in force any more, or the shard is ahead of it.
     Outdated,
@@ -49,12 +48,12 @@ pub(super) enum Trouble {
 /// By id and address: another address means another server.
 type Members = HashMap<(ShardId, String), Arc<AsyncMutex<Member>>>;
 
-/// Every shard that was asked something.
+/// Every shard that this mover has asked.
 #[derive(Debug)]
 pub(super) struct Shards {
     around: Context,
     members: Mutex<Members>,
-    /// Those that are not asked now, and why.
+    /// Shards that are not asked now, and the reasons.
     waiting: Mutex<BTreeMap<ShardId, String>>,
     pauses: Pauses,
 }
@@ -66,11 +65,11 @@ struct Member {
     /// A connection to a life that is armed with `known.used`.
     link: Option<Box<dyn MigrationLink>>,
     known: Known,
-    /// The last connection: another ends it.
+    /// The last connection, which the next one ends.
     former: Option<(Life, ConnectionId)>,
-    /// It is not asked before.
+    /// Not asked before this time.
     again: Instant,
-    /// Until when it is in grace, at least.
+    /// In grace until this time, at least.
     grace_until: Instant,
     backoff: Backoff,
 }
@@ -81,7 +80,7 @@ impl Member {
     }
 }
 
-/// A shard's connection in use. Dropped with a request under way, it is not used again.
+/// A shard's connection in use. If it is dropped with a request under way, it is not used again.
 pub(super) struct Borrowed {
     id: ShardId,
     member: OwnedMutexGuard<Member>,
@@ -112,7 +111,7 @@ impl Shards {
         }
     }
 
-    /// A shard that moves of `record` wait for, and why.
+    /// A shard for which moves of `record` wait, and the reason.
     pub(super) fn waiting_for(&self, record: &Topology) -> Option<(ShardId, String)> {
         let waiting = self.waiting.lock();
         let concerned = |id: &ShardId| {
@@ -137,17 +136,17 @@ impl Shards {
         }
     }
 
-    /// Lets shards serve others, between two pieces of what they are asked.
+    /// Pauses between two requests, so that shards serve others.
     pub(super) async fn pause(&self) {
         self.pauses.take(1).await;
     }
 
-    /// The same while counters are out of reach: an eighth of it.
+    /// An eighth of such a pause, while counters are out of reach.
     pub(super) async fn pause_briefly(&self) {
         self.pauses.take(8).await;
     }
 
-    /// What a shard answers to a piece of work, unless that takes too long.
+    /// Awaits the answer to a request, unless that takes too long, and notes the time it took.
     pub(super) async fn ask<T>(
         &self,
         asked: impl Future<Output = Result<T, ShardError>>,
@@ -170,7 +169,7 @@ impl Shards {
         self.back(link, answer)
     }
 
-    /// Declares the shard quiet, if it is at rest; if not, the next one that finds it at rest does.
+    /// Marks the shard quiet, if it is at rest. If it is not, the next mover or monitor that finds it at rest does so.
     pub(super) async fn mark_quiet(&self, record: &Topology, id: &ShardId) {
         let Ok(mut link) = self.link(record, id).await else {
             return;
@@ -179,7 +178,7 @@ impl Shards {
         if let Err(error) = &answer {
             tracing::debug!(shard = %id, %error, "not marked quiet");
         }
-        // What it means for the link is all there is to it.
+        // An error concerns the connection only.
         let _ = self.back(link, answer);
     }
 
@@ -216,7 +215,7 @@ impl Shards {
         self.back(link, answer)
     }
 
-    /// Opens slots by force: a grace begins with that.
+    /// Opens slots by force. That begins a grace.
     pub(super) async fn force_open(
         &self,
         record: &Topology,
@@ -232,7 +231,7 @@ impl Shards {
         Ok(())
     }
 
-    /// A connection to the life that `record` names, which is armed; in grace or not.
+    /// A connection to the life that `record` names, armed, in grace or not.
     pub(super) async fn link(&self, record: &Topology, id: &ShardId) -> Result<Borrowed, Trouble> {
         let entry = record.shard(id).ok_or(Trouble::Outdated)?;
         let member = self.member(record, id)?;
@@ -275,7 +274,7 @@ impl Shards {
         Ok(member)
     }
 
-    /// Connects, and has the life that is there armed. `record` must name it.
+    /// Connects, and has the life there armed. `record` must name it.
     async fn connect(
         &self,
         record: &Topology,
@@ -309,7 +308,7 @@ impl Shards {
         Ok(link)
     }
 
-    /// Keeps the connection, unless `answer` ended it. What waits for a shard in grace goes on waiting.
+    /// Keeps the connection, unless `answer` ended it. Moves that wait for a shard in grace go on waiting.
     pub(super) fn back<T>(
         &self,
         Borrowed {
@@ -352,14 +351,14 @@ impl Shards {
         self.wait(id, error.to_string())
     }
 
-    /// The shard is waited for, and that is told.
+    /// Notes that moves wait for the shard.
     pub(super) fn wait(&self, id: &ShardId, reason: String) -> Trouble {
         self.waiting.lock().insert(id.clone(), reason);
         Trouble::Away
     }
 }
 
-/// What was `asked`, unless it takes too long.
+/// The answer, unless it takes too long.
 async fn within<T, E: From<ShardError>>(asked: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
         let reason = format!("none within {PATIENCE:?}");

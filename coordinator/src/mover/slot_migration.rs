@@ -1,7 +1,7 @@
-//! The slots that one batch takes from one shard, from the seal until nothing is left there.
+//! The slots of one batch that leave one shard, from the seal until nothing is left there.
 //!
-//! One scan of the former shard serves all the shards that its slots go to. A next shard that is away
-//! holds up its own slots, and no others: they are sealed only when it is ready.
+//! One scan of the former shard serves all next shards. A next shard that is away delays its own slots only: slots are
+//! sealed only when their next shard is ready.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,7 +32,7 @@ use crate::{
     topology::{Migration, MigrationId, ShardName, Topology},
 };
 
-/// First and longest pause between two reads of the rest.
+/// First and longest pause between two looks at the keys left.
 const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(1));
 
 /// The reports on a batch's slots.
@@ -40,11 +40,11 @@ const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::
 pub(super) enum Report {
     /// The next shard has the list.
     Listed(MigrationId),
-    /// Nothing is left at the former shard, nor will be.
+    /// The former shard has no held key and no counter of these slots, and gets none.
     Empty(Empty),
-    /// So many keys that were held at the former shard are held there no more.
+    /// This many keys that were held at the former shard are no longer held there.
     Gone(usize),
-    /// So many counters' segments and manifests are at the next shard.
+    /// This many segments and manifests of counters are at the next shard.
     Carried(usize),
     /// A shard does not fit the record.
     Trouble(Trouble),
@@ -54,14 +54,14 @@ pub(super) enum Report {
 #[derive(Debug)]
 pub(super) struct Empty {
     pub(super) id: MigrationId,
-    /// What their next shard's tokens must be above.
+    /// The next shard's tokens must be above this one.
     pub(super) above: Token,
-    /// Of both shards, as they were throughout.
+    /// Of both shards, the same throughout.
     pub(super) lives: Option<Lives>,
     pub(super) slots: BTreeSet<Slot>,
 }
 
-/// The slots that one batch takes from one shard.
+/// The slots of one batch that leave one shard.
 #[derive(Debug)]
 pub(super) struct SlotMigration {
     pub(super) epoch: Epoch,
@@ -70,23 +70,23 @@ pub(super) struct SlotMigration {
     pub(super) shards: Arc<Shards>,
     pub(super) records: watch::Receiver<Arc<Topology>>,
     pub(super) reports: mpsc::Sender<Report>,
-    /// The rest of the moves whose next shard has the list.
+    /// The keys left, of moves whose next shard has the list.
     pub(super) listed: BTreeMap<ShardName, Remains>,
-    /// Moves that wait for a grace, in which lives of both shards the counters were carried meanwhile.
+    /// Moves that wait for a grace: the lives of both shards in which their counters were carried.
     pub(super) carried: BTreeMap<ShardName, Option<Lives>>,
 }
 
-/// A move whose slots are taken in by their next shard.
+/// A move whose next shard has imported its slots.
 pub(super) struct Imported<'a> {
     migration: &'a Migration,
-    /// What the next shard's tokens must be above.
+    /// The next shard's tokens must be above this one.
     above: Token,
-    /// Slots that it refuses: another mover has opened them there already.
+    /// Slots that the next shard refuses: another mover has opened them there already.
     open: BTreeSet<Slot>,
 }
 
 impl SlotMigration {
-    /// Goes on until it is dropped.
+    /// Runs until dropped.
     pub(super) async fn run(mut self) {
         let mut backoff = Backoff::new(LOOK_AGAIN.0, LOOK_AGAIN.1);
         loop {
@@ -94,13 +94,13 @@ impl SlotMigration {
             match self.advance(&record).await {
                 Ok(true) => backoff.reset(),
                 Ok(false) => {}
-                Err(trouble) => self.report(trouble).await,
+                Err(trouble) => self.report_trouble(trouble).await,
             }
             sleep(backoff.next(&self.around.random)).await;
         }
     }
 
-    /// Does what can be done; answers whether there was anything.
+    /// Does all steps that are possible now. Returns whether there was one.
     async fn advance(&mut self, record: &Topology) -> Result<bool, Trouble> {
         let ours =
             |migration: &&Migration| migration.epoch == self.epoch && migration.from == self.from;
@@ -116,9 +116,9 @@ impl SlotMigration {
         Ok(listed || emptied)
     }
 
-    /// Brings moves to where their next shards have the list; answers whether there was one.
+    /// Brings moves to the point where their next shards have the list. Returns whether one got there.
     ///
-    /// What was done before may be done again, by this mover or another.
+    /// Each step may be repeated, by this mover or another.
     async fn list(
         &mut self,
         record: &Topology,
@@ -145,15 +145,15 @@ impl SlotMigration {
             let lives = lives(record, &self.from, &migration.to);
             let remains = Remains::new(migration, &held, *above, lives);
             self.listed.insert(migration.to.clone(), remains);
-            self.tell(Report::Listed(migration.id())).await;
+            self.report(Report::Listed(migration.id())).await;
         }
         Ok(!delivered.is_empty())
     }
 
-    /// Those of `migrations` whose shards are armed, and past their grace: nothing is sealed before.
+    /// The moves of `migrations` whose shards are armed and past their grace: no slot is sealed before.
     ///
-    /// What is sealed in spite of that was so before a shard came back, and its counters stand still: they are carried
-    /// at once, since grace is about locks.
+    /// A slot that is sealed all the same was sealed before a shard came back. Its counters do not change, so they are
+    /// carried at once: grace concerns locks only.
     async fn ready<'a>(
         &mut self,
         record: &Topology,
@@ -174,13 +174,13 @@ impl SlotMigration {
         }
         troubles.extend(former.err());
         for trouble in troubles {
-            self.report(trouble).await;
+            self.report_trouble(trouble).await;
         }
         ready
     }
 
-    /// Seals at the former shard and has the next ones take in what was sealed. Next shards that are away are
-    /// left out.
+    /// Seals slots at the former shard and has the next shards import the sealed ones. Leaves out next shards that are
+    /// away.
     async fn hand_over<'a>(
         &self,
         record: &Topology,
@@ -196,9 +196,9 @@ impl SlotMigration {
         Ok(imported)
     }
 
-    /// Some slots at a time, whose blocks are copied before: between the seal and the import no shard grants them, and
-    /// none serves their counters until these are carried. If they cannot be, no more slots are sealed; and no slot is
-    /// opened, as there is no list.
+    /// Some slots at a time, whose blocks are copied before: from the seal to the import no shard grants their keys,
+    /// and until their counters are carried no shard serves these. If the carrying fails, no more slots are sealed; and
+    /// no slot is opened, because the next shard has no list.
     pub(super) async fn hand_over_to<'a>(
         &self,
         record: &Topology,
@@ -211,11 +211,11 @@ impl SlotMigration {
         let mut open = BTreeSet::new();
         for slots in slots.chunks(STEP_SLOTS) {
             if let Err(trouble) = self.copy_ahead(record, migration, slots).await {
-                self.report(trouble).await;
+                self.report_trouble(trouble).await;
                 return Ok(None);
             }
             seal.slots = slots.to_vec();
-            // Refused are slots that another mover has shut already; `look` finds out.
+            // The shard refuses slots that another mover has shut already; `look` notices that.
             let sealed = self.shards.step(record, &self.from.0, &seal).await?;
             self.around.observer.tell(Phase::Sealed);
             import.slots = slots.to_vec();
@@ -229,7 +229,7 @@ impl SlotMigration {
                 Err(trouble) => Err(trouble),
             };
             if let Err(trouble) = imported {
-                self.report(trouble).await;
+                self.report_trouble(trouble).await;
                 return Ok(None);
             }
             self.shards.pause().await;
@@ -241,8 +241,8 @@ impl SlotMigration {
         }))
     }
 
-    /// The keys held in the slots that are sealed at this epoch. Begun after the seal was answered, and
-    /// after grace, or it would miss additions.
+    /// The keys held in the slots that are sealed at this epoch. The scan begins after the seal was answered and after
+    /// grace. An earlier scan could miss a key that is put back later.
     async fn scan(&self, record: &Topology) -> Result<BTreeSet<LockKey>, Trouble> {
         let mut held = BTreeSet::new();
         let mut scan = Scan {
@@ -264,7 +264,7 @@ impl SlotMigration {
         }
     }
 
-    /// Tells the next shards which keys are held. Answers the moves of which they know all.
+    /// Sends the next shards the list of held keys. Returns the moves whose list is complete.
     async fn deliver<'a>(
         &self,
         record: &Topology,
@@ -287,7 +287,7 @@ impl SlotMigration {
             .await
     }
 
-    /// Looks whether what was left is left still; answers whether a slot was emptied.
+    /// Checks which of the keys left are still held. Returns whether a slot became empty.
     async fn look(
         &mut self,
         record: &Topology,
@@ -303,7 +303,7 @@ impl SlotMigration {
             let (gone, above, lives) = (remains.take_gone(), remains.above, remains.lives.clone());
             self.listed.insert(migration.to.clone(), remains);
             if gone > 0 {
-                self.tell(Report::Gone(gone)).await;
+                self.report(Report::Gone(gone)).await;
             }
             if !slots.is_empty() {
                 emptied = true;
@@ -314,7 +314,7 @@ impl SlotMigration {
                     lives,
                     slots,
                 };
-                self.tell(Report::Empty(empty)).await;
+                self.report(Report::Empty(empty)).await;
             }
             looked?;
         }
@@ -326,26 +326,26 @@ impl SlotMigration {
         for attempt in attempts {
             match attempt {
                 Ok(one) => done.push(one),
-                Err(trouble) => self.report(trouble).await,
+                Err(trouble) => self.report_trouble(trouble).await,
             }
         }
         done
     }
 
-    async fn report(&self, trouble: Trouble) {
+    async fn report_trouble(&self, trouble: Trouble) {
         if !matches!(trouble, Trouble::Away) {
-            self.tell(Report::Trouble(trouble)).await;
+            self.report(Report::Trouble(trouble)).await;
         }
     }
 
-    pub(super) async fn tell(&self, report: Report) {
-        // Nobody listens once the run is over.
+    pub(super) async fn report(&self, report: Report) {
+        // After the end of the run, no receiver is left.
         let _ = self.reports.send(report).await;
     }
 }
 
 impl Imported<'_> {
-    /// What the next shard is told, piece by piece; with the last piece it knows everything.
+    /// The list for the next shard, in pieces. The last piece completes it.
     fn listings(&self, epoch: Epoch, held: &BTreeSet<LockKey>) -> Vec<Listing> {
         let slots = self.migration.slots.iter().copied();
         let slots: Vec<_> = slots.filter(|slot| !self.open.contains(slot)).collect();
@@ -376,7 +376,7 @@ impl Imported<'_> {
     }
 }
 
-/// A change at `shard` in the name of `record`, without slots so far: those that follow migrate by the record.
+/// A change at `shard`, by `record`, still without slots. The slots added later migrate by the record.
 ///
 /// The record is encoded once for all pieces of a change.
 pub(super) fn step(
