@@ -2,69 +2,70 @@
 
 use std::time::Duration;
 
-/// Bytes in a lock key, at most.
+/// Longest lock key, in bytes.
 pub const KEY_BYTES_MAX: usize = 512;
 
-/// Bytes in a namespace, at most.
+/// Longest namespace, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 64;
 
 /// Longest prefix of keys on a server, in bytes.
 pub const PREFIX_BYTES_MAX: usize = 64;
 
-/// Bytes in a holder's label, at most. Longer ones are cut.
+/// Longest label of a holder, in bytes. Longer labels are cut.
 pub const LABEL_BYTES_MAX: usize = 64;
 
-/// The shortest lease. Below it the margin and the rates of clocks would eat most of it.
+/// The shortest lease. The margin and the clocks' rates would take most of a shorter one.
 pub const LEASE_MIN: Duration = Duration::from_millis(100);
 
 /// The longest lease, unless the topology was founded with another. Also the length of a grace.
 pub const LEASE_MAX: Duration = Duration::from_secs(30);
 
-/// `max_lease` of a topology, at most: a grace of an hour helps nobody.
+/// Greatest `max_lease` of a topology: nobody wants to wait longer than an hour for the end of a grace.
 pub const MAX_LEASE_MAX: Duration = Duration::from_secs(3600);
 
-/// The shortest view lease: below it a busy store would be taken for one that is gone.
+/// The shortest view lease. With a shorter one, a busy store would be taken for a lost one.
 pub const VIEW_LEASE_MIN: Duration = Duration::from_millis(100);
 
-/// How much two clocks' rates may differ, in parts per thousand (`rho`).
+/// Greatest difference of two clocks' rates, in parts per thousand (`rho`).
 pub const RHO_PERMILLE: u32 = 10;
 
-/// Taken off every deadline, beside `rho`: what the shard's millisecond clock rounds away, and a
-/// timer's lateness.
+/// Subtracted from every deadline, besides `rho`: for the rounding of the shard's millisecond clock, and for late
+/// timers.
 pub const MARGIN: Duration = Duration::from_millis(20);
 
-/// Connections a shard's acquires and releases are spread over, by slot, and as many its counters: while one
-/// batch is on its way the server works on the other's. A key's requests always share one.
+/// Number of connections to a shard for acquires and releases, and again for counters. The slot decides which one
+/// carries a request, so the requests of a key share one. The server works on the batch of one connection while the
+/// answers of the other are on their way.
 pub const LANES_BY_SLOT: usize = 2;
 
-/// Operations in one script call, at most.
+/// Most operations in one script call.
 pub const BATCH_MAX: usize = 128;
 
-/// Requests waiting in one lane of a shard; beyond it acquires are refused with `Overloaded`.
+/// Most requests that wait in one lane of a shard. Further acquires are refused with `Overloaded`.
 pub const QUEUE_MAX: usize = 16_384;
 
-/// Locks one engine holds at a time; beyond it acquires are refused with `TooManyHeld`. It also
-/// bounds the releases waiting in the background, of which there is at most one a lock.
+/// Most locks that one engine holds at a time. Further acquires are refused with `TooManyHeld`. This also bounds the
+/// releases that wait in the background: at most one per lock.
 pub const HELD_MAX: usize = 1_000_000;
 
-/// How long a ticket stays in a key's queue without being sent again.
+/// How long a ticket stays in a key's queue after it was last sent.
 pub const TICKET_KEEP: Duration = Duration::from_secs(3);
 
-/// The grant that a shard makes to a ticket lasts this long, or a lease if that is shorter; a waiter that
-/// gets it renews it at once. It is also what a waiter that died costs those behind it.
+/// The length of the grant that a shard makes to a ticket, or a lease if that is shorter. The waiter that gets it
+/// renews it at once. If that waiter has died, those behind it wait this long.
 pub const CLAIM_MAX: Duration = Duration::from_secs(3);
 
-/// A waiter asks again after this long, or a third of its claim if that is shorter, less jitter: what a
-/// lost message costs.
+/// A waiter asks again after this long, or a third of its claim if that is shorter, less jitter. So long a lost message
+/// delays it.
 pub const RECHECK_MAX: Duration = Duration::from_secs(1);
 
-/// Tickets in one key's queue. A process has one at most.
+/// Most tickets in one key's queue. A process has at most one.
 pub const WAITERS_MAX: u32 = 10_000;
 
-/// Acquisitions of one key that wait in one process.
+/// Most acquisitions of one key that wait in one process.
 pub const LINE_MAX: usize = 16_384;
 
-/// Tokens set aside at once for hand-off within a process.
+/// Most tokens set aside at once for hand-off within a process.
 pub const TOKENS_MAX: u32 = 8_192;
 
 /// Once another process waits, a process hands a lock on among its own tasks this many times at most.
@@ -73,62 +74,62 @@ pub const HANDOFF_MAX: u32 = 64;
 /// Once another process waits, a process hands a lock on among its own tasks for this long at most.
 pub const HANDOFF_FOR: Duration = Duration::from_millis(20);
 
-/// Records that a shard looks at for one page of its locks, about: it serves everybody else in between.
+/// Records that a shard examines for one page of its locks, about. Between pages it serves other requests.
 pub const LIST_PAGE: usize = 256;
 
 /// Records that a shard reads for one page of the records left in sealed slots, about.
 pub const SCAN_PAGE: usize = 64;
 
-/// Keys that a shard is told of at a time as held in the shard that their slots come from.
+/// Held keys in one list for the next shard of their slots.
 pub const LISTED_KEYS: usize = 48;
 
-/// Slots that a shard changes, or learns everything of, at a time, in a resize: nobody else is served
-/// meanwhile.
+/// Slots in one request of a resize. The shard serves no other request meanwhile.
 pub const STEP_SLOTS: usize = 32;
 
-/// Groups of keys, each a counter's segment or manifest, that a shard names or drops at a time, about.
+/// Groups (a counter's segment or manifest each) that a shard lists or drops in one request, about.
 pub const GROUPS_PAGE: usize = 32;
 
-/// Rows of a group that move at a time, about.
+/// Rows of a group in one request, about.
 pub const COPY_ROWS: usize = 512;
 
-/// Blocks of final answers that move at a time: each is about 100 kB.
+/// Blocks of final answers in one request. A block has about 100 kB.
 pub const COPY_BLOCKS: usize = 8;
 
-/// How often the blocks of slots are looked through before the slots are sealed, at most: while they are copied there may be
-/// new ones.
+/// Most passes over the blocks of slots before the slots are sealed. New blocks may appear during a pass.
 pub const COPY_AHEAD_TIMES: usize = 8;
 
-/// How long a shard keeps what was copied of a group that has not arrived.
+/// How long a shard keeps pieces of a group that has not arrived.
 pub const ASIDE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Default maximum of slots that a resize migrates at a time: requests for these cost more, and all
-/// others of their shards wait for that.
+/// Default maximum of slots that a resize migrates at a time. Requests for these slots cost more, and delay all other
+/// requests to their shards.
 pub const SLOTS_IN_FLIGHT: usize = 512;
 
-/// Longest pause between two pieces of what a resize asks of shards, unless it is told another.
+/// Default of the longest pause between two requests of a resize to shards.
 pub const MOVER_PAUSE: Duration = Duration::from_millis(30);
 
-/// The most it may be told.
+/// Greatest value for that pause.
 pub const MOVER_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Segments whose keys a process remembers, for each namespace.
+/// Segments whose keys a process caches, per namespace.
 pub const SEGMENT_KEYS_MAX: usize = 16_384;
 
-/// How long a request about a counter is asked again while its shard cannot answer.
+/// How long a request about a counter is repeated while its shard cannot answer.
 pub const COUNTER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Guards of one owner on one lock.
+/// Most guards of one owner on one lock.
 pub const REENTRY_MAX: usize = 65_536;
 
 /// Counter at which the driver asks for a new token epoch.
 pub const COUNTER_RAISE: u64 = 1 << 34;
 
-/// Counter from which no more grants are made: the last of a token's 35 bits must not overflow.
+/// Counter above which no grants are made: the 35 bits of a token's counter must not overflow.
 pub const COUNTER_MAX: u64 = (1 << 35) - (1 << 20);
 
-/// Epochs are refused from here on: a token has 28 bits for one. At one per 10 s: the year 2110.
+/// Epochs at or above this are refused: a token has 28 bits for its epoch. At one epoch per 10 s, this lasts until the
+/// year 2110.
 pub const EPOCH_MAX: u64 = 1 << 28;
 
-/// A server may sync no more, or evict, for so long before that is noticed: its settings may be changed while it runs.
+/// Pause between two checks of a server's settings, which may change while it runs: so long it may evict keys, or not
+/// sync, before that is noticed.
 pub const SETTINGS_EVERY: Duration = Duration::from_secs(10);

@@ -1,24 +1,25 @@
-//! Counters that change hands with their slot: what a mover does for them, and what it learns.
+//! The requests with which a mover carries counters to another shard with their slot, and their answers.
 //!
 //! ```text
 //! seal at A ─► import at B ─► groups at A ─► copy_out ─► copy_in ─► arrive at B ─► drop_groups at A
 //!                                 none left ─► admit at B: B applies their requests
 //! ```
 //!
-//! The parts of a key's counter, a segment or a manifest, are one **group**. In a slot that is sealed it is frozen, so
-//! it may be copied piece by piece, by several movers at once. What was copied is put aside at B, under the move's epoch
-//! and the life it was copied from, until all of it is there: a life changes nothing of what it has frozen, but the
-//! next may have less.
+//! A counter's segment, or an account's manifest, is stored in several parts, under one key. These parts are a
+//! **group**. A group does not change while its slot is sealed, so several movers at once may copy it piece by piece. B
+//! puts the pieces aside, under the move's epoch and the life of A from which they were copied, until all of them are
+//! there: a life does not change a sealed group, but the next life may have less of it.
 //!
-//! **Most is copied before the seal.** Old final answers lie in blocks, each named by its content. A mover copies them while
-//! the group is served, as often as there are new ones; B keeps them apart, under their names. After the seal it copies
-//! the blocks that B lacks and all that is no block. A block that is gone at A by then does not arrive at B. A slot that B
-//! seals in its turn drops what was put aside for it: so a move that is turned back leaves nothing.
+//! **Most of a group is copied before the seal.** Old final answers are stored in blocks, each named by its content. A
+//! mover copies the blocks while A still serves the group, and repeats that for new blocks; B puts them aside under
+//! their names. After the seal it copies the blocks that B lacks, and all other parts. A block that A has dropped by
+//! then does not arrive at B. When B seals a slot, it drops what was put aside for it: so a move that is turned back
+//! leaves nothing.
 //!
-//! **Which of two is the one?** Every group has the epoch at which it came to its shard, or was made there. Each move's
-//! is above all that were before, so the one group that counts has the greatest of all, even if a shard that restarted from
-//! an old copy, a move that was turned back, or a mover that died has left elsewhere. B takes a group only for one that is
-//! older; A drops one only when B has it. So it may all be done again, at any time.
+//! **Of two copies, which one counts?** Every group has the epoch at which it came to its shard, or was made there. The
+//! epoch of each move is above all earlier ones. So the group that counts has the greatest epoch of all, even if others
+//! exist at a shard that restarted from an old copy, after a move that was turned back, or after the death of a mover.
+//! B replaces a group only by a later one; A drops a group only if B has it. So each step may be repeated at any time.
 
 use ringfence_ring::Slot;
 use ringfence_segment_lock::{
@@ -32,35 +33,35 @@ use crate::{
     name::LockKey,
 };
 
-/// Asks for some of the groups that slots have.
+/// Asks for some of the groups in slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskGroups {
-    /// Of the move.
+    /// The epoch of the move.
     pub epoch: Epoch,
-    /// Of which slots.
+    /// The slots.
     pub slots: Vec<Slot>,
-    /// Of which of these.
+    /// The state in which the slots must be.
     pub when: When,
 }
 
-/// Which slots are asked about.
+/// The slots that a request for groups concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum When {
-    /// Those that are [`Sealed`](super::Mode::Sealed) or [`Shut`](super::Mode::Shut) at the epoch.
+    /// Slots that are [`Sealed`](super::Mode::Sealed) or [`Shut`](super::Mode::Shut) at the epoch.
     Sealed,
-    /// Those that no step of the move has reached, and of their groups those that have blocks. From where the answer before
-    /// ended; `None`: from the start.
+    /// Slots that no step of the move has reached; of their groups, those that have blocks. From the end of the page
+    /// before; `None`: from the start.
     Before(Option<Cursor>),
 }
 
-/// Some groups. None of sealed slots, and no slot refused: the slots have none, nor will they.
+/// Some groups. If there is none, and no slot is refused, sealed slots have no group and get none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
-    /// About [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them, whichever come first.
+    /// About [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them, in no order.
     pub groups: Vec<Group>,
-    /// Slots that are in another state. Of these nothing is said.
+    /// Slots that are in another state. Their groups are not listed.
     pub refused: Vec<Slot>,
-    /// Where the next page begins. `None`: this was the last.
+    /// The start of the next page. `None`: this was the last page.
     pub next: Option<Cursor>,
 }
 
@@ -69,7 +70,7 @@ pub struct Groups {
 pub struct Group {
     /// The key.
     pub key: LockKey,
-    /// When it came to the shard, or was made there: the greater is the later.
+    /// When it came to the shard, or was made there. The greater epoch is the later one.
     pub since: Epoch,
     /// Its blocks.
     pub blocks: Vec<Block>,
@@ -82,47 +83,48 @@ pub struct Block(pub Vec<u8>);
 /// Asks for a piece of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyOut {
-    /// Of the move.
+    /// The epoch of the move.
     pub epoch: Epoch,
     /// The key of the group.
     pub key: LockKey,
-    /// Which piece.
+    /// The piece.
     pub what: Excerpt,
 }
 
 /// A piece of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Excerpt {
-    /// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows that are no blocks, of a group whose slot is sealed, or shut, at
-    /// the epoch. From where the piece before ended; `None`: from the start.
+    /// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows other than blocks, of a group whose slot is sealed, or shut,
+    /// at the epoch. From the end of the piece before; `None`: from the start.
     Rows(Option<Cursor>),
-    /// These blocks, or those of them that there are. The slot may also be one that no step of the move has reached.
+    /// These blocks, as far as they exist. The slot may also be one that no step of the move has reached.
     Blocks(Vec<Block>),
 }
 
-/// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows of a group. Piece by piece every row comes, some of them twice.
+/// About [`COPY_ROWS`](crate::limits::COPY_ROWS) rows of a group. All pieces together have every row, some of them
+/// twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// How many rows of each kind the whole group has.
+    /// The number of rows of each kind in the whole group.
     pub sizes: Vec<u64>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// Where the next piece begins. `None`: this was the last.
+    /// The start of the next piece. `None`: this was the last piece.
     pub next: Option<Cursor>,
-    /// Of the whole group, with its last piece.
+    /// The stamp of the whole group, in its last piece.
     pub stamp: Stamp,
 }
 
-/// A digest of a group's content, the same for a group and its copy. Empty: there is nothing.
+/// A digest of a group's content, the same for a group and its copy. Empty: there is no group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp(pub Vec<u8>);
 
-/// What a group is a copy of.
+/// The source of a copied group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyOf {
     /// The life that it was copied from.
     pub source: Life,
-    /// The stamp that it had when it arrived.
+    /// Its stamp on arrival.
     pub stamp: Stamp,
 }
 
@@ -131,17 +133,17 @@ pub struct CopyOf {
 pub enum Row {
     /// A manifest, and its version.
     Manifest(u64, String),
-    /// A segment, but what it remembers of requests and credits.
+    /// A segment without the records of requests and credits.
     Segment(Box<Segment>),
-    /// What it remembers of a request.
+    /// The record of a request.
     Id(RequestId, Entry),
-    /// What it remembers of a credit.
+    /// The record of a credit.
     Credit(CreditId, Credit),
     /// A final answer's place in the order in which they became final.
     Final(usize, Final),
-    /// A row as a server keeps it. Shards in memory and on servers are never members of one topology.
+    /// A row as stored on a server. A topology has either shards in memory or shards on servers, never both.
     Stored {
-        /// Of which part, as its scripts count them.
+        /// The number of its part, as in the scripts.
         part: u8,
         /// Its field, its member, or its place.
         field: Vec<u8>,
@@ -150,26 +152,26 @@ pub enum Row {
     },
 }
 
-/// Puts a piece of a group aside, where its slot is [`Import`](super::Mode::Import), or open already, at `epoch`, or where
-/// no step of the move has reached it. Pieces come in their order, perhaps more than once; of one that comes too early
-/// some may be left out. What is put aside is
-/// forgotten after [`ASIDE_FOR`](crate::limits::ASIDE_FOR), and when its slot is sealed here.
+/// Puts a piece of a group aside, if its slot is [`Import`](super::Mode::Import), or open already, at `epoch`, or if no
+/// step of the move has reached it. The pieces come in order and may be repeated. A piece that comes too early may be
+/// put aside in part. The shard drops what was put aside after [`ASIDE_FOR`](crate::limits::ASIDE_FOR), and when it
+/// seals the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyIn {
-    /// Of the move.
+    /// The epoch of the move.
     pub epoch: Epoch,
-    /// The life that it was copied from: pieces of two do not fit each other.
+    /// The life from which it was copied. Pieces from different lives do not fit each other.
     pub source: Life,
-    /// The group as it is there; of its blocks those that are asked for.
+    /// The group at its source, with the blocks that the mover asks about.
     pub group: Group,
     /// The piece.
     pub rows: Vec<Row>,
 }
 
-/// What came of a [`CopyIn`].
+/// The answer to a [`CopyIn`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutAside {
-    /// It is put aside; of the blocks asked for these are not.
+    /// The piece is put aside. Of the blocks asked about, these are not.
     Lacks(Vec<Block>),
     /// The group, or a later one, has arrived. Nothing was done.
     Arrived,
@@ -177,68 +179,69 @@ pub enum PutAside {
     Refused,
 }
 
-/// Makes a group of what was put aside, if all of it was, in the place of one that is older.
+/// Makes a group of the pieces put aside, if all of them are there. It replaces an older group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrive {
-    /// Of the move, and of the group from now on.
+    /// The epoch of the move. It becomes the epoch of the group.
     pub epoch: Epoch,
-    /// The life that it was copied from.
+    /// The life from which it was copied.
     pub source: Life,
-    /// The group as it is there.
+    /// The group at its source.
     pub group: Group,
-    /// How many rows of each kind it has.
+    /// The number of rows of each kind.
     pub sizes: Vec<u64>,
     /// Its stamp.
     pub stamp: Stamp,
 }
 
-/// What came of an [`Arrive`].
+/// The answer to an [`Arrive`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The group is here, by this call or an earlier one, and as durable as its account asks for; or one that is
-    /// later. If it was copied: of what.
+    /// The group is here, by this call or an earlier one, and as durable as its account requires; or a later group is
+    /// here. Its source, if it was copied.
     Here(Option<CopyOf>),
-    /// Some of it is missing: copy it again.
+    /// Pieces are missing: copy it again.
     Incomplete,
-    /// It has other content than the stamp says. Nothing was done, and what was put aside is dropped: copy it again.
+    /// The content does not match the stamp. Nothing was done, and the pieces are dropped: copy it again.
     Differs,
     /// The slot does not come here by that move.
     Refused,
-    /// Its account asks for every change to be on the disk, and the server does not sync each. Nothing was done.
+    /// The account requires every change to be on the disk, and the server does not sync each change. Nothing was done.
     NotOnDisk,
-    /// It is here, and too few replicas have it.
+    /// The group is here, but too few replicas have it.
     TooFewReplicas {
-        /// How many have it for certain.
+        /// The number of replicas that certainly have it.
         replicas: u64,
-        /// How many must.
+        /// The required number.
         required: u64,
     },
 }
 
-/// Drops groups that have arrived where their slots go, where these are sealed, or shut, at `epoch`: if they still have the content that
-/// arrived, or that was copied from another life.
+/// Drops groups that have arrived at the next shard, from slots that are sealed, or shut, at `epoch`. A group must
+/// still have the content that arrived, or the copy must come from another life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropGroups {
-    /// Of the move.
+    /// The epoch of the move.
     pub epoch: Epoch,
-    /// Whose, about [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them, and what the group is a copy of that is there now.
+    /// The keys, about [`GROUPS_PAGE`](crate::limits::GROUPS_PAGE) of them, each with the source of the group that is
+    /// at the next shard now.
     pub groups: Vec<(LockKey, Option<CopyOf>)>,
 }
 
-/// What came of a [`DropGroups`].
+/// The answer to a [`DropGroups`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Slots that do not leave by that move. Of these nothing was dropped.
+    /// Slots that do not leave by that move. None of their groups was dropped.
     pub refused: Vec<Slot>,
-    /// Groups that are not dropped: what arrived is no copy of them.
+    /// Groups that were not dropped, because the group that arrived is not a copy of them.
     pub differ: Vec<LockKey>,
 }
 
-/// Says that slots which come by `epoch` have all their counters: what is asked of these is done from now on.
+/// Declares that slots which come by `epoch` have all their counters: from now on the shard applies requests for these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admit {
-    /// Of the move.
+    /// The epoch of the move.
     pub epoch: Epoch,
-    /// Which slots.
+    /// The slots.
     pub slots: Vec<Slot>,
 }

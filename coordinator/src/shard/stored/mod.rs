@@ -1,18 +1,19 @@
-//! A group of a slot's counters as a server stores it: a segment, or an account's manifest, in parts.
+//! The stored form of a group of a slot's counters (a segment, or an account's manifest), in parts.
 //!
-//! A group's parts lie under `<prefix>:#<key>:<part>`, where `<key>` is the text of its [`LockKey`](crate::name::LockKey),
-//! `{slot}:namespace:key`. Every group of a slot is in the index `<prefix>:#{slot}`: a hash of the keys' texts, and of
-//! the epoch of the move that each came by, 0 for one that was created there; and, if it came, the life that it was copied from
-//! and the stamp that it arrived with, by spaces.
+//! A group's parts have the names `<prefix>:#<key>:<part>`, where `<key>` is the text of its
+//! [`LockKey`](crate::name::LockKey), `{slot}:namespace:key`. Every group of a slot is in the index `<prefix>:#{slot}`.
+//! This hash has the key's text, and with it the epoch of the move by which the group came, 0 for a group that was
+//! created there. After the epoch, separated by spaces: the life from which it was copied, and its stamp on arrival.
 //!
-//! The scripts in `redis/lua/counter/segment` write these; movers, audits and tests read and write segments with this.
+//! The scripts in `redis/lua/counter/segment` write these parts. Movers, audits and tests read and write segments with
+//! this module.
 
 mod segment;
 pub(crate) mod texts;
 
 use std::collections::BTreeMap;
 
-/// What a part is.
+/// The type of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A hash.
@@ -26,9 +27,9 @@ pub enum Kind {
 /// A part of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The end of its name.
+    /// The last piece of its name.
     pub name: &'static str,
-    /// What it is.
+    /// Its type.
     pub kind: Kind,
 }
 
@@ -47,48 +48,49 @@ const fn sorted(name: &'static str) -> Part {
     Part { name, kind }
 }
 
-/// Every part that a group may have. One that has nothing in it is not there.
+/// Every part that a group may have. An empty part does not exist.
 pub const PARTS: [Part; 12] = [
     MANIFEST, SEGMENT, IDS, ORDER, BLOCKS, TIMES, OPEN, DUE, SENT, PINNED, OUT, INN,
 ];
 
-/// An account's manifest: `version`, `text`, the `durability` it was written with, and the `origin` of the last write. One
-/// without an origin is in doubt.
+/// An account's manifest: `version`, `text`, the `durability` with which it was written, and the `origin` of the last
+/// write. A manifest without an origin is in doubt.
 pub const MANIFEST: Part = hash("manifest");
-/// A segment's numbers, terms and marks, by their names; a copy of the account's `manifest`; and its `origin`, which says
-/// by whom it was written last: `synced 0|1 life place`. Where that is another life than the server's, the segment may be told that it came back:
-/// whoever moves a group writes the origin of the server it comes to.
+/// A segment's numbers, terms and marks, by their names; a copy of the account's `manifest`; and the `origin` of the
+/// last write: `synced 0|1 life place`. If that names another life than the server's, the server may have come back
+/// with an older copy. So a mover that moves a group writes the origin of the server to which the group comes.
 pub const SEGMENT: Part = hash("seg");
-/// The newest final answers, of requests and credits: the key, which is the id's time in six bytes and twelve of its digest; and the digest of the content in 8 bytes with a
-/// letter: `D` done, `I` insufficient, `C` confirmed, `X` cancelled, `Y` cancelled before it came, `E` expired, `V` delivered,
-/// `R` returned; of a credit `F` given, `N` refused.
+/// The newest final answers to requests and credits. The key has six bytes of the id's time and twelve of its digest.
+/// The value has 8 bytes of the content's digest and a letter: `D` done, `I` insufficient, `C` confirmed, `X`
+/// cancelled, `Y` cancelled before it came, `E` expired, `V` delivered, `R` returned; of a credit: `F` given, `N`
+/// refused.
 pub const IDS: Part = hash("ids");
-/// The same as records of 27 bytes, key and value, in the order in which they became final. Those of a batch are one
-/// element, behind their least and their greatest time, of six bytes each.
+/// The same as records of 27 bytes, key and value, in the order in which they became final. The records of a batch are
+/// one element, which begins with their least and greatest times, six bytes each.
 pub const ORDER: Part = list("order");
 /// Older final answers: blocks of thousands of records, each under the SHA-1 of its records, in hexadecimal.
 pub const BLOCKS: Part = hash("blocks");
-/// The names of blocks, by the ranks up to which they have keys: 2,048 times a time, and 11 bits of the digest. Blocks
-/// share no ranks.
+/// The names of blocks. The score is the greatest rank of a block's keys: 2,048 times a time, and 11 bits of the
+/// digest. No two blocks share a rank.
 pub const TIMES: Part = sorted("times");
-/// What is not final: the key, and the digest of the content with `H` and amount and deadline, `S` and amount and account;
-/// of a credit `P` pinned.
+/// Requests and credits that are not final: the key; and the digest of the content with `H`, amount and deadline, or
+/// with `S`, amount and account; of a credit: `P` pinned.
 pub const OPEN: Part = hash("open");
 /// Keys of held reservations, by deadline.
 pub const DUE: Part = sorted("due");
-/// Ids of transfers that are sent, with their keys, in their order: all scores are 0.
+/// Ids of transfers that are sent, with their keys, in order. All scores are 0.
 pub const SENT: Part = sorted("sent");
 /// Ids of credits that are pinned, in their order: all scores are 0.
 pub const PINNED: Part = sorted("pinned");
-/// A segment's number, and the last loan to it: `seq:amount`.
+/// Per borrower segment: the last loan to it, `seq:amount`.
 pub const OUT: Part = hash("out");
-/// A segment's number, and that of the last loan that landed from there.
+/// Per lender segment: the number of the last loan that landed from it.
 pub const INN: Part = hash("inn");
 
-/// What a part holds: fields and values, or members and scores; or [`place`]s of a list, and what is there.
+/// The content of a part: fields and values, members and scores, or [`place`]s of a list and their elements.
 pub type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A place in a list, as texts that have its order.
+/// A place in a list, as a text. The texts sort as the places do.
 pub fn place(nth: usize) -> Vec<u8> {
     format!("{nth:010}").into_bytes()
 }

@@ -11,8 +11,7 @@ use super::{
 };
 
 impl Stored {
-    /// `segment`, as written by `origin`. It has nothing in blocks, and each element of its order is one record, without
-    /// times.
+    /// `segment`, as written by `origin`. It has no blocks, and each element of its order is one record, without times.
     pub fn from_segment(segment: &Segment, origin: &str) -> Self {
         let mut stored = Self::default();
         stored.put_numbers(segment);

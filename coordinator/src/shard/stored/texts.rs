@@ -1,6 +1,6 @@
-//! Ids, states and amounts as the scripts keep them, and as they say them.
+//! Ids, states and amounts as the scripts store and report them.
 //!
-//! Ids as texts have the order that they have as values, so that sorted sets of them do.
+//! Ids as texts sort as the ids do, so sorted sets keep their order.
 
 use ringfence_segment_lock::{
     Account, Caller, Durability, RequestId,
@@ -9,17 +9,17 @@ use ringfence_segment_lock::{
 
 use crate::name::{Decimal, hex, push_decimal};
 
-/// The greatest number that is exact to the scripts. Times, versions and generations are below it: one above is
-/// farther in the future, or newer, than any, and so is this.
+/// The greatest integer that scripts represent exactly. Times, versions and generations are below it. A greater one is
+/// replaced by it, which keeps it newer, or farther in the future, than all others.
 pub(crate) const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// Digits of a time in an id.
 const TIME_DIGITS: usize = 16;
-/// Ends a name. A zero byte of the name is followed by one that no text has.
+/// Ends a name. In a name, [`NOT_THE_END`], which no text contains, follows each zero byte.
 const END: u8 = 0;
 const NOT_THE_END: u8 = 0xff;
 
-/// Below this an amount is one number to the scripts; from this on it is two, high * 10^15 + low.
+/// The scripts have one number for a smaller amount, and two for any other: high * 10^15 + low.
 pub(crate) const SPLIT: u64 = 1_000_000_000_000_000;
 
 /// `time:name`, in two pieces.
@@ -30,7 +30,7 @@ fn id_pieces(id: &RequestId) -> ([u8; TIME_DIGITS + 1], &[u8]) {
     (time, id.name().as_bytes())
 }
 
-/// What [`id_pieces`] wrote.
+/// The inverse of [`id_pieces`].
 fn id_of(text: &[u8]) -> Option<RequestId> {
     let (time, name) = text.split_at_checked(TIME_DIGITS)?;
     let name = name.strip_prefix(b":")?;
@@ -42,7 +42,7 @@ pub(crate) fn credit_text(credit: &CreditId) -> Vec<u8> {
     ended(&credit.id, credit.from.as_str().as_bytes())
 }
 
-/// What [`credit_text`] wrote.
+/// The inverse of [`credit_text`].
 pub(crate) fn credit_of(text: &[u8]) -> Option<CreditId> {
     let (id, from) = ended_of(text)?;
     let from = Account::new(std::str::from_utf8(from).ok()?).ok()?;
@@ -65,8 +65,8 @@ fn ended(id: &RequestId, more: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What [`ended`] wrote. Nothing that starts with [`NOT_THE_END`] follows an end: account names are text, and the times in
-/// keys are less.
+/// The inverse of [`ended`]. No byte that follows an end equals [`NOT_THE_END`]: account names are text, and times in
+/// keys begin with a smaller byte.
 fn ended_of(text: &[u8]) -> Option<(RequestId, &[u8])> {
     let (mut id, mut rest) = (Vec::with_capacity(text.len()), text);
     loop {
@@ -80,7 +80,7 @@ fn ended_of(text: &[u8]) -> Option<(RequestId, &[u8])> {
     }
 }
 
-/// A letter, and what the state needs.
+/// A letter, and the data of the state.
 pub(crate) fn state_text(state: &State) -> Vec<u8> {
     let mut text = Vec::new();
     match state {
@@ -110,7 +110,7 @@ pub(crate) fn state_text(state: &State) -> Vec<u8> {
     text
 }
 
-/// What [`state_text`] wrote.
+/// The inverse of [`state_text`].
 pub(crate) fn state_of(text: &[u8]) -> Option<State> {
     let (letter, needs) = text.split_first()?;
     let plain = match letter {
@@ -140,7 +140,7 @@ pub(crate) fn state_of(text: &[u8]) -> Option<State> {
     needs.is_empty().then_some(plain)
 }
 
-/// The parts of `text` before its first colon, and behind it.
+/// The text before its first colon, and the text after it.
 pub(crate) fn pair(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = text.iter().position(|byte| *byte == b':')?;
     Some((&text[..colon], &text[colon + 1..]))
@@ -154,10 +154,11 @@ pub(crate) fn number_of<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
 /// Length of a key, in bytes.
 pub(crate) const KEY_LEN: usize = 18;
 
-/// The greatest time in a key, which begins with less than [`NOT_THE_END`]. No id is recorded of a time that is as far away.
+/// The greatest time in a key. The first byte of a key is below [`NOT_THE_END`]. No id with such a distant time is
+/// recorded.
 const TIME_MAX: u64 = (1 << 47) - 1;
 
-/// What an answer is stored by: the time of the id, in six bytes, the most significant first, and twelve bytes of `digest`.
+/// The key of an answer: the id's time in six bytes, big-endian, and twelve bytes of `digest`.
 fn key(time_ms: u64, digest: u128) -> [u8; KEY_LEN] {
     let mut key = [0; KEY_LEN];
     key[..6].copy_from_slice(&time_ms.min(TIME_MAX).to_be_bytes()[2..]);
@@ -175,12 +176,12 @@ pub(crate) fn credit_key(credit: &CreditId) -> [u8; KEY_LEN] {
     key(credit.id.time_ms(), credit.digest())
 }
 
-/// How a transfer is listed: `time:name`, the name's end, and the key.
+/// The member of a transfer in the list of sent ones: `time:name`, the name's end, and the key.
 pub(crate) fn sent_text(id: &RequestId) -> Vec<u8> {
     ended(id, &id_key(id))
 }
 
-/// What [`sent_text`] wrote.
+/// The inverse of [`sent_text`].
 pub(crate) fn sent_of(text: &[u8]) -> Option<RequestId> {
     Some(ended_of(text)?.0)
 }
@@ -205,7 +206,7 @@ pub(crate) fn caller_text(caller: Caller) -> Vec<u8> {
     [&process[..], &call].concat()
 }
 
-/// What [`caller_text`] writes, in two pieces.
+/// The text of [`caller_text`], in two pieces.
 pub(crate) fn caller_pieces(caller: Caller) -> ([u8; 33], Decimal) {
     let mut process = [b':'; 33];
     process[..32].copy_from_slice(&hex::<32>(caller.process));
