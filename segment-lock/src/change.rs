@@ -1,4 +1,4 @@
-//! What a request asks for.
+//! The changes that a request can ask for.
 
 use crate::{Account, Amount, id::hash_of, limits::ACCOUNT_NAME_LEN_MAX};
 
@@ -7,25 +7,24 @@ use crate::{Account, Amount, id::hash_of, limits::ACCOUNT_NAME_LEN_MAX};
 pub enum Change {
     /// Money comes in.
     Deposit {
-        /// How much.
+        /// The amount.
         amount: Amount,
     },
     /// Money goes out.
     Deduct {
-        /// How much.
+        /// The amount.
         amount: Amount,
     },
     /// Money is set aside until it is confirmed or cancelled, or comes back at the deadline.
     Reserve {
-        /// How much.
+        /// The amount.
         amount: Amount,
-        /// When it comes back by itself, in ms since 1970 on the segment's clock.
+        /// The time at which it comes back by itself, in ms since 1970 on the segment's clock.
         deadline_ms: u64,
     },
-    /// Money is set aside until the other account has it, or has refused it. It never comes back
-    /// by itself.
+    /// Money is set aside until the other account has received or refused it. It never comes back by itself.
     Transfer {
-        /// How much.
+        /// The amount.
         amount: Amount,
         /// The receiver.
         to: Account,
@@ -33,7 +32,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// How much it is about.
+    /// The amount.
     pub fn amount(&self) -> Amount {
         match self {
             Self::Deposit { amount }
@@ -43,10 +42,9 @@ impl Change {
         }
     }
 
-    /// What tells the content of a request from another's: XXH3-64 over the kind (one byte, 1 to 4
-    /// in the order above), the amount and the deadline (0 if there is none; both 64 bits,
-    /// little-endian), and the name of the other account. A caller computes it, a segment only
-    /// compares it.
+    /// A digest that identifies the content of a request: XXH3-64 over the kind (one byte, 1 to 4 in the order above),
+    /// the amount and the deadline (0 if there is none; both 64 bits, little-endian), and the name of the other
+    /// account. The caller computes it; a segment only compares it.
     pub fn digest(&self) -> u64 {
         let (kind, deadline_ms, to) = match self {
             Self::Deposit { .. } => (1, 0, ""),

@@ -1,25 +1,25 @@
-//! The consequences of an error, asked in the same way of every public error.
+//! The consequences of an error, with the same methods for every public error.
 
 use std::{error::Error, time::Duration};
 
 /// Whether a request that failed may have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It did not, and never will.
+    /// It did not, and will not.
     None,
-    /// It may have, or may yet.
+    /// It may have, or may do so later.
     Unknown,
 }
 
 /// The consequences of an error. Errors also have these methods without the trait.
 pub trait Failure: Error {
-    /// Whether the same call may succeed if made again.
+    /// Whether the same call may succeed if it is repeated.
     fn is_retryable(&self) -> bool;
 
     /// Whether the call may have taken effect.
     fn effect(&self) -> Effect;
 
-    /// The earliest time to try again, if it is known.
+    /// The earliest time for another attempt, if it is known.
     fn retry_after(&self) -> Option<Duration>;
 }
 

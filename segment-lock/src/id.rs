@@ -1,4 +1,4 @@
-//! Names: of requests, of accounts, of callers.
+//! Names of requests, accounts and callers.
 
 use std::{fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 use crate::limits::{ACCOUNT_NAME_LEN_MAX, REQUEST_NAME_LEN_MAX};
 
-/// Seed of the hashes that decide homes and tell contents apart: `SEGMENTS` in ASCII. Never changes.
+/// Seed of the hashes for homes and contents: `SEGMENTS` in ASCII. Never changes.
 pub const HASH_SEED: u64 = 0x5345_474d_454e_5453;
 
 /// XXH3-64 with [`HASH_SEED`] over `parts`, of which there are `MAX` bytes at most.
@@ -20,8 +20,8 @@ pub(crate) fn hash_of<const MAX: usize>(parts: &[&[u8]]) -> u64 {
     xxh3_64_with_seed(&content[..len], HASH_SEED)
 }
 
-/// XXH3-128 with [`HASH_SEED`] + 1 over `request, UTF-8`, or over `length of request, u8 || request || account`:
-/// stands for a name of any length where an answer is stored. Never changes.
+/// XXH3-128 with [`HASH_SEED`] + 1 over `request, UTF-8`, or over `length of request, u8 || request || account`. Stored
+/// in place of a name of any length. Never changes.
 pub(crate) fn digest_of(request: &str, account: Option<&Account>) -> u128 {
     let seed = HASH_SEED + 1;
     let Some(Account(account)) = account else {
@@ -37,13 +37,13 @@ pub(crate) fn digest_of(request: &str, account: Option<&Account>) -> u128 {
     xxh3_128_with_seed(&content[..len], seed + 1)
 }
 
-/// A name that is empty or too long. Repeating the call cannot help; nothing was applied.
+/// A name that is empty or too long. A repeat of the call cannot succeed; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {len} bytes long, must be 1 to {max}")]
 pub struct NameError {
-    /// What the name is of.
+    /// The kind of name.
     pub field: &'static str,
-    /// The length refused, in bytes.
+    /// Its length, in bytes.
     pub len: usize,
     /// The greatest length, in bytes.
     pub max: usize,
@@ -60,10 +60,10 @@ fn checked(field: &'static str, name: &str, max: usize) -> Result<Arc<str>, Name
     }
 }
 
-/// Makes a change happen once: a repeat of a request has the same id.
+/// The id of a request. A change happens once per id: a repeat of a request has the same id.
 ///
-/// The creation time is a part of the identity. It decides which layout's home the id has, and when
-/// its answer may be forgotten; so a repeat carries the time of the first attempt, never a new one.
+/// The creation time is a part of the id. It decides which layout's home the id has, and when its answer may be
+/// forgotten. So a repeat has the time of the first attempt, never a new one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
     // First: ids are ordered by time.
@@ -72,8 +72,8 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// `time_ms`: when the request was created, in ms since 1970. `name`: any text that no other
-    /// request of the account has at that time, a UUID for example.
+    /// `time_ms`: the creation time of the request, in ms since 1970. `name`: any text that no other request of the
+    /// account has at that time, a UUID for example.
     ///
     /// # Errors
     ///
@@ -83,24 +83,24 @@ impl RequestId {
         Ok(Self { time_ms, name })
     }
 
-    /// When the request was created, in ms since 1970.
+    /// The creation time of the request, in ms since 1970.
     pub fn time_ms(&self) -> u64 {
         self.time_ms
     }
 
-    /// The name it was given.
+    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// XXH3-64 with [`HASH_SEED`] over `time_ms, u64 little-endian || name, UTF-8`: the home
-    /// segment is this modulo the number of segments in force at the id's time.
+    /// XXH3-64 with [`HASH_SEED`] over `time_ms, u64 little-endian || name, UTF-8`. The home segment is this modulo the
+    /// number of segments in force at the id's time.
     pub fn hash(&self) -> u64 {
         let time = self.time_ms.to_le_bytes();
         hash_of::<{ 8 + REQUEST_NAME_LEN_MAX }>(&[&time, self.name.as_bytes()])
     }
 
-    /// 128 bits that stand for the name where the answer is stored: XXH3-128 with [`HASH_SEED`] + 1 over `name, UTF-8`.
+    /// 128 bits that are stored in place of the name: XXH3-128 with [`HASH_SEED`] + 1 over `name, UTF-8`.
     pub fn digest(&self) -> u128 {
         digest_of(&self.name, None)
     }
@@ -112,7 +112,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Name of an account: one counter, for any number of segments. Cheap to clone.
+/// The name of an account: one counter, with any number of segments. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account(Arc<str>);
 
@@ -126,7 +126,7 @@ impl Account {
         checked("account name", name, ACCOUNT_NAME_LEN_MAX).map(Self)
     }
 
-    /// The name as it was given.
+    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -138,12 +138,12 @@ impl fmt::Display for Account {
     }
 }
 
-/// One call of one process: what a freeze is owned by.
+/// One call of one process: the owner of a freeze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// The process, by a random number.
+    /// The random number of the process.
     pub process: u128,
-    /// The call, counted by the process.
+    /// The number of the call in that process.
     pub call: u64,
 }
 

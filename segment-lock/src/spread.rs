@@ -1,30 +1,27 @@
-//! Where new segments of one name are to be: evenly over the shards, by their shares.
+//! Chooses the shards of new segments of one name: evenly, by the shards' shares.
 //!
-//! A segment's key ends in a small number, its **place**. Its only purpose is that the key's slot
-//! lies on the wanted shard. Places are tried one after the other, and the first one on a shard
-//! that may have one more segment is taken. So the hash decides among these shards, and the first
-//! segments of many names are not all on one shard.
+//! A segment's key ends in a small number, its **place**. Its only purpose is to put the key's slot on the chosen
+//! shard. Places are tried one after the other, and the first one on a shard that may have one more segment is taken.
+//! So the hash chooses among these shards, and the first segments of many names are not all on one shard.
 //!
-//! A shard may have one more segment as long as it has less than its share of them all, rounded up,
-//! and at most ⌈N/M⌉ + 1 with it. A large shard gets more than a small one, but a failing shard
-//! never takes many more than its part along. Both hold for the first n segments, for every n: so
-//! they hold if a name's segments were made little by little, and if only the first of them are in
-//! use.
+//! A shard may have one more segment as long as it has less than its share of all, rounded up, and at most ⌈N/M⌉ + 1
+//! with it. A large shard gets more than a small one, but the failure of a shard never affects many more than N/M
+//! segments. Both bounds hold for the first n segments, for every n: also for segments made little by little, and if
+//! only the first of them are in use.
 
 use crate::limits::PLACES_MAX;
 
 /// The places of `more` segments, numbered after the segments at `taken`.
 ///
-/// `shares`: of each shard, in a unit of one's own, its slots for example; 0 for one that gets
-/// nothing. `owner`: on which shard segment `index` is if it is at `place`, by its index in `shares`.
+/// `shares`: one number per shard in any common unit, for example its slots; 0 for a shard that gets no segment.
+/// `owner`: the index in `shares` of the shard that has segment `index` at `place`.
 ///
-/// With N segments in all on M shards that have a share, none gets one that would be more than its
-/// ⌈N/M⌉ + 1st. Where segments were before is where they stay: a ring that was resized may have
-/// more of them on a shard.
+/// With N segments in all on M shards that have a share, this gives no shard more than ⌈N/M⌉ + 1. Existing segments
+/// stay at their places: after a resize of the ring, a shard may have more of them.
 ///
 /// # Panics
 ///
-/// `owner` answers with an index that `shares` does not have.
+/// `owner` returns an index outside of `shares`.
 pub fn spread(
     shares: &[u32],
     taken: &[u32],
@@ -38,7 +35,7 @@ pub fn spread(
     let first = u32::try_from(taken.len()).expect("numbered by u32");
     let next = |index| {
         let may_have = wanted(shares, &counts, index);
-        // A shard has a slot at least: that none of so many keys falls there is next to impossible.
+        // A shard has at least one slot. It is next to impossible that none of so many keys falls there.
         let place = (0..PLACES_MAX)
             .find(|place| may_have[owner(index, *place)])
             .unwrap_or_default();
@@ -48,7 +45,7 @@ pub fn spread(
     (first..first + more).map(next).collect()
 }
 
-/// Which shards may have the segment that comes after `present` others, of which each has `counts`.
+/// The shards that may have the segment after `present` others, of which each shard has `counts`.
 fn wanted(shares: &[u32], counts: &[u32], present: u32) -> Vec<bool> {
     let segments = present + 1;
     let shards = shares.iter().filter(|share| **share > 0).count().max(1);

@@ -13,16 +13,16 @@ use crate::{
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct StorageError {
-    /// Whether this request may have taken effect all the same. Earlier requests of the same id are not part of it.
+    /// Whether this request may have taken effect all the same, apart from earlier requests of the same id.
     pub effect: Effect,
-    /// Whether the same call may succeed if made again.
+    /// Whether the same call may succeed if it is repeated.
     pub is_retryable: bool,
-    /// What went wrong.
+    /// The cause.
     pub source: Arc<dyn Error + Send + Sync>,
 }
 
 impl StorageError {
-    /// Whether the same call may succeed if made again.
+    /// Whether the same call may succeed if it is repeated.
     pub fn is_retryable(&self) -> bool {
         self.is_retryable
     }
@@ -32,12 +32,12 @@ impl StorageError {
         self.effect
     }
 
-    /// The storage does not say.
+    /// Always `None`: the storage does not know.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }
 
-    /// The same, of a request that does nothing to what was asked for.
+    /// The same error of a request that changes nothing in the account.
     pub(crate) fn aside(self) -> Self {
         Self {
             effect: Effect::None,
@@ -51,73 +51,72 @@ impl StorageError {
 pub struct At {
     /// The account.
     pub account: Account,
-    /// Which of its segments, from 0.
+    /// The number of the segment in its account, from 0.
     pub index: u32,
-    /// Where it is, by the account's manifest: a number that [`Segments::place`] has chosen.
+    /// Its place, by the account's manifest: a number that [`Segments::place`] has chosen.
     pub place: u32,
 }
 
-/// Where segments are.
+/// The storage of segments.
 ///
 /// # Contract
 ///
 /// * A request is applied to its segment in one atomic step, by the rules of
-///   [`Segment::apply`](crate::segment::Segment::apply), and answered once that is as durable as the
-///   account asks for. A request to a segment that does not exist is
-///   [`Refusal::Missing`](crate::segment::Refusal::Missing); only
-///   requests that [make one](crate::segment::Segment::made_by) are applied there.
-/// * A request that was answered is not applied again; one without an answer may have been, or may
-///   be later.
-/// * A segment that came back, and may lack what was acknowledged, [is told so](crate::segment::Segment::came_back)
+///   [`Segment::apply`](crate::segment::Segment::apply), and answered once it is as durable as the account requires.
+///   The answer to a request to a segment that does not exist is
+///   [`Refusal::Missing`](crate::segment::Refusal::Missing), except for requests that [make
+///   one](crate::segment::Segment::made_by).
+/// * A request that was answered is not applied again. A request without an answer may have been applied, or may be
+///   applied later.
+/// * A segment that came back, and may lack acknowledged changes, is [marked](crate::segment::Segment::came_back)
 ///   before it answers.
 ///
 /// There are no default methods: a wrapper that forgets one must not compile.
 #[async_trait]
 pub trait Segments: fmt::Debug + Send + Sync + 'static {
-    /// Where `more` segments of an account are to be, beside those at `taken`: spread, so that no shard has many
-    /// more than its part.
+    /// Chooses the places of `more` segments of an account that has segments at `taken`: spread over the shards.
     fn place(&self, account: &Account, taken: &[u32], more: u32) -> Vec<u32>;
 
-    /// One request to one segment.
+    /// Sends one request to one segment.
     ///
     /// # Cancel safety
     ///
     /// A request whose future was dropped may be applied, or not.
     async fn call(&self, at: &At, request: Request) -> Result<Answer, StorageError>;
 
-    /// Requests that need not wait for one another, each with an answer of its own, in their order.
+    /// Sends independent requests. Returns one answer for each, in their order.
     ///
     /// # Cancel safety
     ///
-    /// As for [`call`](Self::call), each.
+    /// As for each [`call`](Self::call).
     async fn call_all(&self, requests: Vec<(At, Request)>) -> Vec<Result<Answer, StorageError>>;
 }
 
 /// A manifest as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionedManifest<H = Manifest> {
-    /// Rises with every change of the record; the first is 1.
+    /// Rises with every change of the record. The first version is 1.
     pub version: u64,
-    /// What it says.
+    /// The manifest.
     pub manifest: H,
     /// The storage came back, perhaps without the last changes of the record. The next swap ends the doubt.
     pub in_doubt: bool,
 }
 
-/// Where the accounts' manifests are, or those of [segmented locks](crate::lock): linearizable. Those of one kind have
-/// nothing to do with those of the other, whatever their names.
+/// The storage of the accounts' manifests, or of those of [segmented locks](crate::lock): linearizable. Names of
+/// accounts and of segmented locks are independent of each other.
 #[async_trait]
 pub trait Manifests<H: Send + 'static = Manifest>: fmt::Debug + Send + Sync + 'static {
-    /// The newest manifest of the account; none if there is no such account.
+    /// The newest manifest of the account; `None` if the account does not exist.
     async fn read(&self, account: &Account) -> Result<Option<VersionedManifest<H>>, StorageError>;
 
-    /// Writes `manifest` iff the version is still `expected`, 0 for none. Of a record in doubt the next version is above every
-    /// one that the lost changes may have had. Whether it was; after an attempt without an
-    /// answer it may be said that it was not, though it was.
+    /// Writes `manifest` iff the version is still `expected` (0: no record). The next version of a record in doubt is
+    /// above every version that the lost changes may have had. Returns whether it was written; after an attempt without
+    /// an answer, this may be `false` although it was.
     ///
     /// # Cancel safety
     ///
-    /// It may be written, or not: read it again.
+    /// The manifest may be written, or not: read it again.
     async fn swap(
         &self,
         account: &Account,

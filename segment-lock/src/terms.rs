@@ -4,48 +4,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{IDEMPOTENCY_MS_MAX, IDS_MAX, REPLICAS_MAX, SKEW_MS_MAX};
 
-/// A term outside its range. Repeating the call cannot help; nothing was applied.
+/// A term outside its range. A repeat of the call cannot succeed; nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {value}, must be 1 to {max}")]
 pub struct TermsError {
-    /// Which term.
+    /// The term.
     pub field: &'static str,
-    /// The number refused.
+    /// The refused number.
     pub value: u64,
-    /// The greatest allowed.
+    /// The greatest allowed number.
     pub max: u64,
 }
 
-/// What a change has survived once it is acknowledged.
+/// The failures that an acknowledged change survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Nothing: a shard that restarts may have forgotten it. Then the account is marked, and goes on.
+    /// None: a shard that restarts may have forgotten the change. Then the account is marked, and continues.
     #[default]
     Memory,
-    /// It is on the disk of its shard. A server that does not sync every write is refused.
+    /// The change is on the disk of its shard. A server that does not sync every write is refused.
     Disk,
-    /// So many replicas of its shard have it too, 1 to [`REPLICAS_MAX`].
+    /// This many replicas of its shard have the change too, 1 to [`REPLICAS_MAX`].
     Replicas(u8),
 }
 
-/// How long and how many answers are remembered, and how far clocks may differ. Every segment of an
-/// account has the same.
+/// How long and how many answers are remembered, and how far clocks may differ. All segments of an account have the
+/// same terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// How long the first answer to a request is remembered, counted from the request's creation, in ms. Later, a repeat gets `too_old`: it never takes effect again.
-    /// The aim: a segment that is full remembers answers for less, see `idempotency_at_least_ms`.
+    /// How long the first answer to a request is remembered, from the request's creation, in ms. Later, a repeat is
+    /// refused as `too_old`: it never takes effect again. This is an aim: a full segment remembers answers for a
+    /// shorter time, see `idempotency_at_least_ms`.
     pub idempotency_for_ms: u64,
-    /// How long the first answer is remembered even by a segment that is full, in ms; at most
-    /// `idempotency_for_ms`. A full segment drops the oldest final answers down to this age.
+    /// How long even a full segment remembers the first answer, in ms; at most `idempotency_for_ms`. A full segment
+    /// drops the oldest final answers down to this age.
     pub idempotency_at_least_ms: u64,
-    /// How far ahead of a segment's clock a request may have been created, in ms.
+    /// How far ahead of a segment's clock the creation time of a request may be, in ms.
     pub skew_ms: u64,
     /// Most answers that one segment remembers, unfinished transfers included. A full segment
     /// takes `ids_max / idempotency_at_least_ms` new requests per ms, and refuses the rest.
     pub ids_max: usize,
-    /// What acknowledged changes have survived.
+    /// The durability of acknowledged changes.
     pub durability: Durability,
 }
 
@@ -63,11 +64,11 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// Refuses terms outside their ranges.
+    /// Checks that all terms are in their ranges.
     ///
     /// # Errors
     ///
-    /// The first term that is, with its greatest value.
+    /// The first term out of range, with its greatest value.
     pub fn check(&self) -> Result<(), TermsError> {
         let replicas = match self.durability {
             Durability::Replicas(count) => u64::from(count),

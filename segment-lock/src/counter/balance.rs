@@ -1,4 +1,4 @@
-//! How much there is.
+//! The balance of an account.
 
 use std::sync::Arc;
 
@@ -7,25 +7,26 @@ use super::{
 };
 use crate::Manifest;
 
-/// How often an exact balance reads a frozen account: a freeze does not keep reservations from being confirmed.
+/// Most reads of a frozen account for one exact balance. Reservations can be confirmed in spite of a freeze, which
+/// makes another read necessary.
 const FROZEN_READS_MAX: usize = 8;
 
-/// How much an account has. Sums of up to 1024 segments do not always fit an `i64`.
+/// The balance of an account. Sums of up to 1024 segments do not always fit an `i64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// What can be spent, in flight included.
+    /// The money that can be spent, including money in flight.
     pub available: i128,
-    /// How much of it was on its way between segments.
+    /// The part of it that was in flight between segments.
     pub in_flight: i128,
-    /// The money held beside it: by reservations, and by transfers that are sent.
+    /// Further money, held by reservations and by transfers that are sent.
     pub held: i128,
-    /// How often some of it may have been lost with a shard's last changes, and the account went on.
+    /// How often the account continued although a shard may have lost its last changes.
     pub losses: u64,
-    /// How many segments are lost. What was in them does not count; [`Counter::inspect`] says which they are. Always 0
-    /// where the account asked for durability: then there is no balance until the loss is accepted.
+    /// The number of lost segments. Their money does not count; [`Counter::inspect`] names them. Always 0 if the
+    /// account has a durability other than `memory`: such an account has no balance until the loss is accepted.
     pub lost: usize,
-    /// Whether some money moved in between two reads so that it certainly counts twice. Never so in
-    /// an exact balance.
+    /// Whether some money certainly counts twice, because it moved between two reads. Always `false` in an exact
+    /// balance.
     pub counts_twice: bool,
 }
 
@@ -43,9 +44,8 @@ impl Balance {
 }
 
 impl Counter {
-    /// The balance by one read of each segment, which is fast, and not exact: changes between the
-    /// first read and the last may count or not, and money that moved meanwhile twice, or not at
-    /// all. Nothing is waited for.
+    /// The balance by one read of each segment: fast, and not exact. Changes between the first read and the last may
+    /// count or not. Money that moves meanwhile may count twice, or not at all. This call waits for nothing.
     pub async fn balance(&self) -> Result<Balance, CounterError> {
         let mut patience = Patience::default();
         loop {
@@ -58,8 +58,8 @@ impl Counter {
         }
     }
 
-    /// The balance as it was at one instant of this call, held money included: two reads of every segment, between which
-    /// nothing changed. An account in heavy use is asked to wait for a moment; reservations are confirmed meanwhile.
+    /// The balance at one instant of this call, including held money: two reads of every segment, between which nothing
+    /// changed. Callers of a busy account wait for a moment; reservations can be confirmed meanwhile.
     pub async fn exact_balance(&self) -> Result<Balance, CounterError> {
         let mut freezes = Freezes::of(self, self.storage.caller());
         let mut patience = Patience::default();

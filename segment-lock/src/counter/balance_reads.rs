@@ -9,7 +9,7 @@ use crate::{
     segment::{Answer, Collect, Freeze, Loan, Refusal, Request, SegmentView, lands},
 };
 
-/// A view of each of some segments, not all of one instant.
+/// Views of some segments, read at different times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BalanceReads {
     pub(super) at: BTreeMap<u32, SegmentView>,
@@ -18,7 +18,7 @@ pub(super) struct BalanceReads {
 }
 
 impl BalanceReads {
-    /// What can be spent: in the segments, and in flight between them.
+    /// The money that can be spent: in the segments, and in flight between them.
     pub(super) fn available(&self) -> i128 {
         let values = self.at.values().map(|view| i128::from(view.value));
         values.sum::<i128>() + self.in_flight()
@@ -33,7 +33,7 @@ impl BalanceReads {
         to.map(|loan| i128::from(loan.amount.get())).sum()
     }
 
-    /// The loans that segment `to` can land: lent, and the next to land by the receiver's count.
+    /// The loans that segment `to` can land: each is lent, and has the next number by the receiver's count.
     pub(super) fn loans_to(&self, to: u32) -> Vec<Loan> {
         let receiver = self.at.get(&to);
         let loan = |(&from, view): (&u32, &SegmentView)| {
@@ -54,8 +54,8 @@ impl BalanceReads {
         self.at.values().map(|view| view.losses).sum()
     }
 
-    /// Whether some loan landed that its lender, read before, had not yet made: its money
-    /// counts twice. A lender that lost changes may have forgotten it.
+    /// Whether a loan had landed that its lender, read before, had not made yet: its money counts twice. A lender that
+    /// lost changes may have forgotten it.
     pub(super) fn counts_twice(&self) -> bool {
         let landed = self
             .at
@@ -68,8 +68,8 @@ impl BalanceReads {
         early.any(|early| early)
     }
 
-    /// Whether no segment of the `second` reads had changed since the first. Then all these views
-    /// were true at one instant: after the last first read was answered, before a second one was sent.
+    /// Whether no segment had changed between these reads and the `second` ones. Then all these views were true at one
+    /// instant: after the last answer to these reads, and before the second reads were sent.
     pub(super) fn unchanged(&self, second: &Self) -> bool {
         let version = |index| self.at.get(index).map(|view| view.version);
         let mut seconds = second.at.iter();
@@ -91,7 +91,7 @@ impl BalanceReads {
     }
 
     /// Whether these and the `second` reads, of the same segments, saw the same money: no version changed, and no held
-    /// money was spent, which changes no version. Held money grows only with a new version, so equal sums were equal
+    /// money was spent (which changes no version). Held money grows only with a new version, so equal sums were equal
     /// all the time between the two reads.
     fn same_money(&self, second: &Self) -> bool {
         let held = |reads: &Self| reads.at.values().map(|view| view.held).collect::<Vec<_>>();
@@ -109,7 +109,7 @@ impl BalanceReads {
 }
 
 impl Counter {
-    /// Reads each of `indices`, all at once.
+    /// Reads the segments of `indices`, all at once.
     pub(super) async fn read_segments(
         &self,
         indices: impl Iterator<Item = u32>,
@@ -127,7 +127,7 @@ impl Counter {
         Ok(views)
     }
 
-    /// The views of every segment, if among `rounds` reads two in a row agree.
+    /// The views of every segment, if two consecutive reads of at most `rounds` agree.
     pub(super) async fn steady_reads(
         &self,
         manifest: &Manifest,
@@ -144,8 +144,7 @@ impl Counter {
         Ok(None)
     }
 
-    /// Reads and freezes every segment, the lowest first, so that two callers wait for each other in one
-    /// order.
+    /// Reads and freezes every segment in ascending order, so that two callers cannot block each other.
     pub(super) async fn freeze_all(
         &self,
         manifest: &Manifest,

@@ -1,4 +1,4 @@
-//! The home is short, and the whole is not: money comes from the others.
+//! Borrows money from other segments if the home has too little and the whole account has enough.
 
 use std::cmp::Reverse;
 
@@ -12,20 +12,19 @@ use crate::{
     segment::{Land, Lend, Loan, Refusal, Reply, Request},
 };
 
-/// What to do about a home that is short.
+/// The next step for a home that has too little.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Borrow {
-    /// These loans have arrived: they are enough, or all there is for now.
+    /// These loans have arrived. They are enough, or no more is available for now.
     Bring(Vec<Loan>),
-    /// These have arrived; and ask these segments, each for the loan of that number, and for as
-    /// much as that.
+    /// These loans have arrived. Ask these segments too, each for the loan of that number and that amount.
     Lend(Vec<Loan>, Vec<(u32, u64, Amount)>),
     /// All the money is in flight to other segments: land it there first.
     LandElsewhere(Vec<(u32, Loan)>),
 }
 
 impl Borrow {
-    /// How `home` gets `amount`, of what `views` saw.
+    /// How `home` can get `amount`, according to `views`.
     pub(super) fn of(views: &BalanceReads, home: u32, amount: i64) -> Self {
         let bring = views.loans_to(home);
         let arrived: i128 = bring.iter().map(|loan| i128::from(loan.amount.get())).sum();
@@ -49,10 +48,9 @@ impl Borrow {
     }
 }
 
-/// The lenders and their amounts: the richest first, and from each half of its money if that is more, so
-/// that a home that is short once is not short again at once. A segment whose last loan has not
-/// landed is not asked: the next would overwrite it. A segment that lost loans which have landed is
-/// asked for the number after those.
+/// The lenders and their amounts: the richest first, and from each at least half of its money, so that the same home
+/// does not need another loan soon. A segment whose last loan has not landed does not lend: the next loan would
+/// overwrite it. A segment that lost loans which have landed lends under a number above these.
 fn lends(views: &BalanceReads, home: u32, mut missing: i128) -> Vec<(u32, u64, Amount)> {
     let inn = views.at.get(&home).map(|view| &view.inn);
     let landed = |from: u32| {
@@ -82,7 +80,7 @@ fn lends(views: &BalanceReads, home: u32, mut missing: i128) -> Vec<(u32, u64, A
 }
 
 impl Counter {
-    /// Brings money on its way to the home; the round after this lands it there, with the change.
+    /// Has loans made to the home. The next round lands them there, together with the change.
     pub(super) async fn borrow(
         &self,
         attempt: &Attempt<'_>,
@@ -130,7 +128,7 @@ impl Counter {
                     let amount = Amount::new(lent.amount);
                     loans.extend(amount.map(|amount| Loan { from, seq, amount }));
                 }
-                // Another was there first, or is looking, or it is lost: the next round sees the rest.
+                // Another caller was faster, or this segment is frozen or lost: the next round sees the rest.
                 Ok(Reply::Nothing | Reply::Stale)
                 | Err(Refusal::Busy { .. } | Refusal::Missing) => {}
                 Ok(reply) => return Err(CounterError::unexpected("lend", &reply)),

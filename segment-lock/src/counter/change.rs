@@ -1,5 +1,5 @@
-//! Deposit and deduct, and what every change has in common: decide it at home; if the home is
-//! short, read the others, then borrow or refuse.
+//! Deposit and deduct, and the common part of every change: decide it at home; if the home has too little, read the
+//! others, then borrow or refuse.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ pub(super) struct Attempt<'a> {
     pub(super) id: &'a RequestId,
     pub(super) change: &'a Change,
     pub(super) caller: Caller,
-    /// The layout this round goes by, and the home by it.
+    /// The layout of this round, and the home by that layout.
     pub(super) manifest: Arc<Manifest>,
     pub(super) home: u32,
 }
 
-/// How a round ended.
+/// The end of a round.
 pub(super) enum Round {
-    /// With the request's answer.
+    /// The request has its answer.
     Decided(State),
-    /// Once more, bringing these loans home.
+    /// Another round, which lands these loans at home.
     Again(Vec<Loan>),
 }
 
@@ -32,17 +32,17 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// [`CounterError::effect`] says of each whether it may have been added all the same.
+    /// [`CounterError::effect`] has for each error whether the amount may have been added all the same.
     pub async fn deposit(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
         self.done(id, Change::Deposit { amount }).await
     }
 
-    /// Takes `amount`, once, wherever in the account it is.
+    /// Takes `amount` once, from any segments of the account.
     ///
     /// # Errors
     ///
-    /// [`CounterError::Insufficient`] if at some instant of the request there was less in the whole
-    /// account. [`CounterError::effect`] says of each whether it may have been taken all the same.
+    /// [`CounterError::Insufficient`] if, at some instant of the request, the whole account had less.
+    /// [`CounterError::effect`] has for each error whether the amount may have been taken all the same.
     pub async fn deduct(&self, id: &RequestId, amount: Amount) -> Result<(), CounterError> {
         self.done(id, Change::Deduct { amount }).await
     }
@@ -56,7 +56,7 @@ impl Counter {
         }
     }
 
-    /// Has `change` decided.
+    /// Decides `change`.
     pub(super) async fn change(
         &self,
         id: &RequestId,
@@ -88,7 +88,7 @@ impl Counter {
                 manifest,
                 home,
             };
-            // A call that was disturbed once asks the others to wait.
+            // After a conflict with another caller, the call freezes the segments it reads.
             let freezes = (round > 0).then_some(&mut *freezes);
             match self.round(&attempt, lands, freezes).await {
                 Ok(Round::Decided(state)) => return Ok(state),
@@ -117,13 +117,13 @@ impl Counter {
         });
         match self.ask(manifest, *home, op).await? {
             Reply::Recorded(state) => Ok(Round::Decided(state)),
-            // Rare: calls that are not short need no room for it.
+            // Boxed because it is rare: most calls need no room for it.
             Reply::Short(view) => Box::pin(self.short(attempt, view, freezes)).await,
             reply => Err(CounterError::unexpected("op", &reply)),
         }
     }
 
-    /// The home is short: reads the others, then borrows or refuses.
+    /// The home has too little: reads the others, then borrows or refuses.
     async fn short(
         &self,
         attempt: &Attempt<'_>,

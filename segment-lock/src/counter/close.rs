@@ -1,4 +1,4 @@
-//! An account that is to have no more money.
+//! Closes an account.
 
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
@@ -7,12 +7,12 @@ use crate::{
 };
 
 impl Counter {
-    /// Closes the account permanently: deposits and transfers to it are refused from now on. Its
-    /// money can still be taken out, and held money can be spent or come back.
+    /// Closes the account permanently: it refuses deposits and transfers from now on. Its money can still be taken out,
+    /// and held money can be spent or given back.
     ///
     /// # Errors
     ///
-    /// A storage that gave no answer: some segments may be closed, and others not. Repeat it.
+    /// The storage gave no answer: some segments may be closed, and others not. Repeat the call.
     pub async fn close(&self) -> Result<(), CounterError> {
         let mut patience = Patience::default();
         loop {

@@ -1,4 +1,4 @@
-//! Segments that may have lost their last changes, or are lost; and a person's decision about them.
+//! Segments that may have lost their last changes, or are lost; and an operator's decision about them.
 
 use std::time::Duration;
 
@@ -10,19 +10,23 @@ use super::{
 use crate::segment::{Accept, Request};
 
 impl Counter {
-    /// What every segment has, doubtful or not, and which segments are lost. Not at one instant.
+    /// The content of every segment, including doubtful ones, and the lost segments. Not read at one instant.
     ///
     /// # Errors
     ///
-    /// A storage that gave no answer.
+    /// The storage gave no answer.
     pub async fn inspect(&self) -> Result<Inspection, CounterError> {
         let manifest = self.certain_manifest().await?.manifest;
         self.inspect_by(&manifest).await
     }
 
-    /// Takes every doubtful segment for what it is, and replaces every lost one by one that has nothing: a person has
-    /// compared the account with books of their own, or can live with the difference. The account is marked, and goes
-    /// on. Answers what was there before.
+    /// Accepts every doubtful segment as it is, and replaces every lost one by an empty one. Call it when an operator
+    /// has compared the account with other books, or can accept the difference. The account is marked and continues.
+    /// Returns the content before.
+    ///
+    /// In those segments, earlier requests that are not recorded are refused as too old from then on, because the lost
+    /// part may have decided them. A request may be from the future by up to `skew_ms` of the terms, so this call takes
+    /// that long, and a second: requests created after it returns are not too old.
     ///
     /// In those segments requests of before are too old where they are not recorded: they may have been decided in what
     /// is lost. Requests may come from the future, so this call takes `skew_ms` of the terms, and a second: requests that
@@ -30,7 +34,7 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// A storage that gave no answer: some segments may be accepted, and others not. Repeat it.
+    /// The storage gave no answer: some segments may be accepted, and others not. Repeat the call.
     pub async fn accept(&self) -> Result<Inspection, CounterError> {
         let manifest = self.certain_manifest().await?.manifest;
         let before = self.replace_lost(&manifest, 0).await?;

@@ -1,96 +1,95 @@
-//! Why a call on a counter failed.
+//! The reasons why a call on a counter failed.
 
 use std::time::Duration;
 
 use super::LostSegments;
 use crate::{Account, Effect, ManifestError, NameError, StorageError, segment::Refusal};
 
-/// Why a call on a counter failed.
+/// The reason why a call on a counter failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CounterError {
-    /// The whole was short at some instant of the request. Every repeat gets this answer.
+    /// At some instant of the request, the whole account had too little. Every repeat gets this answer.
     #[error("the balance was insufficient")]
     Insufficient,
-    /// The reservation of that id was cancelled, perhaps before it came.
+    /// The reservation of that id was cancelled, possibly before it arrived.
     #[error("the request was cancelled")]
     Cancelled,
-    /// No reservation of that id is known. It may still come.
+    /// No reservation of that id is known. It may still arrive.
     #[error("unknown reservation")]
     UnknownReservation,
-    /// The destination refused the transfer: it is closed, or full, or does not exist, or the request
-    /// was too old to arrive. The money is back.
+    /// The destination refused the transfer: it is closed, full, or does not exist, or the request was too old on
+    /// arrival. The money is back at its source.
     #[error("account {to} refused the transfer, and the money is back")]
     TransferRefused {
         /// The destination.
         to: Account,
     },
-    /// There is no account to transfer to. Nothing was taken.
+    /// The account to transfer to does not exist. Nothing was taken.
     #[error("account {to} does not exist; nothing was deducted")]
     NoDestination {
         /// The destination.
         to: Account,
     },
-    /// The money is on its way, and neither here nor there. Repeat the transfer, or leave it to
-    /// whoever sweeps the account.
+    /// The transfer has begun and is not finished. Repeat it, or leave that to the next sweep of the account.
     #[error("transfer not finished: {because}")]
     TransferUnfinished {
-        /// What came in between.
+        /// The cause.
         because: Box<CounterError>,
     },
-    /// There is no such account.
+    /// The account does not exist.
     #[error("account {account} does not exist")]
     NoAccount {
         /// The account.
         account: Account,
     },
-    /// There is an account of that name, with other terms.
+    /// An account of that name exists, with other terms.
     #[error("account {account} exists already, with other terms")]
     AccountExists {
         /// The account.
         account: Account,
     },
-    /// The account's storage lost segments, and the request needs one of them. Until a person [accepts](super::Counter::accept)
-    /// that, nothing is decided there.
+    /// The account lost segments with their storage, and the request needs one of them. It decides nothing there until
+    /// an operator [accepts](super::Counter::accept) the loss.
     #[error(
         "account {account} lost {segments}; to go on without that money: Counter::accept, ringfence counter accept"
     )]
     Lost {
         /// The account.
         account: Account,
-        /// Which segments.
+        /// The lost segments.
         segments: LostSegments,
     },
-    /// Others changed the account again and again while it was read, or kept it frozen.
+    /// Other callers changed the account during each attempt, or kept it frozen.
     #[error("gave up after {rounds} rounds: other requests changed the account, or kept it frozen")]
     Contended {
-        /// How often it was tried.
+        /// The number of attempts.
         rounds: u32,
     },
-    /// A name is not one.
+    /// A name is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// A segment refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The manifest cannot be changed so.
+    /// The manifest does not allow this change.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
     /// The storage gave no answer.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The storage answered something else than it was asked: it is not of this release.
+    /// The storage's answer does not fit the request: the storage is of another release.
     #[error("unexpected answer to {request}: {reply}")]
     Unexpected {
-        /// What was asked.
+        /// The request.
         request: &'static str,
-        /// What it answered.
+        /// The answer.
         reply: String,
     },
 }
 
 impl CounterError {
-    /// Whether the same call, with the same id, may succeed if made again.
+    /// Whether the same call, with the same id, may succeed if it is repeated.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::UnknownReservation | Self::TransferUnfinished { .. } | Self::Contended { .. } => {
@@ -113,9 +112,8 @@ impl CounterError {
 
     /// Whether the request may have been applied, by this call or by an earlier one of the same id.
     ///
-    /// [`Effect::None`] only where the id was looked up, in a segment that may not have lost it, and
-    /// was not applied. Otherwise a caller that uses a new id may pay twice: repeat the request under
-    /// its id.
+    /// [`Effect::None`] only if the id was looked up in a segment that cannot have lost it, and was not applied.
+    /// Otherwise a caller that uses a new id may pay twice: repeat the request under its id.
     pub fn effect(&self) -> Effect {
         match self {
             Self::Storage(_)
@@ -136,8 +134,8 @@ impl CounterError {
         }
     }
 
-    /// Whether this call may have applied the request: what earlier calls of the same id did is not
-    /// part of it. Equal to [`effect`](Self::effect) for an id that no earlier call has used.
+    /// Whether this call may have applied the request, apart from earlier calls of the same id. Equal to
+    /// [`effect`](Self::effect) for an id that no earlier call has used.
     pub fn effect_of_call(&self) -> Effect {
         match self {
             Self::Storage(error) => error.effect,
@@ -151,7 +149,7 @@ impl CounterError {
         }
     }
 
-    /// The earliest time to try again, if it is known.
+    /// The earliest time for another attempt, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(refusal) => refusal.retry_after(),
@@ -161,7 +159,7 @@ impl CounterError {
         }
     }
 
-    /// The same, where all that failed was beside what was asked for: a read, a loan.
+    /// The same error after a failure that did not concern the request itself: a read, or a loan.
     pub(super) fn aside(self) -> Self {
         match self {
             Self::Storage(error) => Self::Storage(error.aside()),

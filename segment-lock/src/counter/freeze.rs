@@ -1,4 +1,4 @@
-//! What a call has frozen. It thaws on every way out: also with an error, or when the call is dropped.
+//! The freezes of a call. The call ends them in each case: after an error, and when it is dropped.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::{
 pub(super) struct Freezes<'a> {
     counter: &'a Counter,
     caller: Caller,
-    /// The layout of what may be frozen.
+    /// The layout whose segments may be frozen.
     manifest: Option<Arc<Manifest>>,
 }
 
 impl<'a> Freezes<'a> {
-    /// None yet.
+    /// No freeze yet.
     pub(super) fn of(counter: &'a Counter, caller: Caller) -> Self {
         Self {
             counter,
@@ -28,7 +28,7 @@ impl<'a> Freezes<'a> {
         }
     }
 
-    /// A read of every segment, freezing each.
+    /// Reads every segment and freezes it.
     pub(super) async fn freeze_all(
         &mut self,
         manifest: &Arc<Manifest>,
@@ -37,10 +37,10 @@ impl<'a> Freezes<'a> {
         self.counter.freeze_all(manifest, self.caller).await
     }
 
-    /// Thaws, if anything may be frozen.
+    /// Ends the freezes, if there may be any.
     pub(super) async fn end(&mut self) {
         if let Some(manifest) = self.manifest.clone() {
-            // Seldom: a call that freezes nothing needs no room for it.
+            // Boxed because it is rare: most calls freeze nothing.
             Box::pin(self.counter.thaw(&manifest, self.caller)).await;
             self.manifest = None;
         }
@@ -48,7 +48,7 @@ impl<'a> Freezes<'a> {
 }
 
 impl Drop for Freezes<'_> {
-    /// Outside a runtime nothing can be sent: freezes then end by themselves.
+    /// Outside a runtime nothing can be sent: then the freezes expire.
     fn drop(&mut self) {
         if let Some(manifest) = self.manifest.take()
             && let Ok(runtime) = Handle::try_current()
@@ -64,10 +64,10 @@ impl Drop for Freezes<'_> {
 }
 
 impl Counter {
-    /// Ends the freezes of a call. They end by themselves as well.
+    /// Ends the freezes of a call. Without this request they expire.
     async fn thaw(&self, manifest: &Manifest, caller: Caller) {
         let thaws = (0..manifest.segments()).map(|index| (index, Request::Thaw(Thaw { caller })));
-        // Nothing relies on it.
+        // An unanswered request does no harm.
         let _ = self.ask_all(manifest, thaws).await;
     }
 }

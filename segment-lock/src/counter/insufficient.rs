@@ -1,4 +1,4 @@
-//! The whole is short, or seemed so: a second read decides.
+//! Refuses a request for which the whole account has too little, or seems to: a second read decides.
 
 use super::{
     Counter, CounterError,
@@ -8,9 +8,9 @@ use super::{
 use crate::segment::{Refuse, Reply, Request};
 
 impl Counter {
-    /// Has `insufficient` recorded, if what the first reads saw was true at one instant: no other
-    /// segment had changed at a second read, sent after the last first read was answered; and the
-    /// home has not changed when it is recorded. Otherwise, once more.
+    /// Has `insufficient` recorded, if the views of the first reads were true at one instant: the second read of each
+    /// other segment, sent after the last answer to the first reads, shows no change; and the home has not changed when
+    /// the refusal is recorded. Otherwise the next round tries again.
     pub(super) async fn refuse(
         &self,
         attempt: &Attempt<'_>,

@@ -1,4 +1,4 @@
-//! Segments that are lost with their storage: said, done without, replaced.
+//! Segments that are lost with their storage: reported, left out, replaced.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,11 +16,11 @@ use crate::{
 pub struct LostSegment {
     /// Its number, from 0.
     pub index: u32,
-    /// What a sweep last found in it, if one ever did.
+    /// Its content at the last sweep, if there was one.
     pub last_seen: Option<Seen>,
 }
 
-/// Some segments that are lost.
+/// Lost segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LostSegments(pub Vec<LostSegment>);
 
@@ -44,24 +44,25 @@ impl fmt::Display for LostSegments {
     }
 }
 
-/// What every segment has; not at one instant.
+/// The content of every segment, not read at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// Of each segment that there is.
+    /// The segments that exist.
     pub views: BTreeMap<u32, SegmentView>,
     /// Segments that are lost.
     pub lost: LostSegments,
 }
 
 impl Inspection {
-    /// Whether no segment is in doubt, and none is lost.
+    /// Whether no segment is in doubt or lost.
     pub fn is_sound(&self) -> bool {
         self.lost.0.is_empty() && !self.views.values().any(|view| view.doubtful)
     }
 }
 
 impl Counter {
-    /// That these segments are lost. What was in them is as old as `manifest`: nobody is asked, however many requests fail.
+    /// Describes these segments as lost, with their content at the last sweep that `manifest` knows. It sends no
+    /// request, so that failing requests cost no more than others.
     pub(super) fn lost(&self, manifest: &Manifest, indices: &[u32]) -> CounterError {
         let lost = |&index: &u32| LostSegment {
             index,
@@ -73,7 +74,8 @@ impl Counter {
         }
     }
 
-    /// Whether the account goes on without `lost`: one that asked for durability waits for a person.
+    /// Whether the account continues without the `lost` segments. An account with a durability other than `memory`
+    /// waits for an operator.
     pub(super) fn do_without(&self, manifest: &Manifest, lost: &[u32]) -> Result<(), CounterError> {
         match manifest.terms().durability {
             _ if lost.is_empty() => Ok(()),
@@ -82,7 +84,7 @@ impl Counter {
         }
     }
 
-    /// What every segment has, doubtful or not, by `manifest`.
+    /// The content of every segment of `manifest`, including doubtful ones.
     pub(super) async fn inspect_by(&self, manifest: &Manifest) -> Result<Inspection, CounterError> {
         let request = |index| (self.at(manifest, index), Request::from(Inspect));
         let requests = (0..manifest.placed()).map(request).collect();
@@ -94,7 +96,7 @@ impl Counter {
                     let last_seen = manifest.last_seen(index);
                     found.lost.0.push(LostSegment { index, last_seen });
                 }
-                // Planned, and not made yet.
+                // The segment is planned and not made yet.
                 Err(Refusal::Missing) => {}
                 answer => _ = found.views.insert(index, viewed(answer?)?),
             }
@@ -102,8 +104,8 @@ impl Counter {
         Ok(found)
     }
 
-    /// Replaces the segments that are lost, from number `first` on, one after the other: of each, the numbers of its
-    /// loans are read at those before it, too. Answers what was there.
+    /// Replaces the lost segments, from number `first` on, one after the other. It first reads the numbers of each
+    /// one's loans at the segments before it, too. Returns the content before.
     pub(super) async fn replace_lost(
         &self,
         manifest: &Manifest,
@@ -135,12 +137,12 @@ impl Counter {
     }
 }
 
-/// Whether a segment was made: it is a home, or may have been one by the plan of a manifest that was restored.
+/// Whether a segment was ever made: it is a home, or may have been one by the plan of a restored manifest.
 fn is_made(manifest: &Manifest, index: u32) -> bool {
     index < manifest.segments() || manifest.is_restored()
 }
 
-/// What a segment is prepared for that takes the place of one: the layout in force, or the plan of a restored manifest.
+/// The layout for which a replacement is prepared: the one in force, or the plan of a restored manifest.
 fn made_for(manifest: &Manifest, index: u32) -> Prepare {
     match manifest.planned() {
         Some(plan) if index >= manifest.segments() => {
@@ -150,7 +152,7 @@ fn made_for(manifest: &Manifest, index: u32) -> Prepare {
     }
 }
 
-/// What a segment is prepared for by the layout in force.
+/// The preparation for the layout in force.
 pub(super) fn in_force(manifest: &Manifest) -> Prepare {
     let layout = manifest.layouts().last().copied().unwrap_or(Layout {
         generation: 0,
@@ -174,8 +176,8 @@ pub(super) fn prepare(manifest: &Manifest, layout: Layout, base: u64) -> Prepare
 
 /// The numbers of the loans between segment `index` and each other one.
 ///
-/// A segment that lost changes may have forgotten loans that are still to be sent: none of them lands once the numbers go
-/// on above all that it can have used.
+/// A segment that lost changes may have forgotten loans that are still to be sent. None of them lands once the numbers
+/// continue above all that it can have used.
 fn numbers_of(
     views: &BTreeMap<u32, SegmentView>,
     index: u32,

@@ -1,9 +1,8 @@
 //! The caller's side of a counter.
 //!
-//! Nothing here is safe because a caller behaves: it may crash, or be dropped, at any await, and
-//! every request may be repeated. What a caller leaves behind is money in flight between segments,
-//! which counts and which the next one lands; a transfer that is sent, which anyone finishes; or a
-//! plan for a layout, likewise.
+//! Safety does not depend on callers: a caller may crash, or be dropped, at any await, and every request may be
+//! repeated. An unfinished call leaves money in flight between segments, which counts, and which the next call lands; a
+//! transfer that is sent, which any process can finish; or a plan for a layout, which any process can finish too.
 
 mod balance;
 mod balance_reads;
@@ -57,12 +56,12 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Manifests and segments in one place. `process`: a random number, that no other process has.
+    /// Manifests and segments in one storage. `process`: a random number that no other process has.
     pub fn new(place: Arc<impl Segments + Manifests>, process: u128) -> Self {
         Self::of(Arc::clone(&place) as Arc<dyn Segments>, place, process)
     }
 
-    /// Manifests in another place than segments.
+    /// Manifests in another storage than segments.
     pub fn of(segments: Arc<dyn Segments>, manifests: Arc<dyn Manifests>, process: u128) -> Self {
         Self {
             segments,
@@ -85,8 +84,8 @@ impl Storage {
 ///
 /// # Cancel safety
 ///
-/// A call whose future is dropped may have taken effect, or may be half way: nothing is lost. Repeat
-/// it under the same id to finish it.
+/// A call whose future is dropped may have taken effect, or be half done. Nothing is lost: repeat it under the same id
+/// to finish it.
 pub struct Counter {
     storage: Storage,
     account: Account,
@@ -95,7 +94,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// An account that exists, or will be found not to.
+    /// An account. The first request checks that it exists.
     pub fn open(storage: Storage, account: Account) -> Self {
         Self {
             storage,
@@ -130,7 +129,8 @@ impl Counter {
         }
     }
 
-    /// One request to each of some segments: the first error, which are lost, or all replies in order.
+    /// Sends one request to each of some segments. Returns the first error, or the lost segments, or all replies in
+    /// order.
     async fn ask_all(
         &self,
         manifest: &Manifest,
@@ -154,7 +154,7 @@ impl Counter {
         }
     }
 
-    /// The manifest, as far as it is known: a request by too old a one is answered so.
+    /// The newest manifest known here. A segment refuses a request by an older one and says so.
     async fn manifest(&self) -> Result<Arc<Manifest>, CounterError> {
         let known = self.manifest.lock().clone();
         match known {
@@ -163,7 +163,7 @@ impl Counter {
         }
     }
 
-    /// A request to the home of `id`, by the layout that turns out to be the newest.
+    /// Sends a request to the home of `id`, by the newest layout.
     async fn ask_home(
         &self,
         id: &RequestId,

@@ -1,4 +1,4 @@
-//! How long a call goes on that others disturb.
+//! Bounds the rounds of a call that conflicts with other callers.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::{
     segment::Refusal,
 };
 
-/// A frozen segment is asked again after this, in ms.
+/// Pause before a frozen segment is asked again, in ms.
 const BUSY_WAIT_MS_MAX: u64 = 20;
 
-/// Rounds of one call. Those that wait for others' freezes do not count, for a while.
+/// The rounds of one call. Rounds that wait for the freezes of other callers do not count, for a limited time.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     rounds: u32,
@@ -19,7 +19,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Begins a round; answers how many there were before.
+    /// Begins a round. Returns the number of earlier rounds.
     pub(super) fn round(&mut self) -> Result<u32, CounterError> {
         let before = self.rounds;
         if before == ROUNDS_MAX {
@@ -31,7 +31,7 @@ impl Patience {
 
     /// Waits for the caller that has frozen a segment.
     async fn wait(&mut self, retry_after_ms: u64) {
-        // It may thaw before its time.
+        // It may end its freeze early.
         let wait_ms = retry_after_ms.min(BUSY_WAIT_MS_MAX);
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         self.busy_ms += wait_ms;
@@ -42,8 +42,7 @@ impl Patience {
 }
 
 impl Counter {
-    /// Makes of a refusal that passes a reason to try again; of the others, and of errors, the
-    /// error.
+    /// Turns a temporary refusal into a reason for another round, and any other refusal or error into the error.
     pub(super) async fn pass(
         &self,
         error: CounterError,

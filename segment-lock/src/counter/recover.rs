@@ -1,4 +1,4 @@
-//! What others began and did not finish.
+//! Finishes the transfers that other callers left unfinished.
 
 use super::{Counter, CounterError, Swept};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Counter {
-    /// Finishes the transfers that segment `index` has sent.
+    /// Finishes the sent transfers of segment `index`.
     pub(super) async fn recover_sent(
         &self,
         manifest: &Manifest,
@@ -95,14 +95,14 @@ impl Counter {
                 source.deliver(&credit.id, amount, self, None).await?;
                 swept.delivered += 1;
             }
-            // A sent transfer is never forgotten: it was finished, and then forgotten.
+            // A sent transfer is forgotten only after it was finished.
             Ok(Reply::Recorded(State::Delivered))
             | Err(CounterError::Refused(Refusal::TooOld { .. })) => {
                 source.unpin(&credit.id, self).await;
                 swept.unpinned += 1;
             }
-            // The source lost its last changes, and forgot it. A repeat of the transfer needs the credit, until its id is
-            // too old at the source.
+            // The source lost its last changes, and with them the transfer. A repeat of the transfer needs the credit
+            // until its id is too old at the source.
             Ok(Reply::Unknown) => {}
             Ok(reply) => return Err(CounterError::unexpected("find", &reply)),
             Err(error) => return Err(error),

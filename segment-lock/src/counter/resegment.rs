@@ -1,4 +1,4 @@
-//! The segments of an account: created, read, changed. A caller that finds a plan finishes it.
+//! Creates, reads and changes the segments of an account. A caller that finds a plan finishes it.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::{
     segment::{Create, Reply, Request},
 };
 
-/// A plan begins this long after the time at which no request can have come from its future, in ms:
-/// the clocks of segments differ a little.
+/// A plan begins this long after the time up to which a request may be from the future, in ms: the clocks of segments
+/// differ a little.
 pub(super) const PLAN_MARGIN_MS: u64 = 1000;
 
-/// So many segments are asked for a copy of a manifest that is not there.
+/// The number of further segments that are asked for a copy of a missing manifest.
 const LOOKED_FOR: u32 = 8;
 
 impl Counter {
-    /// Creates the account, with nothing in it. It may exist already, if its terms are the same.
+    /// Creates the account, without money. If it exists already with the same terms, that is no error.
     ///
     /// # Errors
     ///
-    /// A number out of range; an account of that name with other terms; or [`CounterError::Lost`] if there is such an
-    /// account, and it lost segments. If its manifest was lost as well, that is restored from the segments that are left.
+    /// A number out of range; an account of that name with other terms; or [`CounterError::Lost`] if the account exists
+    /// and lost segments. If its manifest was lost too, this restores it from the remaining segments.
     pub async fn create(
         storage: Storage,
         account: Account,
@@ -38,7 +38,7 @@ impl Counter {
             patience.round()?;
             let (version, manifest) = counter.stored_manifest(terms).await?;
             if manifest.exists() {
-                // A segment that gives no answer is not lost.
+                // A segment without an answer is not lost.
                 let found = counter.inspect_by(&manifest).await.unwrap_or_default();
                 lost = found.lost;
                 break;
@@ -67,13 +67,13 @@ impl Counter {
         }
     }
 
-    /// Changes the number of segments that are homes, while all goes on. Those that were homes
-    /// before remain: old requests have their answers there, and their money is lent to the others.
+    /// Changes the number of segments that are homes, during normal use. Former homes remain: they have the answers to
+    /// old requests, and lend their money to the others.
     ///
     /// # Errors
     ///
-    /// A number out of range, or an account that was resegmented too often; or [`CounterError::Lost`] if the account lost
-    /// segments, none of which could be prepared.
+    /// A number out of range; too many changes of this account; or [`CounterError::Lost`] if the account lost segments: these
+    /// cannot be prepared.
     pub async fn resegment(&self, segments: u32) -> Result<(), CounterError> {
         let mut patience = Patience::default();
         loop {
@@ -106,8 +106,7 @@ impl Counter {
         }
     }
 
-    /// The manifest as it is stored, and its version; where there is none, that of an account that does
-    /// not exist, and 0.
+    /// The stored manifest, and its version. If there is none: the manifest of an account that does not exist, and 0.
     async fn stored_manifest(&self, terms: Terms) -> Result<(u64, Manifest), CounterError> {
         let found = self.storage.manifests.read(&self.account).await?;
         Ok(found.map_or_else(
@@ -118,8 +117,8 @@ impl Counter {
         ))
     }
 
-    /// The manifest of an account that has none: it may be lost, and not the segments with their copies. They are looked for
-    /// where they would be placed now: `segments` of them, and a few more.
+    /// The manifest of an account that has none. It may be lost while segments with copies of it remain. This looks for
+    /// them at the places of the first `segments` segments, and a few more.
     async fn found_again(
         &self,
         manifest: &Manifest,
@@ -131,8 +130,8 @@ impl Counter {
         Ok(copy.map(|copy| copy.refuse(manifest.mark_ms())))
     }
 
-    /// Whether there is no account, and none that is created later will take a transfer of `time_ms`:
-    /// that is recorded in its manifest, if there still is none. An account that lost its manifest is found again: its segments
+    /// Whether there is no account, and no account created later will take a transfer of `time_ms`. If there is none,
+    /// this records that time in its manifest. An account that lost its manifest is found again, because its segments
     /// may have the money.
     pub(super) async fn refuses(&self, time_ms: u64, terms: Terms) -> Result<bool, CounterError> {
         let (version, manifest) = self.stored_manifest(terms).await?;
@@ -149,27 +148,27 @@ impl Counter {
         Ok(manifests.swap(&self.account, version, next).await? && refuses)
     }
 
-    /// Where the storage wants more segments.
+    /// The place that the storage prefers for more segments.
     fn place(&self) -> impl FnOnce(&[u32], u32) -> Vec<u32> {
         |taken, more| self.storage.segments.place(&self.account, taken, more)
     }
 
-    /// The account's manifest, read now: which segments there are, and where. A plan that is found is finished first.
+    /// Reads the account's manifest: its segments and their places. Finishes a plan first, if there is one.
     ///
     /// # Errors
     ///
-    /// There is no such account, or a storage gave no answer.
+    /// The account does not exist, or the storage gave no answer.
     pub async fn read_manifest(&self) -> Result<Arc<Manifest>, CounterError> {
         self.newest_manifest().await
     }
 
-    /// Reads the manifest, finishing its plan if there is one, and goes by it from now on.
+    /// Reads the manifest, finishes its plan if there is one, and uses the result from now on.
     pub(super) async fn newest_manifest(&self) -> Result<Arc<Manifest>, CounterError> {
         Ok(self.remember(self.finished_manifest().await?.manifest))
     }
 
-    /// Goes by the newest manifest from now on, since a segment is prepared for `generation`. A manifest that does not know of
-    /// that generation went back in time: it is restored, and the next round goes by it.
+    /// Uses the newest manifest from now on, because a segment is prepared for `generation`. A manifest that does not
+    /// know that generation went back in time: this restores it, and the next round uses it.
     pub(super) async fn learn_manifest(&self, generation: u64) -> Result<(), CounterError> {
         let found = self.finished_manifest().await?;
         if found.manifest.newest_generation() < generation {
@@ -179,17 +178,18 @@ impl Counter {
         Ok(())
     }
 
-    /// Goes by `manifest` from now on, if it is the newest.
+    /// Uses `manifest` from now on, if it is the newest.
     pub(super) fn remember(&self, manifest: Manifest) -> Arc<Manifest> {
         let mut known = self.manifest.lock();
         match &*known {
-            // Two read at once, and this one was overtaken.
+            // Of two concurrent reads, the other one was newer.
             Some(newer) if newer.generation() > manifest.generation() => Arc::clone(newer),
             _ => Arc::clone(known.insert(Arc::new(manifest))),
         }
     }
 
-    /// Reads the manifest, and finishes its plan if there is one. One that may have gone back in time is restored first.
+    /// Reads the manifest, and finishes its plan if there is one. A manifest that may have gone back in time is
+    /// restored first.
     pub(super) async fn finished_manifest(&self) -> Result<VersionedManifest, CounterError> {
         let mut patience = Patience::default();
         loop {
@@ -202,8 +202,8 @@ impl Counter {
         }
     }
 
-    /// Reads the manifest, and restores one that may have gone back in time. Finishes no plan, which a doubtful segment would
-    /// not let it.
+    /// Reads the manifest, and restores it if it may have gone back in time. Does not finish a plan, which a doubtful
+    /// segment would prevent.
     pub(super) async fn certain_manifest(&self) -> Result<VersionedManifest, CounterError> {
         let mut patience = Patience::default();
         loop {
@@ -218,8 +218,8 @@ impl Counter {
         }
     }
 
-    /// Prepares every segment for the plan, and commits it; or replaces it, if a segment has decided
-    /// a request that the plan would home elsewhere. If others were faster, does nothing.
+    /// Prepares every segment for the plan, and commits it. If a segment has decided a request that would have another
+    /// home by the plan, replaces the plan. If another caller was faster, does nothing.
     async fn finish(&self, found: &VersionedManifest, plan: Layout) -> Result<(), CounterError> {
         let VersionedManifest {
             version, manifest, ..
@@ -240,7 +240,7 @@ impl Counter {
         let replies = self.ask_all(manifest, indices.map(request)).await?;
         let next = match after(manifest, &plan, &replies)? {
             Some(next) => next,
-            // Others were faster, or the manifest went back in time.
+            // Another caller was faster, or the manifest went back in time.
             None => return self.restore(found).await,
         };
         self.storage
@@ -251,7 +251,7 @@ impl Counter {
     }
 }
 
-/// The manifest after `replies` to the plan; none if there is a newer plan.
+/// The manifest after `replies` to the plan; `None` if there is a newer plan.
 fn after(
     manifest: &Manifest,
     plan: &Layout,
@@ -276,9 +276,9 @@ fn after(
     Ok(Some(next?))
 }
 
-/// When a plan made now may begin, in ms: no request can have come from there yet.
+/// The earliest time at which a plan made now may begin, in ms: no request can be from that time yet.
 fn beginning(manifest: &Manifest, now_ms: u64) -> u64 {
-    // All ids that a restored plan may have decided are too old: the fewer, the better.
+    // Requests that a restored plan may have decided are refused as too old. An early begin makes them few.
     let skew_ms = match manifest.is_restored() {
         true => 0,
         false => manifest.terms().skew_ms,

@@ -6,7 +6,7 @@ use crate::{
     segment::{Cancel, Confirm, Refusal, Reply, Request, State},
 };
 
-/// What became of a reservation in the end.
+/// The end of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// It was spent.
@@ -17,23 +17,23 @@ pub enum Ended {
     Expired,
 }
 
-/// What a reservation is.
+/// The state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reserved {
     /// The money is set aside.
     Held,
-    /// It was, and is no more; or it was cancelled before it came.
+    /// The reservation has ended; or it was cancelled before it arrived.
     Ended(Ended),
 }
 
 impl Counter {
-    /// Sets `amount` aside, once, until it is confirmed or cancelled; at `deadline_ms` (since 1970,
-    /// by the segment's clock) it comes back by itself. A repeat carries the same deadline.
+    /// Sets `amount` aside, once, until it is confirmed or cancelled. At `deadline_ms` (since 1970, by the segment's
+    /// clock) it comes back by itself. A repeat must have the same deadline.
     ///
     /// # Errors
     ///
-    /// As for [`deduct`](Self::deduct); and [`Refusal::DeadlineTooLate`] if the deadline is more
-    /// than `idempotency_for` after the id's time.
+    /// As for [`deduct`](Self::deduct); and [`Refusal::DeadlineTooLate`] if the deadline is more than `idempotency_for`
+    /// after the time of the id.
     pub async fn reserve(
         &self,
         id: &RequestId,
@@ -50,12 +50,12 @@ impl Counter {
         }
     }
 
-    /// Spends the money reserved under `id`, or tells how the reservation ended.
+    /// Spends the money reserved under `id`. Returns how the reservation ended.
     ///
     /// # Errors
     ///
-    /// [`CounterError::UnknownReservation`] if there is none;
-    /// [`CounterError::Insufficient`] if there never was the money for it.
+    /// [`CounterError::UnknownReservation`] if there is none; [`CounterError::Insufficient`] if the account had too
+    /// little for it.
     pub async fn confirm(&self, id: &RequestId) -> Result<Ended, CounterError> {
         let confirm = |manifest: &Manifest| {
             Request::Confirm(Confirm {
@@ -66,12 +66,12 @@ impl Counter {
         self.end(id, confirm).await
     }
 
-    /// Gives back the money reserved under `id`, or tells how the reservation ended. A reservation
-    /// that arrives later gets nothing.
+    /// Gives back the money reserved under `id`. Returns how the reservation ended. A reservation of that id that
+    /// arrives later reserves nothing.
     ///
     /// # Errors
     ///
-    /// [`CounterError::Insufficient`] if there never was the money for it.
+    /// [`CounterError::Insufficient`] if the account had too little for it.
     pub async fn cancel(&self, id: &RequestId) -> Result<Ended, CounterError> {
         let caller = self.storage.caller();
         let cancel = |manifest: &Manifest| {

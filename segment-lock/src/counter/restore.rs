@@ -1,8 +1,8 @@
-//! A manifest that went back in time is restored from the copies that segments keep.
+//! Restores a manifest that went back in time, from the copies that segments keep.
 //!
-//! A segment gets its copy with the plan that it is prepared for, in one step. So for every
-//! generation that a segment is prepared for, the manifest with that plan exists. Whether the plan was
-//! committed is unknown, and does not matter: the plan is finished like any other.
+//! A segment gets its copy with the plan that it is prepared for, in one step. So for every generation that a segment
+//! is prepared for, the manifest with that plan existed. Whether the plan was committed is unknown, and does not
+//! matter: it is finished like any other plan.
 
 use super::{Counter, CounterError};
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Counter {
-    /// Swaps in the newest manifest that any segment has a copy of; if none is newer than `found`, and that is in doubt, swaps
-    /// in `found` itself, which ends the doubt. If others were faster, does nothing.
+    /// Swaps in the newest copy of the manifest that any segment has. If none is newer than `found`, and `found` is in
+    /// doubt, swaps in `found` itself, which ends the doubt. If another caller was faster, does nothing.
     pub(super) async fn restore(&self, found: &VersionedManifest) -> Result<(), CounterError> {
         let VersionedManifest {
             version, manifest, ..
@@ -30,9 +30,9 @@ impl Counter {
         Ok(())
     }
 
-    /// The newest copy of the manifest, if its plan is of a later generation than `known`. A copy may name segments that
-    /// `manifest` does not know; they are asked, too. Every segment must answer: one that does not may be prepared for a
-    /// generation that would be used again.
+    /// The newest copy of the manifest, if its plan has a later generation than `known`. If a copy names segments that
+    /// `manifest` does not know, this asks these too. Every segment must answer: one that does not may be prepared for
+    /// a generation that would be used again.
     pub(super) async fn newest_copy(
         &self,
         manifest: &Manifest,

@@ -1,5 +1,5 @@
-//! What must be done now and then, by anyone: nothing comes back, is finished or is forgotten in a
-//! segment that nobody asks.
+//! Regular work on an account, by any process. A segment that gets no requests expires, finishes and forgets nothing by
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,29 @@ use crate::{
     segment::{Expire, Purge, Reply, Request, SegmentView},
 };
 
-/// What a sweep did.
+/// The results of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Swept {
-    /// How many reservations came back.
+    /// Reservations that came back.
     pub expired: usize,
-    /// How many transfers others had begun were finished.
+    /// Transfers of other callers that this sweep finished.
     pub delivered: usize,
-    /// How many of them were refused by their destinations, and the money is back.
+    /// Those of them that their destinations refused; the money is back.
     pub returned: usize,
-    /// How many credits need no longer be kept.
+    /// Credits that are no longer kept.
     pub unpinned: usize,
-    /// How many old answers were forgotten.
+    /// Old answers that were forgotten.
     pub purged: usize,
-    /// What could not be done. The rest was.
+    /// The errors. All other work was done.
     pub errors: Vec<CounterError>,
 }
 
 impl Counter {
-    /// Expires reservations, finishes transfers, forgets old answers. Any number of
-    /// processes may, at any time.
+    /// Expires reservations, finishes transfers, forgets old answers. Any number of processes may do this at any time.
     ///
     /// # Errors
     ///
-    /// The account's manifest cannot be read; what else went wrong is in the answer.
+    /// The account's manifest cannot be read. All other errors are in the result.
     pub async fn sweep(&self) -> Result<Swept, CounterError> {
         let manifest = self.newest_manifest().await?;
         let mut swept = Swept::default();
@@ -46,7 +45,8 @@ impl Counter {
         Ok(swept)
     }
 
-    /// Records in the manifest what is in every segment, for the day on which one is lost. Answers which there are.
+    /// Records the content of every segment in the manifest, for the case that a segment is lost later. Returns the
+    /// segments that exist.
     async fn see(&self, manifest: &Manifest, swept: &mut Swept) -> Vec<u32> {
         let found = match self.inspect_by(manifest).await {
             Ok(found) => found,
@@ -67,7 +67,7 @@ impl Counter {
         found.views.into_keys().collect()
     }
 
-    /// Records in the manifest what `views` saw, if that is new.
+    /// Records the content of `views` in the manifest, if it has changed.
     pub(super) async fn record_seen(
         &self,
         views: &BTreeMap<u32, SegmentView>,
@@ -111,7 +111,7 @@ impl Counter {
         Ok(())
     }
 
-    /// Asks until less is done than one request may do. Answers how much was, in all.
+    /// Repeats the request until it does less than one request may do. Returns the sum.
     async fn repeat(
         &self,
         manifest: &Manifest,

@@ -1,5 +1,5 @@
-//! From one account to another: held at the source, credited at the destination, finished at the
-//! source, unpinned at the destination. Anyone may go on from anywhere.
+//! Transfers from one account to another: held at the source, credited at the destination, finished at the source,
+//! unpinned at the destination. Any process can continue after any step.
 
 use super::{Counter, CounterError, patience::Patience};
 use crate::{
@@ -14,11 +14,10 @@ impl Counter {
     ///
     /// # Errors
     ///
-    /// [`CounterError::Insufficient`] as for [`deduct`](Self::deduct);
-    /// [`CounterError::TransferRefused`] if the money is back;
-    /// [`CounterError::TransferUnfinished`] if it is neither here nor there yet: repeat the
-    /// transfer, or [`sweep`](Self::sweep), to finish it.
-    /// [`CounterError::NoDestination`] if there is no account `to`: nothing is taken.
+    /// [`CounterError::Insufficient`] as for [`deduct`](Self::deduct); [`CounterError::TransferRefused`] if the money
+    /// is back; [`CounterError::TransferUnfinished`] if the transfer has begun and is not finished: repeat it, or
+    /// [`sweep`](Self::sweep), to finish it; [`CounterError::NoDestination`] if the account `to` does not exist:
+    /// nothing is taken.
     pub async fn transfer(
         &self,
         id: &RequestId,
@@ -65,8 +64,8 @@ impl Counter {
         }
     }
 
-    /// Finishes a transfer that is sent: from the id's home, or from another segment that has it. A segment that lost
-    /// its last changes with a layout may have taken an id whose home is elsewhere.
+    /// Finishes a transfer that is sent: from the home of its id, or from another segment that has it. A segment that
+    /// lost its last changes, including a layout, may have taken an id whose home is elsewhere.
     pub(super) async fn deliver(
         &self,
         id: &RequestId,
@@ -123,7 +122,7 @@ impl Counter {
                         return Ok(Outcome::Refused);
                     }
                 }
-                // The account may be gone since its manifest was read, or another one of its name.
+                // Since the manifest was read, the account may have vanished, or be another account of the same name.
                 Err(error @ CounterError::Lost { .. }) => {
                     if !to.is_another().await? {
                         return Err(error);
@@ -134,7 +133,7 @@ impl Counter {
         }
     }
 
-    /// Whether the stored manifest is another one than this caller goes by, or gone. Then it is read anew.
+    /// Whether the stored manifest differs from the one used here, or is gone. Then it is read again.
     async fn is_another(&self) -> Result<bool, CounterError> {
         let stored = match self.certain_manifest().await {
             Ok(found) => Some(found.manifest.encode_copy()),
@@ -175,7 +174,7 @@ impl Counter {
             Ok(Reply::Recorded(State::Delivered)) => Ok(Outcome::Credited),
             Ok(Reply::Recorded(State::Returned)) => Ok(Outcome::Refused),
             Ok(reply) => Err(CounterError::unexpected("finish_transfer", &reply)),
-            // It was finished long ago; and an existing credit was never refused.
+            // It was finished long ago. A credit that exists was not refused.
             Err(CounterError::Refused(Refusal::TooOld { .. })) if outcome == Outcome::Credited => {
                 Ok(outcome)
             }
@@ -191,7 +190,7 @@ impl Counter {
                 generation: manifest.generation(),
             })
         };
-        // If it fails, the credit stays pinned until the destination is swept.
+        // If this fails, the credit stays pinned until the destination is swept.
         let _ = to.ask_home(id, forget).await;
     }
 

@@ -1,8 +1,7 @@
 //! An account's manifest: its segments, and the home of each request.
 //!
-//! One record, changed by compare-and-swap only. These are its changes: each returns the record to
-//! swap in. A layout is never changed or dropped, so the home of a request
-//! is the same for ever.
+//! The manifest is one record, changed by compare-and-swap only. The methods here make its changes: each returns the
+//! record to swap in. A layout is never changed or dropped, so a request has the same home permanently.
 
 use std::time::Duration;
 
@@ -13,18 +12,18 @@ use crate::{
     limits::{LAYOUTS_MAX, SEGMENTS_MAX},
 };
 
-/// What generations rise by where some plans may have been lost: more than there may have been.
+/// The step of generations after some plans may have been lost: more than their possible number.
 const GENERATIONS_APART: u64 = 1 << 20;
 
-/// From when on how many segments are homes.
+/// The number of segments that are homes, from some time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
-    /// Rises with every plan, and is never used twice.
+    /// Rises with every plan. Never used twice.
     pub generation: u64,
-    /// Requests created at this time or later have their homes by it, in ms since 1970.
+    /// This layout decides the homes of requests created at this time or later, in ms since 1970.
     pub from_ms: u64,
-    /// How many segments are homes: 0 to this, exclusive.
+    /// The number of segments that are homes: 0 to this, exclusive.
     pub segments: u32,
 }
 
@@ -34,19 +33,19 @@ pub struct Layout {
 pub struct Manifest {
     terms: Terms,
     layouts: Vec<Layout>,
-    /// Of every segment that there is, or that was planned: where it is, in the storage's own terms.
+    /// The place of every segment that exists or was planned, as a number of the storage.
     places: Vec<u32>,
     plan: Option<Layout>,
     /// The greatest generation ever planned, abandoned plans included.
     last: u64,
     closed: bool,
-    /// The manifest was lost, and `plan` comes from a copy: it may have been in force.
+    /// The manifest was lost, and `plan` comes from a copy. It may have been in force.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     restored: bool,
-    /// Every plan from now on makes ids of this time and before too old where they are not recorded.
+    /// With every plan from now on, segments refuse ids of this time and before as too old, unless they are recorded.
     #[serde(default, skip_serializing_if = "is_zero")]
     mark_ms: u64,
-    /// Of every segment: what was in it when it was last seen.
+    /// The content of each segment when it was last seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     seen: Vec<Option<Seen>>,
 }
@@ -59,32 +58,32 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Why a manifest cannot be changed so. Nothing was applied.
+/// The reason why a manifest cannot be changed. Nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
     /// No segments, or too many.
     #[error("segments is {value}, must be 1 to {SEGMENTS_MAX}")]
     Segments {
-        /// The number refused.
+        /// The refused number.
         value: u32,
     },
-    /// The account has been resegmented as often as it may.
+    /// The account has had the greatest number of layouts.
     #[error("the account has had {LAYOUTS_MAX} layouts, the maximum")]
     TooManyLayouts,
-    /// Another plan must be finished first, by any caller.
+    /// Another plan must be finished first. Any caller can do that.
     #[error("generation {generation} is planned, and must be finished first")]
     Planned {
         /// The plan's generation.
         generation: u64,
     },
-    /// The plan that was to be committed or replaced is not there any more: read the manifest again.
+    /// The plan to be committed or replaced does not exist any more: read the manifest again.
     #[error("generation {generation} is not planned any more")]
     NotPlanned {
-        /// The generation that was meant.
+        /// The generation of that plan.
         generation: u64,
     },
-    /// A stored manifest is not one that [`Manifest::encode`] wrote.
+    /// A stored manifest has not the form that [`Manifest::encode`] writes.
     #[error("the account's manifest is malformed: {reason}")]
     Malformed {
         /// The error.
@@ -96,7 +95,7 @@ pub enum ManifestError {
 }
 
 impl ManifestError {
-    /// Whether the same call may succeed if made again, with the manifest read again.
+    /// Whether the same call may succeed after the manifest was read again.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Planned { .. } | Self::NotPlanned { .. } => true,
@@ -112,15 +111,15 @@ impl ManifestError {
         Effect::None
     }
 
-    /// Always none: read the manifest again at once.
+    /// Always `None`: read the manifest again at once.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }
 }
 
 impl Manifest {
-    /// A new account's manifest: no layout yet, and a plan for the first. A caller that finds it creates the
-    /// segments and commits. `place`: as for [`plan`](Self::plan).
+    /// A new account's manifest: no layout yet, and a plan for the first. A caller that finds it creates the segments
+    /// and commits the plan. `place`: as for [`plan`](Self::plan).
     ///
     /// # Errors
     ///
@@ -133,8 +132,8 @@ impl Manifest {
         Self::absent(terms).create(terms, segments, place)
     }
 
-    /// The manifest of an account that does not exist. It is stored only once it [refuses](Self::refuse)
-    /// transfers; `terms` say how durably.
+    /// The manifest of an account that does not exist. It is stored only when it [refuses](Self::refuse) transfers,
+    /// with the durability of `terms`.
     pub fn absent(terms: Terms) -> Self {
         Self {
             terms,
@@ -149,8 +148,8 @@ impl Manifest {
         }
     }
 
-    /// An account that does not exist, with a plan for its first layout. Transfers that were refused
-    /// stay so. `place`: as for [`plan`](Self::plan).
+    /// An account that does not exist, with a plan for its first layout. Transfers that were refused remain refused.
+    /// `place`: as for [`plan`](Self::plan).
     ///
     /// # Errors
     ///
@@ -169,8 +168,8 @@ impl Manifest {
         absent.plan(segments, 0, place)
     }
 
-    /// With requests up to `time_ms` too old, where they are not recorded: so transfers that found no
-    /// account stay refused in one that is created later.
+    /// This manifest, which refuses requests up to `time_ms` as too old, unless they are recorded. So transfers that
+    /// found no account remain refused in an account that is created later.
     #[must_use]
     pub fn refuse(&self, time_ms: u64) -> Self {
         Self {
@@ -179,7 +178,7 @@ impl Manifest {
         }
     }
 
-    /// Whether there is such an account, or it is being created.
+    /// Whether the account exists or is being created.
     pub fn exists(&self) -> bool {
         self.plan.is_some() || !self.layouts.is_empty()
     }
@@ -189,7 +188,7 @@ impl Manifest {
         serde_json::to_string(self).expect("numbers, and structures of them")
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Reads the text of [`encode`](Self::encode).
     ///
     /// # Errors
     ///
@@ -200,7 +199,7 @@ impl Manifest {
         })
     }
 
-    /// The terms, fixed for good.
+    /// The terms. They never change.
     pub fn terms(&self) -> Terms {
         self.terms
     }
@@ -210,7 +209,7 @@ impl Manifest {
         self.closed
     }
 
-    /// Every layout there has been, oldest first. Empty only while the account is being created.
+    /// All layouts so far, the oldest first. Empty only while the account is being created.
     pub fn layouts(&self) -> &[Layout] {
         &self.layouts
     }
@@ -220,8 +219,8 @@ impl Manifest {
         self.plan
     }
 
-    /// The plan's generation, or else the newest layout's: segments are prepared for no greater one, unless the manifest went
-    /// back in time.
+    /// The generation of the plan, or of the newest layout if there is no plan. No segment is prepared for a greater
+    /// one, unless the manifest went back in time.
     pub fn newest_generation(&self) -> u64 {
         self.plan
             .map_or_else(|| self.generation(), |plan| plan.generation)
@@ -232,8 +231,8 @@ impl Manifest {
         self.restored
     }
 
-    /// Ids of this time and before are too old where they are not recorded, in ms: a plan carries this to the
-    /// segments. 0 if no layout was ever lost.
+    /// Segments refuse ids of this time and before as too old, unless they are recorded, in ms. A plan brings this time
+    /// to the segments. 0 if no layout was ever lost.
     pub fn mark_ms(&self) -> u64 {
         self.mark_ms
     }
@@ -243,24 +242,24 @@ impl Manifest {
         self.layouts.last().map_or(0, |layout| layout.generation)
     }
 
-    /// How many segments may have money: all that were ever homes. It never falls.
+    /// The number of segments that may have money: all that were ever homes. It never falls.
     pub fn segments(&self) -> u32 {
         let counts = self.layouts.iter().map(|layout| layout.segments);
         counts.max().unwrap_or(0)
     }
 
-    /// How many segments have a place: all that were ever homes, or were planned to be.
+    /// The number of segments with a place: all that were ever homes, or were planned to be.
     pub fn placed(&self) -> u32 {
         u32::try_from(self.places.len()).expect("no more than there may be segments")
     }
 
-    /// Where segment `index` is, in the storage's own terms. 0 for one that never was planned.
+    /// The place of segment `index`, as a number of the storage. 0 for a segment that was never planned.
     pub fn place_of(&self, index: u32) -> u32 {
         self.places.get(index as usize).copied().unwrap_or_default()
     }
 
-    /// The segment where `id` is decided and remembered: its hash modulo the number of segments in
-    /// force at its time. `None` only while the account is being created.
+    /// The segment that decides and remembers `id`: its hash modulo the number of segments in force at its time. `None`
+    /// only while the account is being created.
     pub fn home_of(&self, id: &RequestId) -> Option<u32> {
         let in_force = |layout: &&Layout| layout.from_ms <= id.time_ms();
         let layout = self.layouts.iter().rev().find(in_force)?;
@@ -268,13 +267,13 @@ impl Manifest {
         Some(u32::try_from(home).expect("less than a number of segments"))
     }
 
-    /// With a plan for `segments` homes from `from_ms` on, or from just after the newest layout's
-    /// beginning if that is later. `place` says where new segments are to be, given the places of those that
-    /// there are, and how many come.
+    /// This manifest with a plan for `segments` homes, from `from_ms` on, or from just after the newest layout's
+    /// beginning if that is later. `place` chooses the places of new segments, given the places of the existing ones
+    /// and the number of new ones.
     ///
     /// # Errors
     ///
-    /// There is a plan already, the number is out of range, or there were too many layouts.
+    /// A plan exists already, the number is out of range, or there were too many layouts.
     pub fn plan(
         &self,
         segments: u32,
@@ -296,16 +295,16 @@ impl Manifest {
         Ok(planned)
     }
 
-    /// With the plan of `generation` replaced by one that begins later, since a segment has decided
-    /// a request that the plan would home elsewhere.
+    /// This manifest with the plan of `generation` replaced by a plan that begins later, because a segment has decided
+    /// a request that would have another home by the plan.
     ///
     /// A [restored](Self::is_restored) plan may have been in force: it becomes a layout. Whether a request of its time
-    /// was decided by it or by the layout before is not known, so such requests are too old where they are not
-    /// recorded.
+    /// was decided by it, or by the layout before, is not known. So such requests are refused as too old, unless they
+    /// are recorded.
     ///
     /// # Errors
     ///
-    /// That plan is not there any more.
+    /// That plan does not exist any more.
     pub fn plan_later(&self, generation: u64, from_ms: u64) -> Result<Self, ManifestError> {
         let plan = self.planned_as(generation)?;
         let from_ms = from_ms.max(plan.from_ms + 1);
@@ -319,8 +318,8 @@ impl Manifest {
         })
     }
 
-    /// This manifest, a copy perhaps, in the place of `lost`. `closed`: a segment is closed. No generation of a plan that was
-    /// lost is used again.
+    /// This manifest, possibly a copy, in place of `lost`. `closed`: a segment is closed. No generation of a lost plan
+    /// is used again.
     pub fn restored(self, lost: &Self, closed: bool) -> Self {
         Self {
             restored: self.plan.is_some(),
@@ -330,11 +329,11 @@ impl Manifest {
         }
     }
 
-    /// With the plan of `generation` as the newest layout. Every segment must be prepared for it.
+    /// This manifest with the plan of `generation` as its newest layout. Every segment must be prepared for it.
     ///
     /// # Errors
     ///
-    /// That plan is not there any more.
+    /// That plan does not exist any more.
     pub fn commit(&self, generation: u64) -> Result<Self, ManifestError> {
         let plan = self.planned_as(generation)?;
         let mut manifest = self.clone();
@@ -344,11 +343,11 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Closed. Segments that are created later are closed from the start.
+    /// This manifest, closed. Segments created later are closed from the start.
     ///
     /// # Errors
     ///
-    /// There is a plan: its segments would be created open.
+    /// A plan exists: its segments would be created open.
     pub fn close(&self) -> Result<Self, ManifestError> {
         self.unplanned()?;
         Ok(Self {

@@ -1,4 +1,4 @@
-//! What was in each segment when it was last seen: should the segment be lost, people are told so.
+//! The content of each segment when it was last seen, to be reported if the segment is lost.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::Manifest;
 use crate::segment::SegmentView;
 
-/// What was in a segment when it was last seen.
+/// The content of a segment when it was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(i64, u64, u64)", into = "(i64, u64, u64)")]
 pub struct Seen {
-    /// Its money, held money included.
+    /// Its money, including held money.
     pub owned: i64,
     /// How often it may have lost its last changes.
     pub losses: u64,
-    /// When, in ms since 1970 on the segment's clock.
+    /// The time, in ms since 1970 on the segment's clock.
     pub at_ms: u64,
 }
 
@@ -46,7 +46,7 @@ impl From<&SegmentView> for Seen {
 }
 
 impl Manifest {
-    /// With what was seen of some segments; none if that is what was seen before.
+    /// This manifest with the seen content of some segments; `None` if it has this content already.
     pub fn see(&self, views: &BTreeMap<u32, SegmentView>) -> Option<Self> {
         let mut manifest = self.clone();
         manifest.seen.resize(self.places.len(), None);
@@ -65,12 +65,12 @@ impl Manifest {
         is_changed.then_some(manifest)
     }
 
-    /// What was in segment `index` when it was last seen, if it ever was.
+    /// The content of segment `index` when it was last seen, if it ever was.
     pub fn last_seen(&self, index: u32) -> Option<Seen> {
         self.seen.get(index as usize).copied().flatten()
     }
 
-    /// The manifest as text, for the segments' copies: without what was seen of each, which a copy is not asked for.
+    /// The manifest as text, for the copies in segments: without the seen content, which nobody reads from a copy.
     pub fn encode_copy(&self) -> String {
         let copy = Self {
             seen: Vec::new(),

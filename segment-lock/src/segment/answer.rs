@@ -1,11 +1,11 @@
-//! What a segment answers.
+//! The answers of a segment.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Channel, CreditId, Outcome, State};
 use crate::{Account, Amount, Effect, RequestId, limits::AMOUNT_MAX};
 
-/// What a segment answers to a [`Request`](super::Request).
+/// A segment's answer to a [`Request`](super::Request).
 pub type Answer = Result<Reply, Refusal>;
 
 /// A segment's money, at one instant.
@@ -21,34 +21,34 @@ pub struct SegmentView {
     pub out: BTreeMap<u32, Channel>,
     /// The number of the last loan that landed from each other segment.
     pub inn: BTreeMap<u32, u64>,
-    /// It moves no money until a person has accepted its state.
+    /// In doubt: it moves no money until an operator has accepted its state.
     pub doubtful: bool,
-    /// How often it may have lost its last changes, and went on.
+    /// How often it may have lost its last changes and continued.
     pub losses: u64,
     /// The segment's clock, in ms since 1970.
     pub now_ms: u64,
 }
 
-/// What a request did or found.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The request's first answer, now or earlier, and what became of it since.
+    /// The request's answer, now or earlier, and its present state.
     Recorded(State),
-    /// There is too little here. Nothing was recorded.
+    /// The segment has too little. Nothing was recorded.
     Short(SegmentView),
     /// The segment's money.
     View(SegmentView),
-    /// This loan is on its way, now or since earlier.
+    /// This loan is in flight, made now or earlier.
     Lent(Channel),
-    /// There is nothing to lend.
+    /// The segment has nothing to lend.
     Nothing,
     /// The loan landed.
     Landed,
-    /// A loan of that number landed already, or must not be made yet. Nothing was done.
+    /// A loan of that number has landed already, or must not be made yet. Nothing was done.
     Stale,
-    /// The version is another: read again. Nothing was recorded.
+    /// The segment has another version: read again. Nothing was recorded.
     Changed,
-    /// No such request is known, and it may still come.
+    /// No such request is known. It may still come.
     Unknown,
     /// A transfer's answer, now or earlier.
     Credited(Outcome),
@@ -56,23 +56,23 @@ pub enum Reply {
     Sent(Vec<(RequestId, Amount, Account)>),
     /// Credits that are pinned.
     Pinned(Vec<CreditId>),
-    /// How many reservations came back.
+    /// The number of reservations that came back.
     Expired(usize),
-    /// How many entries were dropped; as many as fit one call, or fewer if that was all.
+    /// The number of answers dropped: the bound of one request, or fewer if no more may be dropped.
     Purged(usize),
-    /// The segment is prepared for the plan, now or since earlier.
+    /// The segment is prepared for the plan, now or earlier.
     Prepared,
-    /// The segment has decided ids that the plan would home elsewhere: plan anew, to begin after
+    /// The segment has decided ids that would have another home by the plan. Replace it by a plan that begins after
     /// `after_ms`, and not before `now_ms` and the skew.
     Later {
-        /// The greatest time of an id decided or perhaps forgotten, in ms.
+        /// The greatest time of an id that was decided, or may be forgotten, in ms.
         after_ms: u64,
         /// The segment's clock, in ms since 1970.
         now_ms: u64,
     },
     /// The copy of the account's manifest.
     Copied {
-        /// As text, with the plan that the segment was last prepared for.
+        /// The text, with the plan that the segment was last prepared for.
         manifest: Arc<str>,
         /// Whether the segment takes no new money.
         closed: bool,
@@ -81,12 +81,12 @@ pub enum Reply {
     Done,
 }
 
-/// Why a segment did not do what it was asked. Nothing of it was done; at most loans that came with
-/// it were landed, and reservations were expired, as anyone may at any time.
+/// The reason why a segment refused a request. It did nothing of the request; at most it landed the loans that came
+/// with it, and expired reservations, which any request may do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is no such segment.
+    /// The segment does not exist.
     #[error("the segment does not exist")]
     Missing,
     /// The segment may have lost its last changes.
@@ -94,16 +94,16 @@ pub enum Refusal {
         "the segment is in doubt: it may have lost its last changes, and a person must accept it"
     )]
     Doubtful,
-    /// The caller knows too old a layout: read the manifest, and finish its plan.
+    /// The caller knows only older layouts: read the manifest, and finish its plan.
     #[error("the segment is prepared for generation {generation}: read the account's manifest")]
     Layout {
         /// The segment's generation.
         generation: u64,
     },
-    /// The id was used for something else.
+    /// The id was used for a request with other content.
     #[error("the request id was used before, for another request")]
     Conflict,
-    /// The id may have been forgotten. Whether it took effect in its time is not known any more.
+    /// The id may have been forgotten. Whether it took effect is no longer known.
     #[error("the request is too old: answers up to {mark_ms} ms since 1970 may be forgotten")]
     TooOld {
         /// Ids up to this time may be forgotten, in ms.
@@ -112,37 +112,37 @@ pub enum Refusal {
     /// The id's time is ahead of the segment's clock.
     #[error("the request was created {ahead_ms} ms in the future, must be at most {skew_ms}")]
     IdInFuture {
-        /// How far ahead it is, in ms.
+        /// How far ahead, in ms.
         ahead_ms: u64,
-        /// How far it may be, in ms.
+        /// The greatest allowed value, in ms.
         skew_ms: u64,
     },
-    /// Another caller reads the whole account.
+    /// Another caller has frozen the segment.
     #[error("the segment is frozen for {retry_after_ms} ms")]
     Busy {
-        /// When it ends at the latest, in ms from now.
+        /// The latest end of the freeze, in ms from now.
         retry_after_ms: u64,
     },
-    /// As many answers are remembered as may be.
+    /// The segment remembers as many answers as it may.
     #[error("the segment remembers {ids_max} requests: no new requests for {retry_after_ms} ms")]
     TooManyIds {
-        /// How many may be remembered.
+        /// The greatest number.
         ids_max: usize,
-        /// When the oldest may be forgotten, in ms from now.
+        /// The time until the oldest may be forgotten, in ms.
         retry_after_ms: u64,
     },
     /// The segment would have more than fits.
     #[error("value is {owned} in the segment, which cannot take {amount}: at most {AMOUNT_MAX}")]
     Full {
-        /// What it has, held money included.
+        /// Its money, including held money.
         owned: i64,
-        /// What was to come.
+        /// The amount to be added.
         amount: i128,
     },
-    /// A reservation would be held for longer than requests are remembered.
+    /// The reservation would be held for longer than requests are remembered.
     #[error("deadline_ms is {deadline_ms}, must be at most {max_ms} for a request of that time")]
     DeadlineTooLate {
-        /// The deadline refused, in ms.
+        /// The refused deadline, in ms.
         deadline_ms: u64,
         /// The latest allowed, in ms.
         max_ms: u64,
@@ -153,7 +153,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the same request may succeed if sent again, to the right segment.
+    /// Whether the same request may succeed if it is repeated, at the right segment.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Layout { .. }
@@ -186,7 +186,7 @@ impl Refusal {
         }
     }
 
-    /// The earliest time to try again, if it is known.
+    /// The earliest time for another attempt, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::IdInFuture { ahead_ms, skew_ms } => {

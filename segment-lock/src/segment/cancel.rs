@@ -1,10 +1,10 @@
-//! A reservation is given back.
+//! Gives a reservation back.
 
 use super::{Answer, Cancel, Entry, Reply, Segment, State};
 
 impl Segment {
-    /// Gives back a reservation that is held; otherwise answers what became of it. One that is not
-    /// known is recorded as cancelled, so that it takes nothing should it come later.
+    /// Gives back a reservation that is held; otherwise returns its state. An unknown reservation is recorded as
+    /// cancelled, so that it takes nothing if it comes later.
     pub fn cancel(&mut self, cancel: &Cancel, now_ms: u64) -> Answer {
         if let Some(ended) = self.ended(&cancel.id)? {
             return Ok(Reply::Recorded(ended));

@@ -1,15 +1,15 @@
-//! What every request checks, in this order: is the id recorded, is the segment's money certain,
-//! does the caller know the layout, is the id too old, is the segment frozen; only then the work.
+//! The checks of every request, in this order: is the id recorded, is the segment's money certain, does the caller know
+//! the layout, is the id too old, is the segment frozen. Only then the request is applied.
 //!
-//! The order matters. A recorded answer goes before every refusal: a caller that repeats a request
-//! must not be told that nothing was done. The layout goes before everything that says "not
-//! recorded", since the id may have its home elsewhere by now.
+//! The order matters. A recorded answer goes before every refusal: a caller that repeats a request must not be told
+//! that nothing was done. The layout goes before every answer that means "not recorded", because the id may have
+//! another home by now.
 
 use super::{Answer, Entry, Final, Frozen, Refusal, Reply, Segment, SegmentView};
 use crate::{Caller, RequestId, limits::AMOUNT_MAX};
 
 impl Entry {
-    /// The first answer, for a repeat of the same content.
+    /// The recorded answer, for a repeat of the same content.
     pub(super) fn answer(&self, content: u64) -> Answer {
         match self.content {
             Some(first) if first != content => Err(Refusal::Conflict),
@@ -19,7 +19,7 @@ impl Entry {
 }
 
 impl Segment {
-    /// The record of `id`. In doubt only a final state: the end of any other may be lost.
+    /// The record of `id`. In doubt only a final state counts: the end of any other may be lost.
     pub(super) fn recorded(&self, id: &RequestId) -> Result<Option<&Entry>, Refusal> {
         match self.ids.get(id) {
             Some(entry) if !entry.state.is_final() => self.certain().map(|()| Some(entry)),
@@ -27,7 +27,7 @@ impl Segment {
         }
     }
 
-    /// Nothing that counts on money goes on where some of it may be lost.
+    /// Refuses a request that moves money if some of it may be lost.
     pub(super) fn certain(&self) -> Result<(), Refusal> {
         match self.doubtful {
             true => Err(Refusal::Doubtful),
@@ -35,8 +35,8 @@ impl Segment {
         }
     }
 
-    /// Whether by the caller's layout `id` is at home here: by one as new as the segment's, or by
-    /// one that it was planned upon, and `id` is older than the plan.
+    /// Whether `id` has its home here by the caller's layout: by one as new as the segment's, or by the one before the
+    /// segment's plan, if `id` is older than the plan.
     pub(super) fn known(&self, generation: u64, id: &RequestId) -> Result<(), Refusal> {
         let shared = generation >= self.base && id.time_ms() < self.cut_ms;
         match shared {
@@ -45,7 +45,7 @@ impl Segment {
         }
     }
 
-    /// Whether the caller knows of every segment that may have money.
+    /// Whether the caller knows every segment that may have money.
     pub(super) fn newest_known(&self, generation: u64) -> Result<(), Refusal> {
         match generation >= self.generation {
             true => Ok(()),
@@ -55,7 +55,7 @@ impl Segment {
         }
     }
 
-    /// Whether `id`, which is not recorded, never was: below the mark it may have been.
+    /// Whether `id`, which is not recorded, was never decided: at or below the mark it may have been.
     pub(super) fn remembered(&self, id: &RequestId) -> Result<(), Refusal> {
         match id.time_ms() > self.mark_ms {
             true => Ok(()),
@@ -65,7 +65,7 @@ impl Segment {
         }
     }
 
-    /// Whether `id` may be recorded now, as far as its time goes.
+    /// Whether the time of `id` allows to record it now.
     pub(super) fn timely(&self, id: &RequestId, now_ms: u64) -> Result<(), Refusal> {
         self.remembered(id)?;
         let ahead_ms = id.time_ms().saturating_sub(now_ms);
@@ -90,8 +90,7 @@ impl Segment {
         }
     }
 
-    /// `amount` more than `value`, if that still fits together with the held money: so that held
-    /// money can always come back.
+    /// `amount` more than `value`, if the sum fits together with the held money: so held money can always come back.
     pub(super) fn sum(&self, amount: i128) -> Result<i64, Refusal> {
         let owned = self.value + self.held;
         match i128::from(owned) + amount <= i128::from(AMOUNT_MAX) {
@@ -108,13 +107,13 @@ impl Segment {
         self.version += 1;
     }
 
-    /// Held money comes back.
+    /// Gives held money back.
     pub(super) fn take_back(&mut self, amount: i64) {
         self.held -= amount;
         self.set_value(self.value + amount);
     }
 
-    /// Remembers a new answer.
+    /// Records a new answer.
     pub(super) fn record(&mut self, id: &RequestId, entry: Entry) {
         self.newest_ms = self.newest_ms.max(id.time_ms());
         if entry.state.is_final() {

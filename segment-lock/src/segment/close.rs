@@ -1,10 +1,9 @@
-//! An account that is to have no more money.
+//! Closes a segment to new money.
 
 use super::{Answer, Reply, Segment};
 
 impl Segment {
-    /// Closes the segment to new money: deposits and credits are refused from now on. Its money can
-    /// still be taken out.
+    /// Closes the segment: it refuses deposits and credits from now on. Its money can still be taken out.
     pub fn close(&mut self) -> Answer {
         self.closed = true;
         Ok(Reply::Done)

@@ -1,13 +1,13 @@
-//! A read of the segment's money, with or without a freeze.
+//! Reads the segment's money, with or without a freeze.
 
 use super::{Answer, Collect, Freeze, Frozen, Reply, Segment, Thaw};
 use crate::limits::FREEZE_MS_MAX;
 
 impl Segment {
-    /// Answers [`Reply::View`], to a caller that knows of every segment that may have money.
+    /// Returns [`Reply::View`] to a caller that knows every segment that may have money.
     ///
-    /// With a freeze, only its caller moves money here for a moment: so that a caller that was
-    /// disturbed once is not disturbed again. No conclusion may ever rest on a freeze.
+    /// With a freeze, only its caller moves money here for a moment: so a conflict does not repeat. No conclusion may
+    /// depend on a freeze.
     pub fn collect(&mut self, collect: &Collect, now_ms: u64) -> Answer {
         self.certain()?;
         self.newest_known(collect.generation)?;
@@ -22,7 +22,7 @@ impl Segment {
         Ok(Reply::View(self.view(now_ms)))
     }
 
-    /// Ends the caller's freeze, if it is there.
+    /// Ends the caller's freeze, if it exists.
     pub fn thaw(&mut self, thaw: &Thaw) -> Answer {
         if self
             .frozen

@@ -1,11 +1,10 @@
-//! A reservation is spent.
+//! Spends a reservation.
 
 use super::{Answer, Confirm, Final, Refusal, Reply, Segment, State};
 use crate::{Amount, RequestId};
 
 impl Segment {
-    /// Spends a reservation that is held; otherwise answers what became of it. One that is not
-    /// known is [`Reply::Unknown`].
+    /// Spends a reservation that is held; otherwise returns its state. For an unknown one: [`Reply::Unknown`].
     pub fn confirm(&mut self, confirm: &Confirm, now_ms: u64) -> Answer {
         if let Some(ended) = self.ended(&confirm.id)? {
             return Ok(Reply::Recorded(ended));
@@ -26,8 +25,7 @@ impl Segment {
         }
     }
 
-    /// What became of a reservation, if it is recorded. An id that was used for something else is a
-    /// conflict.
+    /// The state of a reservation, if it is recorded. An id that was used for a request of another kind is a conflict.
     pub(super) fn reservation(&self, id: &RequestId) -> Result<Option<State>, Refusal> {
         match self.ids.get(id).map(|entry| &entry.state) {
             Some(State::Done | State::Sent { .. } | State::Delivered | State::Returned) => {
@@ -37,12 +35,12 @@ impl Segment {
         }
     }
 
-    /// How a reservation ended, if it is recorded that it did.
+    /// The end of a reservation, if its end is recorded.
     pub(super) fn ended(&self, id: &RequestId) -> Result<Option<State>, Refusal> {
         Ok(self.reservation(id)?.filter(State::is_final))
     }
 
-    /// Only held money moves, once.
+    /// Moves held money, once.
     pub(super) fn end_reservation(&mut self, id: &RequestId, ended: State) -> Reply {
         if let Some(entry) = self.ids.get_mut(id) {
             if let State::Held { deadline_ms, .. } = entry.state {
@@ -54,7 +52,7 @@ impl Segment {
         Reply::Recorded(ended)
     }
 
-    /// A reservation comes back.
+    /// Gives a reservation back.
     pub(super) fn return_reservation(
         &mut self,
         id: &RequestId,

@@ -1,18 +1,16 @@
-//! Another account's transfer arrives.
+//! Receives another account's transfer.
 
 use super::{Answer, Credit, CreditState, Final, GiveCredit, Outcome, Refusal, Reply, Segment};
 
 impl Segment {
-    /// Decides a transfer at its destination, once, and pins the answer until the source is
-    /// finished.
+    /// Decides a transfer at its destination, once, and pins the answer until the transfer is finished at the source.
     ///
-    /// Refused if the account is closed, if the segment would have more than fits, or if the id is
-    /// so old that its answer may be forgotten: then it can only be one that came before and is
-    /// finished, or one that never came. A refused transfer stays refused: the source takes its
-    /// money back.
+    /// Refused if the account is closed, if the segment would have more than fits, or if the id is so old that its
+    /// answer may be forgotten: then either it was decided before and is finished, or it never came. A refused transfer
+    /// stays refused: the source takes its money back.
     ///
-    /// In the place of a lost segment, one that is so old may have been credited and spent there: it
-    /// counts as credited, and lost with that segment.
+    /// In a segment that replaces a lost one, a transfer that old may have been credited and spent there: it counts as
+    /// credited, and lost with that segment.
     pub fn credit(&mut self, credit: &GiveCredit, now_ms: u64) -> Answer {
         if let Some(known) = self.credits.get(&credit.id) {
             return known.answer(credit.content);
@@ -23,7 +21,7 @@ impl Segment {
             Err(Refusal::TooOld { .. }) if credit.id.id.time_ms() <= self.lost_ms => {
                 return Ok(Reply::Credited(Outcome::Credited));
             }
-            // Not recorded: the mark never falls, so it is refused for ever.
+            // Not recorded: the mark never falls, so every repeat is refused too.
             Err(Refusal::TooOld { .. }) => return Ok(Reply::Credited(Outcome::Refused)),
             taken => taken?,
         }

@@ -1,16 +1,16 @@
-//! A storage that came back may have lost the last changes.
+//! Marks a segment whose storage came back and may have lost the last changes.
 
 use super::{Accept, Answer, Reply, Segment};
 use crate::Durability;
 
-/// What a version rises by where some may have been lost: no version of before is ever seen again.
+/// The step of a version after some versions may have been lost: no earlier version is ever used again.
 const VERSIONS_APART: u64 = 1 << 32;
 
 impl Segment {
-    /// The storage came back, without some last changes for all it knows.
+    /// The storage came back and may lack its last changes.
     ///
-    /// An account that asked for durability moves no money in here from now on, until a person has
-    /// [accepted](Self::accept) what is left. One that asked for none is marked, and goes on.
+    /// A segment with a durability other than `memory` moves no money from now on, until an operator has
+    /// [accepted](Self::accept) its content. With durability `memory` it is marked, and continues.
     pub fn came_back(&mut self) {
         self.version += VERSIONS_APART;
         match self.terms.durability {
@@ -19,10 +19,10 @@ impl Segment {
         }
     }
 
-    /// A person takes the segment for what it is: it is marked, and goes on. Answers what it has.
+    /// An operator accepts the segment as it is: it is marked, and continues. Returns its content.
     ///
-    /// It may have decided ids that it lost: those are too old from now on. A segment older than the layout in force
-    /// came back from before that, and is prepared for it.
+    /// It may have decided ids that it lost: those are too old from now on. A segment that is older than the layout in
+    /// force is prepared for that layout.
     pub fn accept(&mut self, accept: &Accept, now_ms: u64) -> Answer {
         let is_older = self.generation < accept.in_force.generation;
         if self.doubtful || is_older {
@@ -43,7 +43,7 @@ impl Segment {
         now_ms + self.terms.skew_ms
     }
 
-    /// What it has, doubtful or not: for people.
+    /// Its content, doubtful or not. For operators.
     pub fn inspect(&self, now_ms: u64) -> Answer {
         Ok(Reply::View(self.view(now_ms)))
     }

@@ -1,19 +1,19 @@
-//! What a segment remembers of a request.
+//! The record of a request.
 
 use crate::{Account, Amount, RequestId, id::digest_of};
 
-/// What was decided, and what became of it.
+/// The decision on a request, and its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// A deposit or a deduction took effect.
     Done,
-    /// The whole was short at some instant of the request. Nothing was done, or ever will be.
+    /// The whole account had too little at some instant of the request. Nothing was done, or will be.
     Insufficient,
     /// A reservation is held.
     Held {
-        /// How much.
+        /// The amount.
         amount: Amount,
-        /// When it comes back by itself, in ms.
+        /// The time at which it comes back by itself, in ms.
         deadline_ms: u64,
     },
     /// A reservation was spent.
@@ -22,9 +22,9 @@ pub enum State {
     Cancelled,
     /// A reservation came back at its deadline.
     Expired,
-    /// A transfer is under way: the money is neither here nor there until it is finished.
+    /// A transfer has begun and is not finished.
     Sent {
-        /// How much.
+        /// The amount.
         amount: Amount,
         /// The receiver.
         to: Account,
@@ -36,7 +36,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether nothing can change it any more, so that it may be forgotten in time.
+    /// Whether the state cannot change any more, so that it may be forgotten in time.
     pub fn is_final(&self) -> bool {
         match self {
             Self::Held { .. } | Self::Sent { .. } => false,
@@ -54,34 +54,34 @@ impl State {
 /// A decided request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The digest of the request's content. None for a reservation cancelled before it came: when
-    /// it comes, it gets nothing, for any content.
+    /// The digest of the request's content. `None` for a reservation cancelled before it came: if it comes, it reserves
+    /// nothing, whatever its content.
     pub content: Option<u64>,
-    /// What became of it.
+    /// Its present state.
     pub state: State,
 }
 
-/// A transfer, as its destination knows it: two accounts may use the same request id.
+/// The id of a transfer at its destination: two accounts may use the same request id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CreditId {
     // First: they are ordered by time.
     /// The request.
     pub id: RequestId,
-    /// The account it takes the money from.
+    /// The source account.
     pub from: Account,
 }
 
-/// A final answer, by the request or the credit that it belongs to.
+/// The id of a final answer: of a request or of a credit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Final {
-    /// Of a request at home here.
+    /// A request with its home here.
     Request(RequestId),
-    /// Of another account's transfer.
+    /// Another account's transfer.
     Credit(CreditId),
 }
 
 impl Final {
-    /// When the request was created, in ms since 1970.
+    /// The creation time of the request, in ms since 1970.
     pub fn time_ms(&self) -> u64 {
         match self {
             Self::Request(id) | Self::Credit(CreditId { id, .. }) => id.time_ms(),
@@ -90,22 +90,22 @@ impl Final {
 }
 
 impl CreditId {
-    /// 128 bits that stand for both names where the answer is stored: XXH3-128 with [`HASH_SEED`](crate::HASH_SEED) + 2
-    /// over `length of the request's name, u8 || that name || the account's`.
+    /// 128 bits that are stored in place of both names: XXH3-128 with [`HASH_SEED`](crate::HASH_SEED) + 2 over `length
+    /// of the request's name, u8 || that name || the account's`.
     pub fn digest(&self) -> u128 {
         digest_of(self.id.name(), Some(&self.from))
     }
 }
 
-/// What became of a credit.
+/// The state of a credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditState {
-    /// The money is here. Kept, however old, until the transfer is known to be finished: if it were
-    /// forgotten before, the source would be told that the transfer was refused.
+    /// The money is here. Kept, however old, until the transfer is known to be finished. Without it, a repeat would
+    /// tell the source that the transfer was refused.
     Pinned,
     /// The money is here, and the transfer is finished at its source.
     Forgettable,
-    /// The money never came, and never will.
+    /// The money was refused, permanently.
     Refused,
 }
 
@@ -114,6 +114,6 @@ pub enum CreditState {
 pub struct Credit {
     /// The digest of the transfer.
     pub content: u64,
-    /// What became of it.
+    /// Its state.
     pub state: CreditState,
 }

@@ -1,17 +1,16 @@
-//! Reservations come back at their deadlines, by the segment's clock.
+//! Gives reservations back at their deadlines, by the segment's clock.
 
 use super::{Answer, Reply, Segment, State};
 use crate::{RequestId, limits::EXPIRED_PER_CALL_MAX};
 
 impl Segment {
-    /// Gives back reservations past their deadlines, the oldest first, a bounded number; answers
-    /// how many.
+    /// Gives back a bounded number of reservations past their deadlines, the oldest first. Returns their number.
     pub fn expire(&mut self, now_ms: u64) -> Answer {
         self.certain()?;
         Ok(Reply::Expired(self.expire_due(now_ms)))
     }
 
-    /// The same, beside other work.
+    /// The same, as a part of another request.
     pub(super) fn expire_due(&mut self, now_ms: u64) -> usize {
         let due = self
             .due
@@ -25,8 +24,8 @@ impl Segment {
         due.len()
     }
 
-    /// Gives `id` back if it is held past its deadline: it must not be confirmed because its turn
-    /// to be swept has not come.
+    /// Gives `id` back if it is held past its deadline: it must not be confirmed only because no sweep has reached it
+    /// yet.
     pub(super) fn expire_if_due(&mut self, id: &RequestId, now_ms: u64) {
         match self.ids.get(id).map(|entry| &entry.state) {
             Some(&State::Held {

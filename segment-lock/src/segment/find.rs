@@ -1,9 +1,9 @@
-//! What became of a request.
+//! Looks up a request.
 
 use super::{Answer, Find, Reply, Segment};
 
 impl Segment {
-    /// What was decided, and what became of it; [`Reply::Unknown`] if nothing was decided yet.
+    /// The decision, and its present state; [`Reply::Unknown`] if there is none yet.
     pub fn find(&self, find: &Find) -> Answer {
         if let Some(entry) = self.recorded(&find.id)? {
             return Ok(Reply::Recorded(entry.state.clone()));

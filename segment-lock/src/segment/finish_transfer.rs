@@ -1,10 +1,10 @@
-//! A transfer's source gets the destination's answer.
+//! Finishes a transfer at its source, with the destination's answer.
 
 use super::{Answer, Final, FinishTransfer, Outcome, Refusal, Reply, Segment, State};
 
 impl Segment {
-    /// Ends a transfer that is sent: the money is gone, or back. Otherwise answers what became of
-    /// it. Nothing else ever ends it: a source that took the money back by itself would mint it.
+    /// Ends a transfer that is sent: the money is gone, or back. Otherwise returns its state. Only this ends a
+    /// transfer: a source that took the money back by itself would mint it.
     pub fn finish_transfer(&mut self, finish: &FinishTransfer, now_ms: u64) -> Answer {
         let Some(entry) = self.recorded(&finish.id)? else {
             self.certain()?;

@@ -1,4 +1,4 @@
-//! A credit may be forgotten in time once the transfer is finished at its source.
+//! Lets a credit be forgotten in time, after the transfer is finished at its source.
 
 use super::{Answer, CreditState, Final, Forget, Reply, Segment};
 

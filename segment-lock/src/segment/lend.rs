@@ -1,4 +1,4 @@
-//! A loan leaves for another segment.
+//! Lends money to another segment.
 
 use super::{Answer, Channel, Lend, Reply, Segment};
 

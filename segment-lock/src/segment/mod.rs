@@ -1,10 +1,10 @@
 //! One segment: its state, and one function for each request.
 //!
-//! Each is atomic: it checks first, in the order that `checks.rs` says, and writes last; nothing can
-//! fail after its first write. Each may be repeated. A backend keeps the state and runs the
-//! function, as [`crate::memory`] does, or does the same in a language of its own.
+//! Each function is atomic: it checks first, in the order of `checks.rs`, and writes last; nothing can fail after its
+//! first write. Each request may be repeated. A backend stores the state and calls the function, as [`crate::memory`]
+//! does, or follows the same rules in another language.
 //!
-//! In Redis a segment is one group of keys under one slot, so that one script sees all of it:
+//! In Redis a segment is one group of keys under one slot, so one script can access all of it:
 //!
 //! | part | type | holds |
 //! |---|---|---|
@@ -18,12 +18,12 @@
 //! | `due` | sorted set | keys of held reservations, by deadline |
 //! | `sent`, `pinned` | sorted sets | ids of unfinished transfers, in their order |
 //!
-//! A key has 18 bytes: the time of the id, and 96 bits of the digest of its name. A record is a key, the content's digest
-//! and a letter: 27 bytes. A block has thousands of records, and no other block has keys between its least and its greatest.
-//! It is named by its content, so that it may be copied while the segment changes.
+//! A key has 18 bytes: the time of the id, and 96 bits of the digest of its name. A record is a key, the content's
+//! digest and a letter: 27 bytes. A block has thousands of records. No other block has keys between its least and its
+//! greatest key. Its name is a digest of its content, so it can be copied while the segment changes.
 //!
-//! Amounts are decimal text there, exact to the last of their 64 bits. Times, sequences, generations and versions
-//! stay below 2^53.
+//! Amounts are decimal text there, exact to the last of their 64 bits. Times, sequence numbers, generations and
+//! versions stay below 2^53.
 
 mod answer;
 mod cancel;
@@ -66,28 +66,28 @@ pub use request::{
 
 use crate::{Caller, RequestId, Terms};
 
-/// What was last lent to another segment.
+/// The last loan to another segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Channel {
-    /// How many loans there were: the number of the last.
+    /// The number of loans so far, which is the number of the last one.
     pub seq: u64,
-    /// How much the last one was.
+    /// The amount of the last one.
     pub amount: i64,
 }
 
-/// A freeze: for a moment only one caller's requests move money here. Nothing relies on it.
+/// A freeze: for a moment, only requests of one caller move money here. Safety does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frozen {
     /// The caller.
     pub caller: Caller,
-    /// Until when, in ms since 1970 on the segment's clock.
+    /// Its end, in ms since 1970 on the segment's clock.
     pub until_ms: u64,
 }
 
-/// The state of one segment. Plain data, to be stored; only the functions keep it valid.
+/// The state of one segment: plain data, to be stored. The functions keep it valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// The terms, fixed for good.
+    /// The terms. They never change.
     pub terms: Terms,
     /// Money that may be spent.
     pub value: i64,
@@ -101,22 +101,22 @@ pub struct Segment {
     pub inn: BTreeMap<u32, u64>,
     /// The greatest generation that was prepared here.
     pub generation: u64,
-    /// The generation in force when that was planned.
+    /// The generation that was in force when that one was planned.
     pub base: u64,
-    /// From when on that generation decides homes, in ms: older ids are the same to both.
+    /// That generation decides the homes of ids of this time or later, in ms. Older ids have the same home by both.
     pub cut_ms: u64,
     /// Ids of this time and before may have been forgotten, in ms. Never falls.
     pub mark_ms: u64,
-    /// Ids of this time and before may have been decided in a segment that was lost, in ms: this one is in its place.
-    /// 0: there was none.
+    /// The lost segment that this one replaces may have decided ids of this time and before, in ms. 0: it replaces
+    /// none.
     pub lost_ms: u64,
     /// The greatest time of an id decided here, in ms.
     pub newest_ms: u64,
-    /// Requests at home here that were decided.
+    /// Decided requests that have their home here.
     pub ids: BTreeMap<RequestId, Entry>,
-    /// Other accounts' transfers that were decided here.
+    /// Decided transfers from other accounts.
     pub credits: BTreeMap<CreditId, Credit>,
-    /// Those of `ids` and `credits` that are final, in the order in which they became so.
+    /// The final ones of `ids` and `credits`, in the order in which they became final.
     pub order: VecDeque<Final>,
     /// Held reservations by deadline.
     pub due: BTreeSet<(u64, RequestId)>,
@@ -126,19 +126,20 @@ pub struct Segment {
     pub pinned: BTreeSet<CreditId>,
     /// The caller that froze it.
     pub frozen: Option<Frozen>,
-    /// It may have lost its last changes: it moves no money until a person accepts it as it is.
+    /// It may have lost its last changes: it moves no money until an operator accepts it as it is.
     pub doubtful: bool,
-    /// How often it may have lost its last changes, and went on.
+    /// How often it may have lost its last changes and continued.
     pub losses: u64,
     /// It takes no new money.
     pub closed: bool,
-    /// A copy of the account's manifest, as text, with the plan for `generation`: the manifest may be lost.
+    /// A copy of the account's manifest, as text, with the plan for `generation`, for the case that the manifest is
+    /// lost.
     pub manifest: Arc<str>,
 }
 
 impl Segment {
-    /// A segment that has nothing, created for a plan. It knows no id before the plan's beginning:
-    /// those have their homes elsewhere.
+    /// An empty segment, created for a plan. It refuses ids from before the plan's beginning: those have their homes
+    /// elsewhere.
     pub fn new(create: &Create) -> Self {
         let Create { prepare, terms } = create;
         Self {
@@ -168,7 +169,7 @@ impl Segment {
         }
     }
 
-    /// The segment that `request` makes where there is none, if it makes one.
+    /// The segment that `request` creates if there is none; `None` if it creates none.
     pub fn made_by(request: &Request, now_ms: u64) -> Option<Self> {
         match request {
             Request::Create(create) => Some(Self::new(create)),
@@ -177,9 +178,9 @@ impl Segment {
         }
     }
 
-    /// Does what `request` asks for. `now_ms`: ms since 1970 on this segment's clock.
+    /// Applies `request`. `now_ms`: ms since 1970 on this segment's clock.
     ///
-    /// [`Request::Create`] finds the segment existing, and prepares it; [`Request::Replace`] leaves it as it is.
+    /// If the segment exists, [`Request::Create`] prepares it, and [`Request::Replace`] leaves it as it is.
     pub fn apply(&mut self, request: &Request, now_ms: u64) -> Answer {
         match request {
             Request::Op(op) => self.op(op, now_ms),

@@ -1,4 +1,4 @@
-//! The work of a request, at its home: deposit, deduct, reserve, and the taking out of a transfer.
+//! Decides a change at its home: deposit, deduct, reserve, or the start of a transfer.
 
 use super::{Answer, Entry, Loan, Op, Refusal, Reply, Segment};
 use crate::{Change, RequestId};
@@ -12,8 +12,8 @@ impl Segment {
     ///   does not know of every segment that may have the rest.
     /// * Recorded before: [`Reply::Recorded`], or [`Refusal::Conflict`] if it was something else.
     ///
-    /// The loans it brings are landed first, and stay so even if that was not enough: anyone may
-    /// land anything at any time.
+    /// The loans that it brings are landed first, and stay landed even if the money is still too little: any caller may
+    /// land any loan at any time.
     pub fn op(&mut self, op: &Op, now_ms: u64) -> Answer {
         let content = op.change.digest();
         if let Some(entry) = self.recorded(&op.id)? {
@@ -29,7 +29,7 @@ impl Segment {
 
         self.expire_due(now_ms);
         for loan in landing {
-            // It may have come twice.
+            // The request may bring the same loan twice.
             if self.is_next(&loan) {
                 self.receive(&loan);
             }
@@ -72,8 +72,8 @@ impl Segment {
         }
     }
 
-    /// The loans that are the next ones now, if all that comes in will fit: so that nothing fails once something is
-    /// written. One behind another that comes with it has to come again.
+    /// The loans that may land now, if all of them fit: so nothing fails after the first write. A loan that follows
+    /// another one of the same request has to be sent again.
     fn that_fit(&self, op: &Op) -> Result<Vec<Loan>, Refusal> {
         let next = op.lands.iter().filter(|loan| self.is_next(loan));
         let landing: Vec<Loan> = next.copied().collect();
@@ -88,7 +88,7 @@ impl Segment {
         self.sum(landed + deposited).map(|_| landing)
     }
 
-    /// Keeps account of what a change that is not yet final has set aside.
+    /// Counts the money that a change sets aside as held, until the change is final.
     fn hold(&mut self, id: &RequestId, change: &Change) {
         match change {
             Change::Deposit { .. } | Change::Deduct { .. } => {}

@@ -1,15 +1,14 @@
-//! A segment makes ready for a layout that is planned.
+//! Prepares a segment for a planned layout.
 
 use std::sync::Arc;
 
 use super::{Answer, Prepare, Reply, Segment};
 
 impl Segment {
-    /// Prepares for a plan, iff no id that the plan would home elsewhere can have been decided here:
-    /// the newest decided, and the newest that may be forgotten, are older than its beginning. Else
-    /// [`Reply::Later`].
+    /// Prepares for a plan, iff no id that would have another home by it can have been decided here: the newest decided
+    /// id, and the newest that may be forgotten, are older than its beginning. Otherwise returns [`Reply::Later`].
     ///
-    /// A plan older than the prepared one is [`Reply::Stale`]: it was replaced.
+    /// For a plan older than the prepared one: [`Reply::Stale`], because it was replaced.
     pub fn prepare(&mut self, prepare: &Prepare, now_ms: u64) -> Answer {
         self.certain()?;
         if prepare.generation == self.generation {
@@ -26,7 +25,7 @@ impl Segment {
         Ok(Reply::Prepared)
     }
 
-    /// Goes by that layout from now on.
+    /// Uses that layout from now on.
     pub(super) fn go_by(&mut self, prepare: &Prepare) {
         self.generation = prepare.generation;
         self.base = prepare.base;
@@ -36,7 +35,7 @@ impl Segment {
         self.manifest = Arc::clone(&prepare.manifest);
     }
 
-    /// The copy of the account's manifest: even a doubtful segment helps to find a manifest that was lost.
+    /// The copy of the account's manifest. A doubtful segment returns it too: that helps to find a lost manifest.
     pub fn read_copy(&self) -> Answer {
         Ok(Reply::Copied {
             manifest: Arc::clone(&self.manifest),

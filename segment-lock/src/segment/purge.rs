@@ -1,4 +1,4 @@
-//! Old answers are forgotten; nothing that may be needed is.
+//! Forgets old answers that are no longer needed.
 
 use super::{Answer, Final, Refusal, Reply, Segment};
 use crate::{
@@ -7,11 +7,11 @@ use crate::{
 };
 
 impl Segment {
-    /// Raises the mark to `idempotency_for` ago, and drops a bounded number of final answers up to
-    /// it; returns how many. Remaining ids are answered as before; an id up to the mark that is not
-    /// recorded is too old.
+    /// Raises the mark to `idempotency_for` ago, and drops a bounded number of final answers up to it. Returns their
+    /// number. Remaining ids are answered as before; an id up to the mark that is not recorded is too old.
     ///
-    /// They go in the order in which they became final: one that is old stays while one before it is not.
+    /// Answers are dropped in the order in which they became final: an old one stays as long as a newer one is before
+    /// it.
     pub fn purge(&mut self, now_ms: u64) -> Answer {
         self.certain()?;
         let old_ms = now_ms.saturating_sub(self.terms.idempotency_for_ms);
@@ -22,9 +22,8 @@ impl Segment {
 
     /// Makes room for the answer to `id`, which is not recorded.
     ///
-    /// Drops some answers older than `idempotency_for`; and if the segment is full nevertheless, the
-    /// oldest one, if that is older than `idempotency_at_least`. The mark rises with both, perhaps
-    /// above `id`.
+    /// Drops some answers older than `idempotency_for`. If the segment is still full, drops the oldest one, if that is
+    /// older than `idempotency_at_least`. The mark rises with both, possibly above `id`.
     pub(super) fn make_room(&mut self, id: &RequestId, now_ms: u64) -> Result<(), Refusal> {
         let terms = self.terms;
         let old_ms = now_ms.saturating_sub(terms.idempotency_for_ms);
@@ -48,9 +47,8 @@ impl Segment {
         self.ids.len() + self.credits.len() >= self.terms.ids_max
     }
 
-    /// Drops the first final answers with times up to `until_ms`, at most `most`, and raises the
-    /// mark to the times of those dropped: a repeat of one is too old from then on. Returns how
-    /// many.
+    /// Drops at most `most` of the first final answers with times up to `until_ms`, and raises the mark to the times of
+    /// the dropped ones: a repeat of one is too old from then on. Returns their number.
     fn forget_until(&mut self, until_ms: u64, most: usize) -> usize {
         let old = self.order.iter().take(most);
         let old = old.take_while(|first| first.time_ms() <= until_ms).count();

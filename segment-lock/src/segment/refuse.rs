@@ -1,14 +1,14 @@
-//! The whole is short: recorded, so that every repeat gets that answer.
+//! Records that the whole account had too little, so that every repeat gets that answer.
 
 use super::{Answer, Entry, Refuse, Reply, Segment, State};
 
 impl Segment {
-    /// Records [`State::Insufficient`], iff nothing changed here since the caller first read:
-    /// else [`Reply::Changed`]. The caller has read all others twice, and they had not changed
-    /// either: so there was an instant at which the whole was short.
+    /// Records [`State::Insufficient`], iff nothing changed here since the caller first read; otherwise returns
+    /// [`Reply::Changed`]. The caller has read all other segments twice, and they had not changed either: so at some
+    /// instant the whole account had too little.
     ///
-    /// An older layout gets [`Refusal::Layout`](super::Refusal::Layout) for any time of the id: it
-    /// does not know every segment that may have money.
+    /// A caller with an older layout gets [`Refusal::Layout`](super::Refusal::Layout) for any time of the id: it does
+    /// not know every segment that may have money.
     pub fn refuse(&mut self, refuse: &Refuse, now_ms: u64) -> Answer {
         let content = refuse.change.digest();
         if let Some(entry) = self.recorded(&refuse.id)? {

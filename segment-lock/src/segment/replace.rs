@@ -1,19 +1,18 @@
-//! A segment that is lost with its storage is replaced by one that has nothing.
+//! Replaces a segment that is lost with its storage by an empty one.
 
 use super::{Channel, Replace, Segment};
 
-/// No number that a segment has used before is as great as the time in ms, times this: it would have made as many loans per
-/// ms.
+/// No segment has used a number as great as the time in ms times this: it would have made this many loans per ms.
 pub(crate) const NUMBERS_PER_MS: u64 = 1024;
 
 impl Segment {
-    /// A segment with nothing in it, in the place of one that is lost. Nothing that was there comes back:
+    /// An empty segment in place of a lost one. Nothing of the lost content comes back:
     ///
-    /// * A loan between it and another segment counts as landed, and lost. Numbers go on where the other segment is: a
-    ///   loan that landed before must not land again.
-    /// * An id that may have been decided there is too old.
+    /// * A loan between it and another segment counts as landed, and lost. The numbers continue after those of the
+    ///   other segment: a loan that landed before must not land again.
+    /// * Ids that the lost segment may have decided are refused as too old.
     ///
-    /// It counts as one that came back without its last changes.
+    /// It counts as a segment that came back without its last changes.
     pub(super) fn replacement(replace: &Replace, now_ms: u64) -> Self {
         let mut segment = Self::new(&replace.create);
         let unused = now_ms * NUMBERS_PER_MS;
@@ -31,7 +30,7 @@ impl Segment {
         segment
     }
 
-    /// Has the loans from and to `other` go on after these numbers.
+    /// Continues the numbers of the loans from and to `other` after these.
     fn count_from(&mut self, other: u32, inn: u64, out: u64) {
         let nothing = Channel {
             seq: out,

@@ -1,4 +1,4 @@
-//! What a segment can be asked.
+//! The requests to a segment.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{Account, Amount, Caller, Change, RequestId, Terms};
 pub struct Op {
     /// The request.
     pub id: RequestId,
-    /// What it asks for.
+    /// The change.
     pub change: Change,
     /// The newest layout the caller knows.
     pub generation: u64,
@@ -23,32 +23,32 @@ pub struct Op {
 /// Sends money to another segment of the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lend {
-    /// To which segment.
+    /// The number of the receiving segment.
     pub to: u32,
-    /// The number of the loan: one more than the last that landed, *as read at the receiver*. That
-    /// is the proof that the one before has landed, and may be overwritten.
+    /// The number of the loan: one more than the last that landed, *as read at the receiver*. That proves that the loan
+    /// before has landed, and may be overwritten.
     pub seq: u64,
-    /// How much is wanted; less may be lent.
+    /// The requested amount. The segment may lend less.
     pub want: Amount,
     /// The caller.
     pub caller: Caller,
 }
 
-/// A loan on its way.
+/// A loan in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loan {
-    /// From which segment.
+    /// The number of the lending segment.
     pub from: u32,
     /// Its number, counted by lender and receiver.
     pub seq: u64,
-    /// How much it is.
+    /// The amount.
     pub amount: Amount,
 }
 
-/// Receives a loan. Anyone may, at any time.
+/// Receives a loan. Any caller may send this at any time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Land {
-    /// Which.
+    /// The loan.
     pub loan: Loan,
     /// The caller.
     pub caller: Caller,
@@ -59,36 +59,36 @@ pub struct Land {
 pub struct Collect {
     /// The newest layout the caller knows.
     pub generation: u64,
-    /// Nobody else is to move money here for a moment.
+    /// Freezes the segment: no other caller may move its money for a moment.
     pub freeze: Option<Freeze>,
 }
 
-/// Asks for a freeze.
+/// A request for a freeze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freeze {
-    /// The caller that froze it.
+    /// The caller that owns it.
     pub caller: Caller,
-    /// For how long, in ms; at most [`FREEZE_MS_MAX`](crate::limits::FREEZE_MS_MAX).
+    /// Its length in ms; at most [`FREEZE_MS_MAX`](crate::limits::FREEZE_MS_MAX).
     pub for_ms: u64,
 }
 
 /// Ends the caller's freeze.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thaw {
-    /// Whose.
+    /// The caller that owns it.
     pub caller: Caller,
 }
 
-/// Records that the whole is short.
+/// Records that the whole account has too little for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refuse {
     /// The request.
     pub id: RequestId,
-    /// What it asks for.
+    /// The change.
     pub change: Change,
     /// The newest layout the caller knows.
     pub generation: u64,
-    /// The segment's version when the caller first read.
+    /// The segment's version at the caller's first read.
     pub version: u64,
     /// The caller.
     pub caller: Caller,
@@ -103,7 +103,7 @@ pub struct Confirm {
     pub generation: u64,
 }
 
-/// Gives a reservation's money back.
+/// Gives back the money of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancel {
     /// The reservation.
@@ -114,7 +114,7 @@ pub struct Cancel {
     pub caller: Caller,
 }
 
-/// Expires reservations past their deadline, a bounded number per call.
+/// Expires reservations past their deadline, a bounded number per request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expire;
 
@@ -125,7 +125,7 @@ pub struct GiveCredit {
     pub id: CreditId,
     /// The digest of the transfer.
     pub content: u64,
-    /// How much.
+    /// The amount.
     pub amount: Amount,
     /// The newest layout of this account that the caller knows.
     pub generation: u64,
@@ -133,21 +133,21 @@ pub struct GiveCredit {
     pub caller: Caller,
 }
 
-/// What the destination said to a transfer.
+/// The destination's answer to a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It has the money.
     Credited,
-    /// It never will.
+    /// It will never have it.
     Refused,
 }
 
-/// Tells a transfer's source what the destination said.
+/// Reports the destination's answer to the transfer's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishTransfer {
     /// The transfer.
     pub id: RequestId,
-    /// What the destination said.
+    /// The destination's answer.
     pub outcome: Outcome,
     /// The newest layout the caller knows.
     pub generation: u64,
@@ -158,13 +158,13 @@ pub struct FinishTransfer {
 /// Unpins a credit, once the transfer is finished at its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forget {
-    /// Which.
+    /// The credit.
     pub id: CreditId,
     /// The newest layout the caller knows.
     pub generation: u64,
 }
 
-/// Looks up what was decided, and decides nothing.
+/// Looks up a decision. Decides nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Find {
     /// The request.
@@ -173,37 +173,38 @@ pub struct Find {
     pub generation: u64,
 }
 
-/// Lists transfers that are sent and not finished, oldest first, a bounded number a call.
+/// Lists transfers that are sent and not finished, oldest first, a bounded number per request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// Go on after this one.
+    /// Start after this one.
     pub after: Option<RequestId>,
 }
 
-/// Lists credits that are pinned, oldest first, a bounded number a call.
+/// Lists credits that are pinned, oldest first, a bounded number per request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinned {
-    /// Go on after this one.
+    /// Start after this one.
     pub after: Option<CreditId>,
 }
 
-/// Raises the mark to what may be forgotten by now, and drops a bounded number of final entries.
+/// Raises the mark to the time up to which answers may be forgotten now, and drops a bounded number of final answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purge;
 
-/// Prepares for a planned layout: from then on, callers of an older one get no new ids in here.
+/// Prepares the segment for a planned layout: from then on it takes no new ids from callers that know an older layout
+/// only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepare {
     /// The plan's generation.
     pub generation: u64,
     /// The generation in force.
     pub base: u64,
-    /// When the plan begins, in ms.
+    /// The time at which the plan begins, in ms.
     pub from_ms: u64,
     /// Whether the account is closed.
     pub closed: bool,
-    /// Ids of this time and before are too old if they are not recorded: a layout that was lost may have homed them
-    /// elsewhere. 0: no such layout.
+    /// Ids of this time and before are refused as too old, unless they are recorded: they may have had another home by
+    /// a lost layout. 0: no such layout.
     pub mark_ms: u64,
     /// The account's manifest with this plan, [as text](crate::Manifest::encode). The segment keeps it as a copy.
     pub manifest: Arc<str>,
@@ -218,40 +219,40 @@ pub struct Create {
     pub terms: Terms,
 }
 
-/// The last numbers of the loans between a lost segment and another one, as the other one knows them.
+/// The last numbers of the loans between a lost segment and another one, as known there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbers {
-    /// Of the last loan to the lost segment.
+    /// The number of the last loan to the lost segment.
     pub lent: u64,
-    /// Of the last loan from the lost segment that landed.
+    /// The number of the last loan from the lost segment that landed.
     pub landed: u64,
 }
 
-/// Creates a segment in the place of one that is lost, with nothing in it. Leaves a segment that exists as it is.
+/// Creates an empty segment in place of a lost one. A segment that exists stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replace {
-    /// The layout that the lost segment was a home by.
+    /// The layout by which the lost segment was a home.
     pub create: Create,
     /// The loans between it and each other segment, read after it was lost.
     pub numbers: BTreeMap<u32, Numbers>,
-    /// Other segments that are lost and not replaced yet: the numbers of those loans are not known.
+    /// Other segments that are lost and not replaced yet. The numbers of their loans are not known.
     pub lost: Vec<u32>,
-    /// How often the lost segment may have lost changes before, as far as that is known.
+    /// How often the lost segment may have lost changes before, as far as known.
     pub losses: u64,
 }
 
-/// Lets no new money in, for good.
+/// Takes no new money from now on, permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Close;
 
-/// Reads the segment's money even if that is doubtful: for people.
+/// Reads the segment's money even if it is doubtful. For operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inspect;
 
-/// A person takes a doubtful segment for what it is.
+/// An operator accepts a doubtful segment as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accept {
-    /// The layout in force: a segment that came back from before it is prepared for it.
+    /// The layout in force. A segment that came back from an earlier time is prepared for it.
     pub in_force: Prepare,
 }
 
@@ -328,7 +329,7 @@ from! {
 }
 
 impl Op {
-    /// The state that is recorded if it succeeds.
+    /// The state that is recorded on success.
     pub(super) fn state(&self) -> State {
         match &self.change {
             Change::Deposit { .. } | Change::Deduct { .. } => State::Done,

@@ -1,4 +1,4 @@
-//! Which transfers somebody began and did not finish.
+//! Lists unfinished transfers.
 
 use std::ops::Bound;
 
