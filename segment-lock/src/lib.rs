@@ -1,25 +1,23 @@
-//! One hot counter as N segments: a balance that many change at once, and that never loses or mints
-//! a coin.
+//! One hot counter as N segments: a balance that many callers change at once, and that never loses or mints a coin.
 //!
 //! ```text
 //! Counter ─ deposit, deduct, reserve, transfer, balance, resegment
-//!    │  Manifest: which segments there are            (one record, compare-and-swap)
+//!    │  Manifest: the segments and their places        (one record, compare-and-swap)
 //!    │  Request ─▶ Segments::call(home of the id) (one atomic step at one segment)
 //!    ▼
-//! Segment ─ one pure function a request: segment/op.rs, lend.rs, land.rs, …
+//! Segment ─ one pure function per request: segment/op.rs, lend.rs, land.rs, …
 //! ```
 //!
-//! A request has an id, and its id a **home** segment, where it is decided and remembered: a repeat
-//! meets its first answer. A home that is short **borrows**: another segment lends, the money is in
-//! flight, the home lands it; each step is numbered, so that it counts once and anyone may finish
-//! it. **Insufficient** is answered only if the whole was short at some instant of the request. A
-//! **transfer** holds the money at its source until the destination has decided.
+//! A request has an id. The id has a **home** segment, where the request is decided and remembered: a repeat gets the
+//! recorded answer. If the home has too little, it **borrows**: another segment lends, the money is in flight, the home
+//! lands it. Each step is numbered, so that it counts once and any caller can finish it. The answer is **insufficient**
+//! only if the whole account had too little at some instant of the request. A **transfer** holds the money at its
+//! source until the destination has decided.
 //!
-//! Beside it, for data of one's own that is split in rows: a [segmented lock](lock), N locks of one name.
+//! For your own data that is split into rows: a [segmented lock](lock), N locks of one name.
 //!
-//! The rules are pure ([`segment`]); where segments are stored is behind [`Segments`] and [`Manifests`],
-//! in memory for example ([`memory`]). Nothing here reads a clock: a segment's storage tells it the
-//! time.
+//! The rules are pure ([`segment`]). The traits [`Segments`] and [`Manifests`] hide the storage, for example
+//! [`memory`]. Nothing here reads a clock: the storage of a segment passes the time to it.
 //!
 //! # Examples
 //!

@@ -1,7 +1,7 @@
 //! Every limit of this crate.
 
-/// Greatest amount, and the most one segment may own, held money included: it is an `i64` in every
-/// language, and in Redis.
+/// Greatest amount, and the most money of one segment, including held money: an `i64`, which every language and Redis
+/// have.
 pub const AMOUNT_MAX: i64 = i64::MAX;
 
 /// Longest name of a request, in bytes. It is kept for as long as the request's answer.
@@ -10,28 +10,26 @@ pub const REQUEST_NAME_LEN_MAX: usize = 128;
 /// Longest name of an account, in bytes.
 pub const ACCOUNT_NAME_LEN_MAX: usize = 255;
 
-/// Most segments of one account: every read of the whole account asks all of them.
+/// Most segments of one account: a read of the whole account asks all of them.
 pub const SEGMENTS_MAX: u32 = 1024;
 
-/// Most places tried for one segment. Where a shard has a ten-thousandth of the slots, one in ten
-/// thousand will do.
+/// Most places tried for one segment. If a shard has a ten-thousandth of the slots, one place in ten thousand fits.
 pub const PLACES_MAX: u32 = 1 << 20;
 
-/// Most layouts an account has had: how often it may be resegmented. None is ever forgotten, since
-/// an old request's home is where it was.
+/// Most layouts of an account. None is ever forgotten, because it decides the home of old requests.
 pub const LAYOUTS_MAX: usize = 256;
 
-/// Longest freeze, in ms. It is a courtesy, and a process that crashed must not be courteous long.
+/// Longest freeze, in ms. A crashed process must not block others for long.
 pub const FREEZE_MS_MAX: u64 = 1000;
 
-/// Most reservations that one request expires beside its own work.
+/// Most reservations that one request expires besides its own work.
 pub const EXPIRED_PER_CALL_MAX: usize = 16;
 
-/// Most entries that one purge drops: a fraction of a millisecond's work, for which others wait.
+/// Most answers that one purge drops: a fraction of a millisecond's work, which delays other requests.
 pub const PURGED_PER_CALL_MAX: usize = 256;
 
-/// Most entries older than `idempotency_for` that a new request drops beside its own work: more than
-/// the one that it adds.
+/// Most answers older than `idempotency_for` that a new request drops besides its own work: more than the one that it
+/// adds.
 pub const PURGED_PER_REQUEST_MAX: usize = 2;
 
 /// Most unfinished transfers in one answer.
@@ -43,16 +41,16 @@ pub const IDEMPOTENCY_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1000;
 /// Most replicas that an account may ask for.
 pub const REPLICAS_MAX: u8 = 8;
 
-/// Furthest a request may come from a segment's future, in ms: one hour.
+/// How far ahead of a segment's clock a request's creation time may be at most, in ms: one hour.
 pub const SKEW_MS_MAX: u64 = 60 * 60 * 1000;
 
 /// Most answers one segment remembers.
 pub const IDS_MAX: usize = 10_000_000;
 
-/// How often a call starts anew because others changed what it read, before it gives up.
+/// Most rounds of a call that others disturb, before it gives up.
 pub const ROUNDS_MAX: u32 = 64;
 
-/// How long a call waits for segments that others have frozen before that counts as a round, in ms.
+/// How long a call waits for segments that other callers have frozen before that counts as a round, in ms.
 pub const BUSY_MS_MAX: u64 = 5000;
 
 /// Most sub-locks that one call reads before it waits for one.

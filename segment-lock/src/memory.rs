@@ -14,11 +14,11 @@ use crate::{
 
 type Stored<H> = Mutex<BTreeMap<Account, VersionedManifest<H>>>;
 
-/// Tells the time, in ms since 1970.
+/// Returns the time, in ms since 1970.
 pub type Now = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// Segments and manifests in memory, by the rules and nothing else. What it acknowledges is as durable
-/// as the process.
+/// Segments and manifests in memory, which apply the rules and nothing else. Acknowledged changes are as durable as the
+/// process.
 pub struct Memory {
     now: Now,
     segments: Mutex<BTreeMap<At, Segment>>,
@@ -37,8 +37,8 @@ impl Memory {
         }
     }
 
-    /// Shows the segments to `look`, and takes what it makes of them: for audits, for whoever
-    /// settles a doubtful segment, for tests. No request is applied meanwhile.
+    /// Passes the segments to `look`, and keeps its changes: for audits, for operators of a doubtful segment, for
+    /// tests. No request is applied meanwhile.
     pub fn with_segments<T>(&self, look: impl FnOnce(&mut BTreeMap<At, Segment>) -> T) -> T {
         look(&mut self.segments.lock())
     }

@@ -1,4 +1,4 @@
-//! Every sub-lock at once.
+//! Acquires every sub-lock at once.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Effect, limits::ROUNDS_MAX};
 
-/// Every sub-lock, and how they are wanted. Made by [`SegmentedLock::all`].
+/// A request for every sub-lock, with its options. Made by [`SegmentedLock::all`].
 #[derive(Debug)]
 #[must_use = "nothing is asked for until it is acquired"]
 pub struct All<'a, L> {
@@ -20,20 +20,20 @@ impl<'a, L: Locks> All<'a, L> {
         Self { lock, wait: None }
     }
 
-    /// Waiting for `length` at most, instead of for ever: for all of them together.
+    /// Waits at most `length`, for all of them together. Default: waits indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
         self.wait = Some(length);
         self
     }
 
-    /// Takes every sub-lock that was ever made, in order, waiting for each if need be. As long as they are held nobody has
-    /// any of them, and no more are made.
+    /// Acquires every sub-lock that was ever made, in order, and waits for each if necessary. While they are held, no
+    /// other holder has any of them, and no further ones are made.
     ///
     /// It takes as many round trips as there are sub-locks, and two.
     ///
     /// # Errors
     ///
-    /// [`SegmentedLockError`]: says whether to try again, and what it may have done all the same.
+    /// [`SegmentedLockError`]: has whether to try again, and the possible effects.
     ///
     /// # Cancel safety
     ///
@@ -44,11 +44,11 @@ impl<'a, L: Locks> All<'a, L> {
         deadline.bounds(Effect::None, taken).await
     }
 
-    /// Takes all of them now or none.
+    /// Acquires all of them now, or none.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire); [`SegmentedLockError::Held`] if somebody else has one.
+    /// As for [`acquire`](Self::acquire); [`SegmentedLockError::Held`] if another holder has one.
     ///
     /// # Cancel safety
     ///
@@ -57,7 +57,7 @@ impl<'a, L: Locks> All<'a, L> {
         self.take(None).await
     }
 
-    /// As the module's documentation has it, step by step.
+    /// The steps that the module's documentation describes.
     async fn take(&self, wait: Option<Deadline>) -> Result<AllGuard<L::Guard>, SegmentedLockError> {
         let mut held = Vec::new();
         let known = self.lock.known().await?;
@@ -81,7 +81,7 @@ impl<'a, L: Locks> All<'a, L> {
         Err(SegmentedLockError::Contended { rounds: ROUNDS_MAX })
     }
 
-    /// Takes those that follow the ones `held`.
+    /// Acquires the sub-locks after those `held`.
     async fn take_rest(
         &self,
         held: &mut Vec<SegmentGuard<L::Guard>>,

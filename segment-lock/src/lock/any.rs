@@ -1,4 +1,4 @@
-//! A free sub-lock, whichever it is.
+//! Acquires any free sub-lock.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::Effect;
 
-/// A free sub-lock, and how it is wanted. Made by [`SegmentedLock::any`].
+/// A request for any free sub-lock, with its options. Made by [`SegmentedLock::any`].
 #[derive(Debug)]
 #[must_use = "nothing is asked for until it is acquired"]
 pub struct Any<'a, L> {
@@ -21,19 +21,19 @@ impl<'a, L: Locks> Any<'a, L> {
         Self { lock, wait: None }
     }
 
-    /// Waiting for `length` at most, instead of for ever.
+    /// Waits at most `length`. Default: waits indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
         self.wait = Some(length);
         self
     }
 
-    /// Takes a free one; if none is, waits for the one where least is going on, as far as this process knows. Once it
-    /// waits it keeps its place there, even if another comes free.
+    /// Acquires a free one. If none is free, waits for the least loaded one, as far as this process knows. It then
+    /// keeps its place there, even if another one becomes free.
     ///
     /// # Errors
     ///
-    /// [`SegmentedLockError`]: says whether to try again, and what it may have done all the same. A shard in trouble
-    /// is no error as long as others have sub-locks.
+    /// [`SegmentedLockError`]: has whether to try again, and the possible effects. An unreachable shard is no error as
+    /// long as other shards have sub-locks.
     ///
     /// # Cancel safety
     ///
@@ -50,11 +50,11 @@ impl<'a, L: Locks> Any<'a, L> {
         deadline.bounds(Effect::None, taken).await
     }
 
-    /// Takes one that is free now, or none.
+    /// Acquires one that is free now, or none.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire); [`SegmentedLockError::NoneFree`] if none was.
+    /// As for [`acquire`](Self::acquire); [`SegmentedLockError::NoneFree`] if none was free.
     ///
     /// # Cancel safety
     ///
@@ -67,7 +67,7 @@ impl<'a, L: Locks> Any<'a, L> {
         }
     }
 
-    /// Tries those that look free, one after the other.
+    /// Tries the sub-locks that seem free, one after the other.
     async fn try_each(&self, split: &Split) -> Result<Tried<L>, SegmentedLockError> {
         let mut tried = Vec::new();
         let mut trouble = None;
@@ -120,7 +120,7 @@ impl<'a, L: Locks> Any<'a, L> {
     }
 }
 
-/// What came of trying.
+/// The result of the tries.
 enum Tried<L: Locks> {
     Taken(SegmentGuard<L::Guard>),
     /// None was free: the caller waits at the least loaded one.

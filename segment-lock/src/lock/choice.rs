@@ -1,40 +1,39 @@
-//! Which sub-lock `any` asks for: a rule about what one process knows.
+//! Chooses the sub-lock that `any` asks for, by the knowledge of one process.
 
 use crate::limits::TRIES_MAX;
 
-/// What a process knows of one sub-lock.
+/// One process's knowledge of one sub-lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// How many of this process hold it, or ask for it.
+    /// The number of tasks of this process that hold it or ask for it.
     pub here: u32,
     /// Another process held it when this one tried it last.
     pub is_held_elsewhere: bool,
-    /// Its shard gave no grant a short while ago, for a reason of its own.
+    /// Its shard refused a grant recently, for a reason that does not concern this sub-lock.
     pub is_in_trouble: bool,
 }
 
 impl Known {
-    /// How many waiters are before a newcomer, as far as is known.
+    /// The known number of waiters before a newcomer.
     fn load(&self) -> u32 {
         self.here.max(u32::from(self.is_held_elsewhere))
     }
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// See whether this one is free.
+    /// Try this one.
     Try(u32),
-    /// None is, as far as is known: wait for this one.
+    /// None is known to be free: wait for this one.
     Wait(u32),
 }
 
-/// What `any` does next, if `tried` were not free. `last` is the one that this process had last.
+/// The next step of `any`, after `tried` were not free. `last` is the one that this process had last.
 ///
-/// Segments that no task of this process has are tried: first the last one, because its data is
-/// probably at hand, then upwards from there, in a circle; segments that another process had come
-/// after the others. At most [`TRIES_MAX`] are tried. Then the caller waits for the least loaded
-/// segment. Segments on shards in trouble come last.
+/// It tries sub-locks that no task of this process has: first the last one, because its data is probably cached, then
+/// those after it, in a circle; those that another process had come after the others. It tries at most [`TRIES_MAX`].
+/// Then the caller waits for the least loaded one. Sub-locks on shards with errors come last.
 ///
 /// # Panics
 ///
@@ -128,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each is tried once at most, then there is one to wait for.
+        /// Each is tried at most once, then there is one to wait for.
         #[test]
         fn it_comes_to_an_end(known in vec(known(), 1..40), last in 0_u32..80) {
             let mut tried = Vec::new();

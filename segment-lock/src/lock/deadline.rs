@@ -1,4 +1,4 @@
-//! How long a call may take.
+//! The deadline of a call.
 
 use std::{future::Future, time::Duration};
 
@@ -7,12 +7,12 @@ use tokio::time::{Instant, timeout_at};
 use super::SegmentedLockError;
 use crate::Effect;
 
-/// When a call is given up, if ever. Cheap to copy.
+/// The time when a call gives up, if any. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(Option<(Duration, Instant)>);
 
 impl Deadline {
-    /// `length` from now; never, if there is none, or if it is longer than a clock can count.
+    /// `length` from now; no deadline if there is none, or if it is longer than a clock can count.
     pub(super) fn within(length: Option<Duration>) -> Self {
         Self(length.and_then(|length| Some((length, Instant::now().checked_add(length)?))))
     }
@@ -23,7 +23,7 @@ impl Deadline {
         Some(at.saturating_duration_since(Instant::now()))
     }
 
-    /// The result of `work`, or that the time was over, with `effect`.
+    /// The result of `work`; or, after the deadline, an error with `effect`.
     pub(super) async fn bounds<T>(
         self,
         effect: Effect,

@@ -1,72 +1,72 @@
-//! Why a call on a segmented lock failed.
+//! The reasons why a call on a segmented lock failed.
 
 use std::time::Duration;
 
 use super::LockError;
 use crate::{Account, Effect, ManifestError, NameError, StorageError};
 
-/// Why a call on a segmented lock failed. Nothing is held by it.
+/// The reason why a call on a segmented lock failed. It holds nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentedLockError {
-    /// The name is not one.
+    /// The name is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The record cannot be changed so, or is not one.
+    /// The record does not allow this change, or is malformed.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// It was not created; or its record was lost in an event beyond its durability.
+    /// The segmented lock was not created; or its record was lost in a failure beyond its durability.
     #[error("segmented lock {name} does not exist")]
     NoLock {
         /// Its name.
         name: Account,
     },
-    /// There is no such sub-lock.
+    /// The sub-lock does not exist.
     #[error("segment is {segment}, must be less than {made}: no more were ever made")]
     NoSegment {
-        /// The number refused.
+        /// The refused number.
         segment: u32,
-        /// How many there are.
+        /// The number of sub-locks.
         made: u32,
     },
-    /// Somebody else has it.
+    /// Another holder has it.
     #[error("segment {segment} is held")]
     Held {
-        /// Which.
+        /// The sub-lock.
         segment: u32,
     },
     /// None was free.
     #[error("none of {looked_at} segments was free")]
     NoneFree {
-        /// How many were looked at.
+        /// The number of tries.
         looked_at: usize,
     },
     /// A sub-lock was not granted, or not in time.
     #[error("segment {segment}: {error}")]
     NotAcquired {
-        /// Which.
+        /// The sub-lock.
         segment: u32,
-        /// Why.
+        /// The cause.
         error: LockError,
     },
-    /// A sub-lock was lost while the others were taken. All are given back.
+    /// A sub-lock was lost while the others were acquired. All are released.
     #[error("segment {segment} was lost while the others were taken")]
     Lost {
-        /// Which.
+        /// The sub-lock.
         segment: u32,
     },
-    /// The wait was over before the record's shard had answered.
+    /// The wait ended before the record's shard answered.
     #[error("no answer from the segments within {waited:?}")]
     TimedOut {
-        /// As asked.
+        /// The requested length.
         waited: Duration,
         /// Whether the record may have been changed.
         effect: Effect,
     },
-    /// Others changed the record again and again.
+    /// Other processes changed the record during each attempt.
     #[error("gave up after {rounds} concurrent changes of the record")]
     Contended {
-        /// How often it was tried.
+        /// The number of attempts.
         rounds: u32,
     },
     /// The record's storage gave no answer.
@@ -75,7 +75,7 @@ pub enum SegmentedLockError {
 }
 
 impl SegmentedLockError {
-    /// Whether the same call may succeed if made again.
+    /// Whether the same call may succeed if it is repeated.
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Held { .. }
@@ -91,8 +91,8 @@ impl SegmentedLockError {
         }
     }
 
-    /// Whether what was asked for may have been applied all the same. A lock that was granted unheard is given back
-    /// in the background.
+    /// Whether the call may have been applied all the same. A lock whose grant did not arrive is released in the
+    /// background.
     pub fn effect(&self) -> Effect {
         match self {
             Self::TimedOut { effect, .. } => *effect,
@@ -109,7 +109,7 @@ impl SegmentedLockError {
         }
     }
 
-    /// The earliest time to try again, if it is known.
+    /// The earliest time for another attempt, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::NotAcquired { error, .. } => error.retry_after,
@@ -118,7 +118,7 @@ impl SegmentedLockError {
         }
     }
 
-    /// The same, of a request that does nothing to what was asked for.
+    /// The same error of a request that changes nothing.
     pub(super) fn aside(self) -> Self {
         match self {
             Self::Storage(error) => Self::Storage(error.aside()),

@@ -1,4 +1,4 @@
-//! A holder's side of one sub-lock, or of all.
+//! The guards of one sub-lock, and of all.
 
 use std::{future::Future, ops::Deref};
 
@@ -6,7 +6,7 @@ use futures_util::future::{join_all, select_all};
 
 use super::{Held, knowledge::Presence};
 
-/// A held sub-lock: what the lock's own guard is, and which it is. Dropping it gives it back.
+/// A held sub-lock: the lock's own guard, and the number. Dropping it releases the lock.
 #[derive(Debug)]
 #[must_use = "dropping the guard releases the lock"]
 pub struct SegmentGuard<G> {
@@ -19,16 +19,16 @@ impl<G: Held> SegmentGuard<G> {
         Self { guard, presence }
     }
 
-    /// Which sub-lock it is, from 0.
+    /// The number of the sub-lock, from 0.
     pub fn segment(&self) -> u32 {
         self.presence.segment
     }
 
-    /// Gives it back, as the lock's own guard does.
+    /// Releases it, as the lock's own guard does.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives it back in the background.
+    /// Dropping the future releases it in the background.
     pub async fn release(self) -> G::Released {
         self.guard.release().await
     }
@@ -42,8 +42,8 @@ impl<G> Deref for SegmentGuard<G> {
     }
 }
 
-/// Every sub-lock that was ever made, held: nobody else has any of them, and no more are made meanwhile. Dropping it
-/// gives them back.
+/// Every sub-lock that was ever made, held: no other holder has any of them, and no further ones are made meanwhile.
+/// Dropping it releases them.
 #[derive(Debug)]
 #[must_use = "dropping the guard releases the locks"]
 pub struct AllGuard<G>(Vec<SegmentGuard<G>>);
@@ -53,7 +53,7 @@ impl<G: Held> AllGuard<G> {
         Self(guards)
     }
 
-    /// The guards, in order: each has a token of its own.
+    /// The guards, in order. Each has its own token.
     pub fn segments(&self) -> &[SegmentGuard<G>] {
         &self.0
     }
@@ -72,11 +72,11 @@ impl<G: Held> AllGuard<G> {
         select_all(self.0.iter().map(|guard| Box::pin(guard.lost()))).await;
     }
 
-    /// Runs `work` for as long as all are held, and drops it the moment one is not: then there is no output.
+    /// Runs `work` as long as all are held, and drops it at once when one is lost: then there is no output.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops `work`; the guard goes on.
+    /// Dropping the future drops `work`. The locks stay held.
     pub async fn run_while_held<F: Future>(&self, work: F) -> Option<F::Output> {
         tokio::select! {
             biased;
@@ -85,11 +85,11 @@ impl<G: Held> AllGuard<G> {
         }
     }
 
-    /// Gives all back, and says of each what its release found.
+    /// Releases all, and returns the answer to each release.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives them back in the background.
+    /// Dropping the future releases them in the background.
     pub async fn release(self) -> Vec<G::Released> {
         join_all(self.0.into_iter().map(SegmentGuard::release)).await
     }

@@ -1,4 +1,4 @@
-//! What a process knows of the sub-locks, from what it met there.
+//! A process's knowledge of the sub-locks, from its own requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,19 +7,19 @@ use tokio::time::Instant;
 
 use super::choice::{Choice, Known, choose};
 
-/// How long a shard that gave no grant, for a reason of its own, is kept away from.
+/// How long a process avoids a shard that refused a grant for a reason that does not concern the sub-lock.
 const TROUBLE: Duration = Duration::from_secs(1);
 
-/// What one process met at one sub-lock.
+/// The contention that one process met at one sub-lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contention {
-    /// How many of this process hold it or ask for it now.
+    /// The number of tasks of this process that hold it or ask for it now.
     pub here: u32,
-    /// How often this process got it.
+    /// The number of grants to this process.
     pub acquisitions: u64,
-    /// How many of these had to wait for it.
+    /// The number of grants after a wait.
     pub waits: u64,
-    /// How long these waited, in all.
+    /// The total length of these waits.
     pub waited: Duration,
 }
 
@@ -30,14 +30,14 @@ struct Entry {
     troubled_until: Option<Instant>,
 }
 
-/// What a process knows of all of them.
+/// A process's knowledge of all sub-locks.
 #[derive(Debug)]
 pub(super) struct Knowledge(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     entries: Vec<Entry>,
-    /// The one that `any` had last.
+    /// The sub-lock that `any` had last.
     last: u32,
 }
 
@@ -52,7 +52,7 @@ impl Inner {
 }
 
 impl Knowledge {
-    /// Nothing is known, and `any` begins at `first`.
+    /// No knowledge yet; `any` begins at `first`.
     pub(super) fn new(first: u32) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Inner {
             entries: Vec::new(),
@@ -60,12 +60,12 @@ impl Knowledge {
         })))
     }
 
-    /// Goes to sub-lock `segment`.
+    /// Registers a task at sub-lock `segment`.
     pub(super) fn enter(self: &Arc<Self>, segment: u32) -> Presence {
         self.enter_in(&mut self.0.lock(), segment)
     }
 
-    /// Chooses among the first `used`, and registers there, so that the next chooser knows.
+    /// Chooses among the first `used`, and registers there, so that the next caller knows.
     pub(super) fn choose(self: &Arc<Self>, used: u32, tried: &[u32]) -> (Choice, Presence) {
         let mut inner = self.0.lock();
         let now = Instant::now();
@@ -76,7 +76,7 @@ impl Knowledge {
         (choice, self.enter_in(&mut inner, segment))
     }
 
-    /// What was met so far, of each of `made`.
+    /// The contention met so far, for each of `made`.
     pub(super) fn contention(&self, made: u32) -> Vec<Contention> {
         let mut inner = self.0.lock();
         let of = |segment| inner.entry(segment).contention;
@@ -103,7 +103,7 @@ impl Entry {
     }
 }
 
-/// One task at a sub-lock: asking for it, or holding it. It leaves when this is dropped.
+/// One task at a sub-lock: asking for it, or holding it. Dropping this ends that.
 #[derive(Debug)]
 pub(super) struct Presence {
     knowledge: Arc<Knowledge>,
@@ -125,7 +125,7 @@ impl Presence {
         }
     }
 
-    /// It is the one that `any` had last.
+    /// Notes it as the one that `any` had last.
     pub(super) fn is_last(&self) {
         self.knowledge.0.lock().last = self.segment;
     }
@@ -136,7 +136,7 @@ impl Presence {
         inner.entry(self.segment).is_held_elsewhere = true;
     }
 
-    /// Its shard has a reason of its own.
+    /// Its shard refused for a reason that does not concern the sub-lock.
     pub(super) fn troubled(&self) {
         let mut inner = self.knowledge.0.lock();
         inner.entry(self.segment).troubled_until = Some(Instant::now() + TROUBLE);

@@ -1,25 +1,25 @@
-//! The requirements of a segmented lock on a provider of locks.
+//! The provider of locks for a segmented lock.
 
 use std::{error::Error, fmt, future::Future, sync::Arc, time::Duration};
 
 use crate::{Account, Effect};
 
-/// Why a lock was not granted.
+/// The reason why a lock was not granted.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct LockError {
-    /// Whether it may have been granted all the same. If so, it is given back by itself.
+    /// Whether it may have been granted all the same. If so, it is released without the caller.
     pub effect: Effect,
-    /// Whether the same call may succeed if made again.
+    /// Whether the same call may succeed if it is repeated.
     pub is_retryable: bool,
-    /// The earliest time to try again, if it is known.
+    /// The earliest time for another attempt, if it is known.
     pub retry_after: Option<Duration>,
-    /// What went wrong.
+    /// The cause.
     pub source: Arc<dyn Error + Send + Sync>,
 }
 
 impl LockError {
-    /// Whether the same call may succeed if made again.
+    /// Whether the same call may succeed if it is repeated.
     pub fn is_retryable(&self) -> bool {
         self.is_retryable
     }
@@ -29,42 +29,42 @@ impl LockError {
         self.effect
     }
 
-    /// The earliest time to try again, if it is known.
+    /// The earliest time for another attempt, if it is known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 }
 
-/// A lock that was waited for, if need be.
+/// A granted lock, and whether the caller had to wait.
 #[derive(Debug)]
 pub struct Waited<G> {
-    /// The holder's side of it.
+    /// The guard.
     pub guard: G,
-    /// Whether it was not to be had at once.
+    /// Whether the lock was not free at once.
     pub had_to_wait: bool,
 }
 
-/// Locks, by their keys.
+/// Locks by key.
 ///
 /// # Contract
 ///
-/// * A key has one holder at a time, and each grant of it a greater token than all earlier ones.
+/// * A key has one holder at a time. The token of each grant is greater than all earlier tokens of the key.
 /// * Waiters for a key get it in the order in which they came.
 /// * A dropped call leaves nothing held.
 pub trait Locks: fmt::Debug + Send + Sync + 'static {
-    /// The holder's side of a grant. Dropping it gives the lock back.
+    /// The guard of a grant. Dropping it releases the lock.
     type Guard: Held;
 
-    /// Where `more` sub-locks of `name` are to be, beside those at `taken`: see [`spread`](crate::spread).
+    /// Chooses the places of `more` sub-locks of `name`, given those at `taken`: see [`spread`](crate::spread).
     fn place(&self, name: &Account, taken: &[u32], more: u32) -> Vec<u32>;
 
-    /// Takes `key` now; none if somebody else has it.
+    /// Acquires `key` now; `None` if another holder has it.
     fn try_acquire(
         &self,
         key: &str,
     ) -> impl Future<Output = Result<Option<Self::Guard>, LockError>> + Send;
 
-    /// Takes `key`, waiting as long as is said, for ever if it is not. What may pass by itself is waited out.
+    /// Acquires `key`, and waits for at most the given time, indefinitely by default. Waits out temporary errors too.
     fn acquire(
         &self,
         key: &str,
@@ -74,7 +74,7 @@ pub trait Locks: fmt::Debug + Send + Sync + 'static {
 
 /// A held lock, renewed by its provider.
 pub trait Held: fmt::Debug + Send + Sync + 'static {
-    /// What a release found.
+    /// The answer to a release.
     type Released: fmt::Debug + Send;
 
     /// The fencing token.
@@ -86,6 +86,6 @@ pub trait Held: fmt::Debug + Send + Sync + 'static {
     /// Waits until the lock is no longer held, for any reason.
     fn lost(&self) -> impl Future<Output = ()> + Send;
 
-    /// Gives the lock back. Dropped half way, it is given back in the background.
+    /// Releases the lock. If this is dropped before its end, the lock is released in the background.
     fn release(self) -> impl Future<Output = Self::Released> + Send;
 }

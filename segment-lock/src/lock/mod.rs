@@ -1,25 +1,24 @@
-//! N locks of one name, for data of one's own that is split in N rows.
+//! N locks of one name, for your own data that is split into N rows.
 //!
 //! ```text
 //! SegmentedLock ─ any() a free one, at(i) a given one, all() every one
-//!    │  Split: how many there are, and where   (one record, compare-and-swap)
+//!    │  Split: their number and their places   (one record, compare-and-swap)
 //!    ▼
 //! Locks ─ sub-lock i of "stock/7" is the lock "stock/7#i.p", p chosen so that they are spread
 //! ```
 //!
-//! `any()` [chooses](choice::choose) by what this process knows: it goes back to the sub-lock it had last, if that is
-//! free, and waits where least is going on, if none is. A sub-lock is an ordinary lock, and as fair.
+//! `any()` [chooses](choice::choose) by the knowledge of this process: it takes the sub-lock it had last, if that is
+//! free; if none is free, it waits at the least loaded one. A sub-lock is an ordinary lock, and as fair.
 //!
-//! # How many there are may change meanwhile
+//! # The number of sub-locks may change during use
 //!
-//! The record says how many sub-locks were ever **made**, and how many of them are **used**.
-//! `any()` chooses among those used, `all()` takes all that were made. So a process with an old
-//! record does no harm: it chooses among fewer, or has one that is no longer used, for which
-//! `all()` waits like for the others. A swap of the record alone changes the number used, up to the
-//! number made. Making sub-locks is the critical step: a holder of *all* would not have the new
-//! ones, and another process could hold one. The promise is
+//! The record has the number of sub-locks that were ever **made**, and the number in **use**. `any()` chooses among
+//! those in use; `all()` takes all that were made. So a process with an old record does no harm: it chooses among
+//! fewer, or has one that is no longer in use, for which `all()` waits like for the others. A swap of the record alone
+//! changes the number in use, up to the number made. Making sub-locks is the critical step: a holder of *all* would not
+//! have the new ones, and another process could hold one. The promise is
 //!
-//! > as long as somebody has all sub-locks, there are no others.
+//! > while a holder has all sub-locks, no others exist.
 //!
 //! * `all()` takes sub-lock 0, 1, 2, … and so on; then reads the record, takes all others that were made, and **confirms**: it
 //!   writes the record again, its version raised, with its token of sub-lock 0.
@@ -27,21 +26,19 @@
 //! * Neither writes if the record has seen a greater token than its own, nor if the record has changed since it was
 //!   read: the record is fenced, like any resource should be.
 //!
-//! *Why that is right.* Let A have all, confirmed by its write a, and let Z make more by its write z. If z came before a, it
-//! came before A's last reading too, or a would have failed: A took what Z made. If z came after a, then so did Z's
-//! last reading, or z would have failed. There Z saw A's token, or a greater one, and its own was not smaller. Two
-//! grants of sub-lock 0 have two tokens, so Z's is greater, and later: A had released sub-lock 0 by then, or lost it, and
-//! had not all any more. No clock is in this: Z may have been paused anywhere, its lease long over; and a write of
-//! its that was on the way when it died comes before A's reading, or fails.
+//! *Proof.* Let A have all, confirmed by its write a, and let Z make more by its write z. If z came before a, it came
+//! before A's last read too, or a would have failed: A took the sub-locks that Z made. If z came after a, then so did
+//! Z's last read, or z would have failed. In that read Z saw A's token, or a greater one, and its own was not smaller.
+//! Two grants of sub-lock 0 have two tokens, so Z's is greater, and later: A had released or lost sub-lock 0 by then,
+//! and no longer had all. The proof uses no clock: Z may have been paused anywhere, with its lease long over. A write
+//! of Z that was in flight when Z died comes before A's read, or fails.
 //!
-//! *Two `all()`* exclude each other at sub-lock 0. The ascending order prevents deadlock among
-//! them, and with a process that takes single sub-locks upwards. *Fewer in use at once:* that swap
-//! makes a confirmation fail; it reads again, and confirms. A holder of one sub-lock that asks for
-//! `all()` waits for itself, as with any lock.
+//! *Two calls of `all()`* exclude each other at sub-lock 0. The ascending order prevents deadlock among them, and with
+//! a process that acquires single sub-locks in ascending order. *Fewer in use:* that swap makes a confirmation fail;
+//! `all()` reads again, and confirms. A holder of one sub-lock that calls `all()` waits for itself, as with any lock.
 //!
-//! The record is data, and as durable as its [`Durability`] says. If it was lost with its shard,
-//! calls that need it answer [`SegmentedLockError::NoLock`], and the next creation must not use a
-//! smaller number than before.
+//! The record is data, and as durable as its [`Durability`]. If it was lost with its shard, calls that need it return
+//! [`SegmentedLockError::NoLock`], and it must be created again with at least the former number.
 
 pub mod choice;
 
@@ -76,9 +73,9 @@ use deadline::Deadline;
 use knowledge::Knowledge;
 use record::Record;
 
-/// A lock that is split in sub-locks. Cheap to clone; clones share what they know of it.
+/// A lock that is split into sub-locks. Cheap to clone; clones share their knowledge of it.
 ///
-/// Keep it: which sub-lock was had last, and where others were met, is known by it and its clones alone.
+/// Keep it: only this value and its clones know which sub-lock was last held, and where other holders were met.
 pub struct SegmentedLock<L>(Arc<Inner<L>>);
 
 struct Inner<L> {
@@ -86,7 +83,7 @@ struct Inner<L> {
     manifests: Arc<dyn Manifests<Split>>,
     name: Account,
     knowledge: Arc<Knowledge>,
-    /// The newest record read, and when.
+    /// The newest record read, and the time of that read.
     record: Mutex<Option<Record>>,
 }
 
@@ -105,7 +102,7 @@ impl<L> fmt::Debug for SegmentedLock<L> {
 }
 
 impl<L: Locks> SegmentedLock<L> {
-    /// A segmented lock that exists, or will be found not to. `first`: the sub-lock that `any` begins with, modulo
+    /// A segmented lock. The first call checks that it exists. `first`: the sub-lock with which `any` begins, modulo
     /// their number; a random one, so that not all processes begin with the same.
     pub fn open(locks: L, manifests: Arc<dyn Manifests<Split>>, name: Account, first: u32) -> Self {
         Self(Arc::new(Inner {
@@ -117,7 +114,7 @@ impl<L: Locks> SegmentedLock<L> {
         }))
     }
 
-    /// Creates it with so many sub-locks, if it does not exist; if it does, it is left as it is.
+    /// Creates it with this many sub-locks. If it exists, it stays as it is.
     ///
     /// # Errors
     ///
@@ -146,7 +143,7 @@ impl<L: Locks> SegmentedLock<L> {
         &self.0.name
     }
 
-    /// A free sub-lock, whichever it is.
+    /// Any free sub-lock.
     pub fn any(&self) -> Any<'_, L> {
         Any::of(self)
     }
@@ -161,12 +158,12 @@ impl<L: Locks> SegmentedLock<L> {
         All::of(self)
     }
 
-    /// Changes how many sub-locks are in use, while all goes on.
+    /// Changes the number of sub-locks in use, during normal use.
     pub fn resize(&self, segments: u32) -> Resize<'_, L> {
         Resize::of(self, segments)
     }
 
-    /// The record as it is.
+    /// Reads the record.
     ///
     /// # Errors
     ///
@@ -175,14 +172,14 @@ impl<L: Locks> SegmentedLock<L> {
         Ok(self.newest().await?.manifest.clone())
     }
 
-    /// What this process met at each sub-lock that it knows of, by this and its clones.
+    /// The contention that this value and its clones met at each known sub-lock.
     pub fn contention(&self) -> Vec<Contention> {
         let record = self.0.record.lock();
         let made = record.as_ref().map_or(0, Record::made);
         self.0.knowledge.contention(made)
     }
 
-    /// Where the locks want more of them.
+    /// Chooses the places of more sub-locks.
     fn place(&self) -> impl FnOnce(&[u32], u32) -> Vec<u32> {
         |taken, more| self.0.locks.place(&self.0.name, taken, more)
     }
@@ -196,7 +193,7 @@ impl<L: Locks> SegmentedLock<L> {
         })
     }
 
-    /// Takes one that is known by its number, by `split`; now or never, if there is no `wait`.
+    /// Acquires a sub-lock by its number; without `wait`, now or not at all.
     async fn take(
         &self,
         split: &Split,

@@ -1,11 +1,11 @@
-//! A given sub-lock.
+//! Acquires a given sub-lock.
 
 use std::time::Duration;
 
 use super::{Deadline, Locks, SegmentGuard, SegmentedLock, SegmentedLockError};
 use crate::Effect;
 
-/// A given sub-lock, and how it is wanted. Made by [`SegmentedLock::at`].
+/// A request for a given sub-lock, with its options. Made by [`SegmentedLock::at`].
 #[derive(Debug)]
 #[must_use = "nothing is asked for until it is acquired"]
 pub struct One<'a, L> {
@@ -23,17 +23,18 @@ impl<'a, L: Locks> One<'a, L> {
         }
     }
 
-    /// Waiting for `length` at most, instead of for ever.
+    /// Waits at most `length`. Default: waits indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
         self.wait = Some(length);
         self
     }
 
-    /// Takes it, waiting for it if need be. It need not be in use: any that was ever made can be had.
+    /// Acquires it, and waits for it if necessary. It need not be in use: every sub-lock that was ever made can be
+    /// acquired.
     ///
     /// # Errors
     ///
-    /// [`SegmentedLockError`]: says whether to try again, and what it may have done all the same.
+    /// [`SegmentedLockError`]: has whether to try again, and the possible effects.
     ///
     /// # Cancel safety
     ///
@@ -45,11 +46,11 @@ impl<'a, L: Locks> One<'a, L> {
             .await
     }
 
-    /// Takes it now or not at all.
+    /// Acquires it now or not at all.
     ///
     /// # Errors
     ///
-    /// As for [`acquire`](Self::acquire); [`SegmentedLockError::Held`] if somebody else has it.
+    /// As for [`acquire`](Self::acquire); [`SegmentedLockError::Held`] if another holder has it.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,4 @@
-//! The record as a process knows it. An old one does no harm: see the module's documentation.
+//! A process's copy of the record. An old copy does no harm: see the module's documentation.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,18 +7,18 @@ use tokio::time::{Instant, timeout};
 use super::{Locks, SegmentedLock, SegmentedLockError, Split};
 use crate::{StorageError, VersionedManifest};
 
-/// The record is read again after this long, to learn how many are in use.
+/// The record is read again after this long, for a new number in use.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A process with an old record waits at most this long for the new one: the record's shard may be
-/// in trouble while a sub-lock's shard is not.
+/// A process with an old record waits at most this long for the new one: the record's shard may be unreachable while a
+/// sub-lock's shard is reachable.
 const REFRESH_MAX: Duration = Duration::from_millis(100);
 
-/// What was read, and when.
+/// The record, and the time of its last read.
 #[derive(Debug)]
 pub(super) struct Record {
     read: Arc<VersionedManifest<Split>>,
-    /// When it was read, or was tried to be.
+    /// The time of the last read or attempt.
     at: Instant,
 }
 
@@ -29,7 +29,7 @@ impl Record {
 }
 
 impl<L: Locks> SegmentedLock<L> {
-    /// The record as it is now.
+    /// Reads the record now.
     pub(super) async fn newest(&self) -> Result<Arc<VersionedManifest<Split>>, SegmentedLockError> {
         let read = self.0.manifests.read(&self.0.name).await;
         let read = read.map_err(StorageError::aside)?;
@@ -44,7 +44,7 @@ impl<L: Locks> SegmentedLock<L> {
         Ok(read)
     }
 
-    /// The record as it was a second ago or later; or older, if it cannot be read.
+    /// The record, at most a second old; an older one if it cannot be read.
     pub(super) async fn known(&self) -> Result<Arc<VersionedManifest<Split>>, SegmentedLockError> {
         let Some((old, is_due)) = self.last_read() else {
             return self.newest().await;
@@ -58,8 +58,8 @@ impl<L: Locks> SegmentedLock<L> {
         }
     }
 
-    /// The last record read, if any, and whether it is due to be read again. The caller that is
-    /// told so reads it for all.
+    /// The last record read, if any, and whether it is due to be read again. The caller that gets `true` reads it for
+    /// all.
     fn last_read(&self) -> Option<(Arc<VersionedManifest<Split>>, bool)> {
         let mut record = self.0.record.lock();
         let Record { read, at } = record.as_mut()?;

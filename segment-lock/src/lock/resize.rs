@@ -1,11 +1,11 @@
-//! More sub-locks in use, or fewer.
+//! Changes the number of sub-locks in use.
 
 use std::time::Duration;
 
 use super::{Deadline, Held, Locks, SegmentedLock, SegmentedLockError};
 use crate::{Effect, limits::ROUNDS_MAX};
 
-/// Another number of sub-locks in use, and how long that may take. Made by [`SegmentedLock::resize`].
+/// A request for another number of sub-locks in use, with its options. Made by [`SegmentedLock::resize`].
 #[derive(Debug)]
 #[must_use = "nothing is changed until it is run"]
 pub struct Resize<'a, L> {
@@ -23,19 +23,18 @@ impl<'a, L: Locks> Resize<'a, L> {
         }
     }
 
-    /// Waiting for `length` at most, instead of for ever.
+    /// Waits at most `length`. Default: waits indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
         self.wait = Some(length);
         self
     }
 
-    /// Changes the number. To make more than ever existed, it waits for sub-lock 0, and so for a
-    /// holder of all. Other processes choose among the new number within about a second; processes
-    /// that still use fewer do no harm.
+    /// Changes the number. To make more than ever existed, it acquires sub-lock 0, so it waits for a holder of all.
+    /// Other processes choose among the new number within about a second; processes that still use fewer do no harm.
     ///
     /// # Errors
     ///
-    /// [`SegmentedLockError`]: says whether to try again, and whether the number may have been changed all the same.
+    /// [`SegmentedLockError`]: has whether to try again, and whether the number may have changed all the same.
     ///
     /// # Cancel safety
     ///

@@ -1,30 +1,30 @@
-//! The record of a segmented lock: how many sub-locks there are, and where.
+//! The record of a segmented lock: the number of sub-locks, and their places.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Durability, ManifestError, limits::SEGMENTS_MAX};
 
-/// The record of a segmented lock. It is changed by compare-and-swap only; these are its changes, and none does
-/// anything but answer with the record to swap in.
+/// The record of a segmented lock. It is changed by compare-and-swap only. The methods here return the record to swap
+/// in, and have no other effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
     durability: Durability,
-    /// How many of them `any` chooses from: the first so many.
+    /// `any` chooses among this many, the first ones.
     used: u32,
-    /// Of every sub-lock ever made, what its key ends in.
+    /// The place of every sub-lock ever made, with which its key ends.
     places: Vec<u32>,
-    /// The greatest token of sub-lock 0 that was shown to this record: it is fenced by it.
+    /// The greatest token of sub-lock 0 that was presented to this record: its fence.
     token: u64,
 }
 
-/// The holder of sub-lock 0 was replaced by another: what it wanted to write is refused.
+/// Sub-lock 0 has another holder since: the write of the former holder is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fenced;
 
 impl Split {
-    /// A record of `segments` sub-locks; a change of it is acknowledged once it is as durable as is said. `place`
-    /// says where they are to be, as for [`resized`](Self::resized).
+    /// A record of `segments` sub-locks. A change of it is acknowledged once it is as durable as requested. `place`
+    /// chooses their places, as for [`resized`](Self::resized).
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Split {
         serde_json::to_string(self).expect("numbers, and lists of them")
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Reads the text of [`encode`](Self::encode).
     ///
     /// # Errors
     ///
@@ -63,29 +63,29 @@ impl Split {
         }
     }
 
-    /// What a change of the record has survived once it is acknowledged.
+    /// The durability of acknowledged changes of the record.
     pub fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// How many sub-locks `any` chooses from: 0 to this, exclusive.
+    /// The number of sub-locks among which `any` chooses: 0 to this, exclusive.
     pub fn used(&self) -> u32 {
         self.used
     }
 
-    /// How many sub-locks there are: all that were ever made. It never falls.
+    /// The number of sub-locks ever made. It never falls.
     pub fn made(&self) -> u32 {
         u32::try_from(self.places.len()).expect("no more than there may be segments")
     }
 
-    /// What the key of sub-lock `index` of `name` is; none if it was never made.
+    /// The key of sub-lock `index` of `name`; `None` if it was never made.
     pub fn key_of(&self, name: &str, index: u32) -> Option<String> {
         let place = self.places.get(index as usize)?;
         Some(key(name, index, *place))
     }
 
-    /// With `segments` in use. `place` says where new ones are to be, given the places of those that there are, and
-    /// how many come.
+    /// This record with `segments` in use. `place` chooses the places of new ones, given the places of the existing
+    /// ones and the number of new ones.
     ///
     /// # Errors
     ///
