@@ -1,4 +1,4 @@
-//! Where a server is, without telling its password.
+//! A server's address, without its password.
 
 use std::{fmt, io, pin::Pin, str::FromStr};
 
@@ -16,10 +16,10 @@ use super::{diagnosis::Stream, tls::Tls};
 /// A server's URL: `redis://[user[:password]@]host[:port][/db]`, `rediss://` for TLS, or
 /// `unix:///path`.
 ///
-/// Over TLS the server's certificate is checked against the system's authorities, or against those
-/// in a file: `rediss://host?ca=/path/ca.pem`. Where the server asks for ours,
-/// `&cert=/path/client.pem&key=/path/client.key` names it and its key. All are PEM, and read when
-/// the URL is.
+/// Over TLS the server's certificate is checked against the system's authorities, or against those in a file:
+/// `rediss://host?ca=/path/ca.pem`. For a server that requires a client certificate,
+/// `&cert=/path/client.pem&key=/path/client.key` names it and its key. All files are PEM. They are read when the URL is
+/// parsed.
 ///
 /// Displayed and compared without credentials.
 #[derive(Clone)]
@@ -29,24 +29,24 @@ pub struct Address {
     shown: String,
 }
 
-/// What moves the bytes of a connection, for as long as it is polled; done once that has ended.
+/// Moves the bytes of a connection while it is polled. Ready once the connection has ended.
 pub type Pump = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Why a URL was refused. It never repeats the URL, which may hold a password.
+/// The reason why a URL was refused. It never contains the URL, which may have a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("redis address: {0} (expected redis://[user:password@]host[:port][/db])")]
 pub struct AddressError(String);
 
 impl Address {
-    /// Opens a connection and logs in; also for connections of one's own.
+    /// Opens a connection and logs in. Also for your own connections.
     ///
     /// # Errors
     ///
-    /// The server cannot be reached, or does not let us in.
+    /// The server is unreachable, or refuses the login.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes what was opened.
+    /// Dropping the future closes the connection.
     pub async fn open(
         &self,
         config: AsyncConnectionConfig,
@@ -142,7 +142,7 @@ impl FromStr for Address {
     }
 }
 
-/// What `url` says to connect to and to log in as, and how that is shown.
+/// The server and the login that `url` names, and the URL without credentials.
 fn parse(url: &str) -> Result<(ConnectionInfo, String), AddressError> {
     let refused = |error: redis::RedisError| {
         let text = error.to_string();

@@ -1,4 +1,4 @@
-//! A connection on which a server sends messages on its own: `SUBSCRIBE` to one channel.
+//! A connection on which a server sends messages: `SUBSCRIBE` to one channel.
 
 use std::{
     collections::VecDeque,
@@ -17,12 +17,11 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::{Connection, RedisOptions, classify, wire::Wire};
 use crate::{ids::Life, shard::ShardError};
 
-/// Messages kept for a receiver that does not ask for them. Later ones are dropped: a message only
-/// makes a check earlier, which happens anyway.
+/// Most messages kept for a receiver that does not read them. Later ones are dropped: a message only makes a check
+/// earlier that happens anyway.
 const UNREAD_MAX: usize = 4096;
 
-/// How often the server is pinged: a peer that vanished sends nothing, and neither does a healthy server
-/// without a message.
+/// Pause between two pings: a vanished peer sends nothing, and neither does a healthy server without a message.
 const PING_EVERY: Duration = Duration::from_secs(3);
 
 type Answer = Pin<Box<dyn Future<Output = RedisResult<Value>> + Send>>;
@@ -82,7 +81,7 @@ impl<T: Send + 'static> Channel<T> {
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<T, ShardError>> {
         loop {
-            // First the messages that came before the connection ended.
+            // Messages that came before the end of the connection go first.
             let ended = self.connection.wire.poll_ended(context).is_ready();
             if let Some(message) = self.inbox.take() {
                 return Poll::Ready(Ok(message));
@@ -99,7 +98,7 @@ impl<T: Send + 'static> Channel<T> {
         }
     }
 
-    /// Ready when a ping is sent, when it is answered, and when it is not answered in time.
+    /// Ready when a ping is sent, when it is answered, and when its answer is late.
     fn poll_pong(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ShardError>> {
         let Some(pong) = &mut self.pong else {
             return self.pings.poll_tick(context).map(|_| {
@@ -129,7 +128,7 @@ impl<T> Inbox<T> {
         Self(Mutex::default())
     }
 
-    /// Keeps the message in `info`, if it is one of ours and there is room.
+    /// Keeps the message in `info`, if it is for this channel and there is room.
     fn put(&self, info: &PushInfo, parse: fn(&[u8]) -> Option<T>) {
         let (PushKind::Message, [_, Value::BulkString(text)]) = (&info.kind, &info.data[..]) else {
             return;

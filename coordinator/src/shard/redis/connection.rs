@@ -1,4 +1,4 @@
-//! One physical connection: shaken hands with, never reconnected.
+//! One physical connection: opened with a handshake, never reconnected.
 
 use redis::{AsyncConnectionConfig, Cmd, InfoDict, Pipeline, RedisError, Value};
 use tokio::time::timeout;
@@ -14,18 +14,18 @@ use crate::{
     shard::{ConnectionId, ShardError},
 };
 
-/// A connection, the life it was opened in, and what the handshake saw.
+/// A connection, its server's life, and the results of the handshake.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(super) wire: Wire,
     pub(crate) id: ConnectionId,
     pub(crate) server: Server,
     pub(crate) keys: Keys,
-    /// What the server was reached by, without credentials.
+    /// The server's address, without credentials.
     pub(super) address: String,
 }
 
-/// What INFO says of a server.
+/// The parts of INFO that a handshake needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     pub(crate) run_id: String,
@@ -47,7 +47,7 @@ pub(crate) struct Keys {
     pub(crate) quiet: String,
     pub(crate) fence: String,
     pub(crate) copy: String,
-    /// There while some key may have a queue.
+    /// Exists while some key may have a queue.
     pub(crate) queues: String,
     pub(crate) lives: String,
     pub(crate) pointer: String,
@@ -82,10 +82,9 @@ impl Keys {
 }
 
 impl Connection {
-    /// Opens a connection named `rf:<client>:<lane>` and shakes hands: names it, reads the life,
-    /// checks that the server keeps what it is given, ends `former` if it was of the same life,
-    /// and checks that the user may run the commands of the scripts. That check is a function of the
-    /// library: a server that does not know it gets the library.
+    /// Opens a connection named `rf:<client>:<lane>`. The handshake names it, reads the life, checks that the server
+    /// keeps its data, ends `former` if that was of the same life, and checks that the user may run the commands of the
+    /// scripts. That check is a function of the library: a server without the library gets it.
     pub(crate) async fn open(
         options: &RedisOptions,
         lane: &str,
@@ -94,7 +93,7 @@ impl Connection {
         Self::open_with(Wire::config(options), options, lane, former).await
     }
 
-    /// As [`open`](Self::open), over a wire that is set up as given.
+    /// As [`open`](Self::open), over a wire with these settings.
     pub(super) async fn open_with(
         config: AsyncConnectionConfig,
         options: &RedisOptions,
@@ -163,7 +162,7 @@ impl Connection {
         self.wire.ended().await;
     }
 
-    /// Sends `commands` in one write; an answer for each, be it an error.
+    /// Sends `commands` in one write. Returns one answer or error for each.
     pub(crate) async fn run(&mut self, commands: &Pipeline) -> Result<Vec<Value>, ShardError> {
         self.wire
             .run(commands)
@@ -184,7 +183,7 @@ impl Connection {
     }
 }
 
-/// A call of `script`, to be given its keys and arguments. It has room for what a batch says of a key.
+/// A call of `script`, without its keys and arguments. It has room for the arguments of one batch per key.
 pub(crate) fn fcall(script: &Script, keys: usize) -> Cmd {
     let mut command = Cmd::with_capacity(4 * keys + 8, 160 * keys);
     let function = scripts::in_force(script);
@@ -192,7 +191,7 @@ pub(crate) fn fcall(script: &Script, keys: usize) -> Cmd {
     command
 }
 
-/// Why no hands were shaken.
+/// The reason why a handshake failed.
 enum Unshaken {
     /// The server cannot be used.
     Refused(ShardError),

@@ -1,4 +1,4 @@
-//! Why a server that takes connections is not the Redis server that its URL says.
+//! Explains why a server that takes connections is not the Redis server that its URL names.
 
 use std::{borrow::Cow, io, time::Duration};
 
@@ -11,10 +11,10 @@ use tokio::{
 use super::{RedisOptions, address::Address, classify, tls::Tls};
 use crate::shard::ShardError;
 
-/// How long a server may take to answer a probe.
+/// Longest wait for the answer to a probe.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
-/// Bytes of an answer that are looked at.
+/// Bytes of an answer that are examined.
 const ANSWER_BYTES: usize = 64;
 
 /// Redis answers the first line, and ignores the second; an HTTP server waits for both.
@@ -23,11 +23,11 @@ const PING: &[u8] = b"PING\r\n\r\n";
 /// PostgreSQL's SSLRequest. The server answers one byte: S or N.
 const SSL_REQUEST: &[u8] = &[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// How a TLS alert begins: its type, and the greater part of the version.
+/// The first bytes of a TLS alert: its type, and the major version.
 const TLS_ALERT: &[u8] = &[0x15, 0x03];
 
-/// What `error`, met by a handshake with the server at `options`, is. A server that answers otherwise than Redis
-/// does is asked once more, over a connection of its own.
+/// Explains `error`, which a handshake with the server at `options` met. If the server's answer is not Redis's, this
+/// probes it again over another connection.
 pub(super) async fn of_handshake(options: &RedisOptions, error: RedisError) -> ShardError {
     let address = &options.address;
     let text = error.to_string();
@@ -57,10 +57,10 @@ pub(super) async fn of_handshake(options: &RedisOptions, error: RedisError) -> S
     unreachable(address, &in_words(&text))
 }
 
-/// What a handshake without an end is.
+/// Explains a handshake that got no answer in time.
 pub(super) async fn of_silence(options: &RedisOptions) -> ShardError {
     let (address, within) = (&options.address, options.connect_timeout);
-    // A server without TLS waits for the end of what it takes for a line.
+    // A server without TLS takes the handshake for the start of a line and waits for its end.
     if address.tls().is_some()
         && let Some(what) = what_answers(address).await
     {
@@ -81,7 +81,7 @@ pub(super) fn unreachable(address: &Address, why: &str) -> ShardError {
     }
 }
 
-/// What the operating system says, in plain words.
+/// The operating system's error, in plain words.
 fn in_words(text: &str) -> Cow<'_, str> {
     if text.contains("Connection refused") {
         "Connection refused: no server listens on this port".into()
@@ -123,7 +123,7 @@ fn speaks_tls() -> String {
     "the server speaks TLS: write rediss://".into()
 }
 
-/// What the server at `address` says first to `bytes`, without TLS.
+/// The first answer of the server at `address` to `bytes`, without TLS.
 async fn answer(address: &Address, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let exchange = async {
         let mut stream = address.stream().await?;
@@ -136,7 +136,7 @@ async fn answer(address: &Address, bytes: &[u8]) -> io::Result<Vec<u8>> {
     timeout(ANSWER_WITHIN, exchange).await?
 }
 
-/// Whether the server at `address` answers a TLS handshake as a server does.
+/// Whether the server at `address` answers a TLS handshake.
 async fn is_tls(address: &Address) -> bool {
     let exchange = async { Tls::is_spoken_by(address.stream().await?).await };
     matches!(timeout(ANSWER_WITHIN, exchange).await, Ok(Ok(true)))

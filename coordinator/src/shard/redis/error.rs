@@ -1,21 +1,21 @@
-//! What each failure of a server means: one table.
+//! The meaning of each failure of a server, in one table.
 
 use redis::{ErrorKind, RedisError};
 
 use crate::shard::ShardError;
 
-/// What `error`, met by a request that was sent, means for it and for its connection.
+/// The meaning of `error`, the answer to a request that was sent, for the request and its connection.
 ///
 /// | the server says | applied? | again? | next |
 /// |---|---|---|---|
 /// | no such function, READONLY, MASTERDOWN | no | yes | shake hands: it may be in another life |
-/// | LOADING, BUSY, NOREPLICAS, MISCONF | no | yes | wait: the connection is as good as before |
-/// | NOPERM, NOAUTH, WRONGPASS, OOM | no | no | a person mends it |
-/// | nothing: time-out, reset, cut off | perhaps | yes | shake hands, which ends the former connection |
-/// | anything else | perhaps | no | report it |
+/// | LOADING, BUSY, NOREPLICAS, MISCONF | no | yes | wait: the connection still works |
+/// | NOPERM, NOAUTH, WRONGPASS, OOM | no | no | an operator must mend it |
+/// | nothing: time-out, reset, cut off | unknown | yes | shake hands, which ends the former connection |
+/// | anything else | unknown | no | report it |
 ///
-/// A script is refused for all of these before its first line. That holds for one call: of a batch
-/// of several another may have been applied. An acquire that meets OOM is answered
+/// A script is refused for all of these before its first line. That holds for one call: in a batch of several calls,
+/// another may have been applied. An acquire that meets OOM gets the answer
 /// [`OutOfMemory`](crate::shard::Reply::OutOfMemory).
 pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
     let reason = error.to_string();
@@ -39,7 +39,7 @@ pub(crate) fn classify(what: &'static str, error: &RedisError) -> ShardError {
     }
 }
 
-/// Whether the server refused a script for want of memory, before its first write.
+/// Whether the server refused a script for lack of memory, before its first write.
 pub(super) fn is_out_of_memory(error: &RedisError) -> bool {
     error.code() == Some("OOM")
 }

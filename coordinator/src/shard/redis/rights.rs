@@ -1,11 +1,11 @@
-//! Whether the user of a connection may run what scripts run.
+//! Checks whether the user of a connection may run the commands of the scripts.
 
 use redis::{RedisResult, Value, from_redis_value};
 
 use super::{RedisOptions, answers::text, connection::fcall, scripts, wire::Wire};
 
-/// Why the user may not be used: a right that a script may miss after its first write, or without which no message is
-/// heard.
+/// The reason why the user is refused: a script would fail after its first write without this right, or no message
+/// would arrive.
 pub(super) async fn missing(
     wire: &mut Wire,
     options: &RedisOptions,
@@ -28,7 +28,7 @@ pub(super) async fn missing(
     )))
 }
 
-/// The rules of a user that may run everything Ringfence needs, and nothing else.
+/// The rules of a user with exactly the rights that Ringfence needs.
 fn needed(prefix: &str) -> String {
     format!(
         "~{prefix}:* &{prefix}:* +@read +@write +@scripting +@connection +info +time +publish +subscribe \

@@ -1,9 +1,8 @@
-//! Futures that wake each other within one task, without the task being woken.
+//! Lets futures wake each other within one task, without waking the task.
 //!
-//! A task that polls two ends of one channel wakes itself: a request put in wakes the end that
-//! sends it, an answer the end that asked. Tokio treats such a task as one that yields: it goes
-//! behind all others, and another worker is woken to help, which costs a thread switch for each
-//! request and each answer.
+//! A task that polls both ends of a channel wakes itself: a request that is put in wakes the end that sends it, an
+//! answer wakes the end that waits. Tokio treats such a task as one that yields: it goes behind all others, and another
+//! worker is woken to help. That costs a thread switch per request and per answer.
 
 use std::{
     sync::{
@@ -18,7 +17,7 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
-/// Polls, and polls again what woke itself meanwhile.
+/// Polls a future, and polls it again if it woke itself meanwhile.
 pub(super) struct SelfWakes {
     shared: Arc<Shared>,
     waker: Waker,
@@ -29,13 +28,13 @@ struct Shared {
     state: AtomicU8,
 }
 
-/// Nothing is polled: a wake goes to the task.
+/// No poll is under way: a wake goes to the task.
 const AT_REST: u8 = 0;
 const POLLED: u8 = 1;
-/// Woken since it was last polled: while it was, or after, and then the task knows.
+/// Woken during the last poll, or after it; then the task knows.
 const WOKEN: u8 = 2;
 
-/// Polls in a row, at most. What has used up its task's budget wakes itself until others had their turn.
+/// Most polls in a row. A task that has used up its budget would wake itself until it has yielded.
 const POLLS_MAX: usize = 4;
 
 impl SelfWakes {
@@ -48,11 +47,11 @@ impl SelfWakes {
         Self { shared, waker }
     }
 
-    /// What `poll` comes to. The waker it is given wakes the task of `context` only once it has answered that it is
-    /// pending; woken earlier, it is called again, a few times.
+    /// Calls `poll`, and again if its waker was woken meanwhile, a few times. The waker wakes the task of `context`
+    /// only after `poll` has returned pending.
     ///
-    /// Once it was ready, the next awaited future has to be polled first, like any future: an
-    /// earlier wake may be lost.
+    /// After a ready result, the next awaited future must be polled first, like any future: an earlier wake may be
+    /// lost.
     pub(super) fn poll<T>(
         &self,
         context: &Context<'_>,
@@ -170,7 +169,7 @@ mod tests {
         }
     }
 
-    /// One that comes while it is polled, or right after.
+    /// A wake that comes during the poll, or right after it.
     #[test]
     fn no_wake_of_another_thread_is_lost() {
         let wakes = SelfWakes::new();

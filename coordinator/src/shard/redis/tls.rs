@@ -1,4 +1,4 @@
-//! TLS: trusted authorities, and our own certificate.
+//! TLS: trusted authorities, and the client's own certificate.
 
 use std::{collections::HashMap, fs, io, sync::Arc};
 
@@ -14,20 +14,18 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// The names of the files' query parameters: of the authorities, of our own certificate, and its
-/// key.
+/// The query parameters that name files: the authorities, the client's certificate, and its key.
 const FILES: [&str; 3] = ["ca", "cert", "key"];
 
 /// The names of the query parameters of a socket's path.
 const UNIX: [&str; 3] = ["db", "user", "pass"];
 
-/// The trusted authorities and our own certificate, read once for all connections.
+/// The trusted authorities and the client's certificate, read once for all connections.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// What `url`, of a server at `addr`, says; nothing if it is not spoken to over TLS. In words,
-    /// why that cannot be.
+    /// The TLS settings in `url`, of a server at `addr`; `None` without TLS. The error is in words for the user.
     pub(super) fn of(url: &str, addr: &ConnectionAddr) -> Result<Option<Self>, String> {
         let url = redis::parse_redis_url(url).ok_or("not a URL")?;
         let query: HashMap<_, _> = url.query_pairs().collect();
@@ -100,11 +98,11 @@ impl Tls {
     }
 }
 
-/// Our certificate, the ones that vouch for it, and its key.
+/// The client's certificate, its chain, and its key.
 type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 fn config(roots: RootCertStore, shown: Option<Shown>) -> Result<ClientConfig, rustls::Error> {
-    // Named, not the process's: that is the user's to choose.
+    // Chosen here instead of as the process's default, which is the application's to choose.
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

@@ -1,5 +1,5 @@
-//! The bytes of one connection, moved by the tasks that wait for answers: without a task of its
-//! own, so that a batch costs no hop between threads.
+//! The bytes of one connection, moved by the tasks that wait for answers. The connection has no task of its own, so a
+//! batch needs no thread switch.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use redis::{
 
 use super::{RedisOptions, address::Pump, scripts::Library, self_wakes::SelfWakes};
 
-/// Requests the connection's own queue takes. A link sends one batch at a time.
+/// Capacity of the connection's own queue. A link sends one batch at a time.
 const PIPELINE_BUFFER: usize = 64;
 
 /// An open connection.
@@ -24,16 +24,16 @@ pub(super) struct Wire {
     bytes: Bytes,
 }
 
-/// What moves the bytes of a connection.
+/// Moves the bytes of a connection.
 struct Bytes {
-    /// None once it has ended, be it behind the last answer: it must not be polled again.
+    /// `None` once it has ended: it must not be polled again.
     pump: Option<Pump>,
     /// Requests wake the pump, and the pump wakes the task that waits for the answer.
     wakes: SelfWakes,
 }
 
 impl Wire {
-    /// What every connection has in common.
+    /// The settings that all connections share.
     pub(super) fn config(options: &RedisOptions) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
             .set_response_timeout(Some(options.response_timeout))
@@ -57,14 +57,13 @@ impl Wire {
         poll_fn(|context| self.poll_ended(context)).await;
     }
 
-    /// Moves what can be moved; ready once the connection was seen to have ended.
+    /// Moves all bytes that can be moved. Ready once the connection has ended.
     pub(super) fn poll_ended(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Bytes { pump, wakes } = &mut self.bytes;
         wakes.poll(context, |context| poll_pump(pump, context))
     }
 
-    /// The answer to `command`, which is sent when that is first polled. The task that waits for it
-    /// moves the wire too.
+    /// The answer to `command`, which is sent at the first poll. The task that waits for it moves the bytes too.
     pub(super) fn ask(
         &self,
         command: Cmd,
@@ -93,7 +92,7 @@ impl Wire {
         }
     }
 
-    /// Sends `commands` in one write; an answer for each, be it an error.
+    /// Sends `commands` in one write. Returns one answer or error for each.
     pub(super) async fn run(&mut self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let asked = self
             .connection

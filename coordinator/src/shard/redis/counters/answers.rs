@@ -1,4 +1,4 @@
-//! What the script answers, as values. `lua/counter/counters.lua` and the rules' files say what there is.
+//! The script's answers as values. `lua/counter/counters.lua` and the files of the rules list them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// The answer to `op`; `None` if it is none.
+/// The answer to `op`; `None` if it is malformed.
 pub(super) fn reply(op: &CounterOp, value: &Value) -> Option<CounterReply> {
     let parts = match value {
         Value::BulkString(state) => {
@@ -119,7 +119,7 @@ fn refusal(request: &Request, word: &[u8], rest: &[Value]) -> Option<Refusal> {
             mark_ms: number(mark_ms)?,
         },
         (b"in_future", [now_ms, skew_ms]) => Refusal::IdInFuture {
-            // The script's numbers are not exact to the end.
+            // The scripts' numbers are not exact in all digits.
             ahead_ms: id_in(request)?.time_ms().checked_sub(number(now_ms)?)?,
             skew_ms: number(skew_ms)?,
         },
@@ -207,7 +207,7 @@ fn amount_of(value: &Value) -> Option<i64> {
     i64::try_from(wide(value)?).ok()
 }
 
-/// An amount, which may be a sum of some.
+/// An amount, which may be a sum of several.
 fn wide(value: &Value) -> Option<i128> {
     match value {
         Value::Int(small) => Some(i128::from(*small)),

@@ -1,5 +1,4 @@
-//! A batch as one script call: which requests go together, and which answer belongs to which
-//! request.
+//! A batch as one script call: the requests that are applied together, and the assignment of answers to requests.
 
 use hashbrown::{HashMap, HashSet};
 use redis::Value;
@@ -14,7 +13,7 @@ use crate::{
     shard::{CounterOp, CounterReply, CounterRequest, redis::batch::by_map},
 };
 
-/// What a batch is, as the script takes it.
+/// The parts of a batch in the script's order.
 #[derive(Debug, Default)]
 pub(in crate::shard::redis) struct Call {
     /// One request of each group: the first.
@@ -23,13 +22,13 @@ pub(in crate::shard::redis) struct Call {
     len: usize,
 }
 
-/// Requests to one group that have one answer of the script. Their order is that of the batch, group by group.
+/// Requests to one group that share one answer of the script. They are in the order of the batch, group by group.
 #[derive(Debug)]
 struct Part {
-    /// Its number, from 1 on.
+    /// The group's number, from 1 on.
     group: usize,
     requests: Vec<usize>,
-    /// The sums of deposits and deductions that go together; `None` for a request that goes alone.
+    /// The sums of deposits and deductions that are applied together; `None` for a request that is applied alone.
     sums: Option<Sums>,
 }
 
@@ -40,7 +39,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// With `change` too, if that goes together with others, and they are not too much.
+    /// This part with `change` added, if that can be applied together with the others and the sums stay in range.
     fn and(self, change: &Change) -> Option<Self> {
         let Self { coming, going } = self;
         match change {
@@ -57,7 +56,7 @@ impl Sums {
     }
 }
 
-/// The request, if it is the work of an id at its home.
+/// The request, if it changes money at the home of an id.
 fn op(request: &CounterRequest) -> Option<&Op> {
     match &request.op {
         CounterOp::Segment(Request::Op(op)) => Some(op),
@@ -79,7 +78,7 @@ impl Call {
                 call.firsts.push(at);
                 (call.firsts.len(), usize::MAX)
             });
-            // Of what goes together each has an id of its own.
+            // Each request that is applied together with others has its own id.
             let plain = op(request).filter(|op| op.lands.is_empty());
             let plain = plain.filter(|op| ids.insert((*group, &op.id)));
             let open = call.parts.get_mut(*last);
@@ -108,7 +107,7 @@ impl Call {
         self.firsts.iter().map(|&at| &batch[at].key)
     }
 
-    /// How many of the groups, from the first, go by their requests' map version.
+    /// The number of groups, from the first, whose requests have the call's map version.
     pub(super) fn by_map(&self, batch: &[CounterRequest]) -> usize {
         by_map(self.firsts.iter().map(|&at| batch[at].map))
     }
@@ -129,7 +128,7 @@ impl Call {
         pack.into_bytes()
     }
 
-    /// How many answers the script gives.
+    /// The number of the script's answers.
     pub(super) fn parts(&self) -> usize {
         self.parts.len()
     }
@@ -156,7 +155,7 @@ impl Call {
     }
 }
 
-/// The answers of `count` requests that the script has asked each alone.
+/// The answers to `count` requests that the script has applied each alone.
 fn each(value: &Value, count: usize) -> Option<&[Value]> {
     match value {
         Value::Array(parts) => match &parts[..] {
@@ -169,7 +168,7 @@ fn each(value: &Value, count: usize) -> Option<&[Value]> {
     }
 }
 
-/// How many replicas must have the change before it is answered, and the answer.
+/// The number of replicas that must have the change before it is answered, and the answer.
 fn awaited(part: &Value) -> (u64, &Value) {
     if let Value::Array(parts) = part
         && let [Value::BulkString(word), Value::Int(replicas), answer] = &parts[..]

@@ -1,4 +1,4 @@
-//! Groups that change hands with their slots: what a mover asks, and what the scripts answer.
+//! Moves groups with their slots: a mover's requests, and the scripts' answers.
 
 use redis::{Cmd, Value};
 use ringfence_ring::Slot;
@@ -23,17 +23,17 @@ use crate::{
     },
 };
 
-/// Parts of a group from this one on are sorted sets, as the scripts count them, from 1: their rows are told by their
-/// scores.
+/// The number, from 1, of the first part of a group that is a sorted set. Its rows have scores.
 const SORTED: u8 = 9;
 
 /// Rows in one command.
 const ROWS_MAX: usize = 1_000;
 
-/// Where a group starts: its first part, and the start of that. Where slots start: the first one's index, and its start.
+/// The start of a group: its first part, and the start of that. The start of slots: the index of the first one, and its
+/// start.
 const START: (u64, &[u8]) = (1, b"0");
 
-/// Asks for some of the groups that are left, or are to leave.
+/// Asks for some of the groups in slots that leave, or will leave.
 pub(in super::super) fn groups(
     connection: &Connection,
     ask: &AskGroups,
@@ -102,7 +102,7 @@ fn blocks(names: &[Value]) -> Option<Vec<Block>> {
     names.iter().map(block).collect()
 }
 
-/// Asks for a piece of a group, by a server that syncs every write or not.
+/// Asks for a piece of a group, with whether the server syncs every write.
 pub(in super::super) fn copy_out(
     connection: &Connection,
     is_synced: bool,
@@ -179,13 +179,13 @@ pub(in super::super) fn copied_out(parts: &[Value]) -> Result<Option<Piece>, Sha
     }))
 }
 
-/// Where to go on: in a part, or a slot, if there is another.
+/// The place to continue from, in a part or a slot, if there is more.
 fn place(part: i64, cursor: &[u8]) -> Option<Cursor> {
     let place = || Cursor([part.to_string().as_bytes(), b" ", cursor].concat());
     (part != 0).then(place)
 }
 
-/// A part, or a slot, and where in it to go on.
+/// A part, or a slot, and the place in it to continue from.
 fn place_of(Cursor(place): &Cursor) -> Result<(u64, &[u8]), ShardError> {
     let at = place.iter().position(|byte| *byte == b' ');
     let (part, cursor) = at.map_or((&place[..], START.1), |at| (&place[..at], &place[at + 1..]));
@@ -198,7 +198,7 @@ fn place_of(Cursor(place): &Cursor) -> Result<(u64, &[u8]), ShardError> {
     Ok((part, cursor))
 }
 
-/// The names under which a group of `key` is put aside, that of its blocks last.
+/// The names under which a group of `key` is put aside. The name of its blocks is last.
 fn asides(keys: &Keys, key: &LockKey, epoch: Epoch, source: &Life) -> [Vec<u8>; 2] {
     let of_move = format!("{}:aside:{}:{source}:", keys.prefix, epoch.0);
     let of_any = format!("{}:aside:", keys.prefix);
@@ -262,7 +262,7 @@ pub(in super::super) fn put_aside(parts: &[Value]) -> Result<PutAside, ShardErro
     put_aside.ok_or_else(|| unexpected("copy_in", &Value::Array(parts.to_vec())))
 }
 
-/// What a server has of a row.
+/// A row as stored on the server.
 fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
     match row {
         Row::Stored { part, field, value } => Ok((*part, field, value)),
@@ -275,7 +275,7 @@ fn stored(row: &Row) -> Result<(u8, &[u8], &[u8]), ShardError> {
     }
 }
 
-/// Makes a group of what was put aside.
+/// Makes a group of the pieces put aside.
 pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive: &Arrive) -> Cmd {
     let Connection { keys, server, .. } = connection;
     let key = &arrive.group.key;
@@ -301,7 +301,7 @@ pub(in super::super) fn arrive(connection: &Connection, is_synced: bool, arrive:
     command
 }
 
-/// Reads the answer to [`arrive`]: what came of it, and how many replicas must have it.
+/// Reads the answer to [`arrive`], and the number of replicas that must have the change.
 pub(in super::super) fn arrived(parts: &[Value]) -> Result<(Arrival, u64), ShardError> {
     let arrival = match parts {
         [_, _, Value::Int(replicas), source, Value::BulkString(stamp)] => {
@@ -324,7 +324,7 @@ pub(in super::super) fn arrived(parts: &[Value]) -> Result<(Arrival, u64), Shard
     arrival.ok_or_else(|| unexpected("arrive", &Value::Array(parts.to_vec())))
 }
 
-/// Drops groups that are where their slots go.
+/// Drops groups that are at their slots' next shards.
 pub(in super::super) fn drop_groups(connection: &Connection, drop: &DropGroups) -> Cmd {
     let Connection { keys, server, .. } = connection;
     let mut command = fcall(&scripts::DROP_GROUPS, 2 + drop.groups.len());
@@ -362,7 +362,7 @@ pub(in super::super) fn dropped(parts: &[Value]) -> Result<Dropped, ShardError> 
     })
 }
 
-/// Says that all counters of slots are here.
+/// Declares that all counters of slots are here.
 pub(in super::super) fn admit(connection: &Connection, admit: &Admit) -> Cmd {
     let Connection { keys, server, .. } = connection;
     let mut command = fcall(&scripts::ADMIT, 3);

@@ -1,4 +1,4 @@
-//! Segments of accounts and the accounts' manifests: one script call a batch.
+//! Segments of accounts and the accounts' manifests: one script call per batch.
 
 mod answers;
 mod call;
@@ -24,7 +24,7 @@ use crate::{
 };
 use call::Call;
 
-/// What stands between the prefix and a group's key: no record of a lock has it there.
+/// Separates the prefix from a group's key. No record of a lock has it there.
 const GROUP: &[u8] = b":#";
 
 /// The settings with which a server puts every write on its disk before it answers, also while it rewrites its log.
@@ -34,7 +34,7 @@ const SYNCED: [(&str, &str); 3] = [
     ("no-appendfsync-on-rewrite", "no"),
 ];
 
-/// Whether the server has all of [`SYNCED`]. A server that does not tell has not.
+/// Whether the server has all of [`SYNCED`]. If it does not answer that, it counts as one that has not.
 pub(super) async fn is_synced(connection: &mut Connection) -> Result<bool, ShardError> {
     let mut command = redis::cmd("CONFIG");
     command.arg("GET").arg(&SYNCED.map(|(name, _)| name));
@@ -80,7 +80,7 @@ fn name(keys: &Keys, key: &LockKey) -> Vec<u8> {
     [keys.prefix.as_bytes(), GROUP, key.text()].concat()
 }
 
-/// The writer of a segment, with or without a server that syncs every write.
+/// The writer of a segment, and whether its server syncs every write.
 fn origin(connection: &Connection, is_synced: bool) -> String {
     let Connection {
         server, address, ..
@@ -89,7 +89,7 @@ fn origin(connection: &Connection, is_synced: bool) -> String {
     format!("{synced} {life} {address}")
 }
 
-/// What script calls answered, each with the number of replicas that must have it.
+/// The answers of script calls, each with the number of replicas that must have it.
 pub(super) fn read<'a>(
     calls: impl Iterator<Item = (&'a Call, &'a [CounterRequest])>,
     values: Vec<Value>,
@@ -112,7 +112,7 @@ pub(super) fn read<'a>(
     }
 }
 
-/// Adds what one call answered.
+/// Adds the answers of one call.
 fn read_call(
     call: &Call,
     batch: &[CounterRequest],
@@ -152,13 +152,13 @@ fn read_call(
     Ok(())
 }
 
-/// What errors call a batch.
+/// The name of a batch in errors.
 const WHAT: &str = "a batch of counters";
 
-/// Waits until as many replicas as any of the answers needs have all that was written, and takes back those that
-/// too few have.
+/// Waits until as many replicas as any of the answers requires have all writes, and withdraws the answers whose
+/// replicas are too few.
 ///
-/// Other requests wait meanwhile: a batch leaves when the one before is answered.
+/// Other requests wait meanwhile: a batch leaves when the batch before is answered.
 pub(super) async fn await_replicas(
     connection: &mut Connection,
     replies: &mut [CounterReply],
@@ -175,7 +175,7 @@ pub(super) async fn await_replicas(
     Ok(())
 }
 
-/// Waits until `most` replicas have all that was written, or for `at_most`. Answers how many have.
+/// Waits until `most` replicas have all writes, for at most `at_most`. Returns their number.
 pub(super) async fn replicas(
     connection: &mut Connection,
     most: u64,

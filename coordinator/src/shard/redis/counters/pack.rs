@@ -1,4 +1,4 @@
-//! Requests as MessagePack: a script reads a whole batch of them in one go.
+//! Requests as MessagePack: a script reads a whole batch at once.
 
 use crate::shard::stored::texts::EXACT_MAX;
 
@@ -15,7 +15,7 @@ impl Pack {
         self.0
     }
 
-    /// The next `len` things are one.
+    /// The next `len` values form one array.
     pub(super) fn array(&mut self, len: usize) -> &mut Self {
         match u16::try_from(len).expect("a batch has fewer parts than that") {
             len @ 0..16 => self.0.push(0x90 | len as u8),

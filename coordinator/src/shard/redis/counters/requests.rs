@@ -1,4 +1,4 @@
-//! Requests as `lua/counter/segment` takes them: a verb, and what its function takes behind the segment.
+//! Requests in the form that `lua/counter/segment` takes: a verb, and the arguments of its function after the segment.
 
 use ringfence_segment_lock::{
     Caller, Change, RequestId,
@@ -17,7 +17,7 @@ use crate::shard::{
     },
 };
 
-/// About what one request is packed in, in bytes.
+/// Packed size of a request in bytes, about.
 pub(super) const PACKED: usize = 128;
 
 /// Packs a request to the group with that number.
@@ -107,8 +107,8 @@ fn push_request(pack: &mut Pack, group: usize, request: &Request) {
     }
 }
 
-/// Packs deposits and deductions at the group with that number: their answers, should they all be done, and what else
-/// each alone would take.
+/// Packs deposits and deductions at the group with that number: their answers in case all can be done, and the further
+/// arguments that each alone would have.
 pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     let times = ops.iter().map(|op| op.id.time_ms());
     let (first, last) = (times.clone().min(), times.max());
@@ -142,7 +142,7 @@ pub(super) fn push_ops(pack: &mut Pack, group: usize, sums: Sums, ops: &[&Op]) {
     pack.text(&others.into_bytes());
 }
 
-/// Begins a request, of which `more` parts follow.
+/// Begins a request with `more` further parts.
 fn verb<'a>(pack: &'a mut Pack, group: usize, word: &str, more: usize) -> &'a mut Pack {
     pack.array(2 + more)
         .number(group as u64)
@@ -285,7 +285,7 @@ fn push_loan<'a>(pack: &'a mut Pack, loan: &Loan) -> &'a mut Pack {
     push_amount(pack, loan.amount.get())
 }
 
-/// A number; or two, where one says it not exactly.
+/// A number; or two, if one would not be exact.
 fn push_amount(pack: &mut Pack, amount: i64) -> &mut Pack {
     match amount.unsigned_abs() {
         small @ 0..SPLIT => pack.number(small),

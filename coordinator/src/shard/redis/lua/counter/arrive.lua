@@ -36,13 +36,13 @@ local present = redis.call('HGET', index, text)
 if present and tonumber(since_of(present)) >= tonumber(ARGV[4]) then
   drop_aside(KEYS[7], aside)
   drop_aside(KEYS[7], ahead)
-  -- Something is written, so that replicas are waited for that have all that was before.
+  -- Writes something, so that WAIT covers all earlier writes too.
   redis.call('HSET', index, text, present)
   local source, stamp = string.match(present, '^%d+ (%S+) (%S+)$')
   return {1, 'here', tonumber(durability_of(group)) or 0, source or '', stamp or ''}
 end
 
--- Of what was copied ahead some may be gone where it was copied from, by now.
+-- Some of the blocks copied ahead may have been dropped at their source since.
 local function drop_other_blocks()
   local blocks = ahead .. ':' .. PARTS[BLOCKS]
   for _, name in ipairs(redis.call('HKEYS', blocks)) do

@@ -1,4 +1,4 @@
--- The parts of a slot's groups that are put aside: a set of their names.
+-- The names of the parts of a slot's groups that are put aside, as a set.
 
 local function note_aside(asides, name, keep_ms)
   redis.call('SADD', asides, name)

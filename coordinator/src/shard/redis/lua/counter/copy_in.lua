@@ -29,7 +29,7 @@ if not (comes(slot, KEYS[2], ARGV[2]) or is_before(slot, KEYS[2], ARGV[2])) then
 local present = redis.call('HGET', KEYS[6], ARGV[3])
 if present and tonumber(since_of(present)) >= tonumber(ARGV[4]) then return {1, 'here'} end
 
--- Whatever a list has already stays; what would leave a gap is left out, and then something is missing.
+-- Elements that a list has already stay. Elements behind a gap are left out; then the group is incomplete.
 local function put_behind(list, at, rows)
   local size, behind = redis.call('LLEN', list), {}
   for place = at, at + 2 * rows - 2, 2 do

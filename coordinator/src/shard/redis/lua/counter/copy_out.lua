@@ -46,7 +46,7 @@ if i == 1 and cursor == '0' then
   if in_doubt then redis.call('HDEL', name .. ':manifest', 'origin') end
 end
 
--- Some of a list from a place on, as {next place or "0", {place, value...}}.
+-- Some elements of a list from a place on, as {next place or "0", {place, value...}}.
 local function list_page(list, from, size, most)
   local rows = {}
   for _, value in ipairs(redis.call('LRANGE', list, from, from + most - 1)) do

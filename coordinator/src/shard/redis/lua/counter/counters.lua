@@ -32,7 +32,7 @@ now, prefix, origin, slots = time_ms(), ARGV[4], ARGV[5], KEYS[3]
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local requests = cmsgpack.unpack(ARGV[6])
 
--- Why a group is not asked here, if so.
+-- The reason why a group does not answer here, if any.
 local function elsewhere(name)
   local mode, epoch = stored(slot_in(name), KEYS[3])
   if now < shut or mode == '-' then return {'moved', epoch} end
@@ -40,7 +40,7 @@ local function elsewhere(name)
   if mode ~= 'O' and mode ~= 'A' then return {'coming', epoch} end
 end
 
--- Requests that look an id up.
+-- Requests that look up an id.
 local HAS_ID = {op = true, refuse = true, confirm = true, cancel = true, finish_transfer = true, find = true, credit = true}
 
 local groups = {}
@@ -69,7 +69,7 @@ local function segment_at(group, verb, ...)
   return segment
 end
 
--- The answer to a request; and how many replicas must have what it says.
+-- The answer to a request, and the number of replicas that must have it.
 local function answer(group, _, verb, ...)
   local given, durability
   if manifests[verb] then
@@ -81,7 +81,7 @@ local function answer(group, _, verb, ...)
   return given, verb ~= 'inspect' and tonumber(durability)
 end
 
--- The answer to a request; and whether it was refused.
+-- The answer to a request, and whether it was refused.
 local function answered(request)
   local group = groups[request[1]]
   if group.elsewhere then return group.elsewhere, false end

@@ -18,8 +18,8 @@ local function unlink_parts(name)
   redis.call('UNLINK', unpack(names))
 end
 
--- What an index says of a group: the epoch of the move that it came by, or was made after; and, if it came, the life that it
--- was copied from and its stamp.
+-- The entry of a group in its slot's index: the epoch of the move by which it came, or after which it was made; and, if
+-- it came, the life from which it was copied, and its stamp.
 local function since_of(indexed)
   return string.match(indexed, '^%d+')
 end
@@ -30,7 +30,7 @@ local function leaves(slot, slots, epoch)
   return (mode == 'S' or mode == '-') and its_epoch == tonumber(epoch)
 end
 
--- Whether it comes, or has come, by it.
+-- Whether it comes, or has come, by that move.
 local function comes(slot, slots, epoch)
   local mode, its_epoch = stored(slot, slots)
   return (mode == 'B' or mode == 'A' or mode == 'I' or mode == 'O') and its_epoch == tonumber(epoch)

@@ -1,6 +1,6 @@
--- Fields of a segment that a server changes when it finds that the segment came back, or that end by themselves.
+-- Fields of a segment that a server changes when it finds that the segment came back, or that expire.
 local UNSTAMPED = {origin = true, losses = true, doubtful = true, version = true, frozen = true}
--- Of a segment with more open requests than this, the others are counted only: nobody is to wait long for a stamp.
+-- If a segment has more open requests than this, the stamp has only the number of the others, which bounds its time.
 local STAMPED_MAX = 2000
 
 local function fields_of(name, left_out)
@@ -12,7 +12,7 @@ local function fields_of(name, left_out)
   return fields
 end
 
--- Open requests in the order of a sorted set that has their keys, and what is recorded of each.
+-- Open requests in the order of a sorted set that has their keys, and their records.
 local function open_of(name, sorted)
   local members, keys = redis.call('ZRANGE', name .. sorted, 0, STAMPED_MAX - 1), {}
   for i, member in ipairs(members) do keys[i] = string.sub(member, -18) end
@@ -23,8 +23,8 @@ local function open_of(name, sorted)
   return members
 end
 
--- A digest of a group's content, the same for a group and its copy; empty where nothing is. The names of blocks stand for
--- their content, and `order` for that of `ids`.
+-- A digest of a group's content, the same for a group and its copy; empty if there is none. The names of blocks are
+-- digests of their content, and `order` has the content of `ids`.
 local function stamp_of(name, blocks)
   local sizes = {}
   for i = 1, #PARTS do sizes[i] = size_of(i == BLOCKS and blocks or name, i) end

@@ -1,8 +1,8 @@
--- The server's clock in milliseconds, once a call has looked at it; 0 until then.
+-- The server's clock in milliseconds, once a call has read it; 0 until then.
 local looked_at_ms
 
--- Whether the server is still the primary of the life that the keys are named by: a connection can
--- outlive a demotion and promotion. Every call begins with it.
+-- Whether the server is still the primary of the life in the keys' names: a connection can outlive a demotion and
+-- promotion. Every call begins with it.
 local function same_life(replid)
   looked_at_ms = 0
   local info = redis.call('INFO', 'replication')

@@ -8,7 +8,7 @@ local function bury_imports(family_of_life, slots)
   end
 end
 
--- Unlinks what former lives left on this server, so that restarts leave nothing behind.
+-- Unlinks the leftovers of former lives on this server, so that restarts leave nothing behind.
 local function bury_former(lives, family, present)
   for _, life in ipairs(redis.call('SMEMBERS', lives)) do
     if life ~= present then

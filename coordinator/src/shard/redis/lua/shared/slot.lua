@@ -1,24 +1,24 @@
--- A slot as it is stored: its mode's letter, and the epoch of its last change. One that comes here is "B" once
--- a mover said which tokens its former shard made: until then, as "I", those made here may be lower. It is "A" once
--- all of its counters are here too.
+-- A slot as it is stored: the letter of its mode, and the epoch of its last change. A slot that comes here is "I" until
+-- a mover says which tokens its former shard made: until then tokens made here may be lower. Then it is "B", and "A"
+-- once all of its counters are here too.
 local function stored(slot, slots)
   return struct.unpack('>c1I4', redis.call('GETRANGE', slots, slot * 5, slot * 5 + 4))
 end
 
--- Where a life remembers what it knows of the keys of a slot that comes here: a set, which may be lost, as
--- proofs are asked for then. In it are "*" where the list of what its former shard holds is complete; "k" with
--- the name of each record in the list; "p" with each that a proof was brought for.
+-- The name of a life's knowledge about the keys of a slot that comes here: a set, which may be lost, because then
+-- proofs are required. Its members: "*" if the list of the keys held at its former shard is complete; "k" with the name
+-- of each record in the list; "p" with the name of each record that a proof was brought for.
 local function import_name(slot, slots)
   return string.sub(slots, 1, -#'slots' - 1) .. 'import:' .. slot
 end
 
--- The slot that a name has in braces. Those are the first braces in it: no prefix has any, and a key comes later.
+-- The slot that a name has in braces. These are the first braces in it: no prefix has any, and the key comes later.
 local function slot_in(name)
   return string.match(name, '^[^{]*{(%d+)}')
 end
 
--- The slot that a text names as "{slot}": its mode letter and epoch; and, where it comes here, what this life
--- knows of its keys.
+-- The slot that a text names as "{slot}": its mode letter and epoch; and, if it comes here, this life's knowledge of
+-- its keys.
 local function slot_of(text, slots)
   local slot = slot_in(text)
   local mode, epoch = stored(slot, slots)
@@ -26,8 +26,8 @@ local function slot_of(text, slots)
   local name = import_name(slot, slots)
   local import = {}
 
-  -- Remembers something for as long as the slot comes here. It has no expiry: a list that goes on without its
-  -- first pieces would free what these name.
+  -- Adds to that knowledge for as long as the slot comes here. It has no expiry: a list that continues without its
+  -- first pieces would free the keys that these name.
   function import.note(...) redis.call('SADD', name, ...) end
 
   -- Whether the former shard certainly does not hold `key`, now or later.

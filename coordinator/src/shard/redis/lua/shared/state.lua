@@ -1,5 +1,5 @@
--- What a batch goes by: whether this life is quiet at the sender's map; its token epoch and arm epoch;
--- when its timers end. Nothing where it is not armed. The mark of its quiet spares the look at its state.
+-- The state that a batch needs: whether this life is quiet at the sender's map; its token epoch and arm epoch; the end
+-- of its timers. Nothing if it is not armed. If it is marked quiet, the state is not read.
 local function armed(mark, map, state)
   local its_map, te, arm = string.match(mark or '', '^(%d+)|(%d+)|(%d+)$')
   if its_map == map then return true, te, arm, 0, 0 end

@@ -1,4 +1,4 @@
--- A person reads a segment, doubtful or not, and accepts it as it is.
+-- An operator reads a segment, doubtful or not, and accepts it as it is.
 function rules.accept(segment, generation, base, from, closed, mark, manifest)
   must_be_safe(segment.durability)
   local is_older = segment.generation < generation
@@ -16,5 +16,5 @@ function rules.inspect(segment)
   return {'view', view(segment)}
 end
 
--- A segment that exists is left as it is.
+-- A segment that exists stays as it is.
 rules.replace = rules.inspect

@@ -1,4 +1,4 @@
--- A reservation is given back.
+-- Gives a reservation back.
 function rules.cancel(segment, id, time, generation, caller)
   local state = ended(segment, id)
   if state then return state end

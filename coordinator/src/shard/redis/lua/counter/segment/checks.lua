@@ -1,25 +1,25 @@
--- What every request checks, in this order: is the id recorded, is the segment's money certain and its server safe,
--- does the caller know the layout, is the id too old, is the segment frozen; only then the work. `segment/checks.rs`
--- says why.
+-- The checks of every request, in this order: is the id recorded, is the segment's money certain and its server safe,
+-- does the caller know the layout, is the id too old, is the segment frozen. Only then the request is applied.
+-- `segment/checks.rs` has the reasons.
 
 local function set(segment, field, value)
   segment[field], segment.changed[field], segment.is_changed = value, value, true
 end
 
--- What became of a request, of an entry: "content state", of 8 bytes, and a letter with what that needs. Y: cancelled
--- before it came, so that its content is not known.
+-- The content and the state in an entry: 8 bytes, and a letter with its data. Y: cancelled before it came, so its
+-- content is not known.
 local CANCELLED_UNKNOWN = '\0\0\0\0\0\0\0\0Y'
 local function state_of(entry)
   return entry == CANCELLED_UNKNOWN and 'X' or string.sub(entry, 9)
 end
 
--- The first answer, for a repeat of the same content.
+-- The recorded answer, for a repeat of the same content.
 local function first_answer(entry, content)
   if string.sub(entry, 1, 8) ~= content and entry ~= CANCELLED_UNKNOWN then refuse('conflict') end
   return state_of(entry)
 end
 
--- Nothing is done for an account that asks for every change to be on the disk, by a server that does not see to that.
+-- Refuses requests of an account that requires every change to be on the disk, if the server does not sync each change.
 local function must_be_safe(durability)
   if durability == 'disk' and string.sub(origin, 1, 1) == '0' then refuse('not_on_disk') end
 end
@@ -54,7 +54,7 @@ local function not_frozen(segment, caller)
   if by ~= caller and left > 0 then refuse('busy', left) end
 end
 
--- What the segment has, held money included.
+-- The segment's money, including held money.
 local function owned(segment)
   return add(segment.value, segment.held)
 end

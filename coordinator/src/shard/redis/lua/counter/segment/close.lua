@@ -1,4 +1,4 @@
--- An account that is to have no more money.
+-- Closes a segment to new money.
 function rules.close(segment)
   must_be_safe(segment.durability)
   set(segment, 'closed', true)

@@ -1,4 +1,4 @@
--- A read of the segment's money, with or without a freeze.
+-- Reads the segment's money, with or without a freeze.
 local FREEZE_MS_MAX = 1000
 
 function rules.collect(segment, generation, caller, for_ms)

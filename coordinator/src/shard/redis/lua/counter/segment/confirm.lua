@@ -1,6 +1,7 @@
--- A reservation is spent.
+-- Spends a reservation.
 
--- What became of a reservation; false if it is not recorded. An id that was used for something else is a conflict.
+-- The state of a reservation; false if it is not recorded. An id that was used for a request of another kind is a
+-- conflict.
 local function reservation(segment, id)
   local entry = entry_of(segment, id)
   local state = entry and state_of(entry)
@@ -8,7 +9,7 @@ local function reservation(segment, id)
   return state
 end
 
--- How a reservation ended; nothing if it is not recorded that it did.
+-- The end of a reservation; nothing if its end is not recorded.
 local function ended(segment, id)
   local state = reservation(segment, id)
   return state and string.sub(state, 1, 1) ~= 'H' and state

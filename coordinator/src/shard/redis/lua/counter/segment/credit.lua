@@ -1,4 +1,4 @@
--- Another account's transfer arrives. States: P pinned, F forgettable, N refused. `member`: what `pinned` has of it.
+-- Receives another account's transfer. States: P pinned, F forgettable, N refused. `member`: its member in `pinned`.
 
 local function credit_answer(entry, content)
   if string.sub(entry, 1, 8) ~= content then refuse('conflict') end
@@ -11,8 +11,8 @@ function rules.credit(segment, id, time, generation, content, amount, caller, me
   certain(segment)
   known(segment, generation, time)
   if time <= segment.mark then
-    -- In the place of a lost segment, it may have been credited there, and be lost with that. Else it is not recorded,
-    -- and the mark never falls: it is refused for ever.
+    -- In a segment that replaces a lost one, it may have been credited there, and be lost with that. Otherwise it is
+    -- not recorded, and the mark never falls: every repeat is refused too.
     local lost = segment.lost or tonumber(read('HGET', segment.name .. ':seg', 'lost') or 0)
     return {'credited', time <= lost and 1 or 0}
   end

@@ -10,12 +10,12 @@ local function came_back(segment)
   end
 end
 
--- Whether nothing can be missing of a segment that was last written in another life, at another place, or by a
--- server that did not sync its writes: `before` and `present` are "synced 0|1, run id, replication id, place".
+-- Whether a segment is certainly complete although it was last written in another life, at another place, or by a
+-- server that did not sync its writes. `before` and `present` are "synced 0|1, run id, replication id, place".
 --
--- The same process, which never followed another: its replication id changes when its first replica comes. Or the
--- same place before and after a restart, of a server that synced every write and does, and did not get its data
--- from another: a failover is something else.
+-- Either the same process, which never followed another server: its replication id changes when its first replica
+-- comes. Or the same place before and after a restart, of a server that synced every write then and now, and did not
+-- get its data from another server, as after a failover.
 local function nothing_lost(before, present)
   local synced, run, place = string.match(before, '^(%d) ([^:]*)%S* (.*)$')
   local synced_now, run_now, place_now = string.match(present, '^(%d) ([^:]*)%S* (.*)$')

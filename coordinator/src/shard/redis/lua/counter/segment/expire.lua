@@ -1,7 +1,7 @@
--- Reservations come back at their deadlines, by the server's clock.
+-- Gives reservations back at their deadlines, by the server's clock.
 local EXPIRED_PER_CALL_MAX = 16
 
--- The amount and the deadline of a reservation that is held, if it is.
+-- The amount and the deadline of a reservation, if it is held.
 local function held(segment, id)
   local entry = segment.open > 0 and get(part(segment, 'open'), id)
   local amount, deadline = string.match(entry or '', '^H(%d+):(%d+)$', 9)
@@ -11,7 +11,7 @@ local function held(segment, id)
   return amount_of(amount), tonumber(deadline)
 end
 
--- Only held money moves, once.
+-- Moves held money, once.
 local function end_reservation(segment, id, state)
   put(part(segment, 'due'), id, false)
   close_open(segment, id, state)
@@ -28,8 +28,8 @@ local function expire_if_due(segment, id)
   if amount and deadline <= now then return_reservation(segment, id, amount, 'E') end
 end
 
--- Gives back reservations past their deadline, the oldest first; returns how many. `none_due` once
--- there are no more.
+-- Gives back reservations past their deadline, the oldest first. Returns their number. Sets `none_due` if no more are
+-- due.
 local function expire_due(segment)
   if segment.none_due or segment.held == 0 then return 0 end
   local due = read('ZRANGEBYSCORE', whole(part(segment, 'due')), '-inf', now, 'LIMIT', 0, EXPIRED_PER_CALL_MAX)

@@ -1,4 +1,4 @@
--- What became of a request.
+-- Looks up a request.
 function rules.find(segment, id, time, generation)
   local entry = recorded(segment, id)
   if entry then return state_of(entry) end

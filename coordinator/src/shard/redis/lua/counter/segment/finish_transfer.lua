@@ -1,5 +1,5 @@
--- Finishes a transfer at its source, by the destination's answer. Nothing else ever ends it: a source that took the money
--- back by itself would mint it.
+-- Finishes a transfer at its source, by the destination's answer. Only this ends a transfer: a source that took the
+-- money back by itself would mint it.
 function rules.finish_transfer(segment, id, time, generation, credited, caller, member)
   local entry = recorded(segment, id)
   if not entry then

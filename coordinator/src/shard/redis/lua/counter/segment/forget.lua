@@ -1,4 +1,4 @@
--- A credit may be forgotten in time once its transfer is finished.
+-- Lets a credit be forgotten in time, after its transfer is finished.
 function rules.forget(segment, id, time, generation, member)
   certain(segment)
   known(segment, generation, time)

@@ -1,6 +1,6 @@
--- A loan arrives: {from, seq, amount}.
+-- Receives a loan: {from, seq, amount}.
 
--- Whether it lands here now: its number is the next, or any greater one where changes were lost.
+-- Whether it may land here now: its number is the next one, or any greater one if changes were lost.
 local function is_next(segment, loan)
   local landed = tonumber(get(part(segment, 'inn'), loan[1]) or 0)
   return loan[2] == landed + 1 or (segment.losses > 0 and loan[2] > landed)

@@ -1,4 +1,4 @@
--- A loan leaves for another segment.
+-- Lends money to another segment.
 function rules.lend(segment, to, seq, want, caller)
   certain(segment)
   local out = part(segment, 'out')

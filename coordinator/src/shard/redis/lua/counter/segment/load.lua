@@ -1,9 +1,9 @@
--- A segment is read once a batch, and what changed of it is written at the end.
+-- A segment is read once per batch. Its changes are written at the end.
 local FIELDS = {'value', 'held', 'version', 'generation', 'base', 'cut', 'mark', 'newest', 'window', 'at_least', 'skew',
   'ids_max', 'newest_count', 'packed_count', 'open', 'oldest', 'packed', 'losses', 'durability', 'origin',
   'doubtful', 'closed', 'frozen'}
 
--- The segment under a group's name, if there is one. One that was written in another life may lack its last changes.
+-- The segment under a group's name, if it exists. A segment that was written in another life may lack its last changes.
 local function load(group)
   local found = read('HMGET', group.name .. ':seg', unpack(FIELDS))
   if not found[1] then return nil end
@@ -44,16 +44,16 @@ local function register(group)
   redis.call('HSET', index, text, epoch)
 end
 
--- No number that a segment of before has used is as great as one of now: it would have used 1024 per ms.
+-- No earlier segment has used a number as great as this: it would have made 1024 loans per ms.
 local NUMBERS_PER_MS = 1024
 
--- Has the loans from and to another segment go on after these numbers.
+-- Continues the numbers of the loans from and to another segment after these.
 local function count_from(segment, other, inn, out)
   put(part(segment, 'inn'), other, inn)
   put(part(segment, 'out'), other, string.format('%d:0', out))
 end
 
--- Makes of a new segment one in the place of a lost one. `numbers`: {segment, last lent to it, last landed from it}.
+-- Makes a new segment a replacement of a lost one. `numbers`: {segment, last lent to it, last landed from it}.
 local function take_place(segment, numbers, lost, losses)
   local unused = now * NUMBERS_PER_MS
   set(segment, 'version', unused)
@@ -65,8 +65,8 @@ local function take_place(segment, numbers, lost, losses)
   came_back(segment)
 end
 
--- A segment that has nothing, created for a plan. It knows no id before the plan's beginning. With `numbers`, in the
--- place of one that is lost.
+-- An empty segment, created for a plan. It refuses ids from before the plan's beginning. With `numbers`, it replaces a
+-- lost segment.
 local function create(group, generation, base, from, closed, least, manifest, window, at_least, skew, ids_max, durability,
   numbers, lost, losses)
   must_be_safe(durability)
@@ -94,7 +94,7 @@ local function text_of(value)
   return decimal(value)
 end
 
--- Writes what changed; something, if its durability is to be waited for.
+-- Writes the changes; or something else, if the batch must wait for durability.
 local function save(segment, is_awaited)
   for _, found in pairs(segment.parts) do write(found) end
   write_chunk(segment)

@@ -1,9 +1,8 @@
 -- An account's manifest, in part `manifest`: a hash of `version`, `text`, `durability`, and the `origin` of the last write.
 --
--- After its server came back, a manifest may be an older one: it is in doubt, and so is one without an
--- origin. Its reader compares it with the copies at the segments, and swaps in the newest: that
--- ends the doubt. The version then rises far enough to be above all versions that may have been
--- lost.
+-- After its server came back, a manifest may be an older one: it is in doubt, and so is one without an origin. Its
+-- reader compares it with the copies at the segments, and swaps in the newest, which ends the doubt. The version then
+-- rises above all versions that may have been lost.
 local function manifest_of(name)
   local found = read('HMGET', name .. ':manifest', 'version', 'text', 'durability', 'origin')
   local version, text, durability, before = found[1], found[2], found[3], found[4]
@@ -15,7 +14,7 @@ local function manifest_of(name)
   return version, text, durability, in_doubt
 end
 
--- Where replicas are waited for something is written, so that these are waited for too.
+-- If the call waits for replicas, writes something, so that WAIT covers this change too.
 local function told(group, answer, durability)
   if tonumber(durability) then redis.call('HSET', group.name .. ':manifest', 'durability', durability) end
   return answer, durability

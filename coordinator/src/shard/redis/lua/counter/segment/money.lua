@@ -1,8 +1,8 @@
--- Amounts have 64 bits, numbers here 53. An amount below 10^15 is a number; a greater one is {high, low}, which
--- is high * 10^15 + low. Nothing is ever negative.
+-- Amounts have 64 bits, numbers here 53. An amount below 10^15 is a number; a greater one is {high, low}, which is high
+-- * 10^15 + low. No amount is negative.
 local SPLIT = 1e15
 
--- The amount that decimal text says.
+-- The amount of a decimal text.
 local function amount_of(text)
   if #text <= 15 then return tonumber(text) end
   return {tonumber(string.sub(text, 1, -16)), tonumber(string.sub(text, -15))}
@@ -33,7 +33,7 @@ local function add(a, b)
   return joined(a_high + b_high, low)
 end
 
--- a - b, of which b is not the greater.
+-- a - b; b is not greater than a.
 local function subtract(a, b)
   if type(a) == 'number' then return a - b end
   local b_high, b_low = split(b)
@@ -48,5 +48,5 @@ local function less(a, b)
   return a_high < b_high or (a_high == b_high and a_low < b_low)
 end
 
--- The greatest a segment may own: i64::MAX.
+-- The most money of a segment: i64::MAX.
 local AMOUNT_MAX = {9223, 372036854775807}

@@ -1,11 +1,11 @@
--- The work of a request, at its home: deposit, deduct, reserve, and the taking out of a transfer.
+-- Decides a change at its home: deposit, deduct, reserve, or the start of a transfer.
 
 local function acceptable(segment, time, kind, deadline)
   if kind == 'deposit' and segment.closed then refuse('closed') end
   if kind == 'reserve' and deadline > time + segment.window then refuse('deadline', time + segment.window) end
 end
 
--- The loans among those that come with a request that are the next, if all that comes in will fit.
+-- The loans of a request that may land now, if all of them fit.
 local function that_fit(segment, lands, kind, amount)
   local coming, landing = kind == 'deposit' and amount or 0, {}
   for _, loan in ipairs(lands) do
@@ -18,7 +18,7 @@ local function that_fit(segment, lands, kind, amount)
   return landing
 end
 
--- Where a change that is not yet final is kept account of.
+-- The part that lists a change which is not final.
 local ASIDE = {reserve = 'due', transfer = 'sent'}
 
 local function hold(segment, id, kind, amount, deadline, member)
@@ -33,8 +33,7 @@ local function hold(segment, id, kind, amount, deadline, member)
   set(segment, 'held', add(segment.held, amount))
 end
 
--- `state`: the recorded state if it is done. `member`: the member of `sent` for a transfer, its id
--- and its key.
+-- `state`: the recorded state on success. `member`: the member of `sent` for a transfer, its id and its key.
 function rules.op(segment, id, time, generation, content, kind, amount, state, caller, lands, deadline, member)
   local entry = recorded(segment, id)
   if entry then return first_answer(entry, content) end

@@ -18,8 +18,8 @@ local function must_be_new(segment, ids, asked, first)
   end
 end
 
--- Whether answers are dropped one by one for these, so that each request must be asked alone: whether it is too old, and
--- which reservation expires before, depends on what was dropped for the one before.
+-- Whether answers are dropped one by one for these requests. Then each must be applied alone, because the drops for one
+-- request decide whether the next is too old, and which reservations expire before it.
 local function drops_one_by_one(segment, first, more)
   local is_old = segment.oldest and segment.oldest <= now - segment.window
   local over = remembered_count(segment) + more - segment.ids_max
@@ -28,8 +28,8 @@ local function drops_one_by_one(segment, first, more)
   return few or first <= now - segment.at_least
 end
 
--- `first` and `last`: the least and the greatest time of the ids; `coming` and `going`: how much is deposited, and
--- deducted, together; `entries`: {id, entry, id, entry...}.
+-- `first` and `last`: the least and the greatest time of the ids; `coming` and `going`: the sums of the deposits and of
+-- the deductions; `entries`: {id, entry, id, entry...}.
 function rules.ops(segment, generation, first, last, coming, going, asked, entries)
   certain(segment)
   known(segment, generation, last)
@@ -47,7 +47,7 @@ function rules.ops(segment, generation, first, last, coming, going, asked, entri
   set_value(segment, subtract(add(segment.value, coming), going))
   set(segment, 'version', segment.version + #asked - 1)
   if last > segment.newest then set(segment, 'newest', last) end
-  -- Only the stored data of these ids is known from now on.
+  -- From now on only the stored data of these ids is known.
   whole(ids)
   ids.known = {}
   send('HSET', ids.name, entries)

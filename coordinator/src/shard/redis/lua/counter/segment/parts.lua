@@ -8,20 +8,20 @@
 -- Of the whole batch: the instant, in ms since 1970 on the server's clock; the prefix of all names;
 -- the writer of segments, "synced 0|1, life, place"; and the key of the slots' states.
 local now, prefix, origin, slots
--- A function a request: of the segment, and of what the request says.
+-- One function per verb: of the segment, and of the request's arguments.
 local rules = {}
--- The same of manifests: of the group, and of what the request says.
+-- The same for manifests: of the group, and of the request's arguments.
 local manifests = {}
 
 local KINDS = {order = 'list', due = 'sorted', sent = 'sorted', pinned = 'sorted'}
 local LENGTHS = {hash = 'HLEN', list = 'LLEN', sorted = 'ZCARD'}
 
--- Ends the present request with an answer that did nothing of it.
+-- Ends the present request with an answer, without any change.
 local function refuse(...)
   error({...})
 end
 
--- Reads something that may not be what its name says: then the request ends there.
+-- Reads a key that may have another type; then the request ends there.
 local function read(...)
   local found = redis.pcall(...)
   if type(found) == 'table' and found.err then
@@ -40,7 +40,7 @@ local function part(segment, which)
   return found
 end
 
--- What a hash has under `field`; false if nothing.
+-- The value of `field` in a hash; false if there is none.
 local function get(hash, field)
   local value = hash.known[field]
   if value == nil then
@@ -50,7 +50,7 @@ local function get(hash, field)
   return value
 end
 
--- Makes sure that a part can be written.
+-- Checks that a part can be written.
 local function meet(found)
   if not found.met then
     read(LENGTHS[found.kind], found.name)
@@ -59,12 +59,12 @@ local function meet(found)
   return found
 end
 
--- A hash has `value` under `field` from now on; a sorted set the member `field` with that score. False: nothing.
+-- Sets `field` of a hash to `value`, or the score of member `field` of a sorted set. False removes it.
 local function put(found, field, value)
   found.known[field], found.changed[field], found.is_changed = value, value, true
 end
 
--- A command may have so many arguments.
+-- Most arguments of one command.
 local ARGUMENTS_MAX = 2000
 
 local function send(command, name, arguments)
@@ -89,14 +89,14 @@ local function write_fields(found)
   send(score_first and 'ZREM' or 'HDEL', found.name, dropped)
 end
 
--- Writes what was kept back of a part.
+-- Writes the held-back changes of a part.
 local function write(found)
   if not found.is_changed then return end
   write_fields(found)
   found.changed, found.is_changed = {}, false
 end
 
--- The name of a part that is to be read as a whole.
+-- The name of a part, for a read of the whole part.
 local function whole(found)
   if found.is_changed then write(meet(found)) end
   found.met = true

@@ -1,6 +1,6 @@
--- A segment makes ready for a layout that is planned.
+-- Prepares a segment for a planned layout.
 
--- Goes by that layout from now on.
+-- Uses that layout from now on.
 local function go_by(segment, generation, base, from, closed, mark, manifest)
   set(segment, 'generation', generation)
   set(segment, 'base', base)
@@ -22,7 +22,7 @@ end
 
 rules.create = rules.prepare
 
--- The copy of the account's manifest: even a doubtful segment helps to find a manifest that was lost.
+-- The copy of the account's manifest. A doubtful segment returns it too: that helps to find a lost manifest.
 function rules.read_copy(segment)
   return {'copied', segment.manifest or read('HGET', segment.name .. ':seg', 'manifest'), segment.closed and 1 or 0}
 end

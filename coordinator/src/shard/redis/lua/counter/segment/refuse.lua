@@ -1,4 +1,4 @@
--- The whole is short: recorded, so that every repeat gets that answer.
+-- Records that the whole account had too little, so that every repeat gets that answer.
 function rules.refuse(segment, id, time, generation, content, version, caller)
   local entry = recorded(segment, id)
   if entry then return first_answer(entry, content) end

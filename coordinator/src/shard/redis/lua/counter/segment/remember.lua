@@ -1,19 +1,19 @@
--- What a segment remembers of requests, and how it forgets.
+-- The segment's records of requests, and how it forgets them.
 --
--- An id goes by its key: six bytes of its time, the most significant first, and twelve of its name's digest. An answer
--- that is not final is in `open`. A final one is a record, of 27 bytes: the key, eight of the content's digest, the
--- state's letter. The newest records are in the hash `ids`, and in the list `order`, in which the records of one batch
--- are one element, a chunk. Once there are many, the oldest go into blocks: the SHA-1 of the records -> records. Blocks
--- share no range of keys: a key is in the first whose greatest is not less than it, as `times` has them by score. So a
--- block that is elsewhere under the same name has the same content.
+-- An id is stored by its key: six bytes of its time, big-endian, and twelve of its name's digest. An answer that is not
+-- final is in `open`. A final one is a record of 27 bytes: the key, eight bytes of the content's digest, the state's
+-- letter. The newest records are in the hash `ids`, and in the list `order`, in which the records of one batch are one
+-- element, a chunk. When there are many, the oldest go into blocks: SHA-1 of the records -> records. Blocks share no
+-- range of keys: a key is in the first block whose greatest key is not less, as `times` has them by score. A block with
+-- the same name elsewhere has the same content.
 local KEY, RECORD, CHUNK_HEAD = 18, 27, 12
--- So many records stay in the hash, which is quicker to look up and to write than blocks are.
+-- This many records stay in the hash, in which reads and writes are faster than in blocks.
 local NEWEST_MAX = 8192
--- About so many records are in a block; one of twice as many is split.
+-- About this many records are in a block; a block of twice as many is split.
 local BLOCK = 2048
--- So many chunks at most are looked at when records are packed into blocks.
+-- Most chunks that are read when records are packed into blocks.
 local CHUNKS_MAX = 64
--- Old answers that a new request drops beside its own work, and that a purge does.
+-- Old answers that a new request drops besides its own work, and old answers that a purge drops.
 local PURGED_PER_REQUEST_MAX, PURGED_PER_CALL_MAX = 2, 256
 
 local function time_at(text, at)
@@ -28,7 +28,7 @@ local function time_bytes(time)
     math.floor(low / 65536), math.floor(low / 256) % 256, low % 256)
 end
 
--- Where a key is among all, as an exact number: its time, and 11 bits of the digest.
+-- The rank of a key among all keys, as an exact number: its time, and 11 bits of the digest.
 local RANKS_PER_MS = 2048
 local function rank_at(text, at)
   local first, second = string.byte(text, at + 6, at + 7)
@@ -39,7 +39,7 @@ local function blocks_of(segment)
   return segment.name .. ':blocks', segment.name .. ':times'
 end
 
--- The name of the block that has keys of that rank, and its records.
+-- The name of the block for keys of that rank, and its records.
 local function block_at(segment, rank)
   local blocks, times = blocks_of(segment)
   local block = read('ZRANGEBYSCORE', times, string.format('%d', rank), '+inf', 'LIMIT', 0, 1)[1]
@@ -54,7 +54,7 @@ local function packed_entry(segment, key)
   if rank > segment.packed then return false end
   local _, records = block_at(segment, rank)
   if not records then return false end
-  -- The digest alone: the times of all begin alike.
+  -- Compares the digest alone: the times of all begin alike.
   local digest, at = string.sub(key, 7), 1
   while true do
     at = string.find(records, digest, at, true)
@@ -72,7 +72,7 @@ local function entry_of(segment, key)
   return entry or get(part(segment, 'ids'), key) or packed_entry(segment, key)
 end
 
--- The same. In doubt only one whose state is final: the end of any other may be lost.
+-- The same. In doubt only an entry with a final state: the end of any other may be lost.
 local function recorded(segment, key)
   local entry = entry_of(segment, key)
   if entry and segment.doubtful and string.find(entry, '^[HS]', 9) then refuse('doubtful') end
@@ -100,14 +100,14 @@ local function write_chunk(segment)
   redis.call('RPUSH', segment.name .. ':order', time_bytes(chunk.first) .. time_bytes(chunk.last) .. table.concat(chunk))
 end
 
--- An answer is final.
+-- Records a final answer.
 local function record_final(segment, key, entry)
   local time = time_at(key, 1)
   put(part(segment, 'ids'), key, entry)
   add_records(segment, time, time, 1, key .. entry)
 end
 
--- Makes sure that an answer can become final.
+-- Checks that an answer can become final.
 local function meet_final(segment)
   meet(part(segment, 'ids'))
   meet(part(segment, 'order'))
@@ -118,7 +118,7 @@ local function record_open(segment, key, entry)
   set(segment, 'open', segment.open + 1)
 end
 
--- Remembers the answer to a new id; `is_open`: it is not final.
+-- Records the answer to a new id; `is_open`: it is not final.
 local function record(segment, key, time, entry, is_open)
   if time > segment.newest then set(segment, 'newest', time) end
   if is_open then record_open(segment, key, entry) else record_final(segment, key, entry) end
@@ -132,7 +132,7 @@ local function close_open(segment, key, state)
   record_final(segment, key, string.sub(entry, 1, 8) .. state)
 end
 
--- Writes `records`, of ranks up to `last`, as a block of their own.
+-- Writes `records`, of ranks up to `last`, as a new block.
 local function write_block(segment, last, records)
   local blocks, times = blocks_of(segment)
   local block = redis.sha1hex(records)
@@ -147,7 +147,7 @@ local function drop_block(segment, block)
   segment.blocks_read[block] = nil
 end
 
--- Two blocks of one, where its ranks differ.
+-- Splits one block into two, between different ranks.
 local function write_split(segment, last, records)
   local sorted = {}
   for at = 1, #records, RECORD do
@@ -166,7 +166,7 @@ local function write_split(segment, last, records)
   end
 end
 
--- Adds records to the block that has, or is to have, all up to rank `last`.
+-- Adds records to the block for ranks up to `last`, or makes that block.
 local function add_to_block(segment, block, last, records)
   local _, times = blocks_of(segment)
   local all = segment.blocks_read[block] .. records
@@ -179,8 +179,8 @@ local function add_to_block(segment, block, last, records)
   end
 end
 
--- Sorts a chunk's records: into `behind` those that come behind all that is packed, up to time `cut`; into `later` those
--- behind `cut`; and the others into the blocks of their ranks.
+-- Sorts a chunk's records: into `behind` those after all packed records, up to time `cut`; into `later` those after
+-- `cut`; and the others into the blocks of their ranks.
 local function sort_records(segment, chunk, cut, behind, later, keys)
   local of_block, cut_rank = {}, (cut + 1) * RANKS_PER_MS
   for at = CHUNK_HEAD + 1, #chunk, RECORD do
@@ -198,7 +198,7 @@ local function sort_records(segment, chunk, cut, behind, later, keys)
   for block, some in pairs(of_block) do add_to_block(segment, block, some.last, table.concat(some)) end
 end
 
--- Adds records that come behind all that is packed, of ranks up to `last`: to the last block, if that has room.
+-- Adds records after all packed ones, of ranks up to `last`, to the last block, if that has room.
 local function pack_behind(segment, last, records)
   local blocks, times = blocks_of(segment)
   local block = redis.call('ZRANGE', times, -1, -1)[1]
@@ -211,8 +211,9 @@ local function pack_behind(segment, last, records)
   set(segment, 'packed', last)
 end
 
--- Of the first chunks, how many are packed now, and up to which time: to where those behind them begin, so that what comes
--- of these is not in between; but to the middle at least, where the clocks of two processes differ.
+-- The number of first chunks to pack now, and the time up to which to pack: where the chunks behind them begin, so that
+-- later records do not fall in between; but at least to the middle, for the case that the clocks of two processes
+-- differ.
 local function to_pack(chunks)
   local taken, count = 0, 0
   while taken < #chunks / 2 and count < 2 * BLOCK do
@@ -225,7 +226,7 @@ local function to_pack(chunks)
   return taken, math.max(cut or middle, middle)
 end
 
--- Packs the oldest of the newest.
+-- Packs the oldest of the newest records.
 local function pack(segment)
   local blocks, times = blocks_of(segment)
   read('HLEN', blocks)
@@ -256,7 +257,7 @@ local function pack(segment)
   set(segment, 'packed_count', segment.packed_count + #keys)
 end
 
--- The time up to which answers are forgotten with the next: that of the first block, or of the first record.
+-- The time up to which the next drop forgets: that of the first block, or of the first record.
 local function look_for_oldest(segment)
   local _, times = blocks_of(segment)
   local first = false
@@ -278,7 +279,8 @@ local function forget_block(segment)
   return count
 end
 
--- Drops the first records up to a time, `most` of the first chunk at most; raises the mark to the times of those dropped.
+-- Drops the first records up to a time, at most `most` of the first chunk. Raises the mark to the times of the dropped
+-- ones.
 local function forget_records(segment, until_ms, most)
   local ids, order = part(segment, 'ids'), segment.name .. ':order'
   local chunk, at, keys = read('LINDEX', order, 0), CHUNK_HEAD + 1, {}
@@ -300,7 +302,8 @@ local function forget_records(segment, until_ms, most)
   return #keys
 end
 
--- Drops the first final answers up to a time, `most` at most, or a block; how many. The mark rises to their times.
+-- Drops the first final answers up to a time, at most `most`, or a block. Returns their number. The mark rises to their
+-- times.
 local function forget_until(segment, until_ms, most)
   local dropped = 0
   while dropped < most and segment.oldest and segment.oldest <= until_ms do
@@ -320,9 +323,8 @@ local function remembered_count(segment)
   return segment.newest_count + segment.packed_count + segment.open
 end
 
--- Makes room for so many new answers. Some older than `window` are dropped; and if there is no room nevertheless, the
--- oldest that are older than `at_least`, with others up to the mark that this raises. The mark may be above the new ids
--- then.
+-- Makes room for this many new answers. Drops some older than `window`; if there is still no room, drops the oldest
+-- that are older than `at_least`, and others up to the mark that this raises. The mark may be above the new ids then.
 local function make_room(segment, more)
   meet_final(segment)
   if segment.newest_count > NEWEST_MAX then
@@ -333,7 +335,7 @@ local function make_room(segment, more)
   local over = remembered_count(segment) + more - segment.ids_max
   while over > 0 and segment.oldest and segment.oldest <= now - segment.at_least do
     over = over - forget_until(segment, now - segment.at_least, 1)
-    -- As the next request would.
+    -- The next request would do the same.
     if over > 0 then over = over - forget_until(segment, segment.mark, PURGED_PER_REQUEST_MAX) end
   end
   if over > 0 then

@@ -1,7 +1,7 @@
--- Which transfers somebody began and did not finish.
+-- Lists unfinished transfers.
 local PAGE_LEN_MAX = 100
 
--- Those of a part that come after `after`; false: from the first on.
+-- The members of a part after `after`; false: from the first.
 local function page_of(sorted, after)
   return read('ZRANGEBYLEX', whole(sorted), after and '(' .. after or '-', '+', 'LIMIT', 0, PAGE_LEN_MAX)
 end
