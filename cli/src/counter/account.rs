@@ -1,4 +1,4 @@
-//! Which account, where, and under which request.
+//! The arguments that name an account and a request.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::CliError;
 use crate::{ring, seeds::Seeds};
 
-/// Where accounts are, and how it is told.
+/// The location of accounts, and the form of the output.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Place {
     /// The namespace of the account
@@ -34,7 +34,7 @@ pub(super) struct One {
     pub(super) place: Place,
 }
 
-/// Under which request.
+/// The id of a request.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Under {
     /// Repeat the request with this id
@@ -42,7 +42,7 @@ pub(super) struct Under {
     id: Option<Id>,
 }
 
-/// A request's id, as it is printed.
+/// A request's id, in its printed form.
 #[derive(Clone, Debug)]
 pub(super) struct Id(pub(super) RequestId);
 
@@ -76,7 +76,7 @@ impl Under {
         self.id.is_some()
     }
 
-    /// The request: the one to be repeated, or a new one.
+    /// The request: a given one to be repeated, or a new one.
     pub(super) fn request(&self, counters: &Counters) -> RequestId {
         match &self.id {
             Some(Id(id)) => id.clone(),
@@ -85,7 +85,7 @@ impl Under {
     }
 }
 
-/// The counters that a command is about.
+/// The counters of a command.
 pub(super) struct Opened {
     client: Client,
     pub(super) counters: Counters,
@@ -113,7 +113,7 @@ impl One {
 }
 
 impl Opened {
-    /// Tells what was done, or found.
+    /// Prints the result.
     pub(super) async fn tell(self, what: impl Serialize + fmt::Display) -> Result<(), CliError> {
         self.client.close().await;
         Ok(ring::print(&what, self.json)?)

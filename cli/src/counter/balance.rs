@@ -1,4 +1,4 @@
-//! `ringfence counter balance`: how much there is.
+//! `ringfence counter balance`: the balance of an account.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub(crate) struct Balance {
     exact: bool,
 }
 
-/// How much there is. Amounts are texts: many programs round numbers that great.
+/// The balance. Amounts are texts: many programs round such great numbers.
 #[derive(Debug, Serialize)]
 struct Shown {
     account: String,
@@ -31,7 +31,7 @@ struct Shown {
     in_flight: String,
     held: String,
     losses: u64,
-    /// How many segments are lost: what was in them does not count.
+    /// The number of lost segments. Their money does not count.
     lost: usize,
     counts_twice: bool,
 }

@@ -158,7 +158,7 @@ impl Cancel {
     }
 }
 
-/// For programs, and for people.
+/// The result for programs and for people.
 fn words(ended: Ended) -> (&'static str, &'static str) {
     match ended {
         Ended::Confirmed => ("confirmed", "spent from"),

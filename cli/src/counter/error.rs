@@ -1,10 +1,10 @@
-//! Why a command about a counter did not do what was asked.
+//! The reasons why a command about a counter failed.
 
 use ringfence_client::counter::{AmountError, CounterError, Effect, RequestId, segment::Refusal};
 
 use crate::{FAILED, Nature, UNAVAILABLE, USAGE, ring::RingError};
 
-/// It may have been done (sysexits: EX_TEMPFAIL).
+/// The request may have been applied (sysexits: EX_TEMPFAIL).
 const UNKNOWN: u8 = 75;
 
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub(crate) enum CliError {
     Servers(#[from] RingError),
     #[error(transparent)]
     Amount(#[from] AmountError),
-    /// Of a request that can be repeated. `repeats`: an earlier attempt may have used its id.
+    /// A request failed that can be repeated. `repeats`: an earlier attempt may have used its id.
     #[error("request {id}: {error}{}", advice(.error, *.repeats))]
     Request {
         id: RequestId,
@@ -26,7 +26,7 @@ pub(crate) enum CliError {
         id: RequestId,
         outcome: &'static str,
     },
-    /// The account is there already, and not as it was asked for.
+    /// The account exists, with other terms.
     #[error(
         "account {account} exists already, with {homes} segments, not {wanted}; to change that: \
         ringfence counter resegment {account} {wanted}"
@@ -42,7 +42,7 @@ pub(crate) enum CliError {
     Usage(String),
 }
 
-/// What to do about a request that may have been done, or may be if it is repeated.
+/// The advice for a request that may have been applied, or may be if it is repeated.
 fn advice(error: &CounterError, repeats: bool) -> &'static str {
     let earlier = repeats && error.effect() == Effect::Unknown;
     match (error.effect_of_call(), error.is_retryable()) {
@@ -70,7 +70,7 @@ impl CliError {
         }
     }
 
-    /// What to exit with.
+    /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Servers(error) => match error.code() {
@@ -101,18 +101,18 @@ fn code(error: &CounterError) -> u8 {
     }
 }
 
-/// Of a request that an earlier attempt may have done: only what every repeat is told is a failure.
+/// For a request that an earlier attempt may have applied: only an answer that every repeat gets is a failure.
 fn code_of_repeat(error: &CounterError) -> u8 {
     match error {
         CounterError::Name(_) => USAGE,
-        // The account may be created, and the request repeated.
+        // The account may be created later, and the request repeated.
         CounterError::NoDestination { .. } => UNKNOWN,
         _ if error.effect() == Effect::None && !error.is_retryable() => FAILED,
         _ => UNKNOWN,
     }
 }
 
-/// Gives an error the request it is of.
+/// Adds the request to an error.
 pub(super) fn of(id: &RequestId, repeats: bool) -> impl FnOnce(CounterError) -> CliError {
     let id = id.clone();
     move |error| CliError::Request { id, repeats, error }

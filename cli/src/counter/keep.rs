@@ -1,4 +1,4 @@
-//! `ringfence counter sweep`, `accept`: what somebody must do now and then.
+//! `ringfence counter sweep`, `accept`: the regular work on accounts.
 
 use super::{CliError, EXIT_CODES, account::One, output::Output};
 

@@ -32,7 +32,7 @@ Requests:
   a name. A repeat has the same id, and the request takes effect once. Without
   --id the request is new, and its id is printed.";
 
-/// Of the commands that only read.
+/// The commands that only read.
 const READ_EXIT_CODES: &str = "\
 Exit codes:
     0  printed
@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Accept(keep::Accept),
 }
 
-/// Does it, and says so.
+/// Runs the command and prints its result.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

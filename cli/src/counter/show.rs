@@ -30,19 +30,19 @@ struct Shown {
     lost: Vec<Lost>,
 }
 
-/// A segment. Amounts are texts: many programs round numbers that great.
+/// A segment. Amounts are texts: many programs round such great numbers.
 #[derive(Debug, Serialize)]
 struct Segment {
     index: u32,
     value: String,
     held: String,
-    /// It moves no money until a person has accepted its state.
+    /// It moves no money until an operator has accepted its state.
     doubtful: bool,
-    /// How often it may have lost its last changes, and went on.
+    /// How often it may have lost its last changes and continued.
     losses: u64,
 }
 
-/// A segment that is lost, and what a sweep last found in it.
+/// A lost segment, and its content at the last sweep.
 #[derive(Debug, Serialize)]
 struct Lost {
     index: u32,
@@ -51,7 +51,7 @@ struct Lost {
 
 #[derive(Debug, Serialize)]
 struct LastSeen {
-    /// To spend and set aside.
+    /// Available and held money together.
     owned: String,
     at_ms: u64,
 }

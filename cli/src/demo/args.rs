@@ -1,11 +1,11 @@
-//! What can be asked for.
+//! The arguments of the demo.
 
 use std::{ops::RangeInclusive, time::Duration};
 
-/// A run is this long: a shorter one shows nothing, a longer one's journal is large.
+/// Bounds of the duration: a shorter run shows nothing, a longer one's journal is large.
 const LENGTH: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
 
-/// Skews that mean something: 0 is none at all, at 5 one account is asked for 96 times in 100.
+/// Bounds of the skew: 0 is uniform; at 5, one account gets 96 of 100 requests.
 const SKEW: RangeInclusive<f64> = 0.0..=5.0;
 
 /// Deduct coins from accounts under locks, and audit every one
@@ -77,12 +77,12 @@ pub(crate) struct Args {
     pub(super) json: bool,
 }
 
-/// Which time a run takes place in.
+/// The clock of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
-    /// Everybody's.
+    /// The real clock.
     Real,
-    /// One that passes only where somebody waits.
+    /// A clock that advances only while all tasks wait.
     Simulated,
 }
 
@@ -97,7 +97,7 @@ impl Time {
 }
 
 impl Args {
-    /// Simulated, if there is a seed and nothing outside this process.
+    /// Simulated, if there is a seed and everything is inside this process.
     pub(super) fn time(&self) -> Time {
         let embedded = self.redis.is_empty() && self.spawn_redis.is_none();
         if self.seed.is_some() && embedded {

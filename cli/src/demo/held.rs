@@ -15,7 +15,7 @@ pub(super) const HELD: u32 = 1_000;
 pub(super) struct Held(Vec<Guard>);
 
 impl Held {
-    /// Takes them, as many by each client.
+    /// Acquires them, the same number by each client.
     pub(super) async fn acquire(stage: &Stage, shared: &Arc<Shared>) -> Result<Self, AcquireError> {
         let take = |(number, client): (u32, &Client)| {
             let (client, shared) = (client.clone(), shared.clone());
@@ -27,8 +27,8 @@ impl Held {
         taken.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Tries to take each as somebody else, one after the other and again, and counts how often that is
-    /// granted: never, if a lock has one holder. Within a client it would not even be asked of a shard.
+    /// Tries again and again to acquire each with another client, and counts the grants: there must be none. Another
+    /// task of the same client would not ask the shard.
     pub(super) async fn contest(stage: &Stage, shared: &Shared, granted: &mut Option<u32>) {
         if stage.clients.len() < 2 {
             return pending().await;
@@ -43,7 +43,7 @@ impl Held {
         }
     }
 
-    /// Gives them back. Answers how many had been lost.
+    /// Releases them. Returns the number of those lost before.
     pub(super) async fn release(self) -> u32 {
         let given = self.0.into_iter().map(Guard::release);
         let given = given.collect::<JoinSet<_>>().join_all().await.into_iter();

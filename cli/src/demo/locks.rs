@@ -1,4 +1,4 @@
-//! The lock of each account, and the shard it is at.
+//! The lock of each account, and the shard that has it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,24 +6,24 @@ use ringfence_client::{AcquireError, Client, Guard, Lock, Namespace, ShardId};
 
 use crate::ring::fair_share;
 
-/// Where the demo's locks are, beside those of others.
+/// The namespace of the demo's locks.
 const NAMESPACE: &str = "demo";
 
-/// Renewed every second. A lock that always somebody waits for goes from worker to worker and is hardly
-/// ever given back: where its slot moves, it follows with a renewal.
+/// The lease. It is renewed every second. A lock that always has waiters goes from worker to worker and is hardly ever
+/// released at the shard; if its slot moves, it follows with a renewal.
 const LEASE: Duration = Duration::from_secs(3);
 
-/// How often a lock that is held is renewed.
+/// The pause between two renewals of a held lock.
 pub(super) const RENEWED_EVERY: Duration = Duration::from_secs(LEASE.as_secs() / 3);
 
-/// Which lock of a run.
+/// A lock of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Key {
-    /// That of an account.
+    /// The lock of an account.
     Account(u32),
-    /// That of a worker, which no other worker takes.
+    /// The lock of a worker, which no other worker acquires.
     Worker(u32),
-    /// One that is held throughout a resize.
+    /// A lock that is held throughout a resize.
     Held(u32),
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Locks named for `run`.
+    /// Locks with names for `run`.
     pub(super) fn new(run: &str) -> Result<Self, AcquireError> {
         Ok(Self {
             run: run.to_owned(),
@@ -43,12 +43,12 @@ impl Locks {
         })
     }
 
-    /// Takes a lock, waiting as long as it takes.
+    /// Acquires a lock. Waits indefinitely.
     pub(super) async fn acquire(&self, client: &Client, key: Key) -> Result<Guard, AcquireError> {
         lock(client, &self.name(key)).acquire().await
     }
 
-    /// Takes a lock if it is free.
+    /// Acquires a lock if it is free.
     pub(super) async fn try_acquire(
         &self,
         client: &Client,
@@ -57,7 +57,7 @@ impl Locks {
         lock(client, &self.name(key)).try_acquire().await
     }
 
-    /// Which shard a lock is at now.
+    /// The shard that has a lock now.
     pub(super) fn shard_of(&self, client: &Client, key: Key) -> ShardId {
         let at = client.shard_of(&self.namespace, self.name(key));
         at.expect("the name is a short one")
@@ -77,7 +77,7 @@ fn lock<'a>(client: &'a Client, key: &'a str) -> Lock<'a> {
     client.lock(key).namespace(NAMESPACE).lease(LEASE)
 }
 
-/// The part of the locks that each shard is to have, of 1.
+/// The part of the locks that each shard should have, of 1.
 pub(super) fn fair_shares(client: &Client) -> BTreeMap<ShardId, f64> {
     let topology = client.topology();
     let shards = topology.table.shards().iter();

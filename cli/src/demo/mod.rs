@@ -63,7 +63,7 @@ use zipf::Zipf;
 
 use crate::print;
 
-/// Why there is nothing to report.
+/// The reason why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
     #[error(transparent)]
@@ -76,15 +76,15 @@ pub(crate) enum DemoError {
     Work(#[from] WorkError),
     #[error(transparent)]
     Counter(#[from] CounterError),
-    /// The first lock of all.
+    /// The first lock was not granted.
     #[error("no lock was granted")]
     Lock(#[from] AcquireError),
-    /// A shard grants nothing, and not for being new.
+    /// A shard grants nothing, and not because it is new.
     #[error("shard {shard}")]
     Shard {
-        /// Which.
+        /// The shard.
         shard: String,
-        /// Why.
+        /// The cause.
         source: ShardError,
     },
     #[error("the ring cannot be resized")]
@@ -97,10 +97,10 @@ pub(crate) enum DemoError {
     Unshown(#[source] io::Error),
 }
 
-/// Runs the demo and prints what came of it. Exit code 1 if a coin was lost, or a resize failed.
+/// Runs the demo and prints its report. Exit code 1 if a coin was lost, or a resize failed.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, DemoError> {
     let time = args.time();
-    // Short enough to be typed again.
+    // Short enough to type it again.
     let drawn = || u64::from(rand::make_rng::<StdRng>().random::<u32>());
     let seed = args.seed.unwrap_or_else(drawn);
     runtime(time)?.block_on(async {
@@ -199,7 +199,7 @@ async fn perform(
     })
 }
 
-/// Goes on for as long as the run is to be, and until the resizes are over.
+/// Waits until the duration of the run is over, and the resizes too.
 async fn run_course(course: Course<'_>, resizes: Option<&mut Resizes>) -> Result<(), DemoError> {
     match resizes {
         Some(resizes) => resizes.carry_out(course).await,
@@ -210,7 +210,7 @@ async fn run_course(course: Course<'_>, resizes: Option<&mut Resizes>) -> Result
     }
 }
 
-/// What the workers will share.
+/// The state that the workers share.
 fn share(args: &Args, stage: &Stage) -> Result<Shared, AcquireError> {
     Ok(Shared {
         bank: stage.bank.clone(),
@@ -224,7 +224,7 @@ fn share(args: &Args, stage: &Stage) -> Result<Shared, AcquireError> {
     })
 }
 
-/// Waits until there is a lock to be had.
+/// Waits until a lock can be acquired.
 async fn first_grant(stage: &Stage, locks: &Locks, progress: &Progress) -> Result<(), DemoError> {
     stage.every_shard_grants(progress).await?;
     locks
@@ -250,7 +250,7 @@ fn start_workers(
     (1..=args.workers).zip(clients).map(worker).collect()
 }
 
-/// Waits for every worker; why one gave up, if one did.
+/// Waits for every worker. Returns the error of one that failed, if any.
 async fn join(workers: &mut JoinSet<Result<(), WorkError>>) -> Result<(), WorkError> {
     let mut all = Ok(());
     while let Some(worked) = workers.join_next().await {

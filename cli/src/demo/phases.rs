@@ -7,7 +7,7 @@ use ringfence_client::Instant;
 
 use super::tally::Tally;
 
-/// The parts of a run, as far as it has come.
+/// The parts of a run so far.
 #[derive(Debug)]
 pub(super) struct Phases {
     /// An index into `all`.
@@ -19,16 +19,16 @@ pub(super) struct Phases {
 #[derive(Debug)]
 pub(super) struct Phase {
     pub(super) name: &'static str,
-    /// How many shards there are when it begins, and when it ends.
+    /// The number of shards at its beginning, and at its end.
     pub(super) shards: (usize, usize),
     /// It ends when the next one begins.
     pub(super) began: Instant,
-    /// Of the deductions that were begun in it.
+    /// The counts of the deductions that began in it.
     pub(super) tally: Tally,
 }
 
 impl Phases {
-    /// None; nothing is counted before the first has begun.
+    /// No part yet; nothing is counted before the first begins.
     pub(super) fn new() -> Self {
         Self {
             latest: AtomicUsize::new(0),
@@ -36,7 +36,7 @@ impl Phases {
         }
     }
 
-    /// Ends the latest, and begins one.
+    /// Ends the latest part, and begins another.
     pub(super) fn begin(&self, name: &'static str, shards: (usize, usize), began: Instant) {
         let mut all = self.all.lock();
         all.push(Phase {
@@ -48,17 +48,17 @@ impl Phases {
         self.latest.store(all.len() - 1, Relaxed);
     }
 
-    /// The one under way, by its number.
+    /// The index of the part under way.
     pub(super) fn latest(&self) -> usize {
         self.latest.load(Relaxed)
     }
 
-    /// Adds what somebody counted in `phase`.
+    /// Adds counts of a worker to `phase`.
     pub(super) fn add(&self, phase: usize, tally: &Tally) {
         self.all.lock()[phase].tally.add(tally);
     }
 
-    /// All there were.
+    /// All parts.
     pub(super) fn take(&self) -> Vec<Phase> {
         std::mem::take(&mut self.all.lock())
     }

@@ -1,4 +1,4 @@
-//! What a person at a terminal sees meanwhile. Nobody else is told but of a wait.
+//! The progress line at a terminal. Without a terminal only a wait is reported.
 
 use std::{
     cell::Cell,
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// Says that `shard` grants nothing for `left`. Without a terminal, once.
+    /// Reports that `shard` grants nothing for `left`. Without a terminal, once.
     pub(super) fn count_down(&self, shard: &ShardId, left: Duration) {
         let seconds = left.as_millis().div_ceil(1000);
         let message = format!("shard {shard} is recovering or new: new locks in {seconds} s");
@@ -46,12 +46,12 @@ impl Progress {
         self.bar.tick();
     }
 
-    /// Says what the run has come to.
+    /// Shows the counts of the run.
     pub(super) fn say(&self, phase: &str) {
         self.bar.set_prefix(format!("{phase}: "));
     }
 
-    /// Says how far a resize has come.
+    /// Shows the progress of a resize.
     pub(super) fn moved(&self, moved: &Moved) {
         let Moved {
             slots_moved,
@@ -71,7 +71,7 @@ impl Progress {
             .set_prefix(format!("{moved} of {all} slots moved{waits}: "));
     }
 
-    /// Shows `count` and the time since now, and goes on doing so.
+    /// Shows `count` and the time since now, again and again.
     pub(super) async fn follow(&self, clock: &dyn Clock, count: &AtomicU64) {
         let start = clock.now();
         loop {
@@ -85,7 +85,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! The ring is resized while the workers go on: a shard joins, and leaves again.
+//! Resizes the ring while the workers run: a shard joins, and leaves again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,19 +14,19 @@ use super::{
     worker::Shared,
 };
 
-/// Before, between and after the resizes, each, is this part of the run.
+/// The part of the run before, between and after the resizes, each.
 const QUIET_PART: u32 = 6;
 
-/// Before and between, the longest.
+/// The longest such part before and between.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// A resize that takes longer is given up. It takes seconds.
+/// A resize that takes longer fails. It usually takes seconds.
 const RESIZE_WITHIN: Duration = Duration::from_secs(120);
 
-/// Between two pieces of a resize: a person watches.
+/// The pause between two requests of a resize: a person watches it.
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// Pause between two looks at the ring that the workers go by.
+/// Pause between two looks at the ring that the workers use.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// The place of the resize, and its observer.
@@ -35,52 +35,51 @@ pub(super) struct Course<'a> {
     pub(super) stage: &'a Stage,
     pub(super) shared: &'a Arc<Shared>,
     pub(super) progress: &'a Progress,
-    /// How long the run is to be.
+    /// The requested length of the run.
     pub(super) length: Duration,
 }
 
-/// What the resizes of a run came to, as far as they have come.
+/// The results of the resizes so far.
 #[derive(Debug, Default)]
 pub(super) struct Resizes {
     pub(super) begun: Vec<Outcome>,
-    /// How much longer the run was than it was to be, so that they came to an end.
+    /// How much longer the run was than requested, until the resizes were over.
     pub(super) overtime: Duration,
-    /// Locks that were held all the while; none where workers do not lock accounts.
+    /// Locks that were held throughout; none if workers do not lock accounts.
     pub(super) held: u32,
-    /// Of those, the ones that were lost.
+    /// Those of them that were lost.
     pub(super) lost: u32,
-    /// How often one of them was granted to somebody else, too; `None`: nobody else asked.
+    /// How often one of them was also granted to another client; `None`: there was no other client.
     pub(super) granted_twice: Option<u32>,
 }
 
-/// What a resize came to.
+/// The result of a resize.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) shards_before: usize,
     pub(super) shards_after: usize,
     pub(super) finished: bool,
-    /// As the ring shows, or as the mover counted, whichever is more.
+    /// The slots moved, by the ring or by the mover's count, the greater one.
     pub(super) slots_moved: u32,
-    /// The fewest that had to move.
+    /// The least number that had to move.
     pub(super) optimum: u32,
-    /// Locks that were held when their slots were to move.
+    /// Locks that were held when their slots were sealed.
     pub(super) locks_carried: u64,
 }
 
 impl Resizes {
-    /// Whether a shard joined and left again, no slot moved that did not have to, and no lock was lost or
-    /// granted twice.
+    /// Whether a shard joined and left again, no slot moved unnecessarily, and no lock was lost or granted twice.
     pub(super) fn ok(&self) -> bool {
         let moved = self.begun.len() == 2 && self.begun.iter().all(Outcome::ok);
         moved && self.lost == 0 && self.granted_twice.unwrap_or_default() == 0
     }
 
-    /// Has a shard join and leave again, while locks are held that others want. The first phase has begun
+    /// Has a shard join and leave again, while locks are held that another client requests. The first phase has begun
     /// already.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves what was done so far here, and the ring as it is.
+    /// Dropping the future leaves the results so far here, and the ring as it is.
     pub(super) async fn carry_out(&mut self, course: Course<'_>) -> Result<(), DemoError> {
         let Course { stage, shared, .. } = course;
         if !shared.exclusive {
@@ -132,7 +131,7 @@ impl Resizes {
         Ok(())
     }
 
-    /// One resize. Answers the topology it led to; `None`: it was given up.
+    /// One resize. Returns the topology after it; `None` if it failed.
     async fn resize(
         &mut self,
         course: Course<'_>,
@@ -172,7 +171,7 @@ impl Resizes {
 }
 
 impl Outcome {
-    /// Whether it came to its end, and no slot moved that did not have to.
+    /// Whether it was completed, and no slot moved unnecessarily.
     pub(super) fn ok(&self) -> bool {
         self.finished && self.slots_moved == self.optimum
     }
@@ -185,7 +184,7 @@ impl Course<'_> {
         self.progress.say(phase);
     }
 
-    /// Runs a resize, and shows how far it has come. Answers the topology it led to, too.
+    /// Runs a resize, and shows its progress. Returns the topology after it, too.
     async fn run(&self, resize: &Resize) -> Result<(Resized, Arc<Topology>), TopologyError> {
         let mut news = resize.progress();
         let mut run = std::pin::pin!(resize.run());

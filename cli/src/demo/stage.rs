@@ -1,4 +1,4 @@
-//! Where a run takes place: shards, a bank, a clock.
+//! The environment of a run: shards, a bank, a clock.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -13,32 +13,32 @@ use super::{
     progress::Progress,
 };
 
-/// When simulated runs begin: 2026-01-01.
+/// The begin of simulated runs: 2026-01-01.
 const SIMULATED_UNIX: Duration = Duration::from_secs(1_767_225_600);
 
-/// How far away simulated shards are, and the simulated bank, each way.
+/// The latency of simulated shards, and of the simulated bank, each way.
 const SIMULATED_LATENCY: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(3);
 
-/// How long a shard may take to answer before the run begins.
+/// Longest wait for a shard's answer before the run begins.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Pause between two looks at shards that do not grant yet.
+/// Pause between two checks of shards that do not grant yet.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Clients on servers that are resized, as of so many processes: each has a view of the ring of its own,
 /// and none can grant what only a shard may. Shards in this process have no others.
 const CLIENTS: usize = 4;
 
-/// Where a run takes place.
+/// The environment of a run.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// One at least.
+    /// At least one.
     pub(super) clients: Vec<Client>,
     pub(super) bank: Arc<dyn Bank>,
     pub(super) clock: Arc<dyn Clock>,
-    /// Names what the run leaves anywhere while it goes on.
+    /// The name of everything that the run leaves outside of this process while it runs.
     pub(super) run: String,
-    /// Where the shards are, in words.
+    /// The location of the shards, in words.
     pub(super) place: String,
     servers: Servers,
 }
@@ -47,7 +47,7 @@ pub(super) struct Stage {
 #[derive(Debug, Default)]
 struct Servers {
     members: Vec<RedisServer>,
-    /// Is to join.
+    /// The shard that will join.
     spare: Option<RedisServer>,
 }
 
@@ -155,7 +155,7 @@ impl Stage {
         &self.clients[0]
     }
 
-    /// A shard that is to join.
+    /// The shard that will join.
     pub(super) fn newcomer(&self) -> NewShard {
         match &self.servers.spare {
             Some(server) => NewShard::redis(server.url()),
@@ -189,7 +189,7 @@ impl Stage {
         }
     }
 
-    /// Closes the bank and gives up the rest.
+    /// Closes the bank and drops everything else.
     pub(super) async fn clear(self) -> Result<Books, BankError> {
         let books = self.bank.close().await;
         for client in &self.clients {
@@ -200,7 +200,7 @@ impl Stage {
 }
 
 impl Servers {
-    /// Starts `count` of them, and one to join if `spare`.
+    /// Starts `count` of them, and one that will join if `spare`.
     async fn spawn(count: u32, spare: bool) -> Result<Self, SpawnError> {
         let mut servers = Self::default();
         for _ in 0..count {

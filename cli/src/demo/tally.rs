@@ -1,4 +1,4 @@
-//! What workers count and measure.
+//! The counts and measurements of workers.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,27 +8,27 @@ use ringfence_client::{Instant, ShardId};
 /// Longer waits and holds are counted as this long.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 
-/// What workers count and measure.
+/// The counts and measurements of workers.
 #[derive(Debug)]
 pub(super) struct Tally {
     /// Deductions that found no coins.
     pub(super) refused_empty: u64,
     /// Deductions that the bank refused for their token.
     pub(super) fenced: u64,
-    /// Locks that were no longer held when they were to be given back.
+    /// Locks that were lost before their release.
     pub(super) locks_lost: u64,
     /// Deductions by the shard of their lock.
     pub(super) by_shard: BTreeMap<ShardId, u64>,
-    /// From asking for a lock to its grant, in µs.
+    /// From the request for a lock to its grant, in µs.
     pub(super) wait_us: Histogram<u64>,
-    /// From its grant until it was given back, in µs.
+    /// From its grant to its release, in µs.
     pub(super) hold_us: Histogram<u64>,
-    /// From asking for it until it was given back, in µs; from a counter, until it answered.
+    /// From the request for it to its release, in µs; for a counter, to its answer.
     pub(super) whole_us: Histogram<u64>,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// No counts yet.
     pub(super) fn new() -> Self {
         let histogram = || Histogram::new(3).expect("3 digits are within its bounds");
         Self {
@@ -53,7 +53,7 @@ impl Tally {
         its as f64 / self.deductions().max(1) as f64
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub(super) fn add(&mut self, other: &Self) {
         self.refused_empty += other.refused_empty;
         self.fenced += other.fenced;

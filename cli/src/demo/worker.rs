@@ -17,38 +17,38 @@ use super::{
     zipf::Zipf,
 };
 
-/// Deductions in one run, at most: the journal is kept in memory for the audit.
+/// Most deductions in one run: the journal is kept in memory for the audit.
 pub(super) const DEDUCTIONS_MAX: u64 = 8_000_000;
 
-/// Coins in one deduction, at most.
+/// Most coins in one deduction.
 const AMOUNT_MAX: i64 = 3;
 
-/// What all workers of a run share.
+/// The state that all workers of a run share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) bank: Arc<dyn Bank>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) zipf: Zipf,
     pub(super) locks: Locks,
-    /// Whether workers lock the accounts. Otherwise each locks a key of its own: the same work, without exclusion.
+    /// Whether workers lock the accounts. Otherwise each locks its own key: the same work, without exclusion.
     pub(super) exclusive: bool,
-    /// Says stop: a worker that holds a lock finishes first.
+    /// The signal to stop: a worker that holds a lock finishes first.
     pub(super) stop: CancellationToken,
-    /// The destination of the counts.
+    /// Receives the counts.
     pub(super) phases: Phases,
     /// Deductions accepted so far.
     pub(super) deductions: AtomicU64,
 }
 
-/// Why a worker gave up, and with it the run.
+/// The reason why a worker, and with it the run, failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkError {
-    /// It will never get a lock.
+    /// No lock can be granted.
     #[error("cannot lock account {account}")]
     Lock {
-        /// Which one it wanted.
+        /// The lock.
         account: u32,
-        /// Why.
+        /// The cause.
         source: AcquireError,
     },
     /// The bank does not answer.
@@ -64,7 +64,7 @@ pub(super) struct Worker {
     deductions: u32,
     shared: Arc<Shared>,
     random: StdRng,
-    /// In which the deduction under way was begun.
+    /// The part of the run in which the present deduction began.
     phase: usize,
     /// Its counts that are not reported yet.
     tally: Tally,

@@ -1,6 +1,6 @@
-//! Whether every coin is accounted for: the journal against the balances.
+//! Checks that every coin is accounted for, by comparing the journal with the balances.
 //!
-//! Pure. It believes neither the workers nor the locks, only what the bank wrote down.
+//! Pure. It trusts neither the workers nor the locks, only the bank's records.
 
 mod violation;
 
@@ -8,7 +8,7 @@ use super::bank::{Books, Deduction};
 pub(super) use violation::Violation;
 use violation::{Finding, Stamp};
 
-/// Recomputes every balance, and looks at every deduction. Nothing: every coin is accounted for.
+/// Recomputes every balance, and checks every deduction. No violation: every coin is accounted for.
 pub(super) fn audit(books: &Books) -> Vec<Violation> {
     let mut histories: Vec<Vec<&Deduction>> = vec![Vec::new(); books.balances.len()];
     for deduction in &books.journal {
@@ -27,7 +27,7 @@ pub(super) fn audit(books: &Books) -> Vec<Violation> {
     violations
 }
 
-/// The same deduction more than once, wherever.
+/// Deductions that are in the journal more than once.
 fn doubled(journal: &[Deduction]) -> Vec<Violation> {
     let mut by_op: Vec<&Deduction> = journal.iter().collect();
     by_op.sort_by_key(|deduction| deduction.op);
@@ -63,7 +63,7 @@ impl<'a> Account<'a> {
         })
     }
 
-    /// The balance did not fall by what was deducted.
+    /// The balance did not fall by the sum of the deductions.
     fn lost(&self) -> Option<Finding> {
         let amounts = self
             .deductions
@@ -85,7 +85,7 @@ impl<'a> Account<'a> {
         })
     }
 
-    /// Deductions made from another balance than the one before them left.
+    /// Deductions made from another balance than the one that the deduction before left.
     fn overwritten(&self) -> impl Iterator<Item = Finding> {
         self.steps().filter_map(|(former, by)| {
             let left = former.map_or(self.opening, |former| former.after);
@@ -99,7 +99,7 @@ impl<'a> Account<'a> {
         })
     }
 
-    /// Tokens that do not rise. One deduction twice is [`doubled`], not two holders.
+    /// Tokens that do not rise. The same deduction twice is [`doubled`], not two holders.
     fn out_of_order(&self) -> impl Iterator<Item = Finding> {
         let stamped = self
             .deductions
@@ -116,7 +116,7 @@ impl<'a> Account<'a> {
         })
     }
 
-    /// Deductions of what was not there.
+    /// Deductions of more coins than there were.
     fn negative(&self) -> impl Iterator<Item = Finding> {
         let negative = self
             .deductions

@@ -7,7 +7,7 @@ use crate::demo::bank::OpId;
 const OPENING: i64 = 1_000;
 const ACCOUNTS: u32 = 4;
 
-/// Books in order: `steps` are the accounts and amounts of the deductions.
+/// Correct books: `steps` are the accounts and amounts of the deductions.
 fn books(steps: &[(u32, i64)]) -> Books {
     let mut balances = vec![OPENING; ACCOUNTS as usize];
     let journal = (1..).zip(steps).map(|(number, &(account, amount))| {
@@ -66,7 +66,7 @@ fn coins_gone_without_a_deduction_are_found() {
 #[test]
 fn an_overwritten_deduction_is_named() {
     let mut books = three();
-    // The second and the third both read what the first had left.
+    // The second and the third both read the balance that the first had left.
     books.journal[2].before = 999;
     books.journal[2].after = 996;
     books.balances[2] = 996;
@@ -150,18 +150,18 @@ fn less_than_nothing_is_negative() {
     );
 }
 
-/// What may go wrong, at some deduction.
+/// The possible faults at some deduction.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// It is struck from the journal.
+    /// It is removed from the journal.
     Struck,
-    /// It is written from a balance that is off by so much.
+    /// It is made from a balance that is wrong by this much.
     Stale(i64),
     /// It is made again right after.
     Again,
-    /// Its token is the one of the account's deduction before it, less so much.
+    /// Its token is that of the account's deduction before it, less this much.
     Token(u64),
-    /// The account's last balance is off by so much.
+    /// The account's last balance is wrong by this much.
     Balance(i64),
 }
 
@@ -175,8 +175,8 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Puts the fault into the books, and says what to find: an account, and which kind. None: this
-/// fault cannot be at this deduction.
+/// Applies the fault to the books. Returns the expected account and kind; `None` if this deduction cannot have this
+/// fault.
 fn break_at(books: &mut Books, at: usize, fault: Fault) -> Option<(u32, &'static str)> {
     let here = books.journal[at];
     let kind = match fault {

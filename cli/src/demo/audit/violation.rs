@@ -1,4 +1,4 @@
-//! What an audit can find.
+//! The violations that an audit can find.
 
 use std::fmt;
 
@@ -7,61 +7,61 @@ use serde::{Serialize, Serializer};
 
 use crate::demo::bank::{Deduction, OpId};
 
-/// One thing that must not be.
+/// One violation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Violation {
-    /// Where.
+    /// The account.
     pub(crate) account: u32,
-    /// What.
+    /// The kind of violation.
     #[serde(flatten)]
     pub(crate) finding: Finding,
 }
 
-/// What must not be.
+/// A kind of violation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Finding {
-    /// What left the balance is not the sum of the deductions.
+    /// The balance did not fall by the sum of the deductions.
     Lost {
         /// The sum of the journal.
         deducted: i64,
-        /// What the balance fell by.
+        /// The difference between the first and the last balance.
         fell: i64,
-        /// The first deduction that was overwritten; else the last one of all.
+        /// The first deduction that was overwritten; otherwise the last one of all.
         of: Option<Stamp>,
     },
-    /// A deduction was made again on top of another, from a balance that was no longer true.
+    /// A deduction overwrote another one, because it had read an older balance.
     Overwritten {
-        /// The deduction whose effect is gone; none: the opening of the account.
+        /// The overwritten deduction; `None`: the opening of the account.
         of: Option<Stamp>,
         /// The balance it left.
         left: i64,
-        /// The one that came after.
+        /// The later deduction.
         by: Stamp,
-        /// The balance that one had read.
+        /// The balance that it had read.
         read: i64,
     },
     /// One deduction is in the journal twice.
     Doubled {
-        /// The second time.
+        /// The second entry.
         of: Stamp,
-        /// Where the first time.
+        /// The account of the first entry.
         first_account: u32,
-        /// The first time.
+        /// The first entry.
         first: Stamp,
     },
-    /// A token that is not greater than the one before: of an older lock, or of two at once.
+    /// A token is not greater than the one before: from an older lock, or from two holders at once.
     OutOfOrder {
-        /// The one too late.
+        /// The late deduction.
         of: Stamp,
         /// The one before it.
         after: Stamp,
     },
-    /// A deduction left less than nothing.
+    /// A deduction left a negative balance.
     Negative {
-        /// Which.
+        /// The deduction.
         of: Stamp,
-        /// What it left.
+        /// The balance.
         left: i64,
     },
 }
@@ -69,14 +69,14 @@ pub(crate) enum Finding {
 /// A deduction's name and its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Stamp {
-    /// Which deduction.
+    /// The deduction.
     pub(crate) op: OpId,
-    /// Made under this token, if under a lock.
+    /// The token of its lock, if it was made under a lock.
     #[serde(serialize_with = "as_text")]
     pub(crate) token: Option<Token>,
 }
 
-/// A token has 63 bits, and many readers of JSON 53.
+/// A text, because a token has 63 bits, and many readers of JSON have 53.
 fn as_text<S: Serializer>(token: &Option<Token>, serializer: S) -> Result<S::Ok, S::Error> {
     match token {
         Some(token) => serializer.collect_str(token),
@@ -103,7 +103,7 @@ impl fmt::Display for Stamp {
 }
 
 impl Violation {
-    /// By how much the balance differs from the sum of what was taken.
+    /// The difference between the balance and the sum of the deductions.
     pub(crate) fn coins_off(&self) -> u64 {
         match self.finding {
             Finding::Lost { deducted, fell, .. } => deducted.abs_diff(fell),

@@ -27,11 +27,11 @@ struct State {
 #[derive(Clone, Debug)]
 struct Account {
     balance: i64,
-    /// The greatest seen.
+    /// The greatest token seen.
     token: Option<Token>,
 }
 
-/// How far away a simulated bank is.
+/// The latency of a simulated bank.
 #[derive(Debug)]
 struct Distance {
     latency: Range<Duration>,
@@ -57,7 +57,7 @@ impl MemoryBank {
         }
     }
 
-    /// The same, where each request and each answer takes a time in `latency`.
+    /// The same bank, with a time in `latency` for each request and each answer.
     pub(crate) fn far_away(self, latency: Range<Duration>, random: StdRng) -> Self {
         Self {
             distance: Some(Distance {

@@ -17,7 +17,7 @@ pub(super) use redis::RedisBank;
 pub(super) struct OpId {
     /// The worker that deducts.
     pub(super) worker: u32,
-    /// Which of its deductions.
+    /// The number of its deduction.
     pub(super) number: u32,
 }
 
@@ -38,9 +38,9 @@ impl Serialize for OpId {
 pub(super) struct Deduction {
     /// The account.
     pub(super) account: u32,
-    /// Which deduction.
+    /// The id of the deduction.
     pub(super) op: OpId,
-    /// The fencing token of the lock it was made under; none without a lock.
+    /// The fencing token of the lock; `None` without a lock.
     pub(super) token: Option<Token>,
     /// The balance that was read.
     pub(super) before: i64,
@@ -48,7 +48,7 @@ pub(super) struct Deduction {
     pub(super) after: i64,
 }
 
-/// What a bank did with a deduction.
+/// The bank's answer to a deduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Written, and in the journal.
@@ -57,10 +57,10 @@ pub(super) enum Verdict {
     Fenced,
 }
 
-/// Everything a bank knows, once nobody uses it any more.
+/// All of a bank's records, at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Books {
-    /// Coins in each account at first.
+    /// Coins in each account at the beginning.
     pub(super) opening: i64,
     /// Coins in each account at last.
     pub(super) balances: Vec<i64>,

@@ -1,4 +1,4 @@
-//! One hot account: under one lock, then from counters of more and more segments.
+//! One hot account: first under one lock, then in counters with more and more segments.
 
 use std::{
     iter,
@@ -28,16 +28,16 @@ mod report;
 
 pub(super) use report::{HotReport, Row};
 
-/// How long each part of the run is, at least.
+/// Shortest part of the run.
 const PART_MIN: Duration = Duration::from_millis(50);
 
-/// Coins in the account at first: more than a run can take.
+/// Coins in the account at the beginning: more than a run can take.
 const COINS: i64 = 1_000_000_000_000;
 
-/// How long a counter remembers requests, so that a long run forgets them as it goes, as services do over days.
+/// How long a counter remembers requests: a long run forgets some during the run, as services do over days.
 const REMEMBERED_MS: u64 = 10_000;
 
-/// Takes coins from one account, one way after the other.
+/// Takes coins from one account in several ways, one after the other.
 pub(super) async fn demonstrate(
     args: &Args,
     time: Time,
@@ -99,7 +99,7 @@ struct Shared {
     taken: AtomicU64,
 }
 
-/// Takes coins from a counter of so many segments.
+/// Takes coins from a counter with this many segments.
 async fn counted(args: &Args, stage: &Stage, segments: u32) -> Result<Row, DemoError> {
     let shared = Arc::new(open(stage, segments).await?);
     let began = stage.clock.now();
@@ -121,7 +121,8 @@ async fn counted(args: &Args, stage: &Stage, segments: u32) -> Result<Row, DemoE
     Ok(row)
 }
 
-/// A counter of so many segments, with as many coins in each: none has to borrow, as in an account that many pay into.
+/// A counter with this many segments and the same number of coins in each: none has to borrow, as in an account with
+/// many deposits.
 async fn open(stage: &Stage, segments: u32) -> Result<Shared, CounterError> {
     let counters = stage.client().counters();
     let name = format!("demo {} {segments}", stage.run);
@@ -150,7 +151,7 @@ async fn open(stage: &Stage, segments: u32) -> Result<Shared, CounterError> {
     })
 }
 
-/// Takes a coin at a time until told to stop.
+/// Takes one coin after the other until told to stop.
 async fn take(shared: Arc<Shared>) -> Result<Tally, CounterError> {
     let mut tally = Tally::new();
     let one = Amount::new(1).expect("1 is an amount");

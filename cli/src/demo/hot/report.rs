@@ -1,4 +1,4 @@
-//! What came of it: an object for programs, and a table for people.
+//! The report: an object for programs, and a table for people.
 
 use std::{fmt, num::NonZero, thread::available_parallelism};
 
@@ -11,37 +11,37 @@ use super::super::{
 };
 use crate::table::{Table, grouped, wrapped};
 
-/// What came of taking from one account, one way after the other.
+/// The results for one account, one row per way.
 #[derive(Debug, Serialize)]
 pub(crate) struct HotReport {
     time: &'static str,
     seed: u64,
     place: String,
     workers: u32,
-    /// For how long coins were taken in each row.
+    /// The duration of each row.
     seconds_each: f64,
     /// Processors that this process may use.
     cores: usize,
     rows: Vec<Row>,
-    /// Of the journal that was written under the lock.
+    /// The violations in the journal that was written under the lock.
     audit: Audit,
-    /// Whether segments can be faster there.
+    /// Whether more segments can be faster on this machine.
     #[serde(skip)]
     expected: String,
 }
 
-/// One way.
+/// One way to take coins.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     how: String,
-    /// None: under the lock.
+    /// The number of segments; `None`: under the lock.
     segments: Option<u32>,
     deductions: u64,
     per_second: f64,
-    /// From asking to the answer; under the lock, from asking for it until it was given back.
+    /// From the request to the answer; under the lock, from the request for it to its release.
     p50_us: u64,
     p99_us: u64,
-    /// How far the counter's balance at the end is below what it should be.
+    /// The difference between the counter's balance at the end and the correct one.
     pub(super) coins_off: i128,
 }
 
@@ -67,14 +67,14 @@ impl Row {
         }
     }
 
-    /// How many times as fast as `other`.
+    /// The speed relative to `other`.
     fn times(&self, other: &Self) -> String {
         format!("{:.1}", self.per_second / other.per_second.max(1.0))
     }
 }
 
 impl HotReport {
-    /// Of a run as `args` say, in `time`, from `seed`, and where it was in words.
+    /// The report of a run with `args`, in `time`, from `seed`, and with its location in words.
     pub(super) fn new(
         args: &Args,
         (time, seed, place): (Time, u64, String),
@@ -121,7 +121,7 @@ impl HotReport {
     }
 }
 
-/// Whether more segments can be faster where the run was, and why.
+/// Whether more segments can be faster on the run's machine, and the reason.
 fn expected(args: &Args, time: Time, cores: usize) -> String {
     let (shards, workers) = (args.shards, args.workers);
     let here = match args.spawn_redis {
@@ -137,7 +137,7 @@ fn expected(args: &Args, time: Time, cores: usize) -> String {
             format!("{servers} servers and this process share the {cores} cores of this machine")
         }
     };
-    // One shard and the workers keep two busy.
+    // One shard and the workers use two processors.
     let gain = match cores {
         ..=2 => "none is idle, so expect a loss, as a call then decides fewer deductions",
         _ => "expect a gain only as far as some are idle",

@@ -1,4 +1,4 @@
-//! What came of a run: an object for programs, and [text](self::text) for people.
+//! The report of a run: an object for programs, and [text](self::text) for people.
 
 mod resizing;
 mod text;
@@ -15,19 +15,19 @@ use super::{
 use resizing::Resizing;
 pub(super) use text::place_line;
 
-/// Violations in the object, at most: enough to see the problem.
+/// Most violations in the object: enough to see the problem.
 const LISTED_MAX: usize = 20;
 
-/// What came of a run.
+/// The report of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// What was run.
+    /// The settings of the run.
     #[serde(flatten)]
     pub(super) setting: Setting,
     seconds: f64,
     deductions: u64,
     per_second: f64,
-    /// The run ended before its time, since the audit can hold no more deductions.
+    /// The run ended early, because the audit can hold no more deductions.
     stopped_early: bool,
     refused_empty: u64,
     fenced: u64,
@@ -40,13 +40,13 @@ pub(super) struct Report {
     audit: Audit,
 }
 
-/// What was run.
+/// The settings of a run.
 #[derive(Debug, Serialize)]
 pub(super) struct Setting {
     /// `real` or `simulated`.
     pub(super) time: &'static str,
     pub(super) seed: u64,
-    /// Where the shards were, in words.
+    /// The location of the shards, in words.
     pub(super) place: String,
     /// Whether workers locked the accounts.
     pub(super) locked: bool,
@@ -55,16 +55,16 @@ pub(super) struct Setting {
     pub(super) skew: f64,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Debug)]
 pub(super) struct Run {
     /// The first grant.
     pub(super) began: Instant,
     /// The last release.
     pub(super) ended: Instant,
-    /// One at least.
+    /// At least one.
     pub(super) phases: Vec<Phase>,
-    /// As they were at the beginning.
+    /// The shards at the beginning.
     pub(super) fair_shares: BTreeMap<ShardId, f64>,
     pub(super) resizes: Option<Resizes>,
 }
@@ -82,19 +82,19 @@ struct Load {
     deductions: u64,
     /// The part of all deductions, of 1.
     share: f64,
-    /// By the weights at the beginning; 0: it was no shard then.
+    /// The share by the weights at the beginning; 0: not a shard then.
     fair_share: f64,
 }
 
-/// What the audit found.
+/// The results of the audit.
 #[derive(Debug, Serialize)]
 pub(super) struct Audit {
-    /// Nothing.
+    /// No violation.
     pub(super) ok: bool,
-    /// By how much balances differ from the sum of what was taken, account by account.
+    /// The sum, over all accounts, of the differences between the balance and the sum of the deductions.
     coins_off: u64,
     violations_total: usize,
-    /// The first [`LISTED_MAX`].
+    /// The first [`LISTED_MAX`] violations.
     violations: Vec<Named>,
 }
 
@@ -106,7 +106,7 @@ struct Named {
 }
 
 impl Report {
-    /// What a run came to, and what its audit found.
+    /// The report on `run` and its audit.
     pub(super) fn new(setting: Setting, run: &Run, violations: Vec<Violation>) -> Self {
         let seconds = run.ended.since(run.began).as_secs_f64();
         let mut tally = Tally::new();
@@ -140,7 +140,7 @@ impl Report {
         }
     }
 
-    /// Whether everything was as it is to be.
+    /// Whether the run has no fault.
     pub(super) fn ok(&self) -> bool {
         let resized = self.resizing.as_ref().is_none_or(|resizing| resizing.ok);
         self.audit.ok && self.two_holders() == 0 && resized

@@ -1,4 +1,4 @@
-//! What came of resizing the ring meanwhile.
+//! The report of the resizes during the run.
 
 use std::{
     fmt::{Display, Formatter, Result},
@@ -14,21 +14,20 @@ use crate::{
     table::{Table, grouped, percent, wrapped},
 };
 
-/// What came of it.
+/// The results of the resizes.
 #[derive(Debug, Serialize)]
 pub(super) struct Resizing {
-    /// A shard joined and left; no slot moved that did not have to, no lock was lost or granted twice, no
-    /// token fell.
+    /// A shard joined and left; no slot moved unnecessarily, no lock was lost or granted twice, no token fell.
     pub(super) ok: bool,
-    /// How much longer the run was than it was to be, so that there was an end of them.
+    /// How much longer the run was than requested, until the resizes were over.
     overtime_seconds: f64,
-    /// Locks that were held all the while.
+    /// Locks that were held throughout.
     locks_held: u32,
-    /// Of those.
+    /// Those of them that were lost.
     locks_lost: u32,
-    /// How often one of them was granted to another client, too; `None`: there was no other.
+    /// How often one of them was also granted to another client; `None`: there was no other client.
     granted_twice: Option<u32>,
-    /// Deductions that were fenced off though their lock was not lost: a token was smaller than one before it.
+    /// Deductions refused for their token although their lock was not lost: the token was smaller than one before it.
     tokens_fell: u64,
     phases: Vec<Part>,
     resizes: Vec<Outcome>,
@@ -45,12 +44,12 @@ struct Part {
     per_second: f64,
     wait_us: Percentiles,
     hold_us: Percentiles,
-    /// The part of its deductions that shards had which were none at the beginning, of 1.
+    /// The part of its deductions at shards that joined during the run, of 1.
     newcomers_share: f64,
 }
 
 impl Resizing {
-    /// What came of the resizes of `run`, if there were to be any.
+    /// The results of the resizes of `run`, if there were any.
     pub(super) fn of(run: &Run) -> Option<Self> {
         let resizes = run.resizes.as_ref()?;
         let began = run.phases.iter().map(|phase| phase.began);
@@ -192,7 +191,7 @@ impl Display for Resizing {
     }
 }
 
-/// From so many to so many.
+/// The change of a number, as text.
 fn arrow(before: usize, after: usize) -> String {
     if before == after {
         before.to_string()

@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Result};
 use super::{Audit, Named, Percentiles, Report};
 use crate::table::{Table, grouped, percent, wrapped};
 
-/// Violations named one by one, at most.
+/// Most violations that are listed.
 const SHOWN_MAX: usize = 10;
 
 impl Display for Report {
@@ -119,12 +119,12 @@ impl Display for Audit {
     }
 }
 
-/// Where and in which time a run was, and how to repeat it.
+/// The location and clock of a run, and how to repeat it.
 pub(in crate::demo) fn place_line(place: &str, time: &str, seed: u64) -> String {
     wrapped(&format!("{place}; time: {time}; seed {seed}"), 0)
 }
 
-/// A time in the unit that suits it.
+/// A time in a suitable unit.
 pub(super) fn time(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
