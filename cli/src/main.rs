@@ -29,9 +29,9 @@ use ringfence_client::Effect;
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
-/// What was asked for cannot be done.
+/// The command failed.
 const FAILED: u8 = 1;
-/// What was asked for cannot be understood.
+/// The command line is invalid.
 const USAGE: u8 = 2;
 /// The servers cannot be reached or used (sysexits: EX_UNAVAILABLE).
 const UNAVAILABLE: u8 = 69;
@@ -67,7 +67,7 @@ enum Command {
     Guardian,
 }
 
-/// Why a command did not do what was asked, and what to exit with.
+/// The reason why a command failed, and its exit code.
 struct Failure {
     code: u8,
     error: Box<dyn Error>,
@@ -77,13 +77,13 @@ struct Failure {
 /// Properties of an error besides its text.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Nature {
-    /// Whether the same command may succeed if run again.
+    /// Whether the same command may succeed if it is repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     retryable: Option<bool>,
-    /// Whether what was asked for may have been done.
+    /// Whether the command may have taken effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     effect: Option<&'static str>,
-    /// Whether stdout says it already, where JSON is asked for.
+    /// Whether stdout has the error already, with `--json`.
     #[serde(skip)]
     is_told: bool,
 }
@@ -102,8 +102,8 @@ impl Nature {
     }
 }
 
-/// Does what the command line says. Exit code 0; 1 if it failed; 2 if it cannot be understood; `lock`
-/// has some of its own.
+/// Runs the command line. Exit code 0; 1 if the command failed; 2 if the command line is invalid; `lock` has further
+/// ones.
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -179,7 +179,7 @@ impl Failure {
     }
 }
 
-/// Says why a command failed: on stderr, and on stdout where JSON is asked for.
+/// Reports why a command failed: on stderr, and on stdout with `--json`.
 fn fail(
     Failure {
         code,
@@ -217,7 +217,7 @@ fn tell_error(code: u8, message: &str, nature: Nature) {
 fn is_json_asked_for() -> bool {
     let mut arguments = env::args_os().skip(1);
     let command = arguments.next();
-    // What stands behind the key of `lock` is another program's.
+    // The arguments after the key of `lock` are another program's.
     command.is_some_and(|command| command != "lock")
         && arguments
             .take_while(|argument| argument != "--")
@@ -247,7 +247,7 @@ fn say(what: &str) {
     let _ = writeln!(io::stderr(), "ringfence: {what}");
 }
 
-/// `error` and what caused it, each cause once.
+/// `error` and its causes, each once.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -272,7 +272,7 @@ fn length(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Options of programs like `lock`, and what they are called here.
+/// Options of similar programs, and their names here.
 const OPTIONS_ELSEWHERE: [(&str, &str); 8] = [
     ("--timeout", "--wait"),
     ("-w", "--wait"),
@@ -284,7 +284,7 @@ const OPTIONS_ELSEWHERE: [(&str, &str); 8] = [
     ("--expires", "--ttl"),
 ];
 
-/// Adds to an error about an option of `lock` what the option is called here.
+/// Adds the name here to an error about an option of a similar program.
 fn hint(error: &mut clap::Error) {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
         return;

@@ -16,21 +16,21 @@ pub(super) fn redacted(text: &str, arguments: impl IntoIterator<Item = String>) 
     shown
 }
 
-/// An argument as an error may repeat it: whole, its value alone, or one of a list.
+/// The forms in which an error may repeat an argument: whole, its value alone, or one member of a list.
 fn parts(argument: &str) -> Vec<String> {
     let values = argument.split(',').map(str::to_owned);
     let value = argument.split_once('=').map(|(_, value)| value.to_owned());
     values.chain(value).chain([argument.to_owned()]).collect()
 }
 
-/// `url`, which may be none, without credentials: not those in front of the host, nor those among the parameters.
+/// `url` without credentials: not those in front of the host, nor those among the parameters. It may be another text.
 pub(super) fn url(url: &str) -> String {
     let (rest, _) = url.split_once('?').unwrap_or((url, ""));
     let without = without_credentials(rest);
     without.unwrap_or_else(|| rest.rsplit('@').next().unwrap_or(rest).to_owned())
 }
 
-/// `url` with what stands between `//` and the last `@` left out, if anything does.
+/// `url` without the text between `//` and the last `@`, if it has that.
 fn without_credentials(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("//")?;
     let (_, host) = rest.rsplit_once('@')?;

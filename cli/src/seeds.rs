@@ -1,4 +1,4 @@
-//! Where the servers are, as the command line, a file or the environment says.
+//! The servers named on the command line, in a file or in the environment.
 
 use std::{env, fmt, fs, io, path::PathBuf};
 
@@ -7,7 +7,7 @@ use ringfence_coordinator::shard::redis::{Address, AddressError};
 
 use super::redact;
 
-/// The variable that names servers where the command line does not.
+/// The variable that names servers if the command line does not.
 const VARIABLE: &str = "RINGFENCE_REDIS";
 
 /// Servers to ask.
@@ -23,21 +23,21 @@ pub(crate) struct Seeds {
     redis_file: Option<PathBuf>,
 }
 
-/// Why no servers are known.
+/// The reason why no servers are known.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SeedsError {
-    /// Nobody named any.
+    /// No server is named.
     #[error("no server is named: give --redis URL or --redis-file FILE, or set {VARIABLE}")]
     None,
     /// The file cannot be read.
     #[error("cannot read {path}")]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// There is no URL in the file.
+    /// The file has no URL.
     #[error("{0} has no URL in it")]
     Empty(PathBuf),
     /// The variable is not text.
@@ -48,9 +48,9 @@ pub(crate) enum SeedsError {
     Url {
         /// The URL, without credentials.
         url: String,
-        /// Where it is named, if not on the command line.
+        /// The place that names it, if it is not the command line.
         place: Place,
-        /// Why.
+        /// The cause.
         source: AddressError,
     },
 }
@@ -65,11 +65,11 @@ pub(crate) struct Servers {
 struct Named {
     url: String,
     place: Place,
-    /// As errors spell it, without credentials.
+    /// As in errors, without credentials.
     address: String,
 }
 
-/// Where a server is named.
+/// The place that names a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     CommandLine,
@@ -103,7 +103,7 @@ impl fmt::Display for Place {
 }
 
 impl Seeds {
-    /// The servers: of the command line, or else of its file, or else of the environment.
+    /// The servers: from the command line, otherwise from its file, otherwise from the environment.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Servers {
         self.named.iter().map(|named| named.url.clone()).collect()
     }
 
-    /// `text`, an error, that says behind the first mention of each server where it is named.
+    /// `text`, an error, with the place that names each server after its first mention.
     pub(crate) fn located(&self, text: &str) -> String {
         let mut located = text.to_owned();
         for Named { address, place, .. } in &self.named {

@@ -1,4 +1,4 @@
-//! Signals that this process does not leave to their defaults.
+//! The signals that this process handles.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind, signal};
 
-/// What a command is sent, or a person sends.
+/// Signals that other programs or people send to a command.
 const HEEDED: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -24,8 +24,8 @@ const HEEDED: [Signal; 6] = [
 pub(crate) struct Signals(Vec<(Signal, unix::Signal)>);
 
 impl Signals {
-    /// Listens from now on: none of them ends this process any more. One that it was started to
-    /// ignore (`nohup`) stays ignored, by the command too.
+    /// Handles them from now on: none of them ends this process any more. A signal that was ignored at the start
+    /// (`nohup`) stays ignored, by the command too.
     pub(crate) fn listen() -> io::Result<Self> {
         let ignored = ignored()?;
         let heeded = HEEDED

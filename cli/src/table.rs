@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Columns of a terminal that nobody has made wider.
+/// Width of a terminal by default.
 const WIDTH: usize = 80;
 
 /// Rows of cells, each column as wide as its widest cell.

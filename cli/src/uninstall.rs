@@ -67,7 +67,7 @@ struct Found {
     server: String,
     library: String,
     this_release: bool,
-    /// On a dry run: it would be.
+    /// On a dry run: it would be deleted.
     deleted: bool,
 }
 

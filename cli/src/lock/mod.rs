@@ -46,7 +46,7 @@ pub(crate) use guardian::{NAME as GUARDIAN, run as guardian};
 
 use super::{say, signals::Signals};
 
-/// How long to wait, at the end, for the lock to be given back.
+/// Longest wait for the release at the end.
 const GIVE_BACK_WITHIN: Duration = Duration::from_secs(3);
 
 /// Runs the command while the lock is held; its exit code, or 128 and the signal it died by.
@@ -56,14 +56,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, LockError> {
         .enable_all()
         .build()?;
     let ran = runtime.block_on(hold(&asked));
-    // A name server that does not answer must not keep us.
+    // The end of the process must not wait for a name server that does not answer.
     runtime.shutdown_background();
     ran
 }
 
-/// From the first question to the lock's release.
+/// From the first request to the release.
 async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
-    // What can fail before anything is held, first.
+    // First all that can fail before anything is held.
     let group = match asked.args.command.is_empty() {
         true => None,
         false => Some(Group::start()?),
@@ -83,7 +83,7 @@ async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
     let guard = match acquired {
         Ok(guard) => guard,
         Err(error) => {
-            // What a request without an answer may have been granted.
+            // An unanswered request may have been granted.
             let _ = timeout(GIVE_BACK_WITHIN, client.close()).await;
             return Err(error);
         }
@@ -103,7 +103,7 @@ async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
     ran
 }
 
-/// Releases the lock and waits until that is done, or is seen to fail; which of them it was.
+/// Releases the lock. Returns whether that was answered in time.
 async fn give_back(client: &Client, guard: Guard) -> bool {
     let given_back = timeout(GIVE_BACK_WITHIN, async {
         guard.release().await;

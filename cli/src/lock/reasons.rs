@@ -1,4 +1,4 @@
-//! Says on stderr why the lock is not there yet.
+//! Reports on stderr why the lock is not granted yet.
 
 use std::{convert::Infallible, fmt, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::say;
 /// A wait shorter than this is not worth a line.
 const SILENT_FOR: Duration = Duration::from_millis(500);
 
-/// Lines are no closer together.
+/// Shortest time between two lines.
 const EVERY: Duration = Duration::from_secs(3);
 
-/// Why it takes so long.
+/// The reason for the wait.
 #[derive(Clone, Debug)]
 pub(super) enum Reason {
-    /// There is no topology to ask for the lock yet.
+    /// No topology is known yet.
     Connecting(String),
     /// The lock is not granted yet.
     Waiting(Waiting),
@@ -39,7 +39,7 @@ impl Reasons {
         self.0.send_replace(Some(reason));
     }
 
-    /// Says each new reason, for as long as it is polled.
+    /// Prints each new reason, while it is polled.
     pub(super) async fn tell(&self) -> Infallible {
         let mut latest = self.0.subscribe();
         let mut told: Option<Reason> = None;
@@ -57,8 +57,8 @@ impl Reasons {
         }
     }
 
-    /// Waits until no shard has answered for `length` from now, and says what was met instead. One
-    /// that has answered once is known to be there, and worth waiting for.
+    /// Waits until no shard has answered for `length` from now. Returns the error met instead. A shard that has
+    /// answered once exists, and is worth waiting for.
     pub(super) async fn nobody_answers(&self, length: Duration) -> AcquireError {
         let mut latest = self.0.subscribe();
         let answered = latest.wait_for(|reason| reason.as_ref().is_some_and(Reason::is_answer));
@@ -83,7 +83,7 @@ impl Reason {
         }
     }
 
-    /// Whether a shard answered, be it with a refusal.
+    /// Whether a shard answered, possibly with a refusal.
     fn is_answer(&self) -> bool {
         match self {
             Self::Connecting(_) => false,

@@ -1,4 +1,4 @@
-//! The foreground of the terminal at stdin: the group there reads the input, and gets Ctrl-C.
+//! The foreground of the terminal at stdin. The process group there reads the input, and gets Ctrl-C.
 
 use std::io::{self, stdin};
 
@@ -17,7 +17,7 @@ pub(super) fn is_there() -> bool {
 pub(super) struct Foreground(());
 
 impl Foreground {
-    /// Lends it to `group`; `None` if it is not ours to lend.
+    /// Lends it to `group`; `None` if this process does not have it.
     pub(super) fn lend(group: Pid) -> Option<Self> {
         let ours = tcgetpgrp(stdin()) == Ok(getpgrp());
         if ours && set(group).is_ok() {

@@ -1,4 +1,4 @@
-//! Runs the command for as long as the lock is held.
+//! Runs the command while the lock is held.
 
 use std::{
     ffi::OsStr,
@@ -26,11 +26,10 @@ use super::{
     terminal::{self, Foreground},
 };
 
-/// After a certain loss the command has this long to end by itself: somebody else may hold the lock
-/// already.
+/// After a certain loss the command has this long to end by itself. Another process may hold the lock already.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Runs the command; answers its exit code.
+/// Runs the command. Returns its exit code.
 pub(super) async fn run(
     asked: &Asked<'_>,
     group: Group,
@@ -39,7 +38,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, LockError> {
     let mut fate = Fate::listen()?;
     let mut command = command(asked, guard);
-    // Both before the command starts: it never finds itself in the background, or unguarded.
+    // Both before the start of the command, so that it is never in the background, or without a guardian.
     let foreground = Foreground::lend(group.id());
     let mut end = End::new(group, guard);
     end.put_off();
@@ -73,9 +72,9 @@ fn command(asked: &Asked<'_>, guard: &Guard) -> Command {
 /// The fate of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Course {
-    /// It may go on.
+    /// It runs.
     Held,
-    /// It was told to end, and will be killed.
+    /// It was asked to end, and will be killed.
     Ending,
     /// It was killed.
     Killed,
@@ -90,10 +89,9 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Renewals go on meanwhile; answers how the command ended.
+    /// Waits for the command while the lock is renewed. Returns how the command ended.
     ///
-    /// A failed renewal is no reason to end it: it is repeated, and mostly succeeds. The rest of
-    /// the lease decides.
+    /// A failed renewal does not end it: the next one mostly succeeds. The rest of the lease decides.
     async fn supervise(
         &mut self,
         fate: &mut Fate,
@@ -136,11 +134,11 @@ impl Work<'_> {
         }
     }
 
-    /// Asks the command to end; there is no way back.
+    /// Asks the command to end, once and for all.
     fn terminate(&mut self) {
         self.course = Course::Ending;
         self.signal(Signal::SIGTERM);
-        // One that is stopped could not heed it.
+        // A stopped command could not handle it.
         self.signal(Signal::SIGCONT);
     }
 
@@ -157,7 +155,7 @@ impl Work<'_> {
     fn stop(&mut self) {
         let had_foreground = self.foreground.take().is_some();
         if terminal::is_there() {
-            // Returns when the shell lets the job go on; at once where there is no such shell.
+            // Returns when the shell continues the job; at once if there is no such shell.
             let _ = kill(Pid::from_raw(0), Signal::SIGTSTP);
         }
         if had_foreground {
@@ -172,8 +170,7 @@ impl Work<'_> {
         self.signal(Signal::SIGCONT);
     }
 
-    /// What the command, having `ended`, came to. What it left behind in its group goes on, unless
-    /// the lock was lost.
+    /// The result of the command, which has `ended`. Other processes of its group go on, unless the lock was lost.
     fn come_to(self, ended: WaitStatus) -> Result<ExitCode, LockError> {
         if self.course != Course::Held || self.end.came(ended) {
             return Err(LockError::Lost);

@@ -42,7 +42,7 @@ pub(crate) struct Args {
 #[derive(Debug, Serialize)]
 struct Listed {
     locks: Vec<Lock>,
-    /// Locks that are held and not among those.
+    /// Held locks that are not listed.
     left_off: u64,
     /// Shards with some or all locks missing from the list.
     unreachable: Vec<Unreachable>,
@@ -55,7 +55,7 @@ struct Lock {
     key: Key,
     shard: String,
     holder: HolderOutput,
-    /// Processes that wait, those among them that died lately.
+    /// Waiting processes, including some that died recently.
     waiting: u32,
 }
 
@@ -85,8 +85,8 @@ impl Args {
 }
 
 impl Listed {
-    /// Walks through all, and keeps the first `limit`. One that a shard tells of twice, and that is not kept,
-    /// is counted twice.
+    /// Visits all locks, and keeps the first `limit`. A lock that a shard lists twice, and that is not kept, is counted
+    /// twice.
     async fn of(mut locks: Locks, limit: usize) -> Self {
         let (mut first, mut left_off, mut unreachable) = (BTreeMap::new(), 0, Vec::new());
         while let Some(LocksPage { shard, locks }) = locks.next().await {

@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Release(release::Args),
 }
 
-/// Why nothing can be shown.
+/// The reason why nothing can be shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LocksError {
     #[error("{0}")]
@@ -53,7 +53,7 @@ impl LocksError {
         }
     }
 
-    /// What to exit with.
+    /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Key(_) => USAGE,
@@ -63,7 +63,7 @@ impl LocksError {
     }
 }
 
-/// Does it, and prints the result.
+/// Runs the command, and prints the result.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, LocksError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -61,7 +61,7 @@ impl From<&Holder> for HolderOutput {
 }
 
 impl HolderOutput {
-    /// The rest of its lease.
+    /// The remaining time of its lease.
     pub(super) fn left(&self) -> String {
         let left = Duration::from_millis(self.remaining_ms);
         format!("{:.1} s", left.as_secs_f64())

@@ -1,4 +1,4 @@
-//! `ringfence locks release`: a lock is taken from its holder.
+//! `ringfence locks release`: takes a lock from its holder.
 
 use std::{fmt, process::ExitCode};
 
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What became of the lock.
+/// The result.
 #[derive(Debug, Serialize)]
 struct Released {
     #[serde(flatten)]
@@ -48,7 +48,7 @@ struct Released {
     namespace: String,
     reason: String,
     released: bool,
-    /// The holder that lost it; none: the lock was free.
+    /// The holder that lost it; `None`: the lock was free.
     holder: Option<HolderOutput>,
 }
 

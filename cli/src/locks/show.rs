@@ -36,7 +36,7 @@ struct Shown {
     key: Key,
     namespace: String,
     shard: String,
-    /// Nobody: the lock is free.
+    /// `None`: the lock is free.
     holder: Option<HolderOutput>,
     waiters: Vec<Waiter>,
 }

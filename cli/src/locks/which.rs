@@ -1,4 +1,4 @@
-//! Which lock a command is about.
+//! The lock that a command names.
 
 use std::{ffi::OsString, os::unix::ffi::OsStrExt};
 
@@ -38,7 +38,7 @@ impl Which {
     }
 }
 
-/// The bytes that `hex` has two digits each for.
+/// The bytes of `hex`, which has two digits per byte.
 fn bytes(hex: &[u8]) -> Option<Vec<u8>> {
     let digit = |digit: u8| char::from(digit).to_digit(16);
     let byte = |pair: &[u8]| match *pair {

@@ -9,7 +9,7 @@ use ringfence_coordinator::{
     topology::{Change, Founder, ResizeError, shard_id},
 };
 
-/// Shards to come, to go, and to weigh otherwise.
+/// Shards to add, to remove, and to weigh.
 #[derive(Debug, Default)]
 pub(super) struct RequestedChange {
     pub(super) add: Vec<Newcomer>,
@@ -17,12 +17,12 @@ pub(super) struct RequestedChange {
     pub(super) weigh: Vec<Weighed>,
 }
 
-/// A server that is to become a shard: `URL[=WEIGHT]`.
+/// A server to add as a shard: `URL[=WEIGHT]`.
 #[derive(Clone, Debug)]
 pub(super) struct Newcomer {
     pub(super) address: Address,
     pub(super) weight: Weight,
-    /// None: the next free letter.
+    /// `None`: the next free letter.
     pub(super) id: Option<ShardId>,
 }
 
@@ -34,12 +34,12 @@ pub(super) struct Weighed {
 }
 
 impl RequestedChange {
-    /// What `topology` would be, were this begun. The newcomers are not asked.
+    /// The topology after this change of `topology`. New servers are not asked.
     pub(super) fn rehearsed(&self, topology: &Topology) -> Result<Topology, ResizeError> {
         let founder = |(index, (newcomer, id)): (usize, (&Newcomer, ShardId))| Founder {
             id,
             address: newcomer.address.to_string(),
-            // Unlike any server's, and any other newcomer's.
+            // A life that no server has, nor any other new shard.
             life: Life::new(format!("newcomer {index}")),
             weight: newcomer.weight,
         };
@@ -47,7 +47,7 @@ impl RequestedChange {
         topology.begin(self.change(newcomers.map(founder)), BootClock.unix())
     }
 
-    /// What to begin, once the newcomers were taken in as `founders`.
+    /// The change to begin, after the new servers were taken in as `founders`.
     pub(super) fn change(&self, founders: impl IntoIterator<Item = Founder>) -> Change {
         let weigh = self.weigh.iter().cloned();
         Change {
@@ -57,7 +57,7 @@ impl RequestedChange {
         }
     }
 
-    /// What the newcomers will be called.
+    /// The ids of the new shards.
     pub(super) fn ids(&self, topology: &Topology) -> Vec<ShardId> {
         let members = topology.shards.keys().map(|name| name.0.clone());
         let chosen = self.add.iter().filter_map(|newcomer| newcomer.id.clone());
@@ -72,7 +72,7 @@ impl RequestedChange {
 impl FromStr for Newcomer {
     type Err = String;
 
-    /// What ends in `=` and a number is a weight: a URL's parameters are files.
+    /// A suffix of `=` and a number is a weight: the parameters of a URL are file names.
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
         let (url, weight) = match text.rsplit_once('=') {

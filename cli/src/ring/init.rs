@@ -1,4 +1,4 @@
-//! `ringfence ring init`: a topology is founded by hand.
+//! `ringfence ring init`: founds a topology.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    /// Founds the topology, then arms its shards: only now is it known that they are new.
+    /// Founds the topology, then arms its shards, because only this command knows that they are new.
     pub(super) async fn found(&self) -> Result<View, RingError> {
         let servers = self.seeds.servers()?;
         let constants = Constants {

@@ -42,10 +42,10 @@ use verbs::{Abort, Add, Remove, Resume, Weigh};
 pub(super) use view::fair_share;
 use watch::Watch;
 
-/// Added to the signal that interrupted.
+/// Added to the number of the signal that interrupted the command.
 const SIGNALLED: u8 = 128;
 
-/// How long to go on asking servers that do not answer.
+/// How long to ask servers that do not answer.
 const ASK_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Subcommand)]
@@ -85,7 +85,7 @@ pub(crate) enum RingError {
     /// The servers carry no topology. The command founds one.
     #[error("no topology on these servers yet; to found one: {0}")]
     None(String),
-    /// The servers have no topology that can be used.
+    /// The servers have no usable topology.
     #[error("{shown}")]
     Servers {
         /// `error`, with the option or variable that names its servers.
@@ -100,18 +100,18 @@ pub(crate) enum RingError {
         topology: String,
         shards: String,
     },
-    /// The topology exists already: its tokens may be smaller.
+    /// The topology exists already, and its tokens may be smaller.
     #[error("topology {0} exists already: --after needs a new topology")]
     TooLate(String),
     #[error("--id names {ids} shards, must be at most the number of servers, {servers}")]
     TooManyIds { ids: usize, servers: usize },
-    /// The request cannot begin, or cannot be turned back.
+    /// The resize cannot begin, or cannot be turned back.
     #[error(transparent)]
     Resize(#[from] ResizeError),
     /// It cannot be declared dead.
     #[error(transparent)]
     Decommission(#[from] DecommissionError),
-    /// It is not gone.
+    /// The shard is not gone.
     #[error("shard {id}, {address}, is not dead: {how}")]
     Answers {
         id: ShardId,
@@ -230,7 +230,7 @@ pub(super) fn print(what: &(impl Display + Serialize), json: bool) -> Result<(),
     super::print(what, json).map_err(RingError::Unshown)
 }
 
-/// A client of the topology that is there. It founds none.
+/// A client of the existing topology. It founds none.
 pub(super) async fn existing(seeds: &Seeds) -> Result<Client, RingError> {
     let servers = seeds.servers()?;
     let client = Client::builder().redis(servers.urls());

@@ -1,4 +1,4 @@
-//! `ringfence ring plan`: what a resize will do.
+//! `ringfence ring plan`: the effects of a resize.
 
 use std::fmt;
 
@@ -42,12 +42,12 @@ pub(crate) struct Plan {
 pub(super) struct Planned {
     topology: String,
     version: u64,
-    /// How many slots there are.
+    /// The number of slots.
     slots: u32,
     shards: Vec<Shard>,
     moves: Vec<Move>,
     slots_to_move: u32,
-    /// The fewest that leave each shard with as many slots as it will have.
+    /// The least number of moves to the new shares.
     optimum: u32,
 }
 
@@ -55,15 +55,15 @@ pub(super) struct Planned {
 struct Shard {
     id: String,
     address: String,
-    /// It is not a shard yet.
+    /// The shard joins.
     weight_before: Option<u32>,
-    /// It goes.
+    /// The shard leaves.
     weight_after: Option<u32>,
     slots_before: u32,
     slots_after: u32,
-    /// Of 1.
+    /// Share before, of 1.
     share_before: f64,
-    /// Of 1.
+    /// Share after, of 1.
     share_after: f64,
 }
 
@@ -75,7 +75,7 @@ struct Move {
 }
 
 impl Plan {
-    /// Looks, reckons, and changes nothing.
+    /// Computes the plan. Changes nothing.
     pub(super) async fn run(&self) -> Result<Planned, RingError> {
         let requested = RequestedChange {
             add: self.add.clone(),
@@ -90,7 +90,7 @@ impl Plan {
 }
 
 impl Planned {
-    /// What would become of `topology`.
+    /// The plan for `topology`.
     pub(super) fn of(requested: &RequestedChange, topology: &Topology) -> Result<Self, RingError> {
         let begun = requested.rehearsed(topology)?;
         Ok(Self::between(topology, &begun)?)
@@ -130,7 +130,7 @@ impl Planned {
     }
 }
 
-/// What each shard has beyond what it will have, of all shards.
+/// The sum, over all shards, of the slots beyond the new share.
 fn optimum(preview: &Preview) -> u32 {
     let shards = preview.shards.iter();
     shards

@@ -1,4 +1,4 @@
-//! How far a resize has come: a bar at a terminal, a line a second elsewhere, or JSON.
+//! The progress of a resize: a bar at a terminal, otherwise one line per second, or JSON.
 
 use std::{fmt, time::Duration};
 
@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Pause between two lines of text.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-/// How far a resize has come.
+/// The progress of a resize.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Step {
     slots_moved: u32,
@@ -31,14 +31,14 @@ pub(super) struct Step {
     /// Segments of counters, and their accounts' manifests. Only the mover knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_carried: Option<u64>,
-    /// If it goes on as it has.
+    /// The estimated time left.
     left_ms: Option<u64>,
-    /// Which shard or store, and why.
+    /// The shard or store that moves wait for, and the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<String>,
 }
 
-/// What a resize came to.
+/// The result of a resize.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     slots_moved: u32,
@@ -48,7 +48,7 @@ pub(super) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     counters_carried: Option<u64>,
     version: u64,
-    /// Whether the ring is what the resize was begun for.
+    /// Whether the ring has the weights that the resize was begun for.
     #[serde(skip)]
     reached: bool,
 }
@@ -90,7 +90,7 @@ impl Reporter {
         }
     }
 
-    /// Tells what `progress` says, until it cannot.
+    /// Reports each state of `progress`, until its sender is gone.
     pub(super) async fn follow(&mut self, progress: watch::Receiver<Progress>) -> RingError {
         loop {
             let step = Step::from(&*progress.borrow());
@@ -101,7 +101,7 @@ impl Reporter {
         }
     }
 
-    /// Tells how far it has come, if it has come further, or waits for something else.
+    /// Reports the progress, if it has changed.
     pub(super) fn tell(&mut self, step: Step) -> Result<(), RingError> {
         let known = self.last.as_ref().map(Step::timeless);
         let nothing = step.slots_to_move == 0 && step.waiting_for.is_none();
@@ -126,7 +126,7 @@ impl Reporter {
         self.bar.set_message(step.details());
     }
 
-    /// Answers whether it was said: a line at a time is enough.
+    /// Returns whether it was printed: one line at a time is enough.
     fn say(&mut self, step: &Step) -> bool {
         let now = BootClock.now();
         let due = self
@@ -139,7 +139,7 @@ impl Reporter {
         due
     }
 
-    /// Tells that it is over.
+    /// Reports the end.
     pub(super) fn end(&mut self, outcome: &Outcome) -> Result<(), RingError> {
         self.bar.finish_and_clear();
         self.last = None;
@@ -149,7 +149,7 @@ impl Reporter {
         }
     }
 
-    /// Tells that there is nothing to tell yet.
+    /// Reports that nothing is known yet.
     pub(super) fn at_rest(&self, version: u64) -> Result<(), RingError> {
         if self.json {
             return line("at_rest", &AtRest { version });
@@ -186,7 +186,7 @@ impl From<&Progress> for Step {
 }
 
 impl Step {
-    /// What the record alone says.
+    /// The progress by the record alone.
     pub(super) fn of(topology: &Topology) -> Result<Self, TopologyError> {
         let preview = topology.preview()?;
         let migrations = topology.migrations.iter();
@@ -200,7 +200,7 @@ impl Step {
         })
     }
 
-    /// Reckons the time left by what was done since `first`, which was at `began`.
+    /// Estimates the time left from the slots moved since `first`, at `began`.
     pub(super) fn reckon(&mut self, first: &Self, began: Instant, now: Instant) {
         let done = self.slots_moved.saturating_sub(first.slots_moved);
         let to_move = self.slots_to_move - self.slots_moved;
@@ -208,13 +208,13 @@ impl Step {
         self.left_ms = left.map(|left| left.as_millis() as u64);
     }
 
-    /// What it waits for.
+    /// The cause of a wait.
     pub(super) fn waiting_for(mut self, what: &dyn fmt::Display) -> Self {
         self.waiting_for = Some(what.to_string());
         self
     }
 
-    /// The work done and the obstacles, without the time.
+    /// The slots moved and the causes of waits, without the time.
     fn timeless(&self) -> Self {
         Self {
             left_ms: None,
@@ -224,7 +224,7 @@ impl Step {
 }
 
 impl Step {
-    /// What matters most.
+    /// The most important part.
     fn headline(&self) -> String {
         let (moved, to_move) = (self.slots_moved.into(), self.slots_to_move.into());
         let moved = format!("{} of {} slots moved", grouped(moved), grouped(to_move));
@@ -234,7 +234,7 @@ impl Step {
         }
     }
 
-    /// What else there is to know.
+    /// Further details.
     fn details(&self) -> String {
         let mut details = format!("{} migrating", grouped(self.migrating.into()));
         if let Some(carried) = self.locks_carried {
@@ -261,7 +261,7 @@ impl Outcome {
         }
     }
 
-    /// What `topology` says: the resize to `aim` that had come as far as `last` is over.
+    /// The result by `topology`: the resize to `aim`, last seen at `last`, is over.
     pub(super) fn seen(topology: &Topology, last: &Step, aim: &Weights) -> Self {
         let reached = topology.weights() == *aim;
         Self {

@@ -1,4 +1,4 @@
-//! `ringfence ring recover`: a person attests which members are gone for good.
+//! `ringfence ring recover`: restores the record after an operator attested which members are dead.
 
 use clap::Args;
 use ringfence_client::{Client, Topology};
@@ -25,7 +25,7 @@ pub(crate) struct Recover {
 }
 
 impl Recover {
-    /// Recovers the record, if it is not in force.
+    /// Restores the record, if none is in force.
     pub(super) async fn run(&self) -> Result<View, RingError> {
         let servers = self.seeds.servers()?;
         let Joined { store, .. } = join(&servers, existing_only()).await?;

@@ -31,22 +31,22 @@ struct ForcedRemoval {
     address: String,
     removal: Removal,
     heirs: Vec<Heir>,
-    /// For this long heirs grant nothing, and no holder can put a lock back.
+    /// For this long the heirs grant nothing, and no holder can put a lock back.
     shut_ms: u64,
-    /// For this long after that they grant nothing new.
+    /// For this long after that, they grant nothing new.
     grace_ms: u64,
-    /// The second step.
+    /// The command for the second step.
     command: String,
 }
 
-/// A shard that has slots in its place.
+/// A shard that gets slots of the removed one.
 #[derive(Debug, Serialize)]
 struct Heir {
     id: String,
     address: String,
-    /// How many slots it gets.
+    /// The number of slots it gets.
     slots: u32,
-    /// How many slots it has then.
+    /// Its number of slots after that.
     slots_after: u32,
 }
 
@@ -153,7 +153,7 @@ impl ForcedRemoval {
         }
     }
 
-    /// How long shards grant nothing, and which ones.
+    /// The shards that grant nothing, and for how long.
     fn pause(&self) -> String {
         let heirs: Vec<_> = self.heirs.iter().map(|heir| heir.id.as_str()).collect();
         let length = |ms| format_duration(Duration::from_millis(ms));
@@ -165,7 +165,7 @@ impl ForcedRemoval {
         format!("no new locks from {heirs}, whichever the slot, for {grace}; {back}")
     }
 
-    /// What somebody has to be sure of.
+    /// The facts that an operator must be sure of.
     fn to_attest(&self) -> String {
         let id = &self.shard;
         match self.removal {
@@ -182,7 +182,7 @@ impl ForcedRemoval {
 }
 
 impl fmt::Display for ForcedRemoval {
-    /// In full, for the person who has to decide; `{:#}`: the summary once it is done.
+    /// In full, for the operator who decides; `{:#}`: the summary after the removal.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if out.alternate() {
             return out.write_str(&self.pause());

@@ -1,4 +1,4 @@
-//! The resize under way, as the record has it.
+//! The resize under way, according to the record.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,11 +11,11 @@ use crate::table::{Table, grouped};
 /// A resize under way.
 #[derive(Debug, Serialize)]
 pub(super) struct Resize {
-    /// Weights of the members before: where it goes if it is aborted.
+    /// Weights of the members before: an abort returns to these.
     before: BTreeMap<String, u32>,
     /// Weights of the members after.
     after: BTreeMap<String, u32>,
-    /// Slots that are not yet where they go, those migrating among them.
+    /// Slots that have not arrived yet, including migrating ones.
     slots_to_move: u32,
     slots_migrating: u32,
     migrations: Vec<Migration>,
@@ -23,18 +23,18 @@ pub(super) struct Resize {
     goal: Goal,
 }
 
-/// Slots on their way.
+/// Migrating slots.
 #[derive(Debug, Serialize)]
 struct Migration {
     from: String,
     to: String,
     slots: u32,
-    /// The next shard knows what the former one still holds.
+    /// The next shard has the list of keys held at the former one.
     listed: bool,
 }
 
 impl Resize {
-    /// That of `topology`, if there is one.
+    /// The resize of `topology`, if there is one.
     pub(super) fn of(topology: &Topology) -> Result<Option<Self>, TopologyError> {
         let Some(goal) = topology.goal.clone() else {
             return Ok(None);

@@ -25,12 +25,12 @@ use super::{
 };
 use crate::{seeds::Seeds, signals::Signals};
 
-/// How often a swap is sent if no answer comes: it may have been done.
+/// Most attempts of a swap without an answer. It may have been done.
 const SWAPS_MAX: u32 = 10;
-/// Pause between two of them.
+/// Pause between two attempts.
 const SWAP_AGAIN: Duration = Duration::from_millis(500);
 
-/// How a resize is begun.
+/// The options of a command that begins a resize.
 #[derive(Args, Debug)]
 pub(super) struct Begin {
     /// Show the resize, as `ringfence ring plan` does, and change nothing
@@ -40,7 +40,7 @@ pub(super) struct Begin {
     how: MoveOptions,
 }
 
-/// How slots are moved.
+/// The options of a command that moves slots.
 #[derive(Args, Debug)]
 pub(crate) struct MoveOptions {
     /// Maximum number of slots that migrate at a time: higher is faster but adds latency
@@ -64,7 +64,7 @@ impl Begin {
         &self.how
     }
 
-    /// Begins, and moves; or only shows what that would do.
+    /// Begins the resize and moves slots; or only shows the plan.
     pub(super) async fn run(
         &self,
         requested: &RequestedChange,
@@ -85,13 +85,13 @@ impl MoveOptions {
         self.json
     }
 
-    /// Where the topology is kept.
+    /// The topology's store.
     pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
         Ok(join(&self.seeds.servers()?, existing_only()).await?.store)
     }
 
-    /// Moves slots until no resize is under way, or a signal comes. `aim`: the goal of the resize;
-    /// none: any resize under way.
+    /// Moves slots until no resize is under way, or a signal comes. `aim`: the goal of the resize; `None`: any resize
+    /// under way.
     pub(super) async fn move_slots(
         &self,
         store: Arc<RedisTopology>,
@@ -129,7 +129,7 @@ impl MoveOptions {
     }
 }
 
-/// Puts the record in force with which `requested` begins. Returns its goal, if slots move.
+/// Begins the resize `requested`. Returns its goal, if slots move.
 async fn begin(
     store: &RedisTopology,
     requested: &RequestedChange,
@@ -137,7 +137,7 @@ async fn begin(
     let me = ClientId(Random::from_os().id());
     loop {
         let topology = store.load().await?;
-        // Every refusal comes before a server is touched.
+        // Every refusal comes before the first change at a server.
         requested.rehearsed(&topology)?;
         let mut founders = Vec::new();
         for (newcomer, id) in requested.add.iter().zip(requested.ids(&topology)) {
@@ -152,7 +152,7 @@ async fn begin(
     }
 }
 
-/// Puts the record in force that turns the resize under way back. Returns its goal.
+/// Turns the resize under way back. Returns its goal.
 pub(super) async fn turn_back(store: &RedisTopology) -> Result<Option<Goal>, RingError> {
     let mut topology = store.load().await?;
     let goal = topology.goal.clone();

@@ -1,4 +1,4 @@
-//! `ringfence ring show`: what there is.
+//! `ringfence ring show`: the topology and its shards.
 
 use std::{
     env, fs,
@@ -33,7 +33,7 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    /// Looks, and changes nothing.
+    /// Reads the topology. Changes nothing.
     pub(super) async fn run(&self) -> Result<(), RingError> {
         let client = existing(&self.seeds).await?;
         let view = View::of(&client, Done::Shown).await?;
@@ -56,7 +56,7 @@ impl Show {
     }
 }
 
-/// Whether the reader of stdout can see colours, and wants them (<https://no-color.org>).
+/// Whether stdout shows colours, and the user wants them (<https://no-color.org>).
 fn colours() -> bool {
     let says = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     let dumb = says("TERM").is_some_and(|terminal| terminal == "dumb");

@@ -1,4 +1,4 @@
-//! `ringfence ring add | remove | weigh | abort | resume`: what can be asked for.
+//! `ringfence ring add | remove | weigh | abort | resume`: their arguments.
 
 use clap::Args;
 use ringfence_client::ShardId;

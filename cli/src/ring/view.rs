@@ -1,4 +1,4 @@
-//! What there is to know of a topology now.
+//! The present state of a topology, for the output.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::resize::Resize;
 use crate::table::{Table, grouped, percent};
 
-/// A topology, and how its shards are.
+/// A topology, and the states of its shards.
 #[derive(Debug, Serialize)]
 pub(crate) struct View {
     #[serde(skip)]
@@ -30,20 +30,20 @@ pub(crate) struct View {
     warnings: Vec<String>,
 }
 
-/// What was done to it just now.
+/// The action that the command has just done.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Done {
     Shown,
     Founded,
-    /// It was to be founded.
+    /// The command would found it.
     ThereAlready,
     Recovered,
-    /// It was to be recovered.
+    /// The command would recover it.
     InForce,
 }
 
-/// Whether a shard comes or goes.
+/// Whether a shard joins or leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Membership {
