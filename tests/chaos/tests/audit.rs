@@ -222,6 +222,51 @@ fn only_a_reservation_that_was_forgotten_is_not_known() {
     assert_eq!(other, [Rule::Failure]);
 }
 
+/// A caller that did not know the layout had it decided by a segment that forgot the layout. Another caller finds nothing at
+/// its home by the layout.
+#[test]
+fn only_a_request_of_a_forgotten_layout_has_two_answers_at_two_homes() {
+    let asked_ns = 40; // Of the reservation, whose time is 3.
+    let found = |from_ms, until_ns, told: fn(&mut Vec<Attempt>)| {
+        let mut losses = back(&[], 0);
+        losses[0]
+            .layouts
+            .push(ForgottenLayout { from_ms, until_ns });
+        found_after(losses, (40, 1), told)
+    };
+    let unreserved = |told: &mut Vec<Attempt>| {
+        let confirm = Call::Confirm(order("r", 20, Deed::Reserve(1)));
+        told.push(attempt(confirm, 95, Answer::Unreserved));
+    };
+    let insufficient = |told: &mut Vec<Attempt>| {
+        let reserve = change("r", 20, Deed::Reserve(1), 95, Answer::Insufficient);
+        told.push(reserve);
+    };
+    assert_eq!(found(3, asked_ns, unreserved), []);
+    assert_eq!(found(4, asked_ns, unreserved), [Rule::Failure]);
+    assert_eq!(found(3, asked_ns - 1, unreserved), [Rule::Failure]);
+    assert_eq!(found(3, asked_ns, insufficient), []);
+    assert_eq!(found(4, asked_ns, insufficient), [Rule::Agreement]);
+}
+
+#[test]
+fn a_transfer_that_was_decided_twice_may_have_come_back_and_arrived() {
+    let found = |from_ms, available| {
+        let mut losses = back(&[], 0);
+        let until_ns = 100;
+        losses[0]
+            .layouts
+            .push(ForgottenLayout { from_ms, until_ns });
+        found_after(losses, (50, 1), |told| {
+            told[6].answered = Some((75, Answer::Returned));
+            told[10] = exact(1, 110, available, 0);
+        })
+    };
+    assert_eq!(found(4, 10), []);
+    assert_eq!(found(4, 11), [Rule::Conservation]);
+    assert_eq!(found(5, 10), [Rule::Conservation]);
+}
+
 #[test]
 fn what_is_under_way_may_count_or_not() {
     let slow = |available| {

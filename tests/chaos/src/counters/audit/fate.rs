@@ -23,8 +23,19 @@ pub(super) struct Fate {
     is_absent: bool,
     /// How a reservation ended, and after that was said first.
     end: Option<(u64, End)>,
-    /// Its home forgot it, or what became of it: it may have been decided anew.
-    is_forgotten: bool,
+    pub(super) memory: Memory,
+}
+
+/// Whether the segments remember an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// Its home remembers it: all answers agree.
+    Kept,
+    /// It may have been decided in two homes, by a forgotten layout and by the present one. So answers may differ, and a
+    /// reservation of one home is unknown in the other.
+    Twice,
+    /// Its home forgot it, or a change of its state. So answers may differ, and the first decision may count as nothing.
+    Forgotten,
 }
 
 /// The answer to an order, which every repeat gets.
@@ -37,7 +48,7 @@ pub(super) enum Outcome {
 }
 
 impl Fate {
-    pub(super) fn new(order: &Order, is_forgotten: bool) -> Self {
+    pub(super) fn new(order: &Order, memory: Memory) -> Self {
         Self {
             order: order.clone(),
             asked_ns: u64::MAX,
@@ -48,7 +59,7 @@ impl Fate {
             is_too_old: false,
             is_absent: false,
             end: None,
-            is_forgotten,
+            memory,
         }
     }
 
@@ -94,7 +105,7 @@ impl Fate {
                 self.is_absent = true;
                 return Ok(());
             }
-            Answer::Unreserved if !self.is_forgotten => {
+            Answer::Unreserved if self.memory == Memory::Kept => {
                 return Err(Violation {
                     rule: Rule::Failure,
                     told: format!("a reservation is not known: {:?}", self.order),
@@ -110,8 +121,7 @@ impl Fate {
         Ok(())
     }
 
-    /// What was said, if it is what was said before; and when it was said first. Of one that was forgotten, what was said
-    /// last.
+    /// The answer, if it is the same as before, and when it came first. If answers may differ, the last one.
     fn agreed<T: Copy + PartialEq + std::fmt::Debug>(
         &self,
         before: Option<(u64, T)>,
@@ -119,10 +129,10 @@ impl Fate {
         now: T,
     ) -> Result<(u64, T), Violation> {
         match before {
-            Some((before_ns, before)) if self.is_forgotten && before_ns > at_ns => {
+            Some((before_ns, before)) if self.memory != Memory::Kept && before_ns > at_ns => {
                 Ok((before_ns, before))
             }
-            Some(_) if self.is_forgotten => Ok((at_ns, now)),
+            Some(_) if self.memory != Memory::Kept => Ok((at_ns, now)),
             Some((_, before)) if before != now => Err(Violation {
                 rule: Rule::Agreement,
                 told: format!("{:?} was answered {before:?}, and {now:?}", self.order),
@@ -135,7 +145,7 @@ impl Fate {
     /// Whether a repeat was told that nothing was done after the request had been answered.
     pub(super) fn was_denied(&self) -> bool {
         let answered = self.result.map(|(by_ns, _)| by_ns);
-        !self.is_forgotten
+        self.memory == Memory::Kept
             && answered
                 .is_some_and(|by_ns| self.denied_ns.is_some_and(|denied_ns| denied_ns > by_ns))
     }
@@ -157,12 +167,12 @@ impl Fate {
         // Attempts that say that they did nothing, did nothing.
         let Some(from_ns) = self
             .sent_ns
-            .filter(|_| self.is_forgotten || !self.was_refused())
+            .filter(|_| self.memory == Memory::Forgotten || !self.was_refused())
         else {
             return Vec::new();
         };
         let by_ns = self.result.map(|(by_ns, _)| by_ns);
-        if self.is_forgotten {
+        if self.memory == Memory::Forgotten {
             return self.most_of_forgotten(from_ns);
         }
         let change = |by| Change { from_ns, by_ns, by };

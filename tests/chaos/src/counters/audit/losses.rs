@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     Attempt, Rule, Violation, all_told, conserved,
-    fate::{Fate, Outcome},
+    fate::{Fate, Memory, Outcome},
     last_look, violation,
 };
 use crate::counters::{Deed, Order};
@@ -34,16 +34,22 @@ pub struct ForgottenLayout {
 }
 
 impl Losses {
-    /// Whether a repeat of the order may be decided anew.
-    pub(super) fn forgot(&self, order: &Order) -> bool {
-        self.forgotten.contains(&order.time_ms)
+    /// Whether the account's segments remember an order that was asked for first at `asked_ns`.
+    fn memory(&self, order: &Order, asked_ns: u64) -> Memory {
+        if self.forgotten.contains(&order.time_ms) {
+            Memory::Forgotten
+        } else if self.decided_twice(order, asked_ns) {
+            Memory::Twice
+        } else {
+            Memory::Kept
+        }
     }
 
-    /// Whether a request may have been decided in two homes.
-    fn decided_twice(&self, fate: &Fate) -> bool {
+    /// Whether an order that was asked for first at `asked_ns` may have been decided in two homes.
+    fn decided_twice(&self, order: &Order, asked_ns: u64) -> bool {
         self.layouts
             .iter()
-            .any(|layout| fate.order.time_ms >= layout.from_ms && fate.asked_ns <= layout.until_ns)
+            .any(|layout| order.time_ms >= layout.from_ms && asked_ns <= layout.until_ns)
     }
 }
 
@@ -75,16 +81,17 @@ impl Losses {
 ///   source may arrive at an account that went back.
 /// * A segment that forgot a layout decides by the former one, for callers that do not know the layout either, until the loss
 ///   is accepted: ids of the layout's time may be decided there, and at their homes by the layout. So their deposits count
-///   twice.
+///   twice, and their reservations may be unknown at the other home.
 ///
 /// There is no lower bound but nothing: a loan may land nowhere, where its receiver was replaced, or its lender forgot the
 /// numbers between.
 ///
-/// Answers to an order that a segment forgot may contradict each other, and its reservation may be unknown. All others hold.
+/// Answers to an order that a segment forgot, or that was decided twice, may contradict each other, and its reservation may
+/// be unknown. All others hold.
 pub fn audit_losses(attempts: &[Attempt], losses: &[Losses]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let forgot = |order: &Order| losses[order.account].forgot(order);
-    let (fates, timelines) = all_told(attempts, losses.len(), forgot, &mut violations);
+    let memory = |order: &Order, asked_ns| losses[order.account].memory(order, asked_ns);
+    let (fates, timelines) = all_told(attempts, losses.len(), memory, &mut violations);
     let mut most: Vec<i64> = timelines
         .iter()
         .zip(losses)
@@ -116,11 +123,16 @@ fn counts_twice(fate: &Fate, losses: &[Losses]) -> Option<(usize, i64)> {
         ..
     } = fate.order;
     match *deed {
-        Deed::Deposit if losses[account].decided_twice(fate) => Some((account, amount)),
+        Deed::Deposit if losses[account].decided_twice(&fate.order, fate.asked_ns) => {
+            Some((account, amount))
+        }
         Deed::Transfer(to)
-            if losses.get(to).is_some_and(|losses| losses.went_back)
-                && matches!(fate.result, Some((_, Outcome::Returned)))
-                && !losses[account].forgot(&fate.order) =>
+            if matches!(fate.result, Some((_, Outcome::Returned)))
+                && match fate.memory {
+                    Memory::Kept => losses.get(to).is_some_and(|losses| losses.went_back),
+                    Memory::Twice => true,
+                    Memory::Forgotten => false,
+                } =>
         {
             Some((to, amount))
         }

@@ -8,7 +8,7 @@ mod visitors;
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
 use self::{
-    fate::{Fate, Outcome},
+    fate::{Fate, Memory, Outcome},
     timeline::{Change, Timeline},
 };
 use super::{Answer, Attempt, Balance, Call, Order};
@@ -57,7 +57,7 @@ impl fmt::Display for Violation {
 /// was an exact one.
 pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let (fates, timelines) = all_told(attempts, accounts, |_| false, &mut violations);
+    let (fates, timelines) = all_told(attempts, accounts, |_, _| Memory::Kept, &mut violations);
     for attempt in attempts {
         if let Some((_, Answer::TooOld)) = &attempt.answered {
             let told = format!("too old: {:?}", attempt.call);
@@ -78,14 +78,15 @@ pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
     violations
 }
 
-/// What became of every order, and how much each account can have had. `forgot`: whether an order's home did.
+/// The fate of every order, and how much each account can have had. `memory`: of an order that was asked for first at
+/// that time.
 fn all_told<'a>(
     attempts: &'a [Attempt],
     accounts: usize,
-    forgot: impl Fn(&Order) -> bool,
+    memory: impl Fn(&Order, u64) -> Memory,
     violations: &mut Vec<Violation>,
 ) -> (Fates<'a>, Vec<Timeline>) {
-    let fates = fates(attempts, forgot, violations);
+    let fates = fates(attempts, memory, violations);
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); accounts];
     for (account, change) in fates.values().flat_map(Fate::changes) {
         // Nobody has an account after the last: what arrives there is missing elsewhere.
@@ -112,14 +113,16 @@ fn violation(rule: Rule, told: String) -> Violation {
     Violation { rule, told }
 }
 
-/// What became of every order, by its account and name.
+/// The fate of every order, by its account and name.
 fn fates<'a>(
     attempts: &'a [Attempt],
-    forgot: impl Fn(&Order) -> bool,
+    memory: impl Fn(&Order, u64) -> Memory,
     violations: &mut Vec<Violation>,
 ) -> Fates<'a> {
     let mut fates = HashMap::new();
-    for attempt in attempts {
+    let mut in_order: Vec<_> = attempts.iter().collect();
+    in_order.sort_by_key(|attempt| attempt.asked_ns);
+    for attempt in in_order {
         if let Some((_, Answer::Failed(why))) = &attempt.answered {
             violations.push(violation(
                 Rule::Failure,
@@ -133,7 +136,7 @@ fn fates<'a>(
         let key = (order.account, order.name.as_str());
         let fate = fates
             .entry(key)
-            .or_insert_with(|| Fate::new(order, forgot(order)));
+            .or_insert_with(|| Fate::new(order, memory(order, attempt.asked_ns)));
         violations.extend(fate.add(attempt).err());
     }
     fates

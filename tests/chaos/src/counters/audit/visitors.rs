@@ -1,6 +1,10 @@
 //! Transfers to accounts that are not there all the time.
 
-use super::{Attempt, Rule, Violation, conserved, fate::Outcome, fates, violation};
+use super::{
+    Attempt, Rule, Violation, conserved,
+    fate::{Memory, Outcome},
+    fates, violation,
+};
 use crate::counters::Deed;
 
 /// An account that comes and goes; its number is one after those of the accounts.
@@ -25,7 +29,7 @@ pub fn audit_visitors(
 ) -> Vec<Violation> {
     let mut violations = Vec::new();
     // Each is reported by the audit of the accounts.
-    let fates = fates(attempts, |_| false, &mut Vec::new());
+    let fates = fates(attempts, |_, _| Memory::Kept, &mut Vec::new());
     let mut bounds = vec![(0, 0); visitors.len()];
     for fate in fates.values() {
         let Deed::Transfer(to) = fate.order.deed else {
