@@ -183,9 +183,9 @@ fn faulted(fault: &CounterFault) -> Reason {
         CounterFault::NotOnDisk { .. } => Reason::ShardUnusable,
         CounterFault::TooFewReplicas { .. } => Reason::ShardUnavailable,
         CounterFault::Closed => Reason::Stopping,
-        CounterFault::Name(_)
-        | CounterFault::Manifest(_)
-        | CounterFault::Unexpected { .. } => Reason::Internal,
+        CounterFault::Name(_) | CounterFault::Manifest(_) | CounterFault::Unexpected { .. } => {
+            Reason::Internal
+        }
         _ => Reason::Unspecified,
     }
 }

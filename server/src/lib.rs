@@ -10,6 +10,7 @@
 //! | `config/` | the settings: file, environment, command line; checked before a port is bound |
 //! | `service.rs` | binds the port, serves, stops gracefully |
 //! | `auth.rs` | bearer tokens |
+//! | `tls.rs` | TLS, and the certificates of callers |
 //! | `connections.rs` | accepts connections, up to the limit |
 //! | `deadline.rs` | the deadline of a call |
 //! | `fields.rs` | fields of requests that the API crate cannot check |
@@ -28,7 +29,9 @@ mod errors;
 mod fields;
 mod locks;
 mod service;
+mod tls;
 
 pub use auth::{Token, TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Overrides};
 pub use service::Service;
+pub use tls::{PemFile, Tls};

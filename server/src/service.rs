@@ -19,7 +19,7 @@ use tonic::{
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::{
-    Config, Limits,
+    Config, Limits, Tls,
     admin::Admin,
     auth::Authentication,
     connections::accept,
@@ -42,6 +42,7 @@ pub struct Service {
     limits: Limits,
     grace: Duration,
     authentication: Authentication,
+    tls: Option<Tls>,
 }
 
 impl Service {
@@ -63,6 +64,7 @@ impl Service {
             limits: config.limits,
             grace: config.grace,
             authentication: Authentication::new(&config.tokens),
+            tls: config.tls.clone(),
         })
     }
 
@@ -81,7 +83,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// The transport failed.
+    /// The transport failed, or the certificates cannot be used.
     ///
     /// # Cancel safety
     ///
@@ -94,10 +96,13 @@ impl Service {
             limits,
             grace,
             authentication,
+            tls,
         } = self;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let health = HealthReporter::new();
-        let router = router(&client, &holds, &stopping, limits, &health, &authentication);
+        let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
+        let server = server.max_concurrent_streams(limits.streams);
+        let router = router(server, &client, &holds, &stopping, &health, &authentication);
         let connections = accept(listener, limits.connections);
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
@@ -125,10 +130,10 @@ impl Service {
 
 /// All services.
 fn router(
+    server: Server,
     client: &Client,
     holds: &Arc<Holds>,
     stopping: &CancellationToken,
-    limits: Limits,
     health: &HealthReporter,
     authentication: &Authentication,
 ) -> Router {
@@ -149,8 +154,7 @@ fn router(
     let current = reflection().build_v1().expect(compiled);
     // Many tools know only this version.
     let alpha = reflection().build_v1alpha().expect(compiled);
-    Server::builder()
-        .max_concurrent_streams(limits.streams)
+    server
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(InterceptedService::new(locks, authentication.clone()))

@@ -8,3 +8,4 @@ mod limits;
 mod locks;
 mod scene;
 mod stops;
+mod tls;

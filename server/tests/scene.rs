@@ -20,7 +20,7 @@ pub(crate) struct Scene {
     servers: Servers,
     /// Another process: it uses the servers without the coordinator.
     pub(crate) other: Client,
-    url: String,
+    pub(crate) url: String,
     stop: Option<oneshot::Sender<()>>,
     service: JoinSet<()>,
 }
@@ -35,6 +35,7 @@ impl Scene {
         let servers = Servers::spawn(2).await;
         let mut config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
+            tls: None,
             insecure: false,
             grace: Duration::from_secs(10),
             prefix: "ringfence".into(),

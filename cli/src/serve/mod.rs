@@ -48,7 +48,7 @@ pub(crate) struct Settings {
     /// The address to serve on, instead of the setting `listen`
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
-    /// Serve on a public address without tokens: every host that reaches the port can use
+    /// Serve on a public address without tokens or certificates: every host that reaches the port can use
     /// all locks and counters
     #[arg(long)]
     insecure: bool,

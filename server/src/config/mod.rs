@@ -16,7 +16,7 @@ use config::{Environment, File, FileFormat};
 use ringfence_client::{Builder, Client};
 
 use self::reader::Reader;
-use crate::Token;
+use crate::{Tls, Token};
 
 /// The prefix of environment variables. The second underscore keeps variables of the command line,
 /// such as `RINGFENCE_REDIS`, apart.
@@ -31,6 +31,8 @@ const PORT: u16 = 7420;
 pub struct Config {
     /// `listen`: the address to serve on. Default: `127.0.0.1:7420`.
     pub listen: SocketAddr,
+    /// `tls`: certificates. None: without TLS.
+    pub tls: Option<Tls>,
     /// `insecure`: whether to serve on a public address without authentication. Default: false.
     pub insecure: bool,
     /// `grace`: how long a coordinator that stops waits for its callers to release their locks.
@@ -83,13 +85,14 @@ fn listed(problems: &[String]) -> String {
 }
 
 impl std::fmt::Debug for Config {
-    /// Without URLs: they may hold passwords.
+    /// Without URLs and keys: they are secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shards: Vec<_> = self.shards.keys().collect();
         let tokens: Vec<_> = self.tokens.keys().collect();
         formatter
             .debug_struct("Config")
             .field("listen", &self.listen)
+            .field("tls", &self.tls.is_some())
             .field("insecure", &self.insecure)
             .field("grace", &self.grace)
             .field("prefix", &self.prefix)
@@ -152,6 +155,7 @@ impl Config {
                     text.parse().ok()
                 })
                 .unwrap_or((Ipv4Addr::LOCALHOST, PORT).into()),
+            tls: reader.tls("tls"),
             insecure: reader.flag("insecure"),
             grace: reader
                 .length("grace", Duration::from_secs(3600))
@@ -168,14 +172,20 @@ impl Config {
             },
             tokens: reader.tokens("tokens"),
         };
-        if !config.listen.ip().is_loopback() && !config.insecure && config.tokens.is_empty() {
+        if !config.listen.ip().is_loopback() && !config.insecure && !config.authenticates() {
             reader.problem(format!(
-                "listen is {}, must be a loopback address, or tokens must be set; to let every host that reaches the \
-                 port use all locks and counters: insecure = true",
+                "listen is {}, must be a loopback address, or tls.client_ca or tokens must be set; to let every host \
+                 that reaches the port use all locks and counters: insecure = true",
                 config.listen
             ));
         }
         config
+    }
+
+    /// Whether callers prove their identity, by a certificate or a token.
+    fn authenticates(&self) -> bool {
+        let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        by_certificate || !self.tokens.is_empty()
     }
 
     /// A client of the shards. It founds no topology.

@@ -1,12 +1,14 @@
 //! Reads settings one by one, and collects the problems.
 
-use std::{collections::BTreeMap, fs, ops::RangeInclusive, time::Duration};
+use std::{
+    collections::BTreeMap, error::Error, fs, ops::RangeInclusive, path::PathBuf, time::Duration,
+};
 
 use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::redis::Address};
 
 use super::ConfigError;
-use crate::{Token, TokenDigest};
+use crate::{PemFile, Tls, Token, TokenDigest};
 
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
@@ -183,6 +185,50 @@ impl Reader {
             tokens.extend(digest.map(|sha256| (name, Token { sha256, admin })));
         }
         tokens
+    }
+
+    /// Certificates, with their files read and checked.
+    pub(super) fn tls(&mut self, path: &str) -> Option<Tls> {
+        let before = self.problems.len();
+        let [cert, key, client_ca] =
+            ["cert", "key", "client_ca"].map(|name| self.pem(&format!("{path}.{name}")));
+        let problem = match (cert, key) {
+            (Some(cert), Some(key)) => {
+                let tls = Tls {
+                    cert,
+                    key,
+                    client_ca,
+                };
+                let Err(error) = tls.server() else {
+                    return Some(tls);
+                };
+                let reason = error
+                    .source()
+                    .map_or(error.to_string(), ToString::to_string);
+                format!("{path} cannot be used: {reason}")
+            }
+            (None, None) if client_ca.is_none() => return None,
+            _ => format!("{path} must have cert and key"),
+        };
+        // A file that cannot be read is reported already.
+        if self.problems.len() == before {
+            self.problem(problem);
+        }
+        None
+    }
+
+    /// The file that is named at `path`.
+    fn pem(&mut self, path: &str) -> Option<PemFile> {
+        let file = self.text(path, "the path of a file in the PEM format", |text| {
+            Some(PathBuf::from(text))
+        })?;
+        match fs::read(&file) {
+            Ok(pem) => Some(PemFile { path: file, pem }),
+            Err(error) => {
+                self.problem(format!("{path} is {file:?}, which cannot be read: {error}"));
+                None
+            }
+        }
     }
 
     /// The names of the tables in `path`.

@@ -1,5 +1,6 @@
 use std::{collections::HashMap, io::Write};
 
+use ringfence_test_support::Secured;
 use tempfile::NamedTempFile;
 
 use super::*;
@@ -62,6 +63,7 @@ fn all_problems_are_reported_at_once() {
         shards.a.url = \"http://user:s3cret@127.0.0.1\"
         shards.b.url_file = \"/nonexistent\"
         shards.c.weight = 2
+        tls.cert = \"/absent\"
         tokens.billing.sha256 = \"abc\"
         tokens.billing.secret = 1
     ";
@@ -79,13 +81,14 @@ fn all_problems_are_reported_at_once() {
         "shards.b.url_file is \"/nonexistent\", which cannot be read",
         "shards.c must have either url or url_file",
         "shards.c.weight",
+        "tls.cert is \"/absent\", which cannot be read",
         "tokens.billing.sha256 is \"abc\"",
         "must be 64 hex digits",
         "tokens.billing.secret",
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
-    assert_eq!(problems.len(), 11, "{all}");
+    assert_eq!(problems.len(), 12, "{all}");
     assert!(!all.contains("s3cret"), "{all}");
 }
 
@@ -97,6 +100,66 @@ fn a_public_address_needs_a_word() {
     let digest = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
     let config = load(&file, &[("RINGFENCE__TOKENS__BILLING__SHA256", digest)]).unwrap();
     assert_eq!(config.tokens["billing"].sha256, crate::token_digest("foo"));
+}
+
+#[test]
+fn a_public_address_needs_certificates_of_callers_if_there_are_no_tokens() {
+    let secured = Secured::default();
+    let (cert, key) = (secured.path("server.pem"), secured.path("server.key"));
+    let tls = format!("{SHARD}listen = \"0.0.0.0:1\"\ntls.cert = {cert:?}\ntls.key = {key:?}\n");
+    let error = load(&tls, &[]).unwrap_err();
+    assert!(error.to_string().contains("tls.client_ca"), "{error}");
+    let mutual = format!("{tls}tls.client_ca = {:?}\n", secured.path("ca.pem"));
+    assert!(load(&mutual, &[]).unwrap().tls.is_some());
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_a_problem() {
+    let secured = Secured::default();
+    let path = |name| format!("{:?}", secured.path(name));
+    for (files, problem) in [
+        (
+            format!("tls.cert = {}", path("server.pem")),
+            "tls must have cert and key",
+        ),
+        (
+            format!("tls.client_ca = {}", path("ca.pem")),
+            "tls must have cert and key",
+        ),
+        (
+            format!(
+                "tls.cert = {}\ntls.key = {}",
+                path("server.pem"),
+                path("client.key")
+            ),
+            "tls cannot be used: ",
+        ),
+        (
+            format!(
+                "tls.cert = {}\ntls.key = {}",
+                path("server.pem"),
+                path("ca.pem")
+            ),
+            "tls cannot be used: ",
+        ),
+        (
+            format!(
+                "tls.cert = {}\ntls.key = {}\ntls.client_ca = {}",
+                path("server.pem"),
+                path("server.key"),
+                path("users.acl")
+            ),
+            "tls cannot be used: ",
+        ),
+    ] {
+        let problems = load(&format!("{SHARD}{files}\n"), &[])
+            .unwrap_err()
+            .problems;
+        assert!(
+            problems.len() == 1 && problems[0].contains(problem),
+            "{problems:?}"
+        );
+    }
 }
 
 #[test]

@@ -80,7 +80,8 @@ impl Secured {
         format!("{url}&cert={cert}&key={key}")
     }
 
-    fn path(&self, name: &str) -> String {
+    /// The path of a file: `ca.pem`, or `server` or `client` with `.pem` or `.key`.
+    pub fn path(&self, name: &str) -> String {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 

@@ -1,0 +1,75 @@
+//! TLS, and certificates of callers.
+
+use ringfence_api::v1::lock_service_client::LockServiceClient;
+use ringfence_server::{Config, PemFile, Tls};
+use ringfence_test_support::Secured;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+
+use super::scene::{Scene, acquire, ask};
+
+fn pem(secured: &Secured, name: &str) -> PemFile {
+    let path = secured.path(name);
+    PemFile {
+        pem: std::fs::read(&path).unwrap(),
+        path: path.into(),
+    }
+}
+
+/// The certificates of `secured`; `mutual`: callers need one too.
+fn tls(config: &mut Config, secured: &Secured, mutual: bool) {
+    config.tls = Some(Tls {
+        cert: pem(secured, "server.pem"),
+        key: pem(secured, "server.key"),
+        client_ca: mutual.then(|| pem(secured, "ca.pem")),
+    });
+}
+
+/// A caller that trusts the authority of `trusts`, with the certificate of `own`.
+fn locks(scene: &Scene, trusts: &Secured, own: Option<&Secured>) -> LockServiceClient<Channel> {
+    let url = scene.url.replace("http:", "https:");
+    let authority = Certificate::from_pem(pem(trusts, "ca.pem").pem);
+    let mut tls = ClientTlsConfig::new().ca_certificate(authority);
+    if let Some(own) = own {
+        let (cert, key) = (pem(own, "client.pem").pem, pem(own, "client.key").pem);
+        tls = tls.identity(Identity::from_pem(cert, key));
+    }
+    let endpoint = Endpoint::from_shared(url).unwrap().tls_config(tls).unwrap();
+    LockServiceClient::new(endpoint.connect_lazy())
+}
+
+#[tokio::test]
+async fn a_caller_checks_the_certificate_of_the_coordinator() {
+    let (secured, other) = (Secured::default(), Secured::default());
+    let scene = Scene::set_with(|config| tls(config, &secured, false)).await;
+    let mut caller = locks(&scene, &secured, None);
+    acquire(&mut caller, ask("key", 1000, Some(0)))
+        .await
+        .unwrap();
+    let mut distrusts = locks(&scene, &other, None);
+    let refused = acquire(&mut distrusts, ask("free", 1000, Some(0))).await;
+    refused.unwrap_err();
+    let plain = Endpoint::from_shared(scene.url.clone()).unwrap();
+    let mut plain = LockServiceClient::new(plain.connect_lazy());
+    acquire(&mut plain, ask("free", 1000, Some(0)))
+        .await
+        .unwrap_err();
+    assert!(scene.is_free("free").await);
+}
+
+#[tokio::test]
+async fn a_caller_without_a_certificate_reaches_no_shard() {
+    let (secured, other) = (Secured::default(), Secured::default());
+    let scene = Scene::set_with(|config| tls(config, &secured, true)).await;
+    let before = scene.script_calls().await;
+    for own in [None, Some(&other)] {
+        let mut caller = locks(&scene, &secured, own);
+        let refused = acquire(&mut caller, ask("key", 1000, Some(0))).await;
+        refused.unwrap_err();
+    }
+    assert_eq!(scene.script_calls().await, before);
+    let mut caller = locks(&scene, &secured, Some(&secured));
+    acquire(&mut caller, ask("key", 1000, Some(0)))
+        .await
+        .unwrap();
+    assert!(scene.script_calls().await > before);
+}
