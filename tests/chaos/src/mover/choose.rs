@@ -1,24 +1,32 @@
 //! What the next resize is.
 
-use ringfence_client::{ResizeError, ShardId, Weight};
+use std::{collections::BTreeMap, iter::successors};
+
+use ringfence_client::{ResizeError, RingError, ShardId, Weight};
 use ringfence_coordinator::{
     ids::ClientId,
     random::Random,
     topology::{Change, Topology, redis::RedisTopology, shard_id},
 };
 
+use ringfence_ring::Membership;
+
 use super::{MoverArgs, options};
 
 /// Of so many resizes one changes a weight; the others have a shard come or go.
 const RESIZES_TO_A_WEIGHT: u64 = 4;
 
-/// The server that is no shard comes; or if each is one, one goes; or one gets another weight.
+/// A resize that moves the slot in `args`, if there is one. Otherwise the server that is no shard comes; or if each is
+/// one, one goes; or one gets another weight.
 pub(super) async fn choose(
     store: &RedisTopology,
     record: &Topology,
     args: &MoverArgs,
     dice: u64,
 ) -> Result<Change, ResizeError> {
+    if let Some(slot) = args.slot {
+        return Ok(away(record, slot)?);
+    }
     let mut change = Change::default();
     let pick = |of: Vec<ShardId>| of[dice as usize / 7 % of.len()].clone();
     let members = record.shards.keys().map(|name| name.0.clone());
@@ -43,6 +51,26 @@ pub(super) async fn choose(
         change
             .remove
             .push(pick(members.filter(|id| !is_home(id)).collect()));
+    }
+    Ok(change)
+}
+
+/// The resize by which `slot` leaves its shard: that shard gets weight 1, and the others the least power of two that is
+/// enough. No shard is removed: the shard may be the home of the record.
+fn away(record: &Topology, slot: u32) -> Result<Change, RingError> {
+    let slots = record.table.slots();
+    let slot = slots.slot(slot)?;
+    let owner = record.table.owner(slot);
+    let mut change = Change::default();
+    for weight in successors(Some(2), |weight| Some(weight * 2)) {
+        let weight = Weight::new(weight)?;
+        let weigh = |id: &ShardId| (id.clone(), if id == owner { Weight::ONE } else { weight });
+        let weights: BTreeMap<_, _> = record.shards.keys().map(|name| weigh(&name.0)).collect();
+        let target = Membership::new(slots, weights.clone())?;
+        change.weigh = weights;
+        if record.table.plan(&target)?.table().owner(slot) != owner {
+            break;
+        }
     }
     Ok(change)
 }

@@ -59,6 +59,9 @@ pub struct MoverArgs {
     /// What a resize is chosen from, to be begun if none is under way. If not said none is begun.
     #[arg(long)]
     pub begin: Option<u64>,
+    /// A slot that the begun resize moves to another shard, instead of a chosen resize.
+    #[arg(long, requires = "begin")]
+    pub slot: Option<u32>,
     /// Turns the resize under way back first.
     #[arg(long, action = ArgAction::Set, default_value_t = false)]
     pub turn_back: bool,

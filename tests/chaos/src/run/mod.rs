@@ -161,6 +161,7 @@ async fn happen(seed: u64, removal: Removal, length: Duration, dir: &Path) -> io
             urls: urls.clone(),
             prefix: KeyPrefix::default(),
             begin: None,
+            slot: None,
             turn_back: false,
             halt: None,
         },

@@ -19,6 +19,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Fewer blocks are not many.
 const BLOCKS_MIN: usize = 2;
 
+/// Where a segment with several blocks of ids is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packed {
+    /// Index of its server.
+    pub(super) server: usize,
+    /// Its slot.
+    pub(super) slot: u32,
+}
+
 /// The account.
 #[derive(Debug)]
 pub(super) struct Crowd<'a> {
@@ -53,33 +62,41 @@ impl Crowd<'_> {
         }
     }
 
-    /// Which of the servers has several blocks of its ids; none if that is not known.
-    pub(super) async fn packed_at(&self, urls: &[String]) -> Option<usize> {
-        for (place, url) in urls.iter().enumerate() {
-            let blocks = timeout(PATIENCE, self.blocks_at(url)).await;
-            if matches!(blocks, Ok(Ok(blocks)) if blocks >= BLOCKS_MIN) {
-                return Some(place);
+    /// The server that has several blocks of its ids; none if there is none, or it gives no answer.
+    pub(super) async fn packed_at(&self, urls: &[String]) -> Option<Packed> {
+        for (server, url) in urls.iter().enumerate() {
+            let slot = timeout(PATIENCE, self.packed_slot(url)).await;
+            if let Ok(Ok(Some(slot))) = slot {
+                return Some(Packed { server, slot });
             }
         }
         None
     }
 
-    async fn blocks_at(&self, url: &str) -> redis::RedisResult<usize> {
+    /// The slot under which the server at `url` has several blocks.
+    async fn packed_slot(&self, url: &str) -> redis::RedisResult<Option<u32>> {
         let client = redis::Client::open(url)?;
         let mut connection = client.get_multiplexed_async_connection().await?;
-        let pattern = format!("*account/{}#*:blocks", self.account);
+        // A copy that is on its way has another name.
+        let pattern = format!("*:#{{*account/{}#*:blocks", self.account);
         let names: Vec<String> = redis::cmd("KEYS")
             .arg(pattern)
             .query_async(&mut connection)
             .await?;
-        let mut blocks = 0;
         for name in names {
-            let length: usize = redis::cmd("HLEN")
-                .arg(name)
-                .query_async(&mut connection)
-                .await?;
-            blocks += length;
+            let blocks = redis::cmd("HLEN").arg(&name).to_owned();
+            let blocks: usize = blocks.query_async(&mut connection).await?;
+            if blocks >= BLOCKS_MIN {
+                return Ok(Some(slot_in(&name)));
+            }
         }
-        Ok(blocks)
+        Ok(None)
     }
+}
+
+/// The slot in a key: "prefix:#{slot}:namespace:name:part".
+fn slot_in(key: &str) -> u32 {
+    let (_, behind) = key.split_once(":#{").expect("a group is under its slot");
+    let (slot, _) = behind.split_once('}').expect("a slot ends");
+    slot.parse().expect("a slot is a number")
 }

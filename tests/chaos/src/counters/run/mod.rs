@@ -210,6 +210,7 @@ async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<(Outco
             ids: args.calls.clamp(*CROWD.start(), *CROWD.end()),
         }),
         visitors: (!args.losses).then_some(&come_and_go),
+        always: report::always(args),
         done: Mutex::default(),
         violations: Mutex::default(),
     };

@@ -13,12 +13,13 @@ use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use ringfence_client::{BootClock, Clock as _, counter::segment::SegmentView};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     super::{Desk, ForgottenLayout, Losses, Rule, Violation},
     ACCOUNTS, LOSING_TERMS, SEGMENTS, SHARDS,
-    crowd::Crowd,
+    crowd::{Crowd, Packed},
+    report::CROWD_MOVED,
     resizes::Resizes,
     shard::{Shard, Trouble},
     tail::{Tail, account_of},
@@ -50,8 +51,10 @@ const SEGMENTS_MAX: u32 = 6;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Between two sweeps of all accounts.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// Between two looks at what has become of tellers.
+/// Between two looks at what has become of tellers, and at what has happened.
 const DONE_POLL: Duration = Duration::from_millis(50);
+/// How long the faults go on once all tellers are done, until each that a run must have has happened.
+const HAPPENS_WITHIN: Duration = Duration::from_secs(120);
 
 /// Does things, and counts them.
 #[derive(Debug)]
@@ -68,12 +71,14 @@ pub(super) struct Nemesis<'a> {
     pub(super) crowd: Option<Crowd<'a>>,
     /// Accounts that come and go, if there are any.
     pub(super) visitors: Option<&'a Visitors<'a>>,
+    /// What must happen before it ends.
+    pub(super) always: &'a [&'static str],
     pub(super) done: Mutex<BTreeMap<&'static str, usize>>,
     pub(super) violations: Mutex<Vec<Violation>>,
 }
 
 impl Nemesis<'_> {
-    /// Goes on until all tellers are done.
+    /// Goes on until all tellers are done, and what must happen has happened or is late.
     ///
     /// # Errors
     ///
@@ -250,6 +255,10 @@ impl Nemesis<'_> {
         *self.done.lock().entry(what).or_default() += times;
     }
 
+    fn has_done(&self, what: &str) -> bool {
+        self.done.lock().contains_key(what)
+    }
+
     async fn to_shard(&self, shard: &mut Shard, mut random: StdRng) {
         let mut troubles = Trouble::ALL;
         loop {
@@ -268,19 +277,22 @@ impl Nemesis<'_> {
             return pending().await;
         };
         let mut random = self.random(102);
-        let mut place = None;
+        let mut packed: Option<Packed> = None;
         loop {
             sleep(random.random_range(RING_RESTS)).await;
-            if ring.one(&mut random, until).await? {
+            // Chosen resizes may never move it.
+            let moves = packed.filter(|_| !self.has_done(CROWD_MOVED));
+            let slot = moves.map(|packed| packed.slot);
+            if ring.one(&mut random, slot, until).await? {
                 self.did("movers killed");
             }
             self.did("resizes of the ring");
             let Some(crowd) = &self.crowd else { continue };
-            let found = crowd.packed_at(ring.urls()).await.or(place);
-            if place.is_some() && found != place {
-                self.did("moves of a segment with blocks of ids");
+            let found = crowd.packed_at(ring.urls()).await.or(packed);
+            if packed.is_some() && found != packed {
+                self.did(CROWD_MOVED);
             }
-            place = found;
+            packed = found;
         }
     }
 
@@ -310,6 +322,13 @@ impl Nemesis<'_> {
             }
             sleep(DONE_POLL).await;
         }
+        let happens = async {
+            while !self.always.iter().all(|what| self.has_done(what)) {
+                sleep(DONE_POLL).await;
+            }
+        };
+        // The report tells what has not happened.
+        let _ = timeout(HAPPENS_WITHIN, happens).await;
         Ok(())
     }
 

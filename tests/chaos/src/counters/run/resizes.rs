@@ -42,13 +42,19 @@ impl Resizes {
         &self.urls
     }
 
-    /// Has one resize happen. Whether its first mover died amid it.
+    /// Has one resize happen, which moves `slot` if there is one. Whether its first mover died amid it.
     ///
     /// # Errors
     ///
     /// A mover failed, or is not done by `until`.
-    pub(super) async fn one(&mut self, random: &mut StdRng, until: Instant) -> io::Result<bool> {
-        let begin = Some(random.random());
+    pub(super) async fn one(
+        &mut self,
+        random: &mut StdRng,
+        slot: Option<u32>,
+        until: Instant,
+    ) -> io::Result<bool> {
+        let mut begin = vec![("--begin", random.random::<u64>().to_string())];
+        begin.extend(slot.map(|slot| ("--slot", slot.to_string())));
         let halt = random.random_bool(0.5).then(|| Halt {
             kill: true,
             phase: *Phase::ALL.choose(random).expect("there are phases"),
@@ -67,7 +73,7 @@ impl Resizes {
     ///
     /// As [`one`](Self::one).
     pub(super) async fn finish(&mut self, until: Instant) -> io::Result<()> {
-        match self.run(None, None, until).await? {
+        match self.run(Vec::new(), None, until).await? {
             Fate::Ended => Ok(()),
             fate => Err(io::Error::other(format!("a mover is not done: {fate:?}"))),
         }
@@ -75,7 +81,7 @@ impl Resizes {
 
     async fn run(
         &mut self,
-        begin: Option<u64>,
+        begin: Vec<(&str, String)>,
         halt: Option<Halt>,
         until: Instant,
     ) -> io::Result<Fate> {
@@ -85,7 +91,7 @@ impl Resizes {
             ("--prefix", self.prefix.to_owned()),
         ];
         args.extend(self.urls.iter().map(|url| ("--redis", url.clone())));
-        args.extend(begin.map(|dice| ("--begin", dice.to_string())));
+        args.extend(begin);
         args.extend(halt.map(|halt| ("--halt", halt.to_arg())));
         let mut mover = Process::start("mover", self.next, &self.dir, args)?;
         self.next += 1;
