@@ -1,43 +1,14 @@
-//! What makes a shard fail, on purpose and repeatably.
+//! Injects faults into a shard, repeatably.
 
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
-use super::shared::Shared;
+use super::{losses::Loss, shared::Shared};
 use crate::shard::Lane;
 
-/// Half of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Loss {
-    /// Nothing is applied.
-    Request,
-    /// It is applied, and nobody is told.
-    Reply,
-}
-
-/// Losses to come.
-#[derive(Debug, Default)]
-pub(super) struct Losses(Vec<(Lane, u64, Loss)>);
-
-impl Losses {
-    fn plan(&mut self, lane: Lane, nth: u64, loss: Loss) {
-        self.0.push((lane, nth.max(1), loss));
-    }
-
-    /// Counts an exchange on `lane`, and says what of it is lost.
-    pub(super) fn next(&mut self, lane: Lane) -> Option<Loss> {
-        let of_lane = self.0.iter_mut().filter(|(its_lane, ..)| *its_lane == lane);
-        of_lane.for_each(|(_, left, _)| *left -= 1);
-        let due = self.0.iter().position(|(_, left, _)| *left == 0)?;
-        let (_, _, loss) = self.0[due];
-        self.0.retain(|(_, left, _)| *left > 0);
-        Some(loss)
-    }
-}
-
-/// A hand on a [`MemoryShard`](super::MemoryShard)'s faults. Cheap to clone.
+/// Injects faults into a [`MemoryShard`](super::MemoryShard). Cheap to clone.
 ///
-/// Everything follows from the calls made here, the shard's clock and its seeded random numbers:
-/// the same run fails in the same way.
+/// The calls made here, the shard's clock and its seeded random numbers determine every fault: a run that is repeated
+/// fails in the same way.
 #[derive(Clone)]
 pub struct Faults(pub(super) Arc<Shared>);
 
@@ -56,8 +27,8 @@ impl Faults {
 
     /// Lets every exchange and every attempt to connect wait until [`resume`](Self::resume).
     ///
-    /// A request that its sender stopped waiting for is applied after it all the same, unless its
-    /// connection is ended first.
+    /// A request with a sender that stopped waiting is applied after it all the same, unless its connection is ended
+    /// first.
     pub fn stall(&self) {
         self.0.stalled.send_replace(true);
         self.0.tell_slow();
@@ -69,20 +40,20 @@ impl Faults {
         self.0.tell_slow();
     }
 
-    /// Makes each way, there and back, take a random time in `range`. Empty: none.
+    /// Delays every request, and every reply, by a random time in `range`. Empty: no delay.
     pub fn latency(&self, range: Range<Duration>) {
         self.0.state().latency = range;
         self.0.tell_slow();
     }
 
-    /// Forgets everything: as a server that was flushed. The life goes on, without state.
+    /// Forgets everything, as a server that was flushed does. The life goes on, without state.
     pub fn forget(&self) {
         self.0.state().memory.forget();
     }
 
-    /// Begins another life, without state; with the records, queues and counters of the former one if
-    /// `keep_records`, as a server that saves them. Links of the former life are answered
-    /// [`Unarmed`](crate::shard::ShardError::Unarmed); those on which clients listen end.
+    /// Begins another life, without state. `keep_records` keeps the records, queues and counters, as a server that
+    /// saves them does. Links of the former life are answered
+    /// [`Unarmed`](crate::shard::ShardError::Unarmed); connections on which clients listen end.
     pub fn restart(&self, keep_records: bool) {
         let (life, now_ms) = (self.0.new_life(), self.0.now_ms());
         let mut state = self.0.state();
@@ -90,7 +61,7 @@ impl Faults {
         state.listeners.hang_up();
     }
 
-    /// Whether attempts to connect fail from now on. Existing connections stay.
+    /// Whether attempts to connect fail from now on. Open connections stay.
     pub fn unreachable(&self, unreachable: bool) {
         self.0.state().unreachable = unreachable;
     }

@@ -5,26 +5,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ringfence_ring::Slot;
 
-use super::{shared::Shared, state::Memory};
+use super::{
+    shared::{Connection, Shared},
+    state::Memory,
+};
 use crate::{
     ids::{Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
         ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
-        Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Lane, Link, List, Listing,
+        Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Link, List, Listing,
         LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan, ScanPage,
         ShardError, Step, Stepped, StillHeld,
     },
 };
-
-/// Which connection, for what, in which life.
-#[derive(Clone, Debug)]
-pub(super) struct Connection {
-    pub(super) id: ConnectionId,
-    pub(super) lane: Lane,
-    pub(super) life: Life,
-}
 
 /// A connection to a [`MemoryShard`](super::MemoryShard).
 pub(super) struct MemoryLink {
@@ -37,7 +32,7 @@ impl MemoryLink {
         Self { shared, connection }
     }
 
-    /// Sends `command` there and its answer back, which takes as long as the faults say.
+    /// Sends `command` to the shard, and returns its answer. The faults say how long that takes.
     async fn exchange<T, C>(&self, command: C) -> Result<T, ShardError>
     where
         C: FnOnce(&mut Memory, u64) -> Result<T, ShardError> + Send + 'static,
@@ -56,8 +51,8 @@ impl MemoryLink {
     }
 }
 
-/// A command under way. Dropped before it lands, it still arrives, later; dropped before the
-/// answer is back, it ends the connection, whose next answer would be this one.
+/// A command under way. If it is dropped before it lands, the shard applies it later. If it is dropped before the
+/// answer is back, it ends the connection: the next answer on that would be this one.
 struct Flight<'a, T, C>
 where
     C: FnOnce(&mut Memory, u64) -> Result<T, ShardError> + Send + 'static,

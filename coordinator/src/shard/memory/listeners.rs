@@ -1,25 +1,18 @@
 //! The clients that listen, and the notifications to them.
 
-use std::{fmt, sync::Arc};
-
-use async_trait::async_trait;
 use hashbrown::HashMap;
 use tokio::{sync::mpsc, time::Instant};
 
-use super::shared::Shared;
-use crate::{
-    ids::{ClientId, Life},
-    shard::{Notification, ShardError, Subscription},
-};
+use crate::{ids::ClientId, shard::Notification};
 
-/// Messages kept for a connection that does not read them; later ones are dropped.
+/// Most unread messages of a connection. Further ones are dropped.
 const UNREAD_MAX: usize = 1024;
 
 /// A message on its way.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) notification: Notification,
-    /// When it arrives, if it takes time.
+    /// When it arrives, if it is delayed.
     pub(super) due: Option<Instant>,
 }
 
@@ -33,25 +26,13 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Opens a connection for `client`.
-    pub(super) fn open(
-        &mut self,
-        client: ClientId,
-        life: Life,
-        shared: Arc<Shared>,
-    ) -> MemorySubscription {
+    /// Opens a connection for `client`. Returns its number, and the messages on it.
+    pub(super) fn open(&mut self, client: ClientId) -> (u64, mpsc::Receiver<Message>) {
         let (sender, inbox) = mpsc::channel(UNREAD_MAX);
         self.last += 1;
         let connections = self.by_client.entry(client).or_default();
         connections.push((self.last, sender));
-        MemorySubscription {
-            shared,
-            client,
-            life,
-            number: self.last,
-            inbox,
-            arriving: None,
-        }
+        (self.last, inbox)
     }
 
     /// Sends `notification` to `client`, on each of its connections that has room.
@@ -76,7 +57,8 @@ impl Listeners {
         self.by_client.clear();
     }
 
-    fn close(&mut self, client: ClientId, number: u64) {
+    /// Ends connection `number` of `client`.
+    pub(super) fn close(&mut self, client: ClientId, number: u64) {
         let Some(connections) = self.by_client.get_mut(&client) else {
             return;
         };
@@ -84,51 +66,5 @@ impl Listeners {
         if connections.is_empty() {
             self.by_client.remove(&client);
         }
-    }
-}
-
-/// A connection on which one client listens.
-pub(super) struct MemorySubscription {
-    shared: Arc<Shared>,
-    client: ClientId,
-    life: Life,
-    number: u64,
-    inbox: mpsc::Receiver<Message>,
-    /// Kept here while it is on its way, so that a receiver that stops waiting does not lose it.
-    arriving: Option<Message>,
-}
-
-#[async_trait]
-impl Subscription for MemorySubscription {
-    fn life(&self) -> &Life {
-        &self.life
-    }
-
-    async fn next(&mut self) -> Result<Notification, ShardError> {
-        if self.arriving.is_none() {
-            self.arriving = self.inbox.recv().await;
-        }
-        if let Some(Message { due, .. }) = self.arriving {
-            self.shared.arrive(due).await;
-        }
-        let message = self.arriving.take();
-        message
-            .map(|message| message.notification)
-            .ok_or_else(|| ShardError::NoReply {
-                reason: "the connection has ended".into(),
-            })
-    }
-}
-
-impl fmt::Debug for MemorySubscription {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "MemorySubscription({})", self.client)
-    }
-}
-
-impl Drop for MemorySubscription {
-    fn drop(&mut self) {
-        let mut state = self.shared.state();
-        state.listeners.close(self.client, self.number);
     }
 }

@@ -21,6 +21,7 @@ mod imports;
 mod inspect;
 mod link;
 mod listeners;
+mod losses;
 mod migration;
 mod queue;
 mod queues;
@@ -28,6 +29,7 @@ mod records;
 mod shard;
 mod shared;
 mod state;
+mod subscription;
 
 #[cfg(test)]
 mod tests;

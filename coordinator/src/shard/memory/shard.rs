@@ -1,10 +1,16 @@
-//! The shard, as it is connected to.
+//! The shard, and how to connect to it.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::{faults::Faults, link::MemoryLink, shared::Shared, state::Traces};
+use super::{
+    faults::Faults,
+    link::MemoryLink,
+    shared::{self, Shared},
+    state::Traces,
+    subscription::MemorySubscription,
+};
 use crate::{
     clock::Clock,
     ids::{ClientId, Life},
@@ -16,7 +22,7 @@ use crate::{
     },
 };
 
-/// A shard in this process's memory. What it holds is gone when the process is.
+/// A shard in this process's memory. Its locks and counters end with the process.
 ///
 /// # Examples
 ///
@@ -30,21 +36,20 @@ use crate::{
 pub struct MemoryShard(Arc<Shared>);
 
 impl MemoryShard {
-    /// How far the shard's clock is ahead of the one it is given: nobody may take the one for the
-    /// other.
-    pub const CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000_000);
+    /// How far the shard's clock is ahead of the clock that it is given. Code that mixes them up fails at once.
+    pub const CLOCK_AHEAD: Duration = shared::CLOCK_AHEAD;
 
     /// An empty shard, not armed, in its first life, which begins now.
     pub fn new(clock: Arc<dyn Clock>, random: Arc<Random>) -> Arc<Self> {
         Arc::new(Self(Arc::new(Shared::new(clock, random))))
     }
 
-    /// What makes it fail.
+    /// Injects faults into it.
     pub fn faults(&self) -> Faults {
         Faults(Arc::clone(&self.0))
     }
 
-    /// The keys that it keeps a counter's segment or manifest of.
+    /// The keys of the counters' segments and manifests that it keeps.
     pub fn counters(&self) -> Vec<LockKey> {
         let state = self.0.state();
         state.memory.counters.groups.keys().cloned().collect()
@@ -66,7 +71,7 @@ impl MemoryShard {
         Ok(MemoryLink::new(Arc::clone(&self.0), connection))
     }
 
-    /// What it knows of topologies.
+    /// What it knows about topologies.
     pub fn traces(&self) -> Traces {
         self.0.state().memory.traces()
     }
@@ -111,10 +116,6 @@ impl Shard for MemoryShard {
 
     async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
         self.0.travel().await;
-        let mut state = self.0.state();
-        state.check_reachable()?;
-        let life = state.memory.life().clone();
-        let subscription = state.listeners.open(client, life, Arc::clone(&self.0));
-        Ok(Box::new(subscription))
+        Ok(Box::new(MemorySubscription::open(&self.0, client)?))
     }
 }

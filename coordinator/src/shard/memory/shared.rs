@@ -1,4 +1,4 @@
-//! What a shard, its links and its faults share: one lock around all of it.
+//! The state that a shard, its links and its faults share: one lock around all of it.
 
 use std::{
     ops::Range,
@@ -17,10 +17,8 @@ use tokio::{
 };
 
 use super::{
-    MemoryShard,
-    faults::{Loss, Losses},
-    link::Connection,
     listeners::Listeners,
+    losses::{Loss, Losses},
     millis,
     state::Memory,
 };
@@ -31,7 +29,18 @@ use crate::{
     shard::{ConnectionId, Lane, ShardError},
 };
 
-/// What a request does, given the time. Nobody waits for its answer.
+/// How far a shard's clock is ahead of the clock that it is given.
+pub(super) const CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000_000);
+
+/// A connection: its id, its purpose, and the life of the shard in which it was opened.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) id: ConnectionId,
+    pub(super) lane: Lane,
+    pub(super) life: Life,
+}
+
+/// The effect of a request, given the time. Nobody waits for its answer.
 pub(super) type Command = Box<dyn FnOnce(&mut Memory, u64) + Send>;
 
 /// A request with a sender that stopped waiting before it was applied.
@@ -43,10 +52,10 @@ struct Late {
 /// Everything behind the lock.
 pub(super) struct State {
     pub(super) memory: Memory,
-    /// Connections not ended.
+    /// The connections that have not ended.
     open: HashSet<ConnectionId>,
     last_connection: u64,
-    /// At most one a connection: its next request would need an answer to this one.
+    /// At most one per connection, which sends its next request only after the answer to this one.
     late: Vec<Late>,
     pub(super) listeners: Listeners,
     pub(super) losses: Losses,
@@ -132,7 +141,7 @@ impl State {
     }
 }
 
-/// What a shard, its links and its faults share.
+/// The state that a shard, its links and its faults share.
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
     random: Arc<Random>,
@@ -172,7 +181,7 @@ impl Shared {
         time_ms(&*self.clock)
     }
 
-    /// What counters go by.
+    /// The clock of counters.
     pub(super) fn unix_ms(&self) -> u64 {
         millis(self.clock.unix())
     }
@@ -186,14 +195,14 @@ impl Shared {
         self.slow.load(Ordering::Acquire)
     }
 
-    /// To be called when stall or latency have changed.
+    /// Call this after a change of the stall or the latency.
     pub(super) fn tell_slow(&self) {
         let latency = !self.state().latency.end.is_zero();
         self.slow
             .store(latency || *self.stalled.borrow(), Ordering::Release);
     }
 
-    /// Applies what came late, then `command`.
+    /// Applies late commands, then `command`.
     pub(super) fn apply<T>(
         &self,
         connection: &Connection,
@@ -217,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// The way of a message that arrives when it is `due`.
+    /// Waits until a message arrives that is `due` then.
     pub(super) async fn arrive(&self, due: Option<Instant>) {
         if let Some(due) = due {
             sleep_until(due).await;
@@ -225,7 +234,7 @@ impl Shared {
         self.go_on().await;
     }
 
-    /// Ends a connection. A request of it that came late is applied first, or never.
+    /// Ends a connection. A late request of it is applied first, or never.
     pub(super) fn end(&self, state: &mut State, id: ConnectionId) {
         let late = state.late.iter().any(|late| late.connection.id == id);
         if late && self.random.below(2) == 0 {
@@ -236,7 +245,7 @@ impl Shared {
         state.open.remove(&id);
     }
 
-    /// The sender has closed a connection: what it sent before is on its way.
+    /// The sender has closed a connection: requests that it sent before are on their way.
     pub(super) fn close(&self, id: ConnectionId) {
         self.state().open.remove(&id);
     }
@@ -253,7 +262,7 @@ impl Shared {
         }
     }
 
-    /// The way to the shard, or back.
+    /// Waits as long as a request takes to the shard, or an answer back.
     pub(super) async fn travel(&self) {
         if !self.is_slow() {
             return;
@@ -268,7 +277,7 @@ impl Shared {
 
     /// Waits while the shard is stalled.
     async fn go_on(&self) {
-        // The sender is `self`'s: it cannot be gone.
+        // It cannot fail: `self` has the sender.
         let _ = self.stalled.subscribe().wait_for(|stalled| !stalled).await;
     }
 
@@ -279,7 +288,7 @@ impl Shared {
 }
 
 fn time_ms(clock: &dyn Clock) -> u64 {
-    clock.now().as_nanos() / 1_000_000 + millis(MemoryShard::CLOCK_AHEAD)
+    clock.now().as_nanos() / 1_000_000 + millis(CLOCK_AHEAD)
 }
 
 fn new_life(random: &Random) -> Life {
