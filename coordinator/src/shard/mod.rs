@@ -13,6 +13,7 @@ mod link;
 mod migration;
 mod notification;
 mod op;
+mod rules;
 mod slots;
 
 pub mod memory;

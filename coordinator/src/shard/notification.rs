@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use super::ShardError;
 use crate::{
     clock::Instant,
-    ids::{Life, Nonce, Token},
+    ids::{ClientId, Life, Nonce, Token},
     name::LockKey,
 };
 
-/// A message to one client. It may be lost, late or repeated: waiters ask again all the same.
+/// A message to one client. It may be lost, late or repeated. Waiters ask again all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notification {
     /// A ticket was granted.
@@ -23,6 +23,17 @@ pub enum Notification {
         /// The holder's acquisition.
         nonce: Nonce,
     },
+}
+
+impl Notification {
+    /// The client that gets the message.
+    pub(crate) fn client(&self) -> ClientId {
+        match self {
+            Self::Granted(QueuedGrant { nonce, .. }) | Self::Contended { nonce, .. } => {
+                nonce.client
+            }
+        }
+    }
 }
 
 /// A grant to a ticket: the late answer to the request whose `sent` it echoes, and to no other.

@@ -67,12 +67,22 @@ impl SlotState {
     pub fn guard(self) -> (Epoch, u8) {
         (self.epoch, self.mode.step())
     }
+
+    /// Whether the slot leaves, or left, by the move of `epoch`.
+    pub(crate) fn leaves_by(self, epoch: Epoch) -> bool {
+        matches!(self.mode, Mode::Sealed | Mode::Shut) && self.epoch == epoch
+    }
+
+    /// Whether the slot arrives, or arrived, by the move of `epoch`.
+    pub(crate) fn arrives_by(self, epoch: Epoch) -> bool {
+        matches!(self.mode, Mode::Import | Mode::Open) && self.epoch == epoch
+    }
 }
 
 /// Every slot's state.
 ///
-/// Packed as: the mode's letter, the epoch of the last change (u32, big endian).
-#[derive(Clone, PartialEq, Eq)]
+/// Packed as: the mode's letter, the epoch of the last change (u32, big endian). The default has no slots.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct SlotStates(Vec<u8>);
 
 impl SlotStates {

@@ -1,20 +1,14 @@
-//! Copies of groups: their rows, and the parts assembled from rows.
+//! Rows of a group that has not arrived.
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hasher},
-};
+use std::collections::BTreeMap;
 
 use ringfence_segment_lock::{
     RequestId,
     segment::{Credit, CreditId, CreditState, Entry, Final, Segment, State},
 };
 
-use super::counters::Kept;
-use crate::{
-    ids::Epoch,
-    shard::{Row, Stamp},
-};
+use super::kept::{Kept, sizes};
+use crate::{ids::Epoch, shard::Row};
 
 /// Rows of a group that were put aside.
 #[derive(Debug, Default)]
@@ -30,7 +24,7 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// Adds a row, which may be there already. Those of servers are left out: then something is missing.
+    /// Adds a row, which may be there already. Rows in a server's encoding are left out: then the group stays incomplete.
     pub(super) fn add(&mut self, row: Row) {
         match row {
             Row::Stored { .. } => {}
@@ -42,14 +36,14 @@ impl Aside {
         }
     }
 
-    /// How many rows of each kind there are.
+    /// The number of rows of each kind.
     pub(super) fn sizes(&self) -> Vec<u64> {
         let (manifest, segment) = (self.manifest.is_some(), self.segment.is_some());
         let lens = [self.ids.len(), self.credits.len(), self.order.len()];
         sizes(manifest, segment, lens)
     }
 
-    /// The group that the rows are of.
+    /// The group of these rows.
     pub(super) fn put_together(self, since: Epoch) -> Kept {
         let Self {
             manifest,
@@ -82,75 +76,5 @@ impl Aside {
             segment,
             copy: None,
         }
-    }
-}
-
-impl Kept {
-    /// Its content, as a copy of it has that, too.
-    pub(super) fn stamp(&self) -> Stamp {
-        let mut segment = self.segment.clone();
-        if let Some(segment) = &mut segment {
-            // What changes when the shard comes back, or ends by itself.
-            (segment.version, segment.losses) = (0, 0);
-            (segment.doubtful, segment.frozen) = (false, None);
-        }
-        let mut hasher = DefaultHasher::new();
-        hasher.write(format!("{:?} {segment:?}", self.manifest).as_bytes());
-        Stamp(hasher.finish().to_be_bytes().to_vec())
-    }
-
-    /// How many rows of each kind it has.
-    pub(super) fn sizes(&self) -> Vec<u64> {
-        let segment = self.segment.as_ref();
-        let lens = segment.map_or([0; 3], |segment| {
-            let Segment {
-                ids,
-                credits,
-                order,
-                ..
-            } = segment;
-            [ids.len(), credits.len(), order.len()]
-        });
-        sizes(self.manifest.is_some(), segment.is_some(), lens)
-    }
-
-    /// Its rows, in an order that stays as long as it does not change.
-    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
-        let manifest = self.manifest.clone();
-        let manifest = manifest.map(|(version, manifest)| Row::Manifest(version, manifest));
-        let segment = self.segment.as_ref();
-        let alone = segment.map(|segment| Row::Segment(Box::new(alone(segment))));
-        let ids = segment.into_iter().flat_map(|segment| &segment.ids);
-        let ids = ids.map(|(id, entry)| Row::Id(id.clone(), entry.clone()));
-        let credits = segment.into_iter().flat_map(|segment| &segment.credits);
-        let credits = credits.map(|(id, credit)| Row::Credit(id.clone(), *credit));
-        let order = segment.into_iter().flat_map(|segment| &segment.order);
-        let order = order
-            .enumerate()
-            .map(|(nth, id)| Row::Final(nth, id.clone()));
-        let rows = manifest.into_iter().chain(alone).chain(ids);
-        rows.chain(credits).chain(order)
-    }
-}
-
-fn sizes(manifest: bool, segment: bool, lens: [usize; 3]) -> Vec<u64> {
-    let mut sizes = vec![u64::from(manifest), u64::from(segment)];
-    sizes.extend(lens.map(|len| len as u64));
-    sizes
-}
-
-/// `segment`, but what it remembers of requests and credits.
-fn alone(segment: &Segment) -> Segment {
-    Segment {
-        out: segment.out.clone(),
-        inn: segment.inn.clone(),
-        ids: BTreeMap::new(),
-        credits: BTreeMap::new(),
-        order: [].into(),
-        due: [].into(),
-        sent: [].into(),
-        pinned: [].into(),
-        manifest: segment.manifest.clone(),
-        ..*segment
     }
 }

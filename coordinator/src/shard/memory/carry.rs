@@ -2,14 +2,14 @@
 
 use ringfence_ring::Slot;
 
-use super::{aside::Aside, counters::Kept, millis, state::Memory};
+use super::{aside::Aside, kept::Kept, state::Memory};
 use crate::{
     ids::{Epoch, Life},
     limits::{ASIDE_FOR, COPY_ROWS, GROUPS_PAGE},
     name::LockKey,
     shard::{
         Admit, Arrival, Arrive, AskGroups, CopyIn, CopyOf, CopyOut, Cursor, DropGroups, Dropped,
-        Excerpt, Group, Groups, Mode, Piece, PutAside, ShardError, SlotState, Stamp, When,
+        Excerpt, Group, Groups, Piece, PutAside, ShardError, SlotState, Stamp, When, rules::millis,
     },
 };
 
@@ -23,7 +23,7 @@ impl Memory {
                 ..Groups::default()
             });
         }
-        let (leaving, refused) = self.split(&ask.slots, |state| leaves(state, ask.epoch))?;
+        let (leaving, refused) = self.split(&ask.slots, |state| state.leaves_by(ask.epoch))?;
         let groups = self.counters.groups.iter();
         let groups = groups.filter(|(key, _)| leaving.contains(&key.slot()));
         let groups = groups.take(GROUPS_PAGE).map(|(key, kept)| Group {
@@ -40,7 +40,7 @@ impl Memory {
 
     /// A piece of a group that leaves.
     pub(super) fn copy_out(&self, copy: &CopyOut) -> Result<Option<Piece>, ShardError> {
-        let leaves = leaves(self.slot(&copy.key)?, copy.epoch);
+        let leaves = self.slot(&copy.key)?.leaves_by(copy.epoch);
         let Some(kept) = self.counters.groups.get(&copy.key).filter(|_| leaves) else {
             return Ok(None);
         };
@@ -64,7 +64,7 @@ impl Memory {
     pub(super) fn copy_in(&mut self, copy: &CopyIn, now_ms: u64) -> Result<PutAside, ShardError> {
         let Group { key, since, blocks } = &copy.group;
         let state = self.slot(key)?;
-        if !comes(state, copy.epoch) && state.epoch >= copy.epoch {
+        if !state.arrives_by(copy.epoch) && state.epoch >= copy.epoch {
             return Ok(PutAside::Refused);
         }
         if self.full {
@@ -84,13 +84,7 @@ impl Memory {
         Ok(PutAside::Lacks(blocks.clone()))
     }
 
-    /// Drops what was put aside by moves before `epoch` of `slots`, which leave.
-    pub(super) fn drop_asides(&mut self, slots: &[Slot], epoch: Epoch) {
-        let asides = &mut self.counters.aside;
-        asides.retain(|(key, by, _), _| *by >= epoch || !slots.contains(&key.slot()));
-    }
-
-    /// Makes a group of what was put aside.
+    /// Makes a group of its pieces.
     pub(super) fn arrive(&mut self, arrive: &Arrive) -> Result<Arrival, ShardError> {
         let Arrive {
             epoch,
@@ -99,7 +93,7 @@ impl Memory {
             sizes,
             stamp,
         } = arrive;
-        if !comes(self.slot(key)?, *epoch) {
+        if !self.slot(key)?.arrives_by(*epoch) {
             return Ok(Arrival::Refused);
         }
         let counters = &mut self.counters;
@@ -123,10 +117,10 @@ impl Memory {
         }
     }
 
-    /// Drops groups that are where their slots go.
+    /// Drops groups that have arrived where their slots go.
     pub(super) fn drop_groups(&mut self, drop: &DropGroups) -> Result<Dropped, ShardError> {
         let slots: Vec<_> = drop.groups.iter().map(|(key, _)| key.slot()).collect();
-        let (leaving, refused) = self.split(&slots, |state| leaves(state, drop.epoch))?;
+        let (leaving, refused) = self.split(&slots, |state| state.leaves_by(drop.epoch))?;
         let mut differ = Vec::new();
         for (key, copy) in &drop.groups {
             if !leaving.contains(&key.slot()) {
@@ -141,20 +135,20 @@ impl Memory {
         Ok(Dropped { refused, differ })
     }
 
-    /// Serves the counters of slots that still come.
+    /// Serves the counters of arriving slots.
     pub(super) fn admit(&mut self, admit: &Admit) -> Result<Vec<Slot>, ShardError> {
-        let (coming, refused) = self.split(&admit.slots, |state| comes(state, admit.epoch))?;
-        if let Some(armed) = &mut self.armed {
-            coming
-                .into_iter()
-                .for_each(|slot| armed.imports.admit(slot));
+        let (arriving, refused) =
+            self.split(&admit.slots, |state| state.arrives_by(admit.epoch))?;
+        for slot in arriving {
+            if let Some(import) = self.slots.import(slot) {
+                import.admitted = true;
+            }
         }
         Ok(refused)
     }
 
     fn slot(&self, key: &LockKey) -> Result<SlotState, ShardError> {
-        let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
-        Ok(armed.slots.get(key.slot()))
+        Ok(self.slots()?.get(key.slot()))
     }
 
     /// The `slots` in such a state, and the others.
@@ -163,25 +157,17 @@ impl Memory {
         slots: &[Slot],
         is_such: impl Fn(SlotState) -> bool,
     ) -> Result<(Vec<Slot>, Vec<Slot>), ShardError> {
-        let armed = self.armed.as_ref().ok_or(ShardError::Unarmed)?;
-        let is_such = |slot: &Slot| is_such(armed.slots.get(*slot));
+        let states = self.slots()?;
+        let is_such = |slot: &Slot| is_such(states.get(*slot));
         Ok(slots.iter().copied().partition(is_such))
     }
-}
-
-fn leaves(SlotState { mode, epoch }: SlotState, by: Epoch) -> bool {
-    matches!(mode, Mode::Sealed | Mode::Shut) && epoch == by
-}
-
-fn comes(SlotState { mode, epoch }: SlotState, by: Epoch) -> bool {
-    matches!(mode, Mode::Import | Mode::Open) && epoch == by
 }
 
 fn aside_name(key: &LockKey, epoch: Epoch, source: &Life) -> (LockKey, Epoch, Life) {
     (key.clone(), epoch, source.clone())
 }
 
-/// How many rows were told before.
+/// The number of rows on earlier pages.
 fn place_of(cursor: &Cursor) -> Result<usize, ShardError> {
     let place = std::str::from_utf8(&cursor.0).ok();
     let place = place.and_then(|place| place.parse().ok());

@@ -3,7 +3,7 @@
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 use super::{losses::Loss, shared::Shared};
-use crate::shard::Lane;
+use crate::shard::{Lane, rules::millis};
 
 /// Injects faults into a [`MemoryShard`](super::MemoryShard). Cheap to clone.
 ///
@@ -83,17 +83,17 @@ impl Faults {
 
     /// Sets the counter of the last token made, if the shard is armed.
     pub fn set_counter(&self, counter: u64) {
-        if let Some(armed) = self.0.state().memory.armed_mut() {
-            armed.counter = counter;
+        if let Ok(armed) = self.0.state().memory.head.armed_mut() {
+            armed.tokens.counter = counter;
         }
     }
 
     /// Sets the shard's clock back by `length`, as far as its timers show, if it is armed.
     pub fn set_timers_back(&self, length: Duration) {
-        if let Some(armed) = self.0.state().memory.armed_mut() {
-            let length_ms = length.as_millis() as u64;
-            armed.grace_until_ms += length_ms;
-            armed.shut_until_ms += length_ms;
+        if let Ok(armed) = self.0.state().memory.head.armed_mut() {
+            let length_ms = millis(length);
+            armed.timers.grace_until_ms += length_ms;
+            armed.timers.shut_until_ms += length_ms;
         }
     }
 }

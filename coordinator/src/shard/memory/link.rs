@@ -17,7 +17,7 @@ use crate::{
         ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
         Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Link, List, Listing,
         LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan, ScanPage,
-        ShardError, Step, Stepped, StillHeld,
+        ShardError, Step, Stepped, StillHeld, rules,
     },
 };
 
@@ -140,12 +140,14 @@ impl ControlLink for MemoryLink {
 
     async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
         let mark = mark.clone();
-        self.exchange(move |memory, now| memory.mark_quiet(&mark, now))
-            .await
+        self.exchange(move |Memory { head, slots, .. }, now| {
+            rules::mark_quiet(head, slots, &mark, now)
+        })
+        .await
     }
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {
-        self.exchange(move |memory, _| memory.raise(incarnation, epoch))
+        self.exchange(move |memory, _| rules::raise(&mut memory.head, incarnation, epoch))
             .await
     }
 
@@ -178,7 +180,7 @@ impl MigrationLink for MemoryLink {
 
     async fn take_list(&mut self, listing: &Listing) -> Result<Vec<Slot>, ShardError> {
         let listing = listing.clone();
-        self.exchange(move |memory, _| memory.take_list(&listing))
+        self.exchange(move |Memory { head, slots, .. }, _| rules::take_list(head, slots, &listing))
             .await
     }
 
@@ -222,8 +224,10 @@ impl MigrationLink for MemoryLink {
 
     async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
         let force = force.clone();
-        self.exchange(move |memory, now| memory.force_open(&force, now))
-            .await
+        self.exchange(move |Memory { head, slots, .. }, now| {
+            rules::force_open(head, slots, &force, now)
+        })
+        .await
     }
 }
 

@@ -35,17 +35,13 @@ impl Listeners {
         (self.last, inbox)
     }
 
-    /// Sends `notification` to `client`, on each of its connections that has room.
-    pub(super) fn tell(
-        &mut self,
-        client: ClientId,
-        notification: &Notification,
-        due: Option<Instant>,
-    ) {
+    /// Sends `notification` to its client, on each connection that has room.
+    pub(super) fn tell(&mut self, notification: Notification, due: Option<Instant>) {
         if self.lossy {
             return;
         }
-        for (_, sender) in self.by_client.get(&client).into_iter().flatten() {
+        let connections = self.by_client.get(&notification.client());
+        for (_, sender) in connections.into_iter().flatten() {
             let notification = notification.clone();
             // Full or closed: a message may be lost.
             let _ = sender.try_send(Message { notification, due });

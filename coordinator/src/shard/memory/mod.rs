@@ -1,31 +1,29 @@
-//! A shard in this process's memory: the embedded default, and what every other backend is
-//! compared with. It is also the fault injector.
+//! A shard in this process's memory: the embedded default, and the reference for every other backend.
+//! It is also the fault injector.
 //!
 //! ```text
-//! link ──(stall, latency)──▶ shard: one lock ──▶ state: arm, mark_quiet, raise; migration, decommission; inspect
-//!                              │    │              └──▶ batch: acquire, renew, release, adopt, pass
-//!                              │    └──▶ listeners: messages to clients
-//!                              └─ faults: lost messages, ended connections
+//! link ──(stall, latency)──▶ shared: one lock ──▶ state: the documents ──▶ shard/rules
+//!                              │    │              └──▶ batch, migration, inspect; counters
+//!                              │    └──▶ listeners: notifications to clients
+//!                              └─ faults, losses: lost messages, ended connections
 //! ```
 //!
-//! `state`, `batch`, `records`, `queues` and `imports` are pure: the time is passed in.
+//! The rules are in [`rules`](super::rules). This module keeps their documents in a map behind one lock, and gives them
+//! the time.
 
-mod armed;
 mod aside;
 mod batch;
 mod carry;
+mod counter_batch;
 mod counters;
-mod decommission;
 mod faults;
-mod imports;
 mod inspect;
+mod kept;
 mod link;
 mod listeners;
+mod locks;
 mod losses;
 mod migration;
-mod queue;
-mod queues;
-mod records;
 mod shard;
 mod shared;
 mod state;
@@ -34,13 +32,6 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 pub use faults::Faults;
 pub use shard::MemoryShard;
 pub use state::Traces;
-
-/// Whole milliseconds of `length`, as a server counts them.
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}

@@ -19,14 +19,13 @@ use tokio::{
 use super::{
     listeners::Listeners,
     losses::{Loss, Losses},
-    millis,
     state::Memory,
 };
 use crate::{
     clock::Clock,
     ids::Life,
     random::Random,
-    shard::{ConnectionId, Lane, ShardError},
+    shard::{ConnectionId, Lane, ShardError, rules::millis},
 };
 
 /// How far a shard's clock is ahead of the clock that it is given.
@@ -218,11 +217,11 @@ impl Shared {
 
     /// Sends the notifications that the last change caused. Each is delayed by itself.
     fn send_notifications(&self, state: &mut State) {
-        for (client, notification) in std::mem::take(&mut state.memory.notifications) {
+        for notification in std::mem::take(&mut state.memory.notifications) {
             let due = self
                 .is_slow()
                 .then(|| Instant::now() + self.draw_latency(&state.latency));
-            state.listeners.tell(client, &notification, due);
+            state.listeners.tell(notification, due);
         }
     }
 

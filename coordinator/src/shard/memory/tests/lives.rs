@@ -4,14 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{
-    super::{
-        queue::Waiter,
-        queues::Queues,
-        records::{Entry, Records},
-    },
-    *,
-};
+use super::{super::state::Memory, *};
+use crate::{ids::Life, limits::TICKET_KEEP};
 
 #[tokio::test(start_paused = true)]
 async fn forgotten_state_is_unarmed_in_the_same_life() {
@@ -155,9 +149,9 @@ async fn while_shut_only_what_is_here_is_extended() {
     {
         let faults = shard.faults();
         let mut state = faults.0.state();
-        let armed = state.memory.armed_mut().unwrap();
-        armed.shut_until_ms = faults.0.now_ms() + 1000;
-        armed.grace_until_ms = faults.0.now_ms() + 2000;
+        let timers = &mut state.memory.head.armed_mut().unwrap().timers;
+        timers.shut_until_ms = faults.0.now_ms() + 1000;
+        timers.grace_until_ms = faults.0.now_ms() + 2000;
     }
     let moved = Reply::Moved { epoch: Epoch(5) };
     assert_eq!(reply(&mut link, acquire("key", 1)).await, moved);
@@ -202,8 +196,10 @@ async fn a_quiet_mark_fails_while_shut() {
         .0
         .state()
         .memory
+        .head
         .armed_mut()
         .unwrap()
+        .timers
         .shut_until_ms = until;
     let incarnation = shard.traces().fence.unwrap();
     let mark = MarkQuiet {
@@ -220,40 +216,35 @@ async fn a_quiet_mark_fails_while_shut() {
 
 #[test]
 fn expired_records_do_not_pile_up() {
-    let mut records = Records::new();
+    let mut memory = Memory::new(Life::new("life"), 0);
+    memory.arm(&arm(5, Grace::None), 0).unwrap();
     for now_ms in 0..100_000 {
-        let (nonce, token) = (nonce(now_ms), Token::new(Epoch(5), now_ms));
-        let record = Record {
-            nonce,
-            label: Label::default(),
-            token,
-            tokens: 1,
-            arm: Epoch(5),
-            told: false,
-        };
-        let entry = Entry {
-            record,
-            expires_ms: now_ms + 1000,
-        };
-        records.put(&key(&now_ms.to_string()), entry, now_ms);
+        let mut request = acquire(&now_ms.to_string(), now_ms);
+        if let Op::Acquire { lease, .. } = &mut request.op {
+            *lease = Duration::from_millis(1000);
+        }
+        memory.call(&[request], now_ms).unwrap();
+        let records = &memory.locks;
         assert!(records.len() <= 4096, "{}", records.len());
     }
-    assert!(records.len() >= 1000);
+    assert!(memory.locks.len() >= 1000);
 }
 
+/// In grace, a key has waiters and no record.
 #[test]
 fn ended_queues_do_not_pile_up() {
-    let mut queues = Queues::new();
-    for now_ms in 0..100_000 {
-        let waiter = Waiter {
-            nonce: nonce(now_ms),
-            label: Label::default(),
-            tokens: 1,
-            ticket: ticket(),
-            ends_ms: now_ms + 1000,
-        };
-        queues.enter(&key(&now_ms.to_string()), waiter, now_ms);
+    const EVERY_MS: u64 = TICKET_KEEP.as_millis() as u64 / 1000;
+    let mut memory = Memory::new(Life::new("life"), 0);
+    let arm = arm(5, Grace::Full(Duration::from_secs(1000)));
+    memory.arm(&arm, 0).unwrap();
+    for sequence in 0..100_000 {
+        let mut request = acquire(&sequence.to_string(), sequence);
+        if let Op::Acquire { ticket: its, .. } = &mut request.op {
+            *its = Some(ticket());
+        }
+        memory.call(&[request], EVERY_MS * sequence).unwrap();
+        let queues = &memory.locks;
         assert!(queues.len() <= 4096, "{}", queues.len());
     }
-    assert!(queues.len() >= 1000);
+    assert!(memory.locks.len() >= 1000);
 }

@@ -66,7 +66,8 @@ async fn while_shut_nothing_is_brought_along_or_told_free() {
     {
         let faults = shard.faults();
         let mut state = faults.0.state();
-        state.memory.armed_mut().unwrap().shut_until_ms = faults.0.now_ms() + 1000;
+        let timers = &mut state.memory.head.armed_mut().unwrap().timers;
+        timers.shut_until_ms = faults.0.now_ms() + 1000;
     }
     let moved = Reply::Moved { epoch: MOVE };
     let mut proving = acquire("key", 1);

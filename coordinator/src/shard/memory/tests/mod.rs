@@ -1,4 +1,4 @@
-//! What the suite of all backends does not ask: faults, and what only this backend can be shown.
+//! What the conformance suite leaves out: faults, and properties that only this backend can show.
 
 mod faults;
 mod lives;
@@ -16,8 +16,8 @@ use crate::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, LockLane, LockLink, MarkQuiet, MigrationLink, Mode, Op, Record, Reply, Request,
-        Shard, ShardError, SlotState, SlotStates, Ticket,
+        Arm, Grace, LockLane, LockLink, MarkQuiet, MigrationLink, Mode, Op, Reply, Request, Shard,
+        ShardError, SlotState, SlotStates, Ticket,
     },
 };
 

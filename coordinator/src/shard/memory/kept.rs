@@ -1,0 +1,95 @@
+//! The segment and the manifest of one key.
+
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hasher},
+};
+
+use ringfence_segment_lock::segment::Segment;
+
+use crate::{
+    ids::Epoch,
+    shard::{CopyOf, Row, Stamp},
+};
+
+/// A group: the segment and the manifest that a shard keeps for one key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// The epoch of its slot when it arrived, or was made.
+    pub(super) since: Epoch,
+    pub(super) manifest: Option<(u64, String)>,
+    pub(super) segment: Option<Segment>,
+    /// Which copy it is, if it arrived from another shard.
+    pub(super) copy: Option<CopyOf>,
+}
+
+impl Kept {
+    /// Identifies its content: a copy has the same stamp.
+    pub(super) fn stamp(&self) -> Stamp {
+        let mut segment = self.segment.clone();
+        if let Some(segment) = &mut segment {
+            // These change when the shard comes back, or end by themselves.
+            (segment.version, segment.losses) = (0, 0);
+            (segment.doubtful, segment.frozen) = (false, None);
+        }
+        let mut hasher = DefaultHasher::new();
+        hasher.write(format!("{:?} {segment:?}", self.manifest).as_bytes());
+        Stamp(hasher.finish().to_be_bytes().to_vec())
+    }
+
+    /// The number of rows of each kind.
+    pub(super) fn sizes(&self) -> Vec<u64> {
+        let segment = self.segment.as_ref();
+        let lens = segment.map_or([0; 3], |segment| {
+            let Segment {
+                ids,
+                credits,
+                order,
+                ..
+            } = segment;
+            [ids.len(), credits.len(), order.len()]
+        });
+        sizes(self.manifest.is_some(), segment.is_some(), lens)
+    }
+
+    /// Its rows, in an order that stays the same as long as it does not change.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> {
+        let manifest = self.manifest.clone();
+        let manifest = manifest.map(|(version, manifest)| Row::Manifest(version, manifest));
+        let segment = self.segment.as_ref();
+        let alone = segment.map(|segment| Row::Segment(Box::new(alone(segment))));
+        let ids = segment.into_iter().flat_map(|segment| &segment.ids);
+        let ids = ids.map(|(id, entry)| Row::Id(id.clone(), entry.clone()));
+        let credits = segment.into_iter().flat_map(|segment| &segment.credits);
+        let credits = credits.map(|(id, credit)| Row::Credit(id.clone(), *credit));
+        let order = segment.into_iter().flat_map(|segment| &segment.order);
+        let order = order
+            .enumerate()
+            .map(|(nth, id)| Row::Final(nth, id.clone()));
+        let rows = manifest.into_iter().chain(alone).chain(ids);
+        rows.chain(credits).chain(order)
+    }
+}
+
+/// The number of rows of each kind.
+pub(super) fn sizes(manifest: bool, segment: bool, lens: [usize; 3]) -> Vec<u64> {
+    let mut sizes = vec![u64::from(manifest), u64::from(segment)];
+    sizes.extend(lens.map(|len| len as u64));
+    sizes
+}
+
+/// `segment` without the requests and credits that it remembers.
+fn alone(segment: &Segment) -> Segment {
+    Segment {
+        out: segment.out.clone(),
+        inn: segment.inn.clone(),
+        ids: BTreeMap::new(),
+        credits: BTreeMap::new(),
+        order: [].into(),
+        due: [].into(),
+        sent: [].into(),
+        pinned: [].into(),
+        manifest: segment.manifest.clone(),
+        ..*segment
+    }
+}

@@ -1,0 +1,109 @@
+//! Arming a life, and the rare requests to all of it.
+
+use super::{
+    head::{Armed, Head},
+    millis,
+    slots::Slots,
+    timers::Timers,
+    tokens::Tokens,
+};
+use crate::{
+    ids::{Epoch, Incarnation, Token},
+    shard::{Arm, ArmAnswer, Grace, MarkQuiet, Mode, ShardError},
+};
+
+/// Gives the life its slots, epoch and timers, unless it is armed with this epoch or a later one.
+///
+/// `up_ms`: for how long the shard has had this life and forgotten nothing; `None` if that is not known.
+pub(crate) fn arm(
+    head: &mut Head,
+    slots: &mut Slots,
+    arm: &Arm,
+    up_ms: Option<u64>,
+    now_ms: u64,
+) -> Result<ArmAnswer, ShardError> {
+    head.see_record(arm.incarnation, &arm.copy)?;
+    let has_newest = head.newest() == Some((arm.incarnation, arm.copy.0));
+    let former = head.armed.take();
+    let armed = match former {
+        Some(former) if former.epoch >= arm.epoch || !has_newest => {
+            let grace_left = former.timers.grace_left(now_ms);
+            head.armed = Some(former);
+            return Ok(ArmAnswer {
+                armed_now: false,
+                grace_left,
+            });
+        }
+        former => armed_anew(former, arm, up_ms, now_ms),
+    };
+    head.see_epoch(arm.epoch.max(arm.token_epoch));
+    *slots = Slots::new(arm.slots.clone());
+    let grace_left = armed.timers.grace_left(now_ms);
+    head.armed = Some(armed);
+    Ok(ArmAnswer {
+        armed_now: true,
+        grace_left,
+    })
+}
+
+/// The arming that replaces `former`. It cuts no timer short, and repeats no token.
+fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64) -> Armed {
+    // A shard that was armed before may have locks that are younger than the life.
+    let up_ms = up_ms.filter(|_| former.is_none());
+    let mut armed = Armed {
+        epoch: arm.epoch,
+        tokens: Tokens {
+            epoch: arm.token_epoch,
+            counter: 0,
+        },
+        timers: Timers::default(),
+        forced: Epoch::default(),
+        quiet: None,
+    };
+    if let Some(former) = former {
+        armed.tokens.raise(former.tokens.last());
+        armed.timers = former.timers;
+        armed.forced = former.forced;
+    }
+    let (grace_ms, shut_ms) = match arm.grace {
+        Grace::Full(length) => (millis(length), 0),
+        Grace::LessUptime(length) => (millis(length).saturating_sub(up_ms.unwrap_or(0)), 0),
+        Grace::Forced { shut, length } => (millis(shut + length), millis(shut)),
+        Grace::None => (0, 0),
+    };
+    armed.timers.extend(grace_ms, shut_ms, now_ms);
+    armed
+}
+
+/// Declares the life quiet at a map version, if every slot of that version is open and no timer runs. Returns whether
+/// the life is quiet at that version now.
+pub(crate) fn mark_quiet(
+    head: &mut Head,
+    slots: &Slots,
+    mark: &MarkQuiet,
+    now_ms: u64,
+) -> Result<bool, ShardError> {
+    head.see_record(mark.incarnation, &mark.copy)?;
+    let armed = head.armed_mut()?;
+    if armed.quiet > Some(mark.map) {
+        // Engines that have not heard of the later version must not take the mark from those that have.
+        return Ok(false);
+    }
+    let timers_done = !armed.timers.is_grace(now_ms) && !armed.timers.is_shut(now_ms);
+    let is_open = |slot: &_| slots.get(*slot).mode == Mode::Open;
+    let quiet = timers_done && mark.slots.iter().all(is_open);
+    armed.quiet = quiet.then_some(mark.map);
+    Ok(quiet)
+}
+
+/// Makes every later token one of `epoch` or of a later epoch.
+pub(crate) fn raise(
+    head: &mut Head,
+    incarnation: Incarnation,
+    epoch: Epoch,
+) -> Result<(), ShardError> {
+    head.raise_fence(incarnation)?;
+    head.armed_mut()?.tokens.raise(Token::new(epoch, 0));
+    head.see_epoch(epoch);
+    Ok(())
+}

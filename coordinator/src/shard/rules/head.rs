@@ -1,0 +1,89 @@
+//! The document of the whole shard.
+
+use super::{timers::Timers, tokens::Tokens};
+use crate::{
+    ids::{Epoch, Incarnation, MapVersion},
+    shard::ShardError,
+};
+
+/// The document of the whole shard, in one life.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// No request of a lower incarnation takes effect in this life.
+    pub(crate) fence: Option<Incarnation>,
+    /// Incarnation, version and text of the newest topology record that the shard has seen.
+    pub(crate) copy: Option<(Incarnation, u64, String)>,
+    /// The greatest epoch that the shard has seen.
+    pub(crate) epoch_seen: Epoch,
+    /// The arming; `None` until this life is armed.
+    pub(crate) armed: Option<Armed>,
+}
+
+/// The state of an armed life, apart from its slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Armed {
+    /// The epoch of the arming.
+    pub(crate) epoch: Epoch,
+    pub(crate) tokens: Tokens,
+    pub(crate) timers: Timers,
+    /// The last epoch at which slots were opened by force, after both timers.
+    pub(crate) forced: Epoch,
+    /// The map version at which every slot is open and no timer runs.
+    pub(crate) quiet: Option<MapVersion>,
+}
+
+impl Head {
+    /// The arming.
+    pub(crate) fn armed(&self) -> Result<&Armed, ShardError> {
+        self.armed.as_ref().ok_or(ShardError::Unarmed)
+    }
+
+    /// The arming, to change it.
+    pub(crate) fn armed_mut(&mut self) -> Result<&mut Armed, ShardError> {
+        self.armed.as_mut().ok_or(ShardError::Unarmed)
+    }
+
+    /// Refuses an incarnation below the fence. Otherwise the fence rises to it, whether the life is armed or not.
+    pub(super) fn raise_fence(&mut self, incarnation: Incarnation) -> Result<(), ShardError> {
+        match self.fence {
+            Some(fence) if incarnation < fence => Err(ShardError::Stale {
+                fence: fence.to_string(),
+            }),
+            _ => {
+                self.fence = Some(incarnation);
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps a copy of a topology record if it is the newest, whether the life is armed or not. Refuses a record as
+    /// [`raise_fence`](Self::raise_fence) does.
+    pub(super) fn see_record(
+        &mut self,
+        incarnation: Incarnation,
+        (version, text): &(u64, String),
+    ) -> Result<(), ShardError> {
+        self.raise_fence(incarnation)?;
+        if self.newest() < Some((incarnation, *version)) {
+            self.copy = Some((incarnation, *version, text.clone()));
+        }
+        Ok(())
+    }
+
+    /// Incarnation and version of the newest topology record that the shard has seen.
+    pub(super) fn newest(&self) -> Option<(Incarnation, u64)> {
+        let copy = self.copy.as_ref();
+        copy.map(|(incarnation, version, _)| (*incarnation, *version))
+    }
+
+    pub(super) fn see_epoch(&mut self, epoch: Epoch) {
+        self.epoch_seen = self.epoch_seen.max(epoch);
+    }
+}
+
+impl Armed {
+    /// Whether slots need no check for a request with a map of this version.
+    pub(crate) fn is_quiet(&self, map: MapVersion) -> bool {
+        map != MapVersion::UNKNOWN && self.quiet == Some(map)
+    }
+}

@@ -1,0 +1,47 @@
+//! The document of a slot that arrives.
+
+use hashbrown::HashMap;
+
+use crate::name::LockKey;
+
+/// The knowledge about the keys of a slot, while it arrives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Import {
+    keys: HashMap<LockKey, Known>,
+    /// The former shard holds only the keys in `keys`.
+    pub(super) complete: bool,
+    /// A mover has told which tokens the former shard made. Before that, the tokens made here may be lower.
+    pub(super) begun: bool,
+    /// All counters of the slot are here.
+    pub(crate) admitted: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// The former shard held the key when it was scanned.
+    Listed,
+    /// The former shard no longer holds the key.
+    Proven,
+}
+
+impl Import {
+    /// Whether the former shard certainly does not hold `key`, and made no token above the next ones here.
+    pub(super) fn is_free(&self, key: &LockKey) -> bool {
+        let free = match self.keys.get(key) {
+            Some(Known::Listed) => false,
+            Some(Known::Proven) => true,
+            None => self.complete,
+        };
+        self.begun && free
+    }
+
+    /// The former shard has proved that it does not hold `key`.
+    pub(super) fn prove(&mut self, key: &LockKey) {
+        self.keys.insert(key.clone(), Known::Proven);
+    }
+
+    /// The former shard's list names `key`. A proof may be newer than the list.
+    pub(super) fn list(&mut self, key: &LockKey) {
+        self.keys.entry(key.clone()).or_insert(Known::Listed);
+    }
+}

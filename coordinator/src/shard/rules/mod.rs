@@ -1,0 +1,50 @@
+//! The rules of a shard, over plain data.
+//!
+//! ```text
+//! head   fence, copy of the topology, arming: tokens, timers ┐
+//! slots  state of each slot; imports of arriving slots       ├─ rule(&mut documents, request, now_ms)
+//! lock   record and queue of one key                         ┘    └─▶ answer, changed documents, notifications to send
+//! ```
+//!
+//! A rule does no I/O. It has no mutex, no clock and no map of locks. A backend finds the documents, calls the rule, keeps
+//! the changed documents, and sends the notifications. The memory shard has the documents in a map behind one mutex. A
+//! store of documents loads them, and commits the difference on condition that the stored ones are still the same.
+//!
+//! | rule | request | documents |
+//! |---|---|---|
+//! | [`Context::apply`] | an operation on one lock | head; state and import of the slot; lock |
+//! | [`arm`], [`mark_quiet`], [`raise`], [`step`], [`force_open`] | a change of the shard, or of slots | head, slots |
+//! | [`take_list`] | the keys that a former shard holds | head, slots |
+//! | [`scan`], [`still_held`] | which keys are held in slots that leave | head, slots, locks |
+//! | [`LockState::inspect`], [`LockState::listed`] | holders and waiters | head, lock |
+
+mod arm;
+mod decommission;
+mod head;
+mod import;
+mod inspect;
+mod lock;
+mod lock_state;
+mod migration;
+mod queue;
+mod slots;
+mod timers;
+mod tokens;
+
+use std::time::Duration;
+
+pub(crate) use self::{
+    arm::{arm, mark_quiet, raise},
+    decommission::force_open,
+    head::{Armed, Head},
+    lock::Context,
+    lock_state::LockState,
+    migration::{scan, step, still_held, take_list},
+    slots::Slots,
+    tokens::TokenBlock,
+};
+
+/// Whole milliseconds of `length`, as a server counts them.
+pub(crate) fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,124 @@
+//! The waiters for one key, first come, first served.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+
+use crate::{ids::Nonce, limits::WAITERS_MAX, name::Label, shard::Ticket};
+
+/// An acquisition that waits, by its latest request.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiter {
+    pub(crate) nonce: Nonce,
+    pub(crate) label: Label,
+    pub(crate) tokens: u32,
+    pub(crate) ticket: Ticket,
+    /// The last millisecond that it waits, by the shard's clock, unless it asks again.
+    pub(crate) ends_ms: u64,
+}
+
+/// The place of a waiter that asked, or asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The number of waiters before it.
+    pub(crate) position: u32,
+    /// It was not in the queue before.
+    pub(crate) new: bool,
+}
+
+/// The tickets of one key, at most [`WAITERS_MAX`].
+///
+/// An ended ticket is dropped when it comes to the head, or when there is no room. Until then it counts. Every operation
+/// is O(log n), except that giving up closes a gap in an array.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    /// Numbers rise, so bisection finds a known one.
+    order: VecDeque<(u64, Nonce)>,
+    waiters: HashMap<Nonce, (u64, Waiter)>,
+    last_number: u64,
+    /// The latest end of a waiter, which may have left since.
+    ends_ms: u64,
+}
+
+impl Queue {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The number of waiters, including ended ones.
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The waiters that have not ended, in order.
+    pub(crate) fn live(&self, now_ms: u64) -> impl Iterator<Item = &Waiter> {
+        let waiters = self.order.iter().map(|(_, nonce)| &self.waiters[nonce].1);
+        waiters.filter(move |waiter| waiter.ends_ms >= now_ms)
+    }
+
+    /// Whether no waiter is left, or all have ended. Then the queue does not count.
+    pub(crate) fn has_ended(&self, now_ms: u64) -> bool {
+        self.is_empty() || now_ms > self.ends_ms
+    }
+
+    /// Puts `waiter` at the end. A waiter that is in the queue keeps its place, and the later `sent` of the two. `None`:
+    /// there is no room.
+    pub(crate) fn enter(&mut self, mut waiter: Waiter, now_ms: u64) -> Option<Place> {
+        let (nonce, ends_ms) = (waiter.nonce, waiter.ends_ms);
+        let new = match self.waiters.get_mut(&nonce) {
+            Some((_, known)) => {
+                waiter.ticket.sent = waiter.ticket.sent.max(known.ticket.sent);
+                *known = waiter;
+                false
+            }
+            None => {
+                self.make_room(now_ms)?;
+                self.last_number += 1;
+                self.order.push_back((self.last_number, nonce));
+                self.waiters.insert(nonce, (self.last_number, waiter));
+                true
+            }
+        };
+        self.ends_ms = self.ends_ms.max(ends_ms);
+        let position = self.position(nonce)? as u32;
+        Some(Place { position, new })
+    }
+
+    /// Removes `nonce`.
+    pub(crate) fn remove(&mut self, nonce: Nonce) {
+        if let Some(position) = self.position(nonce) {
+            self.order.remove(position);
+            self.waiters.remove(&nonce);
+        }
+    }
+
+    /// The first waiter that has not ended. Ended ones before it are dropped.
+    pub(crate) fn first(&mut self, now_ms: u64) -> Option<&Waiter> {
+        while let Some((_, nonce)) = self.order.front() {
+            if self.waiters[nonce].1.ends_ms >= now_ms {
+                break;
+            }
+            self.waiters.remove(nonce);
+            self.order.pop_front();
+        }
+        let (_, nonce) = self.order.front()?;
+        self.waiters.get(nonce).map(|(_, waiter)| waiter)
+    }
+
+    fn make_room(&mut self, now_ms: u64) -> Option<()> {
+        if self.order.len() >= WAITERS_MAX as usize {
+            self.waiters
+                .retain(|_, (_, waiter)| waiter.ends_ms >= now_ms);
+            let waiters = &self.waiters;
+            self.order.retain(|(_, nonce)| waiters.contains_key(nonce));
+        }
+        (self.order.len() < WAITERS_MAX as usize).then_some(())
+    }
+
+    fn position(&self, nonce: Nonce) -> Option<usize> {
+        let (number, _) = self.waiters.get(&nonce)?;
+        self.order
+            .binary_search_by_key(number, |(number, _)| *number)
+            .ok()
+    }
+}

@@ -1,0 +1,66 @@
+//! The documents of the slots.
+
+use hashbrown::HashMap;
+use ringfence_ring::Slot;
+
+use super::import::Import;
+use crate::{
+    ids::Epoch,
+    shard::{Mode, SlotState, SlotStates},
+};
+
+/// The slots of an armed life. A backend may fill in only the slots that a request is about.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    states: SlotStates,
+    /// The imports of arriving slots. A missing one is empty.
+    imports: HashMap<Slot, Import>,
+}
+
+impl Slots {
+    /// Slots of which nothing is known but their states.
+    pub(super) fn new(states: SlotStates) -> Self {
+        Self {
+            states,
+            imports: HashMap::new(),
+        }
+    }
+
+    /// The state of `slot`.
+    pub(crate) fn get(&self, slot: Slot) -> SlotState {
+        self.states.get(slot)
+    }
+
+    /// The import of `slot`, if the slot arrives.
+    pub(crate) fn import(&mut self, slot: Slot) -> Option<&mut Import> {
+        let arrives = self.get(slot).mode == Mode::Import;
+        arrives.then(|| self.imports.entry(slot).or_default())
+    }
+
+    /// The import of `slot`, if the slot arrives by the move of `epoch`.
+    pub(super) fn import_by(&mut self, slot: Slot, epoch: Epoch) -> Option<&mut Import> {
+        let is_move = self.get(slot).epoch == epoch;
+        self.import(slot).filter(|_| is_move)
+    }
+
+    /// Whether all counters of the arriving `slot` are here.
+    pub(crate) fn is_admitted(&self, slot: Slot) -> bool {
+        let import = self.imports.get(&slot);
+        import.is_some_and(|import| import.admitted)
+    }
+
+    /// Changes `slot` to `state`, if that raises the guard. Returns whether the slot is in that state now.
+    pub(super) fn change(&mut self, slot: Slot, state: SlotState) -> bool {
+        let present = self.get(slot);
+        let rises = state.guard() > present.guard();
+        if rises {
+            self.imports.remove(&slot);
+            self.states.set(slot, state);
+        }
+        let applied = rises || state == present;
+        if let Some(import) = self.import(slot).filter(|_| applied) {
+            import.begun = true;
+        }
+        applied
+    }
+}
