@@ -58,7 +58,17 @@ fn without_locks_on_accounts_the_work_and_its_pace_are_the_same() {
 
 #[test]
 fn without_locks_deductions_are_lost_while_the_ring_is_resized() {
-    let failed = demo(&["--resize", "--seed", "7", "--unsafe-no-lock", "--for", "2s"]);
+    let args = [
+        "--resize",
+        "--seed",
+        "7",
+        "--unsafe-no-lock",
+        "--workers",
+        "16",
+        "--for",
+        "2s",
+    ];
+    let failed = demo(&args);
     assert_eq!(failed.code, 1, "{failed:?}");
     assert!(failed.stdout.contains("audit: FAILED"), "{failed:?}");
     assert!(failed.stdout.contains("account 0: lost: "), "{failed:?}");
@@ -72,8 +82,15 @@ fn every_line_of_a_report_has_80_columns_at_most() {
         &["--unsafe-no-lock"],
         &["--seed", "18446744073709551615"],
         &["--seed", "7", "--unsafe-no-lock"],
-        &["--seed", "7", "--resize"],
-        &["--seed", "7", "--resize", "--unsafe-no-lock"],
+        &["--seed", "7", "--workers", "16", "--resize"],
+        &[
+            "--seed",
+            "7",
+            "--workers",
+            "16",
+            "--resize",
+            "--unsafe-no-lock",
+        ],
         &["--hot"],
         &["--seed", "7", "--hot", "--segments", "1,1024"],
         &["--hot", "--spawn-redis", "2"],

@@ -154,7 +154,7 @@ fn a_server_joins_and_leaves_while_coins_are_deducted() {
 
 #[test]
 fn a_simulated_resize_repeats_itself_to_the_byte() {
-    let run = |seed: &str| demo(&["--resize", "--seed", seed, "--json"]);
+    let run = |seed: &str| demo(&["--resize", "--seed", seed, "--workers", "8", "--json"]);
     let (once, again, other) = (run("7"), run("7"), run("8"));
     there_and_back(&passed(&once));
     assert_eq!(once.stdout, again.stdout);
@@ -163,7 +163,8 @@ fn a_simulated_resize_repeats_itself_to_the_byte() {
 
 #[test]
 fn a_run_goes_on_until_both_resizes_are_over_and_says_so() {
-    let args = ["--resize", "--seed", "7", "--for", "1s"];
+    let few = ["--resize", "--seed", "7", "--workers", "8"];
+    let args = [&few[..], &["--for", "1s"]].concat();
     let report = passed(&demo(&[&args[..], &["--json"]].concat()));
     let overtime = there_and_back(&report)["overtime_seconds"]
         .as_f64()
@@ -178,7 +179,7 @@ fn a_run_goes_on_until_both_resizes_are_over_and_says_so() {
     for words in ["s longer than --for", "512 slots at a time", "every 1 s"] {
         assert!(shown.stdout.contains(words), "{words}: {shown:?}");
     }
-    let long = demo(&["--resize", "--seed", "7", "--for", "40s", "--workers", "8"]);
+    let long = demo(&[&few[..], &["--for", "40s"]].concat());
     assert!(!long.stdout.contains("longer than --for"), "{long:?}");
 }
 

@@ -106,7 +106,7 @@ pub(crate) fn create(terms: Terms) -> Create {
             from_ms: 0,
             closed: false,
             mark_ms: 0,
-            manifest: "head".into(),
+            manifest: "layout".into(),
         },
         terms,
     }

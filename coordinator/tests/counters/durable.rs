@@ -99,7 +99,7 @@ async fn a_server_that_does_not_sync_every_write_is_refused_by_accounts_that_nee
         not(desk.one(&disk, CounterOp::Segment(created.into())).await);
         let swap = CounterOp::SwapManifest {
             expected: 0,
-            manifest: "head".into(),
+            manifest: "layout".into(),
             durability: Durability::Disk,
         };
         not(desk.one(&disk, swap).await);
@@ -370,7 +370,7 @@ async fn a_manifest_is_acknowledged_once_its_replicas_have_it() {
     let hot = key("hot");
     let swap = |expected| CounterOp::SwapManifest {
         expected,
-        manifest: "head".into(),
+        manifest: "layout".into(),
         durability: Durability::Replicas(1),
     };
     assert_eq!(first.one(&hot, swap(0)).await, CounterReply::Swapped(true));
@@ -385,7 +385,7 @@ async fn a_manifest_is_acknowledged_once_its_replicas_have_it() {
     let mut third = desk(&server, 1).await;
     assert_eq!(third.one(&hot, CounterOp::ReadManifest).await, too_few);
     replica.cont();
-    let manifest = CounterReply::Manifest(Some((2, "head".into())));
+    let manifest = CounterReply::Manifest(Some((2, "layout".into())));
     eventually(async || third.one(&hot, CounterOp::ReadManifest).await == manifest).await;
 }
 

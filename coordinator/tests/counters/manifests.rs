@@ -14,7 +14,7 @@ use super::{
 fn swap(expected: u64) -> CounterOp {
     CounterOp::SwapManifest {
         expected,
-        manifest: "head".into(),
+        manifest: "layout".into(),
         durability: Durability::Memory,
     }
 }
@@ -30,7 +30,7 @@ async fn a_manifest_is_in_doubt_after_a_restart_that_may_lose_until_it_is_swappe
     server.restart().await.unwrap();
 
     let mut second = desk(&server, 2).await;
-    let in_doubt = CounterReply::ManifestInDoubt(1, "head".into());
+    let in_doubt = CounterReply::ManifestInDoubt(1, "layout".into());
     assert_eq!(second.one(&hot, CounterOp::ReadManifest).await, in_doubt);
     assert_eq!(
         desk(&server, 2)
@@ -49,7 +49,7 @@ async fn a_manifest_is_in_doubt_after_a_restart_that_may_lose_until_it_is_swappe
         second.one(&hot, swap(2)).await,
         CounterReply::Swapped(false)
     );
-    let certain = CounterReply::Manifest(Some((1 + (1 << 32), "head".into())));
+    let certain = CounterReply::Manifest(Some((1 + (1 << 32), "layout".into())));
     assert_eq!(second.one(&hot, CounterOp::ReadManifest).await, certain);
 }
 
@@ -61,7 +61,7 @@ async fn a_manifest_is_certain_after_a_restart_that_loses_nothing() {
     assert_eq!(first.one(&hot, swap(0)).await, CounterReply::Swapped(true));
     for epoch in [2, 3] {
         server.restart().await.unwrap();
-        let manifest = CounterReply::Manifest(Some((1, "head".into())));
+        let manifest = CounterReply::Manifest(Some((1, "layout".into())));
         assert_eq!(
             desk(&server, epoch)
                 .await

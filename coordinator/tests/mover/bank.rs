@@ -223,7 +223,7 @@ impl Desk {
             from_ms: 0,
             closed: false,
             mark_ms: 0,
-            manifest: "head".into(),
+            manifest: "layout".into(),
         };
         let create = CounterOp::Segment(Create { prepare, terms }.into());
         let reply = self.ask(&format!("account/{account}"), create).await;

@@ -18,7 +18,7 @@ fn plan(generation: u64, base: u64, from_ms: u64) -> Prepare {
         from_ms,
         closed: false,
         mark_ms: 0,
-        manifest: "head".into(),
+        manifest: "layout".into(),
     }
 }
 

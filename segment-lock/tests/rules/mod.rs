@@ -45,7 +45,7 @@ fn segment(value: i64) -> Segment {
         from_ms: 0,
         closed: false,
         mark_ms: 0,
-        manifest: "head".into(),
+        manifest: "layout".into(),
     };
     let mut segment = Segment::new(&Create {
         prepare,

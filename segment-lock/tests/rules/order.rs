@@ -113,7 +113,7 @@ fn a_recorded_answer_goes_before_the_layout() {
         from_ms: NOW + 1,
         closed: false,
         mark_ms: 0,
-        manifest: "head".into(),
+        manifest: "layout".into(),
     };
     once(&mut segment, plan, Ok(Reply::Prepared));
     nothing(&mut segment, op("a", deduct(1)), recorded(State::Done));

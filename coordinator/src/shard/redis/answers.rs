@@ -1,4 +1,4 @@
-//! What scripts answer, as replies.
+//! The answers of scripts, as replies.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     shard::{Answers, Op, Reply, Request, ShardError, ShardTime},
 };
 
-/// The answers of a batch, as its calls are read.
+/// The answers of a batch, collected call by call.
 pub(super) struct Reading<'a> {
     batch: &'a [Request],
     now: Option<ShardTime>,
@@ -36,7 +36,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes the answers of `call` out of `value`.
+    /// Reads the answers of `call` from `value`.
     pub(super) fn read(&mut self, call: &Call, value: Value) -> Result<(), ShardError> {
         let value = match value.extract_error() {
             Ok(value) => value,
@@ -84,20 +84,20 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// A call was applied at `now`, or at a time that did not matter to it: 0.
+    /// Notes that a call was applied at `now`, or 0 if the time did not matter to it.
     fn look_at_clock(&mut self, now: u64) {
         let now = (now > 0).then_some(ShardTime(now));
         self.now = now.or(self.now);
     }
 
-    /// Whether the shard is quiet at the map version of `call`, if that is the batch's first.
+    /// Whether the shard is quiet at the map version of `call`, if it is the batch's first call.
     fn hear(&mut self, call: &Call, quiet: bool) {
         if call.map(self.batch) == self.batch[0].map {
             self.quiet &= quiet;
         }
     }
 
-    /// The numbers before the answers, and the answers.
+    /// Splits the integers in front from the answers.
     fn header<'p, const N: usize>(
         &self,
         parts: &'p [Value],
@@ -131,7 +131,7 @@ impl<'a> Reading<'a> {
 }
 
 impl Verb {
-    /// The answer that all have got where none is given.
+    /// The answer of every operation if the script lists none.
     fn of_all(self) -> Option<Value> {
         match self {
             Self::Acquire | Self::Renew => Some(Value::Int(0)),
@@ -141,7 +141,7 @@ impl Verb {
     }
 }
 
-/// What `error`, of one call, means for a whole batch, of which some other call was applied or none.
+/// What `error`, of one call, means for a whole batch, given whether any other call was applied.
 pub(super) fn unless_applied(error: ShardError, applied: bool) -> ShardError {
     if !applied {
         return error;
@@ -151,8 +151,7 @@ pub(super) fn unless_applied(error: ShardError, applied: bool) -> ShardError {
     }
 }
 
-/// The answer to `op`; the scripts' headers list the codes. `fresh` is the first token that was set
-/// aside for it.
+/// The answer to `op`; the scripts' headers list the codes. `fresh` is the first token that was reserved for it.
 fn reply(op: &Op, part: &Value, fresh: Option<Token>) -> Option<Reply> {
     match (op, part) {
         (Op::Acquire { tokens, .. }, Value::Int(0)) => Some(Reply::Granted {
@@ -166,7 +165,7 @@ fn reply(op: &Op, part: &Value, fresh: Option<Token>) -> Option<Reply> {
     }
 }
 
-/// An answer that is a code alone.
+/// An answer that is only a code.
 fn plain(op: &Op, code: i64) -> Option<Reply> {
     Some(match (op, code) {
         (Op::Acquire { .. }, 5) => Reply::NoTokens,
@@ -182,7 +181,7 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
     })
 }
 
-/// What the code of a renewal that was kept says, in a slot that is sealed at an epoch or is not.
+/// The meaning of the code of a renewal that was kept, in a slot that is sealed at an epoch or not sealed.
 fn renewed(code: i64, moving: Option<Epoch>) -> Reply {
     Reply::Renewed {
         reclaimed: code & 1 != 0,
@@ -191,7 +190,7 @@ fn renewed(code: i64, moving: Option<Epoch>) -> Reply {
     }
 }
 
-/// An answer that is a code and more.
+/// An answer that has more than a code.
 fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
     use Value::Int;
     let is_acquire = matches!(op, Op::Acquire { .. });

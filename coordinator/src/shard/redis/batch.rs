@@ -8,7 +8,7 @@ use crate::{
     shard::{Op, Request},
 };
 
-/// Which script an operation travels in. Acquire never shares a call with the others: they must
+/// Which script runs an operation. Acquire never shares a call with the others: they must
 /// work on a full server, and it must not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Verb {
@@ -20,7 +20,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    /// The order of the calls of one batch, where nothing else is asked for.
+    /// The order of the calls of one batch, unless the order of its operations demands another.
     const ALL: [Self; 5] = [
         Self::Release,
         Self::Remove,
@@ -40,7 +40,7 @@ impl Verb {
     }
 }
 
-/// Operations that go in one script call, by their place in the batch.
+/// Operations of one script call, by their place in the batch.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) verb: Verb,
@@ -49,7 +49,7 @@ pub(super) struct Call {
 
 impl Call {
     /// Its operations, each with its offset: the place of its first token among those that the call
-    /// sets aside, from 1.
+    /// reserves, from 1.
     pub(super) fn ops<'a>(&'a self, batch: &'a [Request]) -> impl Iterator<Item = (&'a Op, u64)> {
         let mut next = 1;
         self.places.iter().map(move |&place| {
@@ -60,17 +60,17 @@ impl Call {
         })
     }
 
-    /// The map version of those that have one.
+    /// The map version of the operations that have one.
     pub(super) fn map(&self, batch: &[Request]) -> MapVersion {
         batch[self.places[0]].map
     }
 
-    /// How many have it: those from the first. The others ask for a look at their slots.
+    /// How many operations have it: the first ones. The script checks the slots of the others.
     pub(super) fn by_map(&self, batch: &[Request]) -> usize {
         by_map(self.places.iter().map(|&place| batch[place].map))
     }
 
-    /// How many tokens it sets aside, granted or not.
+    /// How many tokens the call reserves, granted or not.
     pub(super) fn tokens(&self, batch: &[Request]) -> u64 {
         self.places
             .iter()
@@ -91,9 +91,9 @@ fn tokens(op: &Op) -> u64 {
     }
 }
 
-/// Splits `batch` into script calls. Operations of one verb go together, as far as they follow each other with
-/// the same map version, and behind these with none; where that would let one overtake another on the same key, a new
-/// round of calls begins.
+/// Splits `batch` into script calls. Consecutive operations of one verb go together if they have the same map version,
+/// and behind them those that have none. If an operation would then overtake another on the same key, a new round of
+/// calls begins.
 pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
     let mut calls = Vec::new();
     let mut from = 0;
@@ -104,7 +104,7 @@ pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
     calls
 }
 
-/// Splits such a run; its first request has the place `from`.
+/// Splits a run of such operations; its first request has the place `from`.
 fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
     let first = Verb::of(&run[0].op);
     if run.iter().all(|request| Verb::of(&request.op) == first) {
@@ -129,11 +129,11 @@ fn plan_run(run: &[Request], from: usize) -> Vec<Call> {
     calls
 }
 
-/// Calls under way, one a verb.
+/// Calls that are being filled, one per verb.
 #[derive(Default)]
 struct Round<'a> {
     places: [Vec<usize>; Verb::ALL.len()],
-    /// The last of them in which there is something for a key.
+    /// The last of them with an operation on a key.
     last: HashMap<&'a LockKey, Verb>,
 }
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(planned(&batch), expected);
     }
 
-    /// Of each call the map version, how many operations go by it, and which are in it.
+    /// Per call: the map version, how many operations go by it, and which operations it has.
     fn planned_by_map(maps: &[u64]) -> Vec<(MapVersion, usize, Vec<usize>)> {
         let mut batch: Vec<_> = maps.iter().map(|_| request("a", true)).collect();
         for (request, map) in batch.iter_mut().zip(maps) {

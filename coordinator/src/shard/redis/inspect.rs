@@ -18,10 +18,10 @@ use crate::{
     },
 };
 
-/// Where a listing begins, and what says that it is over.
+/// The cursor at which a listing begins, and which ends it.
 pub(super) const ENDS: &[u8] = b"0";
 
-/// Asks for the holder of `key` and its waiters.
+/// Requests the holder of `key` and its waiters.
 pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKey) -> Cmd {
     let mut command = fcall(&scripts::INSPECT, 2);
     command
@@ -31,7 +31,7 @@ pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKe
     command
 }
 
-/// Asks for a page of the locks that are held.
+/// Requests a page of the held locks.
 pub(super) fn list(Connection { keys, server, .. }: &Connection, list: &List) -> Cmd {
     let from = list.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
     let mut command = fcall(&scripts::LIST, 1);
@@ -44,7 +44,7 @@ pub(super) fn list(Connection { keys, server, .. }: &Connection, list: &List) ->
     command
 }
 
-/// What the names of records look like, and of little else.
+/// A pattern of the names of records, and of few other names.
 fn pattern(prefix: &str, namespace: Option<&Namespace>) -> String {
     let mut pattern = literal(prefix);
     pattern.push_str(":{*}:");
@@ -53,7 +53,7 @@ fn pattern(prefix: &str, namespace: Option<&Namespace>) -> String {
     pattern
 }
 
-/// The pattern of `text` and of nothing else.
+/// The pattern that matches `text` alone.
 pub(super) fn literal(text: &str) -> String {
     let mut pattern = String::new();
     for character in text.chars() {
@@ -92,7 +92,7 @@ pub(super) fn inspection(parts: &[Value]) -> Result<Inspection, ShardError> {
     })
 }
 
-/// Reads the answer to [`list`], which `prefix` and the list asked for.
+/// Reads the answer to [`list`]; `prefix` and the list are those of the request.
 pub(super) fn page(
     parts: &[Value],
     prefix: &str,
@@ -113,7 +113,7 @@ pub(super) fn page(
         };
         let text = name.strip_prefix(prefix.as_bytes())?.strip_prefix(b":")?;
         let key = LockKey::parse(text)?;
-        // The pattern takes a part of some keys for a namespace.
+        // The pattern may take a part of a key for a namespace.
         let its_namespace = Namespace::new(key.namespace()).ok()?;
         let asked = namespace.is_none_or(|namespace| *namespace == its_namespace);
         asked.then_some(HeldLock {
@@ -128,7 +128,7 @@ pub(super) fn page(
     })
 }
 
-/// The holder that a live record tells of.
+/// The holder in a live record.
 fn holder(record: &Value, remaining: &Value) -> Option<Holder> {
     let (Value::BulkString(_), Value::Int(remaining_ms)) = (record, remaining) else {
         return None;
@@ -143,7 +143,7 @@ fn holder(record: &Value, remaining: &Value) -> Option<Holder> {
     })
 }
 
-/// The waiter that a ticket tells of, "label|sent|tokens|claim_ms|ends_ms", if it has not ended.
+/// The waiter in a ticket, "label|sent|tokens|claim_ms|ends_ms", unless the ticket has ended.
 fn waiter(nonce: &str, ticket: &str, now_ms: u64) -> Option<QueuedWaiter> {
     let (label, rest) = ticket.split_once('|')?;
     let (_, ends_ms) = rest.rsplit_once('|')?;

@@ -1,4 +1,4 @@
-//! A connection that speaks the shard's contract.
+//! A connection that implements the shard's contract.
 
 use std::time::Duration;
 
@@ -35,13 +35,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct RedisLink {
     pub(super) connection: Connection,
-    /// How long replicas are waited for.
+    /// How long to wait for replicas.
     replicas_within: Duration,
-    /// Requests about counters in one script call, at most.
+    /// The most requests about counters in one script call.
     counters_per_call: usize,
-    /// Whether the server syncs every write, and when it was asked.
+    /// Whether the server syncs every write, and when it said so.
     is_synced: Option<(Instant, bool)>,
-    /// How often it is asked.
+    /// How often to ask it.
     settings_every: Duration,
     pub(super) scratch: Vec<u8>,
 }
@@ -58,7 +58,7 @@ impl RedisLink {
         }
     }
 
-    /// Whether the server syncs every write, as it said a short while ago.
+    /// Whether the server syncs every write, by its last answer, which is recent.
     async fn is_synced(&mut self) -> Result<bool, ShardError> {
         let now = BootClock.now();
         if let Some((asked, is_synced)) = self.is_synced
@@ -71,7 +71,7 @@ impl RedisLink {
         Ok(is_synced)
     }
 
-    /// Runs a control script and answers its integers and texts.
+    /// Runs a control script and returns its integers and texts.
     async fn control(
         &mut self,
         what: &'static str,

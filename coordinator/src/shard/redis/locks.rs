@@ -17,10 +17,10 @@ use crate::{
     shard::{Op, Request},
 };
 
-/// A server that is only slow must not lose its connections over leases that are very short.
+/// A slow server must not lose its connections because leases are very short.
 const PATIENCE_MIN: Duration = Duration::from_millis(100);
 
-/// The greatest number with ten digits. A claim time that is cut short is told to its receiver.
+/// The greatest number with ten digits. A claim time that is cut to it is reported to its receiver.
 const CLAIM_MS_MAX: u128 = 9_999_999_999;
 
 impl RedisLink {
@@ -77,8 +77,8 @@ impl RedisLink {
         command
     }
 
-    /// Appends the tickets and proofs of all operations as one argument: the server makes a text of each
-    /// argument, and looks at these only where somebody waits, or a slot moves.
+    /// Appends the tickets and proofs of all operations as one argument: the server creates a string per argument, and
+    /// needs these only if there are waiters, or a slot migrates.
     fn push_more(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
         self.scratch.clear();
         let mut any = false;
@@ -89,13 +89,13 @@ impl RedisLink {
             };
             any |= ticket.is_some() || proof.is_some();
             let (sent, claim) = ticket.map_or((0, 0), |ticket| {
-                // 0 says that there is none.
+                // 0 means that there is no ticket.
                 let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
                 (ticket.sent.as_nanos(), claim_ms as u64)
             });
             push_digits(&mut self.scratch, sent, 20);
             push_digits(&mut self.scratch, claim, 10);
-            // 0 is no move's.
+            // 0 is the epoch of no migration.
             push_digits(&mut self.scratch, proof.map_or(0, |epoch| epoch.0), 10);
         }
         command.arg(if any { &self.scratch[..] } else { b"" });
@@ -162,8 +162,8 @@ impl RedisLink {
     }
 }
 
-/// How long renewals wait for their answers, beside the connection's own time-out: a peer that
-/// vanished says nothing, and there must be time to ask again before a lease has run out.
+/// How long renewals wait for their answers, apart from the connection's own time-out: a peer that
+/// vanished never answers, and there must be time to ask again before a lease expires.
 pub(super) fn patience(batch: &[Request]) -> Option<Duration> {
     let leases = batch.iter().filter_map(|request| match request.op {
         Op::Renew { lease, .. } | Op::Adopt { lease, .. } => Some(lease),

@@ -1,4 +1,4 @@
-//! Slots that move: what a mover asks, and what the scripts answer.
+//! Migrating slots: a mover's requests, and the scripts' answers.
 
 use std::{iter::once, time::Duration};
 
@@ -19,13 +19,13 @@ use crate::{
     shard::{Cursor, HeldStill, Listing, Scan, ScanPage, ShardError, Step, Stepped, StillHeld},
 };
 
-/// Slots as the scripts read them: 2 bytes each.
+/// Slots as the scripts read them: 2 bytes per slot.
 pub(super) fn packed(slots: &[Slot]) -> Vec<u8> {
     let bytes = slots.iter().map(|slot| (slot.index() as u16).to_be_bytes());
     bytes.flatten().collect()
 }
 
-/// Slots as a bit each, in whole words of 4 bytes, as far as they go.
+/// Slots as a bit set in whole words of 4 bytes, up to the last slot.
 pub(super) fn bits(slots: impl Iterator<Item = Slot>) -> Vec<u8> {
     let mut bits = Vec::new();
     for slot in slots {
@@ -38,7 +38,7 @@ pub(super) fn bits(slots: impl Iterator<Item = Slot>) -> Vec<u8> {
     bits
 }
 
-/// Slots as the scripts answer them.
+/// Slots as the scripts return them.
 pub(super) fn slots(what: &'static str, parts: &[Value]) -> Result<Vec<Slot>, ShardError> {
     let slot = |part: &Value| {
         let index = match part {
@@ -51,7 +51,7 @@ pub(super) fn slots(what: &'static str, parts: &[Value]) -> Result<Vec<Slot>, Sh
     parts.iter().map(slot).collect()
 }
 
-/// Asks for a change of slots in the name of a record, by `script`: its keys, and the first of its arguments.
+/// Requests a change of slots on behalf of a record, by `script`: its keys, and the first of its arguments.
 pub(super) fn change(
     Connection { keys, server, .. }: &Connection,
     script: &Script,
@@ -77,7 +77,7 @@ pub(super) fn change(
     command
 }
 
-/// Asks for a step of a move.
+/// Requests a step of a migration.
 pub(super) fn step(connection: &Connection, step: &Step) -> Cmd {
     let mut command = change(connection, &scripts::STEP, step.incarnation, &step.copy);
     command
@@ -104,7 +104,7 @@ pub(super) fn stepped(parts: &[Value]) -> Result<Stepped, ShardError> {
 /// Requests a page of the held keys of sealed slots.
 pub(super) fn scan(Connection { keys, server, .. }: &Connection, scan: &Scan) -> Cmd {
     let from = scan.after.as_ref().map_or(ENDS, |cursor| &cursor.0);
-    // A record's name goes on with its slot, any other with a word.
+    // After the prefix, a record's name has its slot; all other names have a word.
     let pattern = format!("{}:{{*", literal(&keys.prefix));
     let mut command = fcall(&scripts::SCAN, 3);
     command
@@ -134,7 +134,7 @@ pub(super) fn scanned(parts: &[Value]) -> Result<ScanPage, ShardError> {
     })
 }
 
-/// A key by its text. `None` if it is nothing of ours.
+/// A key by its text. `None` if it is not a key of Ringfence.
 fn key(text: &Value) -> Option<LockKey> {
     match text {
         Value::BulkString(text) => LockKey::parse(text),
@@ -156,8 +156,8 @@ pub(super) fn take_list(Connection { keys, server, .. }: &Connection, listing: &
     command
 }
 
-/// Asks what is still held, about [`SCAN_PAGE`] keys at a time, and of the slots each time: what held for
-/// an answer holds for all that come after, if the slots are sealed, or shut, throughout.
+/// Requests the keys that are still held, about [`SCAN_PAGE`] keys per call, with the state of the slots in each
+/// call: if the slots are sealed, or shut, throughout, a key that one answer calls free stays free.
 pub(super) fn still_held<'a>(
     Connection { keys, server, .. }: &Connection,
     still: &'a StillHeld,

@@ -1,4 +1,4 @@
-//! The Lua scripts: files with headers, and the one library of Redis Functions that they make.
+//! The Lua scripts: files with headers, and the library of Redis Functions that is made of them.
 
 #[cfg(feature = "failpoints")]
 mod without;
@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 #[cfg(feature = "failpoints")]
 pub(crate) use without::in_force;
 
-/// The function that is called for `script`.
+/// The function to call for `script`.
 #[cfg(not(feature = "failpoints"))]
 pub(crate) fn in_force(script: &Script) -> &str {
     &script.function
@@ -54,7 +54,7 @@ impl Library {
         Self { name, code, hash }
     }
 
-    /// The name of the function that is registered as `name`.
+    /// The full name of the function `name`.
     fn function(&self, name: &str) -> String {
         format!("ringfence_{name}_{}", self.hash)
     }
@@ -73,7 +73,7 @@ fn registered(name: &str, source: &str) -> String {
     )
 }
 
-/// Functions that scripts share, in an order in which each knows those that it needs. Lua allows 200 of them.
+/// Functions that scripts share, in an order in which each follows those that it calls. Lua allows 200 of them.
 const SHARED: &str = concat!(
     include_str!("lua/shared/life.lua"),
     include_str!("lua/shared/slot.lua"),
@@ -196,7 +196,7 @@ mod tests {
         found
     }
 
-    /// The header's inputs without the open-ended ones, `KEYS[5]..`, which a body reaches by
+    /// The header's inputs without the open-ended ones, `KEYS[5]..`, which a body accesses by
     /// computed indices.
     fn named(header: &str) -> BTreeSet<String> {
         let open_ended = |input: &String| header.contains(&format!("{input}.."));

@@ -39,7 +39,7 @@ pub async fn a_moved_counter_is_unchanged(fixture: &dyn Fixture) {
     assert!(is_held, "{held:?}");
     assert_eq!(desk.view(&key).await, view, "repeats change nothing");
     let manifest = desk.count(&key, CounterOp::ReadManifest).await;
-    assert_eq!(manifest, CounterReply::Manifest(Some((1, "head".into()))));
+    assert_eq!(manifest, CounterReply::Manifest(Some((1, "layout".into()))));
     desk.becomes(&key, Epoch(LATER.0 + 1), Mode::Sealed).await;
     let again = desk.copies(Epoch(LATER.0 + 1), &key).await;
     assert_eq!((again.group.since, again.sizes), (LATER, copied.sizes));

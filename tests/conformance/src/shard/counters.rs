@@ -103,7 +103,7 @@ pub async fn counters_are_asked_only_where_their_slot_is_open(fixture: &dyn Fixt
     for op in [
         create,
         inspect,
-        || swap(0, "head"),
+        || swap(0, "layout"),
         || CounterOp::ReadManifest,
     ] {
         let answers = asked(&mut desk, keys.iter().map(|key| (key, op()))).await;
@@ -269,7 +269,7 @@ pub async fn locks_segments_and_manifests_of_one_key_do_not_touch(fixture: &dyn 
     for (at, key) in keys.iter().enumerate() {
         desk.granted(key, holder, LONG).await;
         assert_eq!(
-            one(&mut desk, key, swap(0, "head")).await,
+            one(&mut desk, key, swap(0, "layout")).await,
             CounterReply::Swapped(true)
         );
         one(&mut desk, key, create()).await;
@@ -280,7 +280,7 @@ pub async fn locks_segments_and_manifests_of_one_key_do_not_touch(fixture: &dyn 
     }
     for (at, key) in keys.iter().enumerate() {
         assert_eq!(view_of(&mut desk, key).await.value, 1 + at as i64);
-        let manifest = CounterReply::Manifest(Some((1, "head".into())));
+        let manifest = CounterReply::Manifest(Some((1, "layout".into())));
         assert_eq!(one(&mut desk, key, CounterOp::ReadManifest).await, manifest);
         assert_eq!(desk.holder(key).await, Some(holder));
     }

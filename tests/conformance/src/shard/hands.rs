@@ -38,7 +38,7 @@ pub(super) fn create() -> CounterOp {
         from_ms: 0,
         closed: false,
         mark_ms: 0,
-        manifest: "head".into(),
+        manifest: "layout".into(),
     };
     let terms = Terms::default();
     CounterOp::Segment(Create { prepare, terms }.into())
@@ -122,7 +122,7 @@ impl Desk {
         self.count(key, reserve("reservation", 2)).await;
         let swap = CounterOp::SwapManifest {
             expected: 0,
-            manifest: "head".into(),
+            manifest: "layout".into(),
             durability: Durability::Memory,
         };
         assert_eq!(self.count(key, swap).await, CounterReply::Swapped(true));

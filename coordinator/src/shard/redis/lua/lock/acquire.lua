@@ -1,35 +1,35 @@
 #!lua
 --[[
-acquire: take locks, each for a nonce of its own, or say who has them and queue.
+acquire: take locks, each for its own nonce, or return the holders and queue.
 
-KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
-KEYS[2]  ctr     the token counter; every acquire uses up the tokens it asks for
+KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
+KEYS[2]  ctr     the token counter; every acquire uses up the tokens that it asks for
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
-KEYS[4]  slots   5 bytes a slot
-KEYS[5]  queues  there while some key of this life may have a queue
-KEYS[6]..        records, one an operation: "nonce|label|offset|tokens|te|base|arm|flags"
+KEYS[4]  slots   5 bytes per slot
+KEYS[5]  queues  present while a key of this life may have a queue
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3]  by_map  so many operations, from the first, go by that version; the others ask for a look at their slots
+ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
 ARGV[4]  top     the counter's upper end
 ARGV[5]  tokens  of all operations together
-ARGV[6]  keep_ms a ticket lasts that long after it was last sent
-ARGV[7]  waiters tickets in one key's queue, at most
-ARGV[8]  more    40 digits an operation: a ticket's sent 20 and claim_ms 10, which is 0 where it does not
-         queue; and the epoch of its proof 10, or 0; or empty, where none has either
-ARGV[9].. head, lease_ms: two an operation; head is "nonce|label|offset|tokens", offset 1 and then 1 + the
-         tokens of those before
+ARGV[6]  keep_ms how long a ticket lasts after it was last sent
+ARGV[7]  waiters the most tickets in one key's queue
+ARGV[8]  more    40 digits per operation: the ticket's sent 20 and claim_ms 10, which is 0 if it does not
+         queue; and the epoch of its proof 10, or 0; or empty if no operation has either
+ARGV[9].. head, lease_ms: two per operation; head is "nonce|label|offset|tokens", offset is 1 plus the tokens of
+         the operations before it
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, now being 0
-if it did not matter, and without the answers where all of them are 0:
-  0 granted: token (te, ctr before + offset), nobody waits
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}; now is 0
+if the time did not matter; there are no answers if all of them are 0:
+  0 granted: token (te, ctr before + offset), no waiters
   {1, te, ctr, tokens, contended 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
-  {8, epoch, 0|1} the slot moves away; 1: nobody holds the key · {9, epoch} it comes here, and a proof is needed
+  {8, epoch, 0|1} the slot moves away; 1: the key is free · {9, epoch} the slot comes here: a proof is required
 
-Without allow-oom: a full server refuses it whole, before its first write. A quiet shard costs one
-SET an operation, as long as nobody waits; nothing on that path can fail once something is written.
+Without allow-oom: a full server refuses the whole call, before its first write. A quiet shard runs one
+SET per operation while there are no waiters; nothing on that path can fail after its first write.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])

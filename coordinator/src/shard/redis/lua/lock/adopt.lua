@@ -1,21 +1,21 @@
 #!lua flags=allow-oom
 --[[
-adopt: take in locks that their holders bring along from the slot's former shard.
+adopt: take over locks that their holders move here from the slot's former shard.
 
-KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
+KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
-KEYS[3]  slots   5 bytes a slot
-KEYS[4]  queues  there while some key of this life may have a queue
-KEYS[5]..        records, one an operation: "nonce|label|offset|tokens|te|base|arm|flags"
+KEYS[3]  slots   5 bytes per slot
+KEYS[4]  queues  present while a key of this life may have a queue
+KEYS[5]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1..4] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3].. nonce, label, te, ctr, lease_ms, epoch of the move: six an operation
+ARGV[3].. nonce, label, te, ctr, lease_ms, epoch of the move: six per operation
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}:
-  1 adopted, with a full lease · 5 and somebody waits · 0 not: it is held where it was, nothing written
+  1 adopted, with a full lease · 5 adopted, and there are waiters · 0 refused: still held there, nothing written
 
-Whoever is answered 1 will have the record at the former shard removed: only in a slot that comes here, or
-has come, by that very move may it say so.
+After answer 1 the holder removes its record at the former shard. So the answer is 1 only in a slot that comes
+here, or has come, by that very move.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[4])

@@ -1,13 +1,13 @@
 #!lua flags=no-writes
 --[[
-inspect: who holds a lock, and who waits for it.
+inspect: the holder of a lock, and its waiters.
 
 KEYS[1]  state   hash: arm, grace
 KEYS[2]  record  "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1] is named by
 
-Returns {-1} unarmed; or {1, now, record | nothing where it is free, remaining_ms, nonces, tickets}: those
-  that wait, in order, ended ones among them; and each one's nonce and ticket, in no order
+Returns {-1} unarmed; or {1, now, record | nothing if it is free, remaining_ms, nonces, tickets}: the nonces of
+  all tickets in order, ended ones too; and per ticket its nonce and text, in no order
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local is_live, now = live_records(KEYS[1])

@@ -1,15 +1,15 @@
 #!lua flags=no-writes
 --[[
-list: which locks are held, a page of them.
+list: a page of the held locks.
 
 KEYS[1]  state   hash: arm, grace
 ARGV[1]  replid  of the life that KEYS[1] is named by
-ARGV[2]  cursor  0, or what the page before returned
+ARGV[2]  cursor  0, or the cursor that the page before returned
 ARGV[3]  pattern of the records' names
-ARGV[4]  count   keys of the server to look at, about
+ARGV[4]  count   about how many keys of the server to scan
 
 Returns {-1} unarmed; or {1, cursor | "0" behind the last page, locks...}: name, record, remaining_ms,
-  tickets: four a lock that is held; tickets that have ended are counted
+  tickets: four per held lock; tickets that have ended are counted
 
 The records' names come from the server: none is among KEYS.
 ]]

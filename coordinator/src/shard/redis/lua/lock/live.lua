@@ -1,5 +1,5 @@
--- Makes a look at records: whether one is live. Nothing where this life is not armed. Returns the time too, and how
--- many milliseconds of the grace are left.
+-- Returns a function that tells whether a record is live; nothing if this life is not armed. Also the time, and how many
+-- milliseconds of the grace are left.
 local function live_records(state)
   local found = redis.call('HMGET', state, 'arm', 'grace')
   local arm, now = found[1], time_ms()

@@ -1,13 +1,13 @@
 -- The waiters for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
---   <prefix>:queue:{slot}:...    sorted set: nonce, by the number it came in with
+--   <prefix>:queue:{slot}:...    sorted set: nonce, by its number of arrival
 --   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|ends_ms"; sent has a fixed
 --                                width, so that texts compare
--- which end with the ticket that ends last.
+-- which expire with the ticket that ends last.
 --
--- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top, and its
--- value once a pass has changed it: counter; and, where tickets may be written, the name of what says so, and until
--- when: queues, marked; how long they last: keep; and how many there may be: waiters. Numbers that commands take are
--- given as texts: printing one costs as much as the command.
+-- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top; its
+-- value once a pass has changed it: counter; and, if tickets may be written, the name of the mark of queues and its
+-- end: queues, marked; how long tickets last: keep; how many a queue may have: waiters. Numbers for commands are
+-- texts: formatting one costs as much as the command.
 
 local line = {}
 
@@ -17,8 +17,7 @@ local function places_of(key)
   return prefix .. 'queue:' .. text, prefix, text
 end
 
--- Of `keys`, none if none of them has something where its queue would be. For one, looking at it
--- is as cheap.
+-- `keys`, or none of them if the names of their queues are all free. For one key, reading its queue is as cheap.
 function line.waited_for(keys)
   local places, waited = {}, {}
   if #keys > 1 then
@@ -44,7 +43,7 @@ function line.contended(queue)
   return queue.count > 0 and 1 or 0
 end
 
--- Takes the ticket of `nonce` away, if it has one.
+-- Removes the ticket of `nonce`, if it has one.
 function line.drop(queue, nonce)
   if redis.call('ZREM', queue.places, nonce) == 0 then return end
   queue.count = queue.count - 1
@@ -59,7 +58,7 @@ local function ticket_of(queue, nonce)
   return label and {label = label, sent = sent, tokens = tokens, claim = claim, ends = tonumber(ends)}
 end
 
--- Drops those tickets that have ended, of some taken at random. Returns how many it dropped, and how
+-- Takes some tickets at random and drops those that have ended. Returns how many it dropped, and how
 -- long until the next of the others ends.
 local function sweep(queue)
   local now, dropped, soonest = queue.shard.now, 0, math.huge
@@ -75,7 +74,7 @@ local function sweep(queue)
   return dropped, soonest
 end
 
--- Has the queue last for as long as a ticket does from now.
+-- Extends the queue's expiry to the end of a ticket that is sent now.
 local function prolong(queue)
   local shard = queue.shard
   redis.call('PEXPIRE', queue.places, shard.keep)
@@ -86,10 +85,9 @@ local function prolong(queue)
   end
 end
 
--- Gives `nonce` a place behind all others, with `ticket`: label, sent, tokens, claim in ms; or lets it
--- keep its own, with the later `sent`. Returns how many are before it, and whether it is new;
--- or nothing, and how long until a place may be free: no time where something else lies under the name
--- of the tickets.
+-- Gives `nonce` the last place, with `ticket`: label, sent, tokens, claim in ms; or keeps its place, with the later
+-- `sent`. Returns how many are before it, and whether it is new; or nothing, and how long until a place may be free:
+-- no time if a key that is not Ringfence's has the name of the tickets.
 function line.queue_up(queue, nonce, ticket)
   local shard = queue.shard
   local before = queue.count > 0 and redis.call('ZRANK', queue.places, nonce)
@@ -114,8 +112,8 @@ function line.queue_up(queue, nonce, ticket)
   return before, new
 end
 
--- Sends a message about the queue's key to the client of `nonce`. The key comes last: it has any bytes. It may fail, for
--- want of a right, and fails nothing else: the client asks again all the same.
+-- Sends a message about the queue's key to the client of `nonce`. The key comes last: it may have any bytes. If the
+-- user lacks the right to send it, nothing else fails: the client asks again in any case.
 function line.tell(queue, nonce, ...)
   local message = table.concat({...}, '|') .. '|' .. queue.text
   redis.pcall('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
@@ -132,9 +130,9 @@ function line.first(queue)
   end
 end
 
--- Grants `key`, which must be free to be granted, to its first ticket, for its claim, and tells that
--- nonce's client, unless it is the caller's. Returns the record; or nothing, and whether somebody
--- waits all the same, for there are no tokens left.
+-- Grants `key`, which must be free, to its first ticket, for its claim, and notifies that nonce's client, unless it
+-- is the caller's. Returns the record; or nothing, and whether there is a waiter nevertheless, because no tokens are
+-- left.
 function line.pass(queue, key, caller)
   local nonce, ticket, told = line.first(queue)
   if not nonce then return nil, false end

@@ -1,23 +1,23 @@
 #!lua flags=allow-oom
 --[[
-release: give locks back, or places in their queues; who waits longest gets what is free then.
+release: give locks back, or places in queues; the first waiter gets each lock that becomes free.
 
-KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
-KEYS[2]  ctr     the token counter, present where this life is armed
+KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
+KEYS[2]  ctr     the token counter, present if this life is armed
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
-KEYS[4]  slots   5 bytes a slot
-KEYS[5]  queues  there while some key of this life may have a queue
-KEYS[6]..        records, one an operation: "nonce|..."
+KEYS[4]  slots   5 bytes per slot
+KEYS[5]  queues  present while a key of this life may have a queue
+KEYS[6]..        records, one per operation: "nonce|..."
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3]  by_map  so many operations, from the first, go by that version; the others ask for a look at their slots
+ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
 ARGV[4]  top     the counter's upper end
-ARGV[5].. nonces, one an operation
+ARGV[5].. nonces, one per operation
 
-Returns {-1} unarmed, nothing written; or {now, answers...}, now being 0 if it did not matter: 1 deleted, 0 not
-(or no longer) there; without the answers where all are deleted
+Returns {-1} unarmed, nothing written; or {now, answers...}; now is 0 if the time did not matter: 1 deleted,
+0 not there, or no longer; there are no answers if all were deleted
 
-Two commands for the whole batch, as long as nobody waits. Nothing can fail once something is written.
+Two commands for the whole batch while there are no waiters. Nothing can fail after the first write.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local found = redis.call('MGET', KEYS[1], KEYS[2], KEYS[5], unpack(KEYS, 6))
@@ -45,8 +45,8 @@ if doomed[1] then redis.call('DEL', unpack(doomed)) end
 local answers = {looked_at_ms}
 if not others[1] then return answers end
 
--- Gives back what somebody waits for. `record` is the key's, or false where
--- that is none, or not of ours; its slot is looked at if it has to `look`.
+-- Gives up a lock that has waiters. `record` is the key's, or false if there is none, or it is not one of
+-- Ringfence; its slot is checked if it has to `look`.
 local function release(look, queue, key, record, nonce)
   line.drop(queue, nonce)
   record = record or redis.pcall('GET', key)

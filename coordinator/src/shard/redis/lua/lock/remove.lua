@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
 --[[
-remove: take away what its holders have brought along to the slot's next shard.
+remove: delete records that their holders have moved to the slot's next shard.
 
-KEYS[1]  slots   5 bytes a slot; present where this life is armed
-KEYS[2]..        records, one an operation: "nonce|..."
+KEYS[1]  slots   5 bytes per slot; present if this life is armed
+KEYS[2]..        records, one per operation: "nonce|..."
 ARGV[1]  replid  of the life that KEYS[1] is named by
-ARGV[2].. nonce, epoch of the move: two an operation
+ARGV[2].. nonce, epoch of the move: two per operation
 
 Returns {-1} unarmed, nothing written; or {now, answers...}: 1 deleted, 0 not there, or the slot is not
 sealed at that epoch
 
-Nobody who waits gets it: a sealed slot grants nothing.
+No waiter gets the lock: a sealed slot grants nothing.
 ]]
 if not same_life(ARGV[1]) or redis.call('EXISTS', KEYS[1]) == 0 then return {-1} end
 local answers = {time_ms()}

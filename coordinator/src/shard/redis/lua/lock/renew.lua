@@ -1,25 +1,25 @@
 #!lua flags=allow-oom
 --[[
-renew: extend grants; in grace, put back those the shard has lost.
+renew: extend grants; in grace, put back records that the shard has lost.
 
-KEYS[1]  quiet   "map|te|arm" where every slot of that map version is open and no timer runs
+KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
-KEYS[4]  slots   5 bytes a slot
-KEYS[5]  queues  there while some key of this life may have a queue
-KEYS[6]..        records, one an operation: "nonce|label|offset|tokens|te|base|arm|flags"
+KEYS[4]  slots   5 bytes per slot
+KEYS[5]  queues  present while a key of this life may have a queue
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3]  by_map  so many operations, from the first, go by that version; the others ask for a look at their slots
+ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
 ARGV[4]  top     the counter's upper end
-ARGV[5].. nonce, label, te, ctr, lease_ms: five an operation
+ARGV[5].. nonce, label, te, ctr, lease_ms: five per operation
 
-Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}, without the answers where all of them are 0:
-  0 renewed · 1 reclaimed: put back with its own token · either + 4: somebody waits
+Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}; there are no answers if all of them are 0:
+  0 renewed · 1 reclaimed: put back with its own token · either + 4: there are waiters
   {8, epoch, one of these} and the slot is sealed
-  2 lost: and whoever waits longest has got it, if nobody had · {3, epoch} moved
+  2 lost: and the first waiter has got it, if it was free · {3, epoch} moved
 
-With allow-oom: a full server must not lose the locks it has.
+With allow-oom: a full server must not lose the locks that it has.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
@@ -29,7 +29,7 @@ local by_map = quiet and tonumber(ARGV[3]) or 0
 local shard = marks[2] and {now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])}
 local waited = shard and line.waited_for({unpack(KEYS, 6)}) or {}
 
--- What became of a renewal, which may have to `look` at its slot; and, of one that was kept, the epoch that its
+-- The outcome of a renewal, which may have to `look` at its slot; and, if it was kept, the epoch that its
 -- slot is sealed at.
 local function renew(look, key, queue, nonce, label, te, ctr, lease)
   local record = redis.pcall('GET', key)
@@ -40,7 +40,7 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease)
     if mode == '-' or (time_ms() < shut and not own) then return {3, epoch} end
   end
   local sealed = mode == 'S' and epoch
-  -- A sealed slot has answered that nobody holds this: it must stay so.
+  -- A sealed slot has answered that this key is free: that must stay true.
   own = own and (not sealed or its_arm == arm or time_ms() < grace)
   if own then
     keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)

@@ -1,7 +1,7 @@
--- Takes a lock the long way, looking at everything. `call` has what all of its batch goes by: te, arm, grace, shut;
--- ctr, the counter's name, top, its upper end, and whether its tokens are spent; the end of every record: suffix; the
--- names of slots and of queues; until when some key may have a queue: marked; how long a ticket lasts: keep; how many a
--- queue has at most: waiters; more, as the operations say it; and the keys that have a queue: waited. To its queues it is
+-- Takes a lock with every check. `call` has the values of its batch: te, arm, grace, shut;
+-- ctr, the counter's name, top, its upper end, and whether its tokens are spent; suffix, the end of every record; the
+-- names of slots and of queues; marked, until when a key may have a queue; keep, how long a ticket lasts; waiters, the
+-- most tickets of a queue; more, as the operations say it; and waited, the keys that have a queue. For its queues it is
 -- their shard.
 
 -- The queue of a key, as `line.queue_of`.
@@ -19,8 +19,8 @@ local function more_of(call, i, head)
   return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim}, proof
 end
 
--- Queues for a key, if `ticket` asks for that, and gives `answer`. If somebody has it, the nonce `holder`,
--- asks it back.
+-- Queues for a key, if `ticket` asks for that, and gives `answer`. If there is a `holder`, a nonce, tells its client
+-- that the key is contended.
 local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   queue = ticket and (queue or queue_of(call, key, true))
   if not queue then return answer end
@@ -33,7 +33,7 @@ local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   return answer
 end
 
--- Takes the lock of operation i, with a look at its slot if it has to `look`.
+-- Takes the lock of operation i; its slot is checked if it has to `look`.
 local function take(call, i, look, key, head, lease)
   local queue = call.waited[key] and queue_of(call, key)
   local ticket, proof = more_of(call, i, head)

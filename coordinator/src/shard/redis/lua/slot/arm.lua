@@ -5,8 +5,8 @@ arm: give this life of the server its slots, epoch and timers, unless it has the
 KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how long
                   these two were set for)
 KEYS[2]  ctr      the token counter
-KEYS[3]  slots    5 bytes a slot
-KEYS[4]  open     a bit a slot
+KEYS[3]  slots    5 bytes per slot
+KEYS[4]  open     a bit per slot
 KEYS[5]  quiet    deleted: set by mark_quiet
 KEYS[6]  fence    greatest incarnation seen
 KEYS[7]  copy     newest topology record seen
@@ -22,15 +22,15 @@ ARGV[7]  arm      the epoch allotted to this life
 ARGV[8]  te       epoch of the tokens to come
 ARGV[9]  slots    packed
 ARGV[10] grace_ms no new grants for this long
-ARGV[11] uptime   1: less the server's uptime, if it was never emptied and followed nobody
+ARGV[11] uptime   1: less the server's uptime, if it was never emptied and never was a replica
 ARGV[12] family   prefix of keys named by a life
 ARGV[13] shut_ms  nothing is granted or put back for this long
-ARGV[14] open     which slots are open: a bit each, in whole words of 4 bytes
+ARGV[14] open     which slots are open: a bit per slot, in whole words of 4 bytes
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 
-A life that is armed with an earlier epoch is armed anew. It stays as it is if it has seen a later record than this
-one: a step of that may have changed a slot. No timer is cut short, none goes on for longer than it was set for,
+A life that is armed with an earlier epoch is armed anew. Nothing changes if it has seen a later record than this
+one: a step of that may have changed a slot. No timer is cut short or runs longer than it was set for,
 and no token repeats.
 ]]
 if not same_life(ARGV[1]) then return {-1} end

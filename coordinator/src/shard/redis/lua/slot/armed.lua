@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 --[[
-armed: the state that this life of the server has.
+armed: the state of this life of the server.
 
 KEYS[1]  state   hash: arm, grace (an epoch; milliseconds of the server's clock)
 ARGV[1]  replid  of the life that KEYS[1] is named by

@@ -2,26 +2,26 @@
 --[[
 force_open: open slots of a shard that was declared dead, without asking it.
 
-KEYS[1]  quiet    "map|te|arm", deleted where a slot opens
+KEYS[1]  quiet    "map|te|arm", deleted if a slot opens
 KEYS[2]  state    hash: arm, te, grace, shut, forced (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how
                   long these two were set for)
-KEYS[3]  slots    5 bytes a slot
-KEYS[4]  open     a bit a slot
+KEYS[3]  slots    5 bytes per slot
+KEYS[4]  open     a bit per slot
 KEYS[5]  ctr      the token counter
 KEYS[6]  fence    greatest incarnation seen
 KEYS[7]  copy     newest topology record seen
-KEYS[8]  lives    set of every life that ever had anything here
+KEYS[8]  lives    set of every life that ever had state here
 ARGV[1]  replid   of the life that KEYS[1..7] are named by
 ARGV[2]  life     its name
 ARGV[3]  n        incarnation of the sender's record
 ARGV[4]  version  of the record
 ARGV[5]  record   its text
-ARGV[6]  epoch    of the change that gave the other shard up
-ARGV[7]  slots    which, 2 bytes each
+ARGV[6]  epoch    of the change that removed the other shard
+ARGV[7]  slots    2 bytes per slot
 ARGV[8]  shut_ms  nothing is granted or put back for this long
 ARGV[9]  grace_ms then nothing new is granted for this long
 
-Returns {-1} unarmed · {-2, fence} stale · {1, grace_left_ms, slots...}: those left as they were, whose guard
+Returns {-1} unarmed · {-2, fence} stale · {1, grace_left_ms, slots...}: those left unchanged because their guard
 is higher, or as high in another mode
 
 An unarmed life keeps the fence and the copy. Timers run once for an epoch, and are never cut short.

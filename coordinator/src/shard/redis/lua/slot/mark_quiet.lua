@@ -4,23 +4,23 @@ mark_quiet: mark this life as quiet at a map version, if every slot is open and 
 
 KEYS[1]  quiet   "map|te|arm", deleted first, unless it is of a later map version
 KEYS[2]  state   hash: te, arm, grace, shut
-KEYS[3]  open    a bit a slot
+KEYS[3]  open    a bit per slot
 KEYS[4]  fence   greatest incarnation seen
 KEYS[5]  copy    newest topology record seen
-KEYS[6]  lives   set of every life that ever had anything here
+KEYS[6]  lives   set of every life that ever had state here
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  life    its name
 ARGV[3]  n       incarnation of the sender's record
 ARGV[4]  version of the record
 ARGV[5]  record  its text
 ARGV[6]  map     the version of this shard's slots
-ARGV[7]  mine    its slots of this shard, without the migrating ones: a bit each, in whole words of 4 bytes
+ARGV[7]  mine    its slots of this shard, without the migrating ones: a bit per slot, in whole words of 4 bytes
 
 Returns {-1} unarmed · {-2, fence} stale · {1} quiet now · {0} not: a slot is not open, a timer runs,
-  or it is quiet at a later version: engines that have not heard of that must not take it from those that have
+  or it is quiet at a later version: engines that do not know that version must not take it from those that do
 
-An unarmed life keeps the fence and the copy. Quiet implies, for this map version, every check that the long
-way makes.
+An unarmed life keeps the fence and the copy. Quiet implies, for this map version, every check that an operation
+without a map version makes.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local fence = below_fence(KEYS[4], ARGV[3])

@@ -4,7 +4,7 @@ local function put_slot(slots, open, slot, from, to, epoch)
   if from == 'O' or to == 'O' then redis.call('SETBIT', open, slot, to == 'O' and 1 or 0) end
 end
 
--- Forgets what was known of the keys of a slot that came here, if it did.
+-- Forgets the list of held keys of a slot that came here.
 local function forget_import(slots, slot, from)
   if from == 'I' or from == 'B' or from == 'A' then redis.call('UNLINK', import_name(slot, slots)) end
 end

@@ -6,7 +6,7 @@ KEYS[1]  quiet   "map|te|arm"
 KEYS[2]  state   hash: te
 KEYS[3]  ctr     the token counter
 KEYS[4]  fence   greatest incarnation seen
-KEYS[5]  lives   set of every life that ever had anything here
+KEYS[5]  lives   set of every life that ever had state here
 ARGV[1]  replid  of the life that KEYS[1..4] are named by
 ARGV[2]  life    its name
 ARGV[3]  n       incarnation of the sender's record

@@ -1,20 +1,20 @@
 #!lua flags=no-writes
 --[[
-scan: which keys are held in slots that are sealed, a page of them.
+scan: a page of the held keys of sealed slots.
 
 KEYS[1]  state   hash: arm, grace
-KEYS[2]  slots   5 bytes a slot
-KEYS[3]  open    a bit a slot
+KEYS[2]  slots   5 bytes per slot
+KEYS[3]  open    a bit per slot
 ARGV[1]  replid  of the life that KEYS[1..3] are named by
 ARGV[2]  epoch   of the move
-ARGV[3]  cursor  0, or what the page before returned
+ARGV[3]  cursor  0, or the cursor that the page before returned
 ARGV[4]  prefix  of all names, with its colon
 ARGV[5]  pattern of the names of records
-ARGV[6]  count   keys of the server to look at, about
+ARGV[6]  count   about how many keys of the server to scan
 
 Returns {-1} unarmed; or {1, grace_left_ms, cursor | "0" behind the last page, texts...}: of the keys
 
-Nothing in grace. Every name comes from the server: none is among KEYS.
+No keys in grace. Every name comes from the server: none is among KEYS.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local is_live, _, grace_left = live_records(KEYS[1])
@@ -25,7 +25,7 @@ local answer = {1, 0, page[1]}
 local start, open = #ARGV[4] + 1, redis.call('GET', KEYS[3])
 local sealed = struct.pack('>c1I4', 'S', tonumber(ARGV[2]))
 
--- Of a foreign name the slot may be none. Most are open: that costs no command.
+-- A foreign name may have no slot. Most slots are open: that costs no command.
 local function is_sealed(slot)
   if #slot > 5 then return false end
   local bits = string.byte(open, math.floor(slot / 8) + 1) or 0

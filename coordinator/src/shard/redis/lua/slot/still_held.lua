@@ -1,16 +1,16 @@
 #!lua flags=no-writes
 --[[
-still_held: what is still held in slots that are sealed.
+still_held: which keys are still held in sealed slots.
 
 KEYS[1]  state   hash: arm, grace
-KEYS[2]  slots   5 bytes a slot
+KEYS[2]  slots   5 bytes per slot
 KEYS[3]..        records
 ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
-ARGV[3]  slots   that must be sealed, or shut, at it, 2 bytes each
+ARGV[3]  slots   that must be sealed, or shut, at it, 2 bytes per slot
 
-Returns {-1} unarmed; or {1, grace_left_ms, held, refused}: which of the records are live, by their places
-from 1, and which slots are neither; nothing of both in grace
+Returns {-1} unarmed; or {1, grace_left_ms, held, refused}: which records are live, by their places
+from 1, and which slots are neither sealed nor shut; both empty in grace
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local is_live, _, grace_left = live_records(KEYS[1])

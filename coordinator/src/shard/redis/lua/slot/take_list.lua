@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
 --[[
-take_list: which keys the former shard of slots that come here holds.
+take_list: store which keys the former shard of arriving slots holds.
 
 KEYS[1]  state   hash: arm
-KEYS[2]  slots   5 bytes a slot
+KEYS[2]  slots   5 bytes per slot
 KEYS[3]..        records, of the held keys
 ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
-ARGV[3]  complete slots of which nothing else is held, 2 bytes each
+ARGV[3]  complete slots in which no other key is held, 2 bytes per slot
 
-Returns {-1} unarmed; or {1, slots...}: those that do not come here by that move, of which nothing was taken
+Returns {-1} unarmed; or {1, slots...}: those that do not come here by that move: nothing was stored for them
 ]]
 if not same_life(ARGV[1]) or redis.call('HEXISTS', KEYS[1], 'arm') == 0 then return {-1} end
 local epoch, answer, notes = tonumber(ARGV[2]), {1}, {}
