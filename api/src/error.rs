@@ -153,9 +153,11 @@ fn code(reason: Reason) -> Code {
         Reason::Stopping | Reason::ShardUnavailable | Reason::Moving | Reason::Recovering => {
             Code::Unavailable
         }
-        Reason::OutOfMemory | Reason::TooManyWaiters | Reason::TooManyHeld | Reason::TooManyIds => {
-            Code::ResourceExhausted
-        }
+        Reason::OutOfMemory
+        | Reason::TooManyWaiters
+        | Reason::TooManyHeld
+        | Reason::TooManyIds
+        | Reason::RateLimited => Code::ResourceExhausted,
         Reason::Held | Reason::TooLate | Reason::Contended | Reason::TransferUnfinished => {
             Code::Aborted
         }

@@ -11,6 +11,7 @@ use ringfence_client::{Client, ShardId, ShardStatus, Topology};
 use tonic::{Request, Response, Status};
 
 use crate::{
+    access::{Call, admit},
     deadline::Deadline,
     errors,
     fields::{namespace, to_length},
@@ -38,6 +39,7 @@ impl AdminService for Admin {
         &self,
         request: Request<GetTopologyRequest>,
     ) -> Result<Response<GetTopologyResponse>, Status> {
+        let _admitted = admit(&request, Call::Admin)?;
         let deadline = Deadline::of(&request);
         let shards = deadline.run(self.client.shards()).await?;
         let topology = self.client.topology();
@@ -57,6 +59,10 @@ impl AdminService for Admin {
         &self,
         request: Request<ForceReleaseRequest>,
     ) -> Result<Response<ForceReleaseResponse>, Status> {
+        let ForceReleaseRequest {
+            namespace: of, key, ..
+        } = request.get_ref();
+        let _admitted = admit(&request, Call::ForceRelease(of, key))?;
         let deadline = Deadline::of(&request);
         let ForceReleaseRequest {
             namespace: of,

@@ -1,4 +1,4 @@
-//! Accepts connections, up to the limit. Others wait in the system's backlog.
+//! Accepts connections, up to the limit. Others wait in the system's backlog. Limits the calls of each.
 
 use std::{
     io,
@@ -13,38 +13,48 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
 };
-use tonic::transport::server::{Connected, TcpConnectInfo};
+use tonic::transport::server::Connected;
+
+/// Calls at a time on a connection beyond its places: renewals and releases, which need no place.
+pub(crate) const STREAMS_KEPT: u32 = 64;
+
+/// The places for calls on one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Places(pub(crate) Arc<Semaphore>);
 
 /// A connection, which counts until it is dropped.
 pub(crate) struct Connection {
     stream: TcpStream,
+    places: Places,
     _counted: OwnedSemaphorePermit,
 }
 
-/// The connections of `listener`, at most `max` at a time.
+/// The connections of `listener`, at most `max` at a time, with `streams` places each.
 pub(crate) fn accept(
     listener: TcpListener,
     max: usize,
+    streams: u32,
 ) -> impl Stream<Item = io::Result<Connection>> {
-    let places = Arc::new(Semaphore::new(max));
-    stream::unfold((listener, places), |(listener, places)| async {
-        let counted = places.clone().acquire_owned().await.ok()?;
+    let free = Arc::new(Semaphore::new(max));
+    stream::unfold((listener, free), move |(listener, free)| async move {
+        let counted = free.clone().acquire_owned().await.ok()?;
         let accepted = listener.accept().await.and_then(|(stream, _)| {
             stream.set_nodelay(true)?;
             Ok(Connection {
                 stream,
+                places: Places(Arc::new(Semaphore::new(streams as usize))),
                 _counted: counted,
             })
         });
-        Some((accepted, (listener, places)))
+        Some((accepted, (listener, free)))
     })
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Places;
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+    fn connect_info(&self) -> Places {
+        self.places.clone()
     }
 }
 

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `config/` | the settings: file, environment, command line; checked before a port is bound |
 //! | `service.rs` | binds the port, serves, stops gracefully |
-//! | `auth.rs` | bearer tokens |
+//! | `access/` | the callers, and the calls that they may make |
 //! | `tls.rs` | TLS, and the certificates of callers |
 //! | `connections.rs` | accepts connections, up to the limit |
 //! | `deadline.rs` | the deadline of a call |
@@ -19,8 +19,8 @@
 //! | `counters/` | CounterService |
 //! | `admin.rs` | AdminService |
 
+mod access;
 mod admin;
-mod auth;
 mod config;
 mod connections;
 mod counters;
@@ -31,7 +31,7 @@ mod locks;
 mod service;
 mod tls;
 
-pub use auth::{Token, TokenDigest, token_digest};
+pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};
 pub use config::{Config, ConfigError, Limits, Overrides};
 pub use service::Service;
 pub use tls::{PemFile, Tls};

@@ -9,7 +9,7 @@ use ringfence_api::{
         lock_service_server::LockServiceServer,
     },
 };
-use ringfence_client::{BootClock, Client};
+use ringfence_client::{BootClock, Client, Clock};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{
@@ -20,9 +20,9 @@ use tonic_health::{ServingStatus, server::HealthReporter};
 
 use crate::{
     Config, Limits, Tls,
+    access::Authentication,
     admin::Admin,
-    auth::Authentication,
-    connections::accept,
+    connections::{STREAMS_KEPT, accept},
     counters::Counters,
     locks::{Holds, Locks},
 };
@@ -57,13 +57,15 @@ impl Service {
     /// Dropping the future has no effect.
     pub async fn bind(config: &Config, client: Client) -> io::Result<Self> {
         let listener = TcpListener::bind(config.listen).await?;
+        let clock: Arc<dyn Clock> = Arc::new(BootClock);
+        let Limits { rate, .. } = config.limits;
         Ok(Self {
             listener,
             client,
-            holds: Holds::new(Arc::new(BootClock)),
+            authentication: Authentication::new(&config.principals, rate, &clock),
+            holds: Holds::new(clock),
             limits: config.limits,
             grace: config.grace,
-            authentication: Authentication::new(&config.tokens),
             tls: config.tls.clone(),
         })
     }
@@ -101,9 +103,9 @@ impl Service {
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let health = HealthReporter::new();
         let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
-        let server = server.max_concurrent_streams(limits.streams);
+        let server = server.max_concurrent_streams(limits.streams + STREAMS_KEPT);
         let router = router(server, &client, &holds, &stopping, &health, &authentication);
-        let connections = accept(listener, limits.connections);
+        let connections = accept(listener, limits.connections, limits.streams);
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
         let stop = async {
@@ -159,7 +161,7 @@ fn router(
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(InterceptedService::new(locks, authentication.clone()))
         .add_service(InterceptedService::new(counters, authentication.clone()))
-        .add_service(InterceptedService::new(admin, authentication.of_admins()))
+        .add_service(InterceptedService::new(admin, authentication.clone()))
         .add_service(InterceptedService::new(current, authentication.clone()))
         .add_service(InterceptedService::new(alpha, authentication.clone()))
         .add_service(checks)

@@ -2,14 +2,9 @@
 
 use ringfence_api::{
     Error, Reason,
-    v1::{
-        ForceReleaseRequest, GetTopologyRequest, admin_service_client::AdminServiceClient,
-        lock_service_client::LockServiceClient,
-    },
+    v1::{ForceReleaseRequest, GetTopologyRequest, admin_service_client::AdminServiceClient},
 };
-use ringfence_server::{Token, token_digest};
 use ringfence_test_support::eventually;
-use tonic::{Code, Request};
 
 use super::scene::{Scene, acquire, ask, renew};
 
@@ -61,42 +56,4 @@ async fn a_lock_is_taken_from_its_holder() {
     assert!(next.token > held.token);
     let free = admin.force_release(force("free", "to be sure")).await;
     assert!(free.unwrap().into_inner().holder.is_none());
-}
-
-#[tokio::test]
-async fn it_takes_the_token_of_an_admin() {
-    let scene = Scene::set_with(|config| {
-        for (name, admin) in [("worker", false), ("operator", true)] {
-            let sha256 = token_digest(name);
-            config.tokens.insert(name.into(), Token { sha256, admin });
-        }
-    })
-    .await;
-    fn with<T>(token: &str, message: T) -> Request<T> {
-        let mut request = Request::new(message);
-        let header = format!("Bearer {token}").parse().unwrap();
-        request.metadata_mut().insert("authorization", header);
-        request
-    }
-    let mut locks = LockServiceClient::new(scene.channel().await);
-    let held = locks
-        .acquire(with("worker", ask("key", 10_000, Some(0))))
-        .await;
-    let held = held.unwrap().into_inner();
-    let mut admin = AdminServiceClient::new(scene.channel().await);
-    let by_worker = admin
-        .force_release(with("worker", force("key", "mine now")))
-        .await;
-    let refused = by_worker.unwrap_err();
-    assert_eq!(refused.code(), Code::PermissionDenied);
-    assert_eq!(Error::from_status(&refused).reason, Reason::NotAllowed);
-    let unknown = admin
-        .get_topology(with("nobody", GetTopologyRequest {}))
-        .await;
-    assert_eq!(unknown.unwrap_err().code(), Code::Unauthenticated);
-    let by_operator = admin
-        .force_release(with("operator", force("key", "host is dead")))
-        .await;
-    let holder = by_operator.unwrap().into_inner().holder.unwrap();
-    assert_eq!(holder.first_token, held.token);
 }

@@ -1,8 +1,8 @@
 //! The service over real Redis servers.
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
+mod access;
 mod admin;
-mod auth;
 mod counters;
 mod limits;
 mod locks;

@@ -41,7 +41,7 @@ impl Scene {
             prefix: "ringfence".into(),
             shards: BTreeMap::new(),
             limits: Limits::default(),
-            tokens: BTreeMap::new(),
+            principals: BTreeMap::new(),
         };
         set_up(&mut config);
         let service = Service::bind(&config, servers.client().await)

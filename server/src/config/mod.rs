@@ -13,10 +13,11 @@ use std::{
 };
 
 use config::{Environment, File, FileFormat};
+use hashbrown::HashMap;
 use ringfence_client::{Builder, Client};
 
 use self::reader::Reader;
-use crate::{Tls, Token};
+use crate::{Principal, Proof, Tls};
 
 /// The prefix of environment variables. The second underscore keeps variables of the command line,
 /// such as `RINGFENCE_REDIS`, apart.
@@ -44,8 +45,8 @@ pub struct Config {
     pub shards: BTreeMap<String, String>,
     /// `limits`.
     pub limits: Limits,
-    /// `tokens.NAME`: bearer tokens, by the names of their holders. None: calls need no token.
-    pub tokens: BTreeMap<String, Token>,
+    /// `principals.NAME`: the callers, by name. None: every caller may make every call.
+    pub principals: BTreeMap<String, Principal>,
 }
 
 /// The limits of a coordinator: `limits.NAME`.
@@ -53,8 +54,11 @@ pub struct Config {
 pub struct Limits {
     /// `connections`: connections at a time. More connections wait. Default: 1,024.
     pub connections: usize,
-    /// `streams`: calls at a time on one connection. More calls wait. Default: 256.
+    /// `streams`: calls at a time on one connection, apart from renewals and releases. More calls
+    /// are refused. Default: 256.
     pub streams: u32,
+    /// `rate`: calls per second of one principal. More calls are refused. Default: 20,000.
+    pub rate: u32,
 }
 
 /// Settings of the command line.
@@ -88,7 +92,7 @@ impl std::fmt::Debug for Config {
     /// Without URLs and keys: they are secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shards: Vec<_> = self.shards.keys().collect();
-        let tokens: Vec<_> = self.tokens.keys().collect();
+        let principals: Vec<_> = self.principals.keys().collect();
         formatter
             .debug_struct("Config")
             .field("listen", &self.listen)
@@ -98,7 +102,7 @@ impl std::fmt::Debug for Config {
             .field("prefix", &self.prefix)
             .field("shards", &shards)
             .field("limits", &self.limits)
-            .field("tokens", &tokens)
+            .field("principals", &principals)
             .finish()
     }
 }
@@ -108,6 +112,7 @@ impl Default for Limits {
         Self {
             connections: 1024,
             streams: 256,
+            rate: 20_000,
         }
     }
 }
@@ -169,13 +174,17 @@ impl Config {
                 streams: reader
                     .number("limits.streams", 1..=100_000)
                     .map_or(Limits::default().streams, |number| number as u32),
+                rate: reader
+                    .number("limits.rate", 1..=1_000_000)
+                    .map_or(Limits::default().rate, |number| number as u32),
             },
-            tokens: reader.tokens("tokens"),
+            principals: reader.principals("principals"),
         };
+        config.check_callers(reader);
         if !config.listen.ip().is_loopback() && !config.insecure && !config.authenticates() {
             reader.problem(format!(
-                "listen is {}, must be a loopback address, or tls.client_ca or tokens must be set; to let every host \
-                 that reaches the port use all locks and counters: insecure = true",
+                "listen is {}, must be a loopback address, or tls.client_ca or principals must be set; to let every \
+                 host that reaches the port use all locks and counters: insecure = true",
                 config.listen
             ));
         }
@@ -185,7 +194,25 @@ impl Config {
     /// Whether callers prove their identity, by a certificate or a token.
     fn authenticates(&self) -> bool {
         let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
-        by_certificate || !self.tokens.is_empty()
+        by_certificate || !self.principals.is_empty()
+    }
+
+    /// Every caller can be told from the others.
+    fn check_callers(&self, reader: &mut Reader) {
+        let by_certificate = self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
+        let mut seen = HashMap::new();
+        for (name, Principal { proof, .. }) in &self.principals {
+            if matches!(proof, Proof::Certificate(_)) && !by_certificate {
+                reader.problem(format!(
+                    "principals.{name} has a certificate, so tls.client_ca must be set"
+                ));
+            }
+            if let Some(other) = seen.insert(proof, name) {
+                reader.problem(format!(
+                    "principals.{name} has the token or the certificate of principals.{other}, must have its own"
+                ));
+            }
+        }
     }
 
     /// A client of the shards. It founds no topology.

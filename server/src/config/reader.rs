@@ -8,7 +8,7 @@ use config::{Map, Source, Value, ValueKind};
 use ringfence_coordinator::{name::KeyPrefix, shard::redis::Address};
 
 use super::ConfigError;
-use crate::{PemFile, Tls, Token, TokenDigest};
+use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
 
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
@@ -171,20 +171,62 @@ impl Reader {
         }
     }
 
-    /// Tokens, by the names of their holders.
-    pub(super) fn tokens(&mut self, path: &str) -> BTreeMap<String, Token> {
-        let mut tokens = BTreeMap::new();
+    /// Principals, by name.
+    pub(super) fn principals(&mut self, path: &str) -> BTreeMap<String, Principal> {
+        let mut principals = BTreeMap::new();
         for name in self.names(path) {
-            let before = self.problems.len();
-            let setting = format!("{path}.{name}.sha256");
-            let digest = self.text(&setting, "64 hex digits", digest);
-            if digest.is_none() && self.problems.len() == before {
-                self.problem(format!("{setting} is not set, must be 64 hex digits"));
-            }
-            let admin = self.flag(&format!("{path}.{name}.admin"));
-            tokens.extend(digest.map(|sha256| (name, Token { sha256, admin })));
+            let path = format!("{path}.{name}");
+            let proof = self.proof(&path);
+            let roles = Roles {
+                acquire: self.scopes(&format!("{path}.acquire")),
+                read: self.scopes(&format!("{path}.read")),
+                force_release: self.scopes(&format!("{path}.force_release")),
+                admin: self.flag(&format!("{path}.admin")),
+            };
+            principals.extend(proof.map(|proof| (name, Principal { proof, roles })));
         }
-        tokens
+        principals
+    }
+
+    fn proof(&mut self, path: &str) -> Option<Proof> {
+        let before = self.problems.len();
+        let token = self.text(&format!("{path}.sha256"), "64 hex digits", digest);
+        let name = "a DNS name or a URI of the principal's certificate";
+        let certificate = self.text(&format!("{path}.certificate"), name, |text| {
+            (!text.is_empty()).then(|| text.to_owned())
+        });
+        match (token, certificate) {
+            (Some(digest), None) => return Some(Proof::Token(digest)),
+            (None, Some(name)) => return Some(Proof::Certificate(name)),
+            (None, None) if self.problems.len() > before => {}
+            _ => self.problem(format!("{path} must have either sha256 or certificate")),
+        }
+        None
+    }
+
+    /// The keys of a role. Default: none.
+    fn scopes(&mut self, path: &str) -> Vec<Scope> {
+        let Some(value) = self.take(path) else {
+            return Vec::new();
+        };
+        let (origin, limit) = (
+            origin(&value),
+            "a list of NAMESPACE/PREFIX, or of \"*\" for all keys",
+        );
+        let texts = match value.kind {
+            ValueKind::Array(texts) => texts,
+            // The environment has no lists.
+            _ => vec![value],
+        };
+        let mut scopes = Vec::new();
+        for text in texts {
+            let shown = shown(&text);
+            match text.into_string().ok().and_then(|text| text.parse().ok()) {
+                Some(scope) => scopes.push(scope),
+                None => self.problem(format!("{path} has {shown}{origin}, must be {limit}")),
+            }
+        }
+        scopes
     }
 
     /// Certificates, with their files read and checked.

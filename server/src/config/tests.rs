@@ -64,13 +64,19 @@ fn all_problems_are_reported_at_once() {
         shards.b.url_file = \"/nonexistent\"
         shards.c.weight = 2
         tls.cert = \"/absent\"
-        tokens.billing.sha256 = \"abc\"
-        tokens.billing.secret = 1
+        principals.billing.sha256 = \"abc\"
+        principals.billing.secret = 1
+        principals.billing.acquire = [\"default/\", \"orders\", 7]
+        principals.nobody.read = [\"*\"]
+        principals.twice.sha256 = \"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"
+        principals.twice.certificate = \"twice.example\"
+        principals.worker.certificate = \"worker.example\"
+        principals.worker.acquire = \"*\"
+        principals.double.certificate = \"worker.example\"
     ";
     let problems = load(file, &[]).unwrap_err().problems;
     let all = problems.join("\n");
     for part in [
-        "listen is 0.0.0.0:1, must be a loopback address",
         "grace is 5",
         "must be a length of time with its unit",
         "prefix is \"a b\"",
@@ -82,13 +88,21 @@ fn all_problems_are_reported_at_once() {
         "shards.c must have either url or url_file",
         "shards.c.weight",
         "tls.cert is \"/absent\", which cannot be read",
-        "tokens.billing.sha256 is \"abc\"",
+        "principals.billing.sha256 is \"abc\"",
         "must be 64 hex digits",
-        "tokens.billing.secret",
+        "principals.billing.secret",
+        "principals.billing.acquire has \"orders\"",
+        "principals.billing.acquire has 7",
+        "must be a list of NAMESPACE/PREFIX",
+        "principals.nobody must have either sha256 or certificate",
+        "principals.twice must have either sha256 or certificate",
+        "principals.double has a certificate, so tls.client_ca must be set",
+        "principals.worker has a certificate, so tls.client_ca must be set",
+        "principals.worker has the token or the certificate of principals.double",
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }
-    assert_eq!(problems.len(), 12, "{all}");
+    assert_eq!(problems.len(), 18, "{all}");
     assert!(!all.contains("s3cret"), "{all}");
 }
 
@@ -98,12 +112,18 @@ fn a_public_address_needs_a_word() {
     assert!(load(&file, &[]).is_err());
     assert!(load(&file, &[("RINGFENCE__INSECURE", "true")]).is_ok());
     let digest = "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae";
-    let config = load(&file, &[("RINGFENCE__TOKENS__BILLING__SHA256", digest)]).unwrap();
-    assert_eq!(config.tokens["billing"].sha256, crate::token_digest("foo"));
+    let variables = [
+        ("RINGFENCE__PRINCIPALS__BILLING__SHA256", digest),
+        ("RINGFENCE__PRINCIPALS__BILLING__ACQUIRE", "shop/order/"),
+    ];
+    let Principal { proof, roles } = &load(&file, &variables).unwrap().principals["billing"];
+    assert_eq!(proof, &Proof::Token(crate::token_digest("foo")));
+    assert_eq!(roles.acquire, ["shop/order/".parse().unwrap()]);
+    assert!(roles.read.is_empty() && !roles.admin);
 }
 
 #[test]
-fn a_public_address_needs_certificates_of_callers_if_there_are_no_tokens() {
+fn a_public_address_needs_principals_or_certificates_of_callers() {
     let secured = Secured::default();
     let (cert, key) = (secured.path("server.pem"), secured.path("server.key"));
     let tls = format!("{SHARD}listen = \"0.0.0.0:1\"\ntls.cert = {cert:?}\ntls.key = {key:?}\n");

@@ -3,11 +3,14 @@
 mod accounts;
 mod messages;
 
-use ringfence_api::v1::{
-    CancelRequest, CancelResponse, ConfirmRequest, ConfirmResponse, CreateAccountRequest,
-    CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest, DepositResponse,
-    GetBalanceRequest, GetBalanceResponse, ReservationState, ReserveRequest, ReserveResponse,
-    TransferRequest, TransferResponse, counter_service_server::CounterService,
+use ringfence_api::{
+    Error,
+    v1::{
+        Account, CancelRequest, CancelResponse, ConfirmRequest, ConfirmResponse,
+        CreateAccountRequest, CreateAccountResponse, DeductRequest, DeductResponse, DepositRequest,
+        DepositResponse, GetBalanceRequest, GetBalanceResponse, ReservationState, ReserveRequest,
+        ReserveResponse, TransferRequest, TransferResponse, counter_service_server::CounterService,
+    },
 };
 use ringfence_client::{Client, counter::Reserved};
 use tonic::{Request, Response, Status};
@@ -16,7 +19,11 @@ use self::{
     accounts::Accounts,
     messages::{amount, balance, ended, id, terms},
 };
-use crate::{deadline::Deadline, errors, fields};
+use crate::{
+    access::{Admitted, Call, admit},
+    deadline::Deadline,
+    errors, fields,
+};
 
 /// Segments of an account, unless the request sets another number.
 const SEGMENTS: u32 = 4;
@@ -35,12 +42,26 @@ impl Counters {
     }
 }
 
+/// Lets a change of `account` pass.
+fn change<T>(request: &Request<T>, account: &Option<Account>) -> Result<Admitted, Error> {
+    let (namespace, name) = named(account);
+    admit(request, Call::Acquire(namespace, name))
+}
+
+fn named(account: &Option<Account>) -> (&str, &[u8]) {
+    let account = account.as_ref();
+    account.map_or(("", &[]), |account| {
+        (&account.namespace, account.name.as_bytes())
+    })
+}
+
 #[tonic::async_trait]
 impl CounterService for Counters {
     async fn create_account(
         &self,
         request: Request<CreateAccountRequest>,
     ) -> Result<Response<CreateAccountResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let segments = match ask.segments {
@@ -61,6 +82,7 @@ impl CounterService for Counters {
         &self,
         request: Request<DepositRequest>,
     ) -> Result<Response<DepositResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
@@ -74,6 +96,7 @@ impl CounterService for Counters {
         &self,
         request: Request<DeductRequest>,
     ) -> Result<Response<DeductResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
@@ -87,6 +110,8 @@ impl CounterService for Counters {
         &self,
         request: Request<GetBalanceRequest>,
     ) -> Result<Response<GetBalanceResponse>, Status> {
+        let (namespace, name) = named(&request.get_ref().account);
+        let _admitted = admit(&request, Call::Read(namespace, name))?;
         let deadline = Deadline::of(&request);
         let GetBalanceRequest { account, exact } = request.into_inner();
         let counter = self.accounts.open(account)?;
@@ -104,6 +129,7 @@ impl CounterService for Counters {
         &self,
         request: Request<ReserveRequest>,
     ) -> Result<Response<ReserveResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
@@ -124,6 +150,7 @@ impl CounterService for Counters {
         &self,
         request: Request<ConfirmRequest>,
     ) -> Result<Response<ConfirmResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let id = id(ask.id)?;
@@ -139,6 +166,7 @@ impl CounterService for Counters {
         &self,
         request: Request<CancelRequest>,
     ) -> Result<Response<CancelResponse>, Status> {
+        let _admitted = change(&request, &request.get_ref().account)?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let id = id(ask.id)?;
@@ -154,11 +182,14 @@ impl CounterService for Counters {
         &self,
         request: Request<TransferRequest>,
     ) -> Result<Response<TransferResponse>, Status> {
+        let TransferRequest { account, to, .. } = request.get_ref();
+        let (namespace, from) = named(account);
+        let _admitted = admit(&request, Call::Transfer(namespace, [from, to.as_bytes()]))?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let (id, amount) = (id(ask.id)?, amount(ask.amount)?);
         let from = ask.account.unwrap_or_default();
-        let to = ringfence_api::v1::Account {
+        let to = Account {
             namespace: from.namespace.clone(),
             name: ask.to,
         };

@@ -21,6 +21,7 @@ use tonic::{Request, Response, Status};
 pub(crate) use holds::Holds;
 
 use crate::{
+    access::{Call, admit},
     deadline::Deadline,
     errors,
     fields::{length, namespace, to_length},
@@ -89,6 +90,8 @@ impl LockService for Locks {
         &self,
         request: Request<AcquireRequest>,
     ) -> Result<Response<AcquireResponse>, Status> {
+        let AcquireRequest { namespace, key, .. } = request.get_ref();
+        let _admitted = admit(&request, Call::Acquire(namespace, key))?;
         let deadline = Deadline::of(&request);
         let ask = request.into_inner();
         let lease = self.lease(&ask)?;
@@ -135,6 +138,8 @@ impl LockService for Locks {
         &self,
         request: Request<InspectRequest>,
     ) -> Result<Response<InspectResponse>, Status> {
+        let InspectRequest { namespace: of, key } = request.get_ref();
+        let _admitted = admit(&request, Call::Read(of, key))?;
         let deadline = Deadline::of(&request);
         let InspectRequest { namespace: of, key } = request.into_inner();
         let lock: Lock<'_> = self.client.lock(&key).namespace(namespace(&of));
@@ -155,13 +160,14 @@ impl LockService for Locks {
         &self,
         request: Request<ListRequest>,
     ) -> Result<Response<Self::ListStream>, Status> {
-        let of = request.into_inner().namespace;
-        let of = Some(&*of).filter(|of| !of.is_empty());
+        let of = &*request.get_ref().namespace;
+        let of = Some(of).filter(|of| !of.is_empty());
+        let admitted = admit(&request, Call::List(of))?;
         let locks = self
             .client
             .locks(of)
             .map_err(|error| errors::name(&error))?;
-        Ok(Response::new(Box::pin(pages::of(locks))))
+        Ok(Response::new(Box::pin(pages::of(locks, admitted))))
     }
 }
 
@@ -182,18 +188,21 @@ mod tests {
     use tonic::Code;
 
     use super::*;
+    use crate::{Roles, access::Caller};
 
     #[tokio::test]
     async fn an_expired_deadline_is_told_with_the_reason_to_wait() {
         let client = Client::builder().embedded(1).build().await.unwrap();
         let held = client.lock("key").label("worker 7").acquire().await;
         let holds = Holds::new(Arc::new(BootClock));
+        let caller = Caller::new(None, Roles::all(), 10, Arc::new(BootClock));
         let locks = Locks::new(client.clone(), holds, CancellationToken::new());
         let mut request = Request::new(AcquireRequest {
             key: "key".into(),
             ..AcquireRequest::default()
         });
         request.set_timeout(Duration::from_millis(50));
+        request.extensions_mut().insert(Arc::new(caller));
         let status = locks.acquire(request).await.unwrap_err();
         assert_eq!(status.code(), Code::DeadlineExceeded);
         let error = Error::from_status(&status);

@@ -6,12 +6,16 @@ use ringfence_client::{Locks, LocksPage};
 use tonic::Status;
 
 use super::holder;
+use crate::access::Admitted;
 
 /// The pages of `locks`. The next page is requested once the caller has taken the one before.
-pub(super) fn of(locks: Locks) -> impl Stream<Item = Result<ListResponse, Status>> {
-    stream::unfold(locks, |mut locks| async {
+pub(super) fn of(
+    locks: Locks,
+    admitted: Admitted,
+) -> impl Stream<Item = Result<ListResponse, Status>> {
+    stream::unfold((locks, admitted), |(mut locks, admitted)| async {
         let page = locks.next().await?;
-        Some((Ok(response(page)), locks))
+        Some((Ok(response(page)), (locks, admitted)))
     })
 }
 

@@ -1,0 +1,129 @@
+//! Whether a caller may make a call now.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_api::{Error, Reason};
+use ringfence_client::Clock;
+use tokio::sync::OwnedSemaphorePermit;
+use tonic::Request;
+
+use super::{Roles, Scope, rate::Rate};
+use crate::{connections::Places, fields::namespace};
+
+/// A call that finds no place on its connection may be repeated after this time.
+const PLACE_AFTER: Duration = Duration::from_millis(50);
+
+/// The caller of a request.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// Its name in the settings; none: callers need no identity.
+    name: Option<String>,
+    roles: Roles,
+    rate: Rate,
+    clock: Arc<dyn Clock>,
+}
+
+/// A call that needs a role.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call<'a> {
+    /// Acquires the lock with this key, or changes the account of this name.
+    Acquire(&'a str, &'a [u8]),
+    /// Changes both accounts.
+    Transfer(&'a str, [&'a [u8]; 2]),
+    /// Reads the state of the lock or the account.
+    Read(&'a str, &'a [u8]),
+    /// Lists the locks of a namespace, or of all.
+    List(Option<&'a str>),
+    /// Takes the lock from its holder.
+    ForceRelease(&'a str, &'a [u8]),
+    /// Sees or changes the topology.
+    Admin,
+}
+
+/// A call that was let pass. It has its place on the connection until this value is dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Admitted {
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl Caller {
+    pub(crate) fn new(
+        name: Option<String>,
+        roles: Roles,
+        per_second: u32,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            name,
+            roles,
+            rate: Rate::new(per_second),
+            clock,
+        }
+    }
+
+    fn allows(&self, call: Call<'_>) -> bool {
+        let Roles {
+            acquire,
+            read,
+            force_release,
+            admin,
+        } = &self.roles;
+        let has = |scopes: &[Scope], of, key| {
+            let of = namespace(of);
+            scopes.iter().any(|scope| scope.has(of, key))
+        };
+        match call {
+            Call::Acquire(of, key) => has(acquire, of, key),
+            Call::Transfer(of, keys) => keys.iter().all(|key| has(acquire, of, key)),
+            Call::Read(of, key) => has(read, of, key),
+            Call::List(of) => read.iter().any(|scope| scope.has_all_of(of)),
+            Call::ForceRelease(of, key) => has(force_release, of, key),
+            Call::Admin => *admin,
+        }
+    }
+}
+
+/// Lets `call` pass, if the caller of `request` has the role, is within its rate, and has a place on
+/// its connection.
+///
+/// Renewals and releases are not admitted: they need no role but the handle, and no place. So a
+/// caller whose calls are refused keeps its locks.
+pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted, Error> {
+    let extensions = request.extensions();
+    let Some(caller) = extensions.get::<Arc<Caller>>() else {
+        return Err(Error::new(Reason::Internal, "the call has no caller"));
+    };
+    if !caller.allows(call) {
+        let name = caller.name.as_deref().unwrap_or_default();
+        return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
+    }
+    let limited = |message: &str, retry_after| Error {
+        is_retryable: true,
+        retry_after: Some(retry_after),
+        ..Error::new(Reason::RateLimited, message)
+    };
+    let counted = caller.rate.count(caller.clock.now());
+    counted.map_err(|wait| limited("more calls per second than limits.rate", wait))?;
+    let places = extensions.get::<Places>();
+    let place = places.map(|places| places.0.clone().try_acquire_owned());
+    let place = place.transpose().map_err(|_| {
+        let message = "more calls at a time on the connection than limits.streams";
+        limited(message, PLACE_AFTER)
+    })?;
+    Ok(Admitted { _place: place })
+}
+
+/// Without the key: it may be a secret of others.
+fn refusal(name: &str, call: Call<'_>) -> String {
+    let (role, what) = match call {
+        Call::Acquire(..) => ("acquire", "the key"),
+        Call::Transfer(..) => ("acquire", "both accounts"),
+        Call::Read(..) => ("read", "the key"),
+        Call::List(Some(_)) => ("read", "the whole namespace"),
+        Call::List(None) => ("read", "all namespaces"),
+        Call::ForceRelease(..) => ("force_release", "the key"),
+        Call::Admin => return format!("the call needs principals.{name}.admin = true"),
+    };
+    format!("principals.{name}.{role} does not include {what}")
+}

@@ -1,0 +1,98 @@
+//! Finds the caller of a request, by its bearer token or its certificate.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use hashbrown::HashMap;
+use ringfence_api::{Error, Reason};
+use ringfence_client::Clock;
+use tonic::{
+    Request, Status,
+    service::Interceptor,
+    transport::{CertificateDer, server::TlsConnectInfo},
+};
+use webpki::EndEntityCert;
+
+use super::{Caller, Principal, Proof, Roles, token_digest};
+use crate::connections::Places;
+
+const HEADER: &str = "authorization";
+const SCHEME: &str = "Bearer ";
+
+/// Lets requests of known callers pass.
+#[derive(Clone, Debug)]
+pub(crate) enum Authentication {
+    /// No principal is set: every request passes, and may do everything.
+    Open(Arc<Caller>),
+    /// By proof.
+    Known(Arc<HashMap<Proof, Arc<Caller>>>),
+}
+
+impl Authentication {
+    /// Of `principals`, by name, with `per_second` calls each.
+    pub(crate) fn new(
+        principals: &BTreeMap<String, Principal>,
+        per_second: u32,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        let caller = |name, roles| Arc::new(Caller::new(name, roles, per_second, clock.clone()));
+        if principals.is_empty() {
+            return Self::Open(caller(None, Roles::all()));
+        }
+        let known = principals.iter().map(|(name, Principal { proof, roles })| {
+            let caller = caller(Some(name.clone()), roles.clone());
+            (proof.clone(), caller)
+        });
+        Self::Known(Arc::new(known.collect()))
+    }
+
+    fn caller(&self, request: &Request<()>) -> Result<Arc<Caller>, Error> {
+        let known = match self {
+            Self::Open(caller) => return Ok(caller.clone()),
+            Self::Known(known) => known,
+        };
+        let refused = |message: &str| Error::new(Reason::Unauthenticated, message);
+        if let Some(header) = request.metadata().get(HEADER) {
+            let token = header.to_str().ok();
+            let token = token.and_then(|header| header.strip_prefix(SCHEME));
+            let token = token.ok_or_else(|| refused("authorization must be: Bearer TOKEN"))?;
+            // The lookup compares digests: its duration tells nothing about a token.
+            let caller = known.get(&Proof::Token(token_digest(token)));
+            return caller
+                .cloned()
+                .ok_or_else(|| refused("the bearer token is not known"));
+        }
+        let caller = certificate(request)
+            .iter()
+            .flat_map(|certificate| names(certificate))
+            .find_map(|name| known.get(&Proof::Certificate(name)).cloned());
+        caller.ok_or_else(|| {
+            refused(
+                "no bearer token (authorization: Bearer TOKEN), and no certificate of a principal",
+            )
+        })
+    }
+}
+
+/// The certificate of the caller, which the handshake has verified.
+fn certificate(request: &Request<()>) -> Option<CertificateDer<'static>> {
+    let tls = request.extensions().get::<TlsConnectInfo<Places>>()?;
+    tls.peer_certs()?.first().cloned()
+}
+
+/// The DNS names and the URIs of `certificate`.
+fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let Ok(certificate) = EndEntityCert::try_from(certificate) else {
+        return Vec::new();
+    };
+    let names = certificate.valid_dns_names();
+    let names = names.chain(certificate.valid_uri_names());
+    names.map(str::to_owned).collect()
+}
+
+impl Interceptor for Authentication {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        let caller = self.caller(&request)?;
+        request.extensions_mut().insert(caller);
+        Ok(request)
+    }
+}

@@ -1,0 +1,20 @@
+//! The callers, and the calls that they may make.
+//!
+//! | file | content |
+//! |---|---|
+//! | `principal.rs` | a caller: the proof of its identity, and its roles |
+//! | `scope.rs` | the keys of a role |
+//! | `authentication.rs` | finds the caller of a request |
+//! | `admission.rs` | whether a caller may make a call now |
+//! | `rate.rs` | calls per second of a caller |
+
+mod admission;
+mod authentication;
+mod principal;
+mod rate;
+mod scope;
+
+pub(crate) use admission::{Admitted, Call, Caller, admit};
+pub(crate) use authentication::Authentication;
+pub use principal::{Principal, Proof, Roles, TokenDigest, token_digest};
+pub use scope::Scope;

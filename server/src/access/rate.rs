@@ -1,0 +1,62 @@
+//! Calls per second of a caller.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use ringfence_client::Instant;
+
+/// A caller that has been quiet for this long may make all calls of it at once.
+const BURST: Duration = Duration::from_secs(1);
+
+/// Counts calls against a rate.
+#[derive(Debug)]
+pub(super) struct Rate {
+    /// The time per call.
+    interval: Duration,
+    /// The time at which the calls so far are paid.
+    paid_at: Mutex<Instant>,
+}
+
+impl Rate {
+    /// At most `per_second` calls; at least one.
+    pub(super) fn new(per_second: u32) -> Self {
+        Self {
+            interval: Duration::from_secs(1) / per_second.max(1),
+            paid_at: Mutex::default(),
+        }
+    }
+
+    /// Counts a call at `now`. The error is the time until the next call may come.
+    pub(super) fn count(&self, now: Instant) -> Result<(), Duration> {
+        let mut paid_at = self.paid_at.lock();
+        let earliest = *paid_at - BURST;
+        if now < earliest {
+            return Err(earliest.since(now));
+        }
+        *paid_at = now.max(*paid_at) + self.interval;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_beyond_the_rate_wait() {
+        let rate = Rate::new(10);
+        let start = Instant::default() + Duration::from_secs(1000);
+        // A second's calls, and the one that comes now.
+        for _ in 0..11 {
+            assert_eq!(rate.count(start), Ok(()));
+        }
+        let wait = rate.count(start).unwrap_err();
+        assert_eq!(wait, Duration::from_millis(100));
+        assert!(rate.count(start + wait / 2).is_err());
+        assert_eq!(rate.count(start + wait), Ok(()));
+        assert!(rate.count(start + wait).is_err());
+        let later = start + Duration::from_secs(100);
+        let allowed = (0..100).filter(|_| rate.count(later).is_ok()).count();
+        assert_eq!(allowed, 11);
+    }
+}

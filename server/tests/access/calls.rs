@@ -1,0 +1,252 @@
+//! Every call needs its role.
+
+use ringfence_api::{
+    Error, Reason,
+    v1::{
+        Account, CancelRequest, ConfirmRequest, CreateAccountRequest, DeductRequest,
+        DepositRequest, ForceReleaseRequest, GetBalanceRequest, GetTopologyRequest, InspectRequest,
+        ListRequest, RequestId, ReserveRequest, TransferRequest,
+        admin_service_client::AdminServiceClient, counter_service_client::CounterServiceClient,
+        lock_service_client::LockServiceClient,
+    },
+};
+use ringfence_server::{Roles, Scope};
+use tonic::{Status, transport::Channel};
+
+use super::{principal, with};
+use crate::scene::{Scene, ask};
+
+/// Makes calls about a key, and collects their refusals.
+struct Calls<'a> {
+    channel: &'a Channel,
+    /// Its bearer token.
+    caller: &'a str,
+    key: &'a str,
+    refused: Vec<(&'static str, Status)>,
+}
+
+/// Makes one call.
+macro_rules! call {
+    ($calls:ident, $client:ident.$method:ident($message:expr)) => {
+        if let Err(status) = $client.$method(with($calls.caller, $message)).await {
+            $calls.refused.push((stringify!($method), status));
+        }
+    };
+}
+
+impl Calls<'_> {
+    async fn locks(&mut self) {
+        let mut locks = LockServiceClient::new(self.channel.clone());
+        call!(self, locks.acquire(ask(self.key, 1000, Some(0))));
+        call!(
+            self,
+            locks.inspect(InspectRequest {
+                key: self.key.into(),
+                ..InspectRequest::default()
+            })
+        );
+        let namespace = "default".into();
+        call!(self, locks.list(ListRequest { namespace }));
+    }
+
+    async fn admin(&mut self) {
+        let mut admin = AdminServiceClient::new(self.channel.clone());
+        call!(self, admin.get_topology(GetTopologyRequest {}));
+        call!(
+            self,
+            admin.force_release(ForceReleaseRequest {
+                key: self.key.into(),
+                reason: "a test".into(),
+                ..ForceReleaseRequest::default()
+            })
+        );
+    }
+
+    async fn counters(&mut self) {
+        let mut counters = CounterServiceClient::new(self.channel.clone());
+        let account = Some(Account {
+            name: self.key.into(),
+            ..Account::default()
+        });
+        let create = CreateAccountRequest {
+            account: account.clone(),
+            ..CreateAccountRequest::default()
+        };
+        call!(self, counters.create_account(create));
+        let balance = GetBalanceRequest {
+            account: account.clone(),
+            exact: false,
+        };
+        call!(self, counters.get_balance(balance));
+        self.changes(&mut counters, account).await;
+    }
+
+    async fn changes(
+        &mut self,
+        counters: &mut CounterServiceClient<Channel>,
+        account: Option<Account>,
+    ) {
+        let at = prost_types::Timestamp {
+            seconds: 1_700_000_000,
+            nanos: 0,
+        };
+        let id = Some(RequestId {
+            created_at: Some(at),
+            name: "id".into(),
+        });
+        let amount = 1;
+        let request = || (account.clone(), id.clone());
+        let (account, id) = request();
+        call!(
+            self,
+            counters.deposit(DepositRequest {
+                account,
+                id,
+                amount
+            })
+        );
+        let (account, id) = request();
+        call!(
+            self,
+            counters.deduct(DeductRequest {
+                account,
+                id,
+                amount
+            })
+        );
+        let (account, id) = request();
+        let reserve = ReserveRequest {
+            account,
+            id,
+            amount,
+            deadline: Some(at),
+        };
+        call!(self, counters.reserve(reserve));
+        let (account, id) = request();
+        call!(self, counters.confirm(ConfirmRequest { account, id }));
+        let (account, id) = request();
+        call!(self, counters.cancel(CancelRequest { account, id }));
+        let (account, id) = request();
+        let transfer = TransferRequest {
+            account,
+            id,
+            amount,
+            to: "mine/other".into(),
+        };
+        call!(self, counters.transfer(transfer));
+    }
+}
+
+/// The refusals of all calls about `key` with the bearer token of `caller`, by name of the call.
+async fn refusals(channel: &Channel, caller: &str, key: &str) -> Vec<(&'static str, Status)> {
+    let mut calls = Calls {
+        channel,
+        caller,
+        key,
+        refused: Vec::new(),
+    };
+    calls.locks().await;
+    calls.counters().await;
+    calls.admin().await;
+    calls.refused
+}
+
+/// The names of the calls that were refused for want of a role.
+fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
+    let refused = refusals
+        .iter()
+        .filter(|(_, status)| Error::from_status(status).reason == Reason::NotAllowed);
+    refused.map(|(name, _)| *name).collect()
+}
+
+const CALLS: usize = 13;
+const READS: [&str; 3] = ["inspect", "list", "get_balance"];
+
+#[tokio::test]
+async fn a_call_without_its_role_reaches_no_shard() {
+    let mine = || vec!["default/mine/".parse::<Scope>().unwrap()];
+    let scene = Scene::set_with(|config| {
+        principal(config, "nobody", Roles::default());
+        let worker = Roles {
+            acquire: mine(),
+            read: mine(),
+            force_release: mine(),
+            admin: false,
+        };
+        principal(config, "worker", worker);
+    })
+    .await;
+    let channel = scene.channel().await;
+    let before = scene.script_calls().await;
+    for (caller, key, reason) in [
+        ("unknown", "mine/1", Reason::Unauthenticated),
+        ("nobody", "mine/1", Reason::NotAllowed),
+        ("worker", "yours/1", Reason::NotAllowed),
+    ] {
+        let refused = refusals(&channel, caller, key).await;
+        assert_eq!(refused.len(), CALLS, "{caller}");
+        for (call, status) in refused {
+            let error = Error::from_status(&status);
+            assert_eq!(error.reason, reason, "{caller}: {call}");
+            assert!(!error.message.contains(key), "{}", error.message);
+        }
+    }
+    assert_eq!(scene.script_calls().await, before);
+
+    let refused = refusals(&channel, "worker", "mine/1").await;
+    assert_eq!(not_allowed(&refused), ["list", "get_topology"]);
+    assert!(scene.script_calls().await > before);
+}
+
+#[tokio::test]
+async fn each_role_allows_its_calls() {
+    let all = || vec![Scope::All];
+    let scene = Scene::set_with(|config| {
+        let roles = Roles {
+            read: all(),
+            ..Roles::default()
+        };
+        principal(config, "reader", roles);
+        let roles = Roles {
+            acquire: all(),
+            ..Roles::default()
+        };
+        principal(config, "worker", roles);
+        let roles = Roles {
+            force_release: all(),
+            admin: true,
+            ..Roles::default()
+        };
+        principal(config, "operator", roles);
+        principal(config, "root", Roles::all());
+    })
+    .await;
+    let channel = scene.channel().await;
+    let refused = not_allowed(&refusals(&channel, "reader", "key").await);
+    assert_eq!(refused.len(), CALLS - READS.len());
+    assert!(READS.iter().all(|name| !refused.contains(name)));
+    let refused = not_allowed(&refusals(&channel, "worker", "key").await);
+    let mut denied = READS.to_vec();
+    denied.extend(["get_topology", "force_release"]);
+    assert_eq!(refused, denied);
+    let refused = not_allowed(&refusals(&channel, "operator", "key").await);
+    assert_eq!(refused.len(), CALLS - 2);
+    let refused = not_allowed(&refusals(&channel, "root", "key").await);
+    assert!(refused.is_empty(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_transfer_needs_both_accounts() {
+    let scene = Scene::set_with(|config| {
+        let roles = Roles {
+            acquire: vec!["default/yours/".parse().unwrap()],
+            ..Roles::default()
+        };
+        principal(config, "worker", roles);
+    })
+    .await;
+    // The transfer goes to mine/other.
+    let refused = refusals(&scene.channel().await, "worker", "yours/1").await;
+    assert!(not_allowed(&refused).contains(&"transfer"));
+    assert!(!not_allowed(&refused).contains(&"deposit"));
+}

@@ -1,0 +1,70 @@
+//! Callers, and the calls that they may make. A call that is refused reaches no shard.
+
+mod calls;
+mod rates;
+
+use ringfence_api::{
+    Error, Reason,
+    v1::{AcquireRequest, lock_service_client::LockServiceClient},
+};
+use ringfence_server::{Config, Principal, Proof, Roles, token_digest};
+use tonic::{Code, Request, Status};
+use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
+
+use super::scene::{Scene, ask};
+
+/// A caller whose bearer token is its name.
+pub(crate) fn principal(config: &mut Config, name: &str, roles: Roles) {
+    let proof = Proof::Token(token_digest(name));
+    let principal = Principal { proof, roles };
+    config.principals.insert(name.into(), principal);
+}
+
+/// `message`, with a bearer token.
+pub(crate) fn with<T>(token: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let header = format!("Bearer {token}").parse().unwrap();
+    request.metadata_mut().insert("authorization", header);
+    request
+}
+
+#[tokio::test]
+async fn a_call_without_a_token_reaches_no_shard() {
+    let token = "correct-horse-battery-staple";
+    let scene = Scene::set_with(|config| principal(config, token, Roles::all())).await;
+    let mut locks = LockServiceClient::new(scene.channel().await);
+    let before = scene.script_calls().await;
+    let request = |header: Option<&str>| -> Request<AcquireRequest> {
+        let mut request = Request::new(ask("key", 1000, Some(0)));
+        if let Some(header) = header {
+            let header = header.parse().unwrap();
+            request.metadata_mut().insert("authorization", header);
+        }
+        request
+    };
+    let wrong = format!("Bearer {token}x");
+    let other_scheme = format!("Basic {token}");
+    for header in [
+        None,
+        Some(&*wrong),
+        Some(token),
+        Some(&*other_scheme),
+        Some("Bearer"),
+    ] {
+        let refused: Status = locks.acquire(request(header)).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Unauthenticated, "{header:?}");
+        let error = Error::from_status(&refused);
+        assert_eq!(error.reason, Reason::Unauthenticated);
+        assert!(!error.is_retryable && !error.message.contains(token));
+    }
+    assert_eq!(scene.script_calls().await, before);
+    let bearer = format!("Bearer {token}");
+    locks.acquire(request(Some(&bearer))).await.unwrap();
+    assert!(scene.script_calls().await > before);
+
+    let mut health = HealthClient::new(scene.channel().await);
+    let check = HealthCheckRequest {
+        service: String::new(),
+    };
+    health.check(check).await.unwrap();
+}
