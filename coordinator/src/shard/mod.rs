@@ -42,9 +42,9 @@ use crate::ids::{Epoch, Token};
 
 /// The parts of a record, as written by a grant: `nonce|label|offset|tokens|te|base|arm|flags`.
 ///
-/// The caller sends the first four; the shard appends the rest, the same for a whole batch. The
-/// tokens are `te`, `base + offset` and those that follow. `flags` is `1` where the grant told its holder
-/// that somebody waits, else `0`; read-write and semaphore records will differ.
+/// The caller sends the first four parts. The shard appends the rest, which is the same for a whole batch. The
+/// first token has the epoch `te` and the counter `base + offset`. `flags` is `1` if the grant told its holder that
+/// another client waits, else `0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) nonce: crate::ids::Nonce,
@@ -52,7 +52,7 @@ pub(crate) struct Record {
     pub(crate) token: Token,
     pub(crate) tokens: u32,
     pub(crate) arm: Epoch,
-    /// Whether its holder was told by the grant that somebody waits.
+    /// Whether the grant told its holder that another client waits.
     pub(crate) told: bool,
 }
 

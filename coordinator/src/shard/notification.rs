@@ -49,7 +49,7 @@ pub struct QueuedGrant {
     pub tokens: u32,
     /// How long the grant lasts, from when the shard made it.
     pub claim: Duration,
-    /// As in the latest request that carried the ticket.
+    /// As in the latest request with the ticket.
     pub sent: Instant,
     /// Another client waits in the key's queue.
     pub contended: bool,

@@ -1,4 +1,4 @@
-//! The state of a shard's slots, packed: five bytes a slot.
+//! The state of a shard's slots, packed: five bytes per slot.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use ringfence_ring::{Slot, SlotCount};
 
 use crate::ids::Epoch;
 
-/// Bytes a slot.
+/// Bytes per slot.
 pub(crate) const PACKED: usize = 5;
 
-/// What a shard does with a slot's keys.
+/// How a shard treats the keys of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing: the slot is elsewhere.
+    /// It does nothing: the slot is elsewhere.
     Shut,
-    /// Grants.
+    /// It grants.
     Open,
-    /// Grants no more: the slot leaves. Held locks stay until they are moved or released.
+    /// It no longer grants: the slot leaves. Held locks stay until they are moved or released.
     Sealed,
-    /// Grants what the slot's former shard surely does not hold any more: it comes from there. A life that is
-    /// armed with it grants nothing before a mover's [`Step`](super::Step) tells it of that shard's tokens.
+    /// The slot arrives. The shard grants a key once the former shard certainly no longer holds it. A life that is armed
+    /// with this mode grants nothing before a mover's [`Step`](super::Step) tells it the last token of the former shard.
     Import,
 }
 
 impl Mode {
-    /// The letter it is packed as.
+    /// Its letter in the packed form.
     pub const fn letter(self) -> u8 {
         match self {
             Self::Shut => b'-',
@@ -43,7 +43,7 @@ impl Mode {
         }
     }
 
-    /// Which step of a move leads to it. Within an epoch, no earlier one follows.
+    /// The step of a move that leads to it. Within an epoch, steps only rise.
     pub const fn step(self) -> u8 {
         match self {
             Self::Sealed | Self::Import => 1,
@@ -52,7 +52,7 @@ impl Mode {
     }
 }
 
-/// One slot: its mode, and the epoch of the change that led to it. The pair of that epoch and the mode's
+/// One slot: its mode, and the epoch of its last change. The pair of that epoch and the mode's
 /// [step](Mode::step) guards it against late changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotState {
@@ -63,7 +63,7 @@ pub struct SlotState {
 }
 
 impl SlotState {
-    /// Compared as a pair: only a greater one changes the slot.
+    /// Compared as a pair: only a change with a greater one takes effect.
     pub fn guard(self) -> (Epoch, u8) {
         (self.epoch, self.mode.step())
     }
@@ -79,7 +79,7 @@ impl SlotState {
     }
 }
 
-/// Every slot's state.
+/// The state of every slot.
 ///
 /// Packed as: the mode's letter, the epoch of the last change (u32, big endian). The default has no slots.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -106,14 +106,14 @@ impl SlotStates {
         }
     }
 
-    /// Makes `state` that of `slot`.
+    /// Changes `slot` to `state`.
     pub fn set(&mut self, slot: Slot, state: SlotState) {
         let at = slot.index() * PACKED;
         self.0[at] = state.mode.letter();
         self.0[at + 1..at + PACKED].copy_from_slice(&(state.epoch.0 as u32).to_be_bytes());
     }
 
-    /// The open ones.
+    /// The open slots.
     pub(crate) fn open(&self) -> impl Iterator<Item = Slot> {
         let packed = (0..).zip(self.0.chunks(PACKED));
         let open = packed.filter(|(_, packed)| packed[0] == Mode::Open.letter());

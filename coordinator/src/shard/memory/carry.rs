@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Memory {
-    /// Some of the groups that are left. There are no blocks.
+    /// Some of the groups that are left. They have no blocks.
     pub(super) fn groups(&self, ask: &AskGroups) -> Result<Groups, ShardError> {
         if let When::Before(_) = ask.when {
             let (_, refused) = self.split(&ask.slots, |state| state.epoch < ask.epoch)?;
@@ -151,7 +151,7 @@ impl Memory {
         Ok(self.slots()?.get(key.slot()))
     }
 
-    /// The `slots` in such a state, and the others.
+    /// The `slots` with a state for which `is_such` holds, and the others.
     fn split(
         &self,
         slots: &[Slot],

@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Waits as long as a request takes to the shard, or an answer back.
+    /// Waits for the latency of a request or of an answer, and while the shard is stalled.
     pub(super) async fn travel(&self) {
         if !self.is_slow() {
             return;

@@ -24,25 +24,16 @@ pub(crate) fn arm(
 ) -> Result<ArmAnswer, ShardError> {
     head.see_record(arm.incarnation, &arm.copy)?;
     let has_newest = head.newest() == Some((arm.incarnation, arm.copy.0));
-    let former = head.armed.take();
-    let armed = match former {
-        Some(former) if former.epoch >= arm.epoch || !has_newest => {
-            let grace_left = former.timers.grace_left(now_ms);
-            head.armed = Some(former);
-            return Ok(ArmAnswer {
-                armed_now: false,
-                grace_left,
-            });
-        }
-        former => armed_anew(former, arm, up_ms, now_ms),
-    };
-    head.see_epoch(arm.epoch.max(arm.token_epoch));
-    *slots = Slots::new(arm.slots.clone());
-    let grace_left = armed.timers.grace_left(now_ms);
-    head.armed = Some(armed);
+    let stays = |former: &Armed| former.epoch >= arm.epoch || !has_newest;
+    let armed_now = !head.armed.as_ref().is_some_and(stays);
+    if armed_now {
+        head.see_epoch(arm.epoch.max(arm.token_epoch));
+        *slots = Slots::new(arm.slots.clone());
+        head.armed = Some(armed_anew(head.armed.take(), arm, up_ms, now_ms));
+    }
     Ok(ArmAnswer {
-        armed_now: true,
-        grace_left,
+        armed_now,
+        grace_left: head.armed()?.timers.grace_left(now_ms),
     })
 }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{ids::Nonce, shard::Record};
 
 /// The document of one lock: the record of its grant, and the queue of its waiters.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LockState {
     pub(super) record: Option<Entry>,
     /// Boxed: most locks have none.

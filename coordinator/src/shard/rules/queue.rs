@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use crate::{ids::Nonce, limits::WAITERS_MAX, name::Label, shard::Ticket};
 
 /// An acquisition that waits, by its latest request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
     pub(crate) nonce: Nonce,
     pub(crate) label: Label,
@@ -30,7 +30,7 @@ pub(crate) struct Place {
 ///
 /// An ended ticket is dropped when it comes to the head, or when there is no room. Until then it counts. Every operation
 /// is O(log n), except that giving up closes a gap in an array.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Queue {
     /// Numbers rise, so bisection finds a known one.
     order: VecDeque<(u64, Nonce)>,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The slots of an armed life. A backend may fill in only the slots that a request is about.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slots {
     states: SlotStates,
     /// The imports of arriving slots. A missing one is empty.

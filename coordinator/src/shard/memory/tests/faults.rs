@@ -61,7 +61,7 @@ async fn a_request_given_up_in_a_stall_is_applied_after_it() {
     assert_eq!(holder(&shard, "other").await, None);
 }
 
-/// Before the new connection answers, or never; and not after.
+/// It is applied before the new connection answers, or never.
 #[tokio::test(start_paused = true)]
 async fn no_request_given_up_is_applied_after_its_connection_was_ended() {
     let mut outcomes = [0; 2];
@@ -136,7 +136,7 @@ async fn latency_is_drawn_there_and_back() {
     assert_eq!(before.elapsed(), Duration::ZERO);
 }
 
-/// The answer is on its way back when the caller gives up: the link must not give it to the next.
+/// The answer is on its way back when the caller gives up. The link must not give it to the next request.
 #[tokio::test(start_paused = true)]
 async fn a_link_whose_call_was_given_up_is_dead() {
     let (shard, mut link) = armed().await;

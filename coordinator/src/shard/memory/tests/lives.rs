@@ -1,4 +1,4 @@
-//! What a life remembers, and what ends with it.
+//! The state that a life remembers, and the state that ends with it.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ async fn the_newest_copy_is_kept_not_the_first_nor_the_last() {
     assert_eq!(shard.traces().epoch_seen, Epoch(8));
 }
 
-/// After a dead shard's slots were forced open here: its holders may still believe.
+/// Slots of a dead shard were opened here by force, and its holders may still believe in their locks.
 #[tokio::test(start_paused = true)]
 async fn while_shut_only_what_is_here_is_extended() {
     let (shard, mut link) = armed().await;

@@ -1,4 +1,4 @@
-//! Slots that change hands, where the suite cannot look.
+//! Slots that change hands, where the conformance suite cannot look.
 
 use tokio::time::sleep;
 
@@ -54,7 +54,7 @@ async fn a_step_has_been_seen_with_both_its_epochs() {
     assert_eq!(shard.traces().epoch_seen, Epoch(30));
 }
 
-/// After a dead shard's slots were forced open here: its holders may still believe.
+/// Slots of a dead shard were opened here by force, and its holders may still believe in their locks.
 #[tokio::test(start_paused = true)]
 async fn while_shut_nothing_is_brought_along_or_told_free() {
     let (shard, mut link) = armed().await;

@@ -57,7 +57,7 @@ async fn locks(shard: &MemoryShard, lane: LockLane) -> Box<dyn LockLink> {
     shard.connect_locks(lane, None).await.unwrap()
 }
 
-/// As a mover connects.
+/// A connection of a mover.
 async fn mover(shard: &MemoryShard) -> Box<dyn MigrationLink> {
     shard.connect_migration(None).await.unwrap()
 }

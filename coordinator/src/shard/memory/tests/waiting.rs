@@ -1,4 +1,4 @@
-//! What becomes of queues and messages when things go wrong.
+//! Queues and notifications under faults.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ async fn messages_take_their_time_and_keep_their_order() {
         };
         assert_eq!(ear.next().await.unwrap(), contended);
     }
-    // The way there is the request's, the way back its own.
+    // The request has a delay of its own, and so has the notification.
     shard.faults().latency(MOMENT..MOMENT);
     let before = Instant::now();
     let heard = async {
