@@ -410,3 +410,35 @@ async fn a_first_replica_casts_no_doubt_and_a_failover_does() {
     raw(&replica, &["REPLICAOF", "NO", "ONE"]).await;
     assert_eq!(desk(&replica, 3).await.view(&hot).await.losses, 1);
 }
+
+#[tokio::test]
+async fn a_former_primary_that_the_address_leads_back_to_marks_what_its_replica_did() {
+    let (server, replica, mut first) = with_replica().await;
+    let (hot, safe) = (key("hot"), key("safe"));
+    let swap = |expected| CounterOp::SwapManifest {
+        expected,
+        manifest: "head".into(),
+        durability: Durability::Memory,
+    };
+    for (key, durability) in [(&hot, Durability::Memory), (&safe, Durability::Replicas(1))] {
+        first.ask(key, create(terms(durability))).await.unwrap();
+        first.ask(key, deposit(&id("a"), 5)).await.unwrap();
+    }
+    first.one(&key("account"), swap(0)).await;
+    followed(&server).await;
+
+    raw(&replica, &["REPLICAOF", "NO", "ONE"]).await;
+    let mut second = desk(&replica, 2).await;
+    second.ask(&hot, deposit(&id("b"), 3)).await.unwrap();
+
+    // It was neither restarted nor demoted.
+    let mut third = desk(&server, 3).await;
+    let view = third.view(&hot).await;
+    assert_eq!((view.value, view.losses), (5, 1));
+    assert_eq!(third.view(&hot).await.losses, 1);
+    // Nothing that its replica did alone was acknowledged.
+    let view = third.view(&safe).await;
+    assert_eq!((view.doubtful, view.losses), (false, 0));
+    let manifest = third.one(&key("account"), CounterOp::ReadManifest).await;
+    assert_eq!(manifest, CounterReply::ManifestInDoubt(1, "head".into()));
+}

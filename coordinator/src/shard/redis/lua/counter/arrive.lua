@@ -78,9 +78,10 @@ for i, part in ipairs(PARTS) do
     redis.call('PERSIST', group .. ':' .. part)
   end
 end
+local origin = ARGV[5] .. ' ' .. redis.call('HGET', KEYS[1], 'arm')
 for _, part in ipairs({':seg', ':manifest'}) do
   local written = redis.call('HEXISTS', group .. part, 'origin') == 1
-  if written then redis.call('HSET', group .. part, 'origin', ARGV[5]) end
+  if written then redis.call('HSET', group .. part, 'origin', origin) end
 end
 redis.call('HSET', index, text, ARGV[2] .. ' ' .. ARGV[6] .. ' ' .. ARGV[7])
 redis.call('SREM', KEYS[7], aside, ahead)

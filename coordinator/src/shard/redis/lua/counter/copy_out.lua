@@ -39,7 +39,7 @@ if not leaves(slot, KEYS[2], ARGV[2]) then return {0} end
 if #ARGV > 7 then return some_blocks() end
 local sizes, i, cursor, room = {}, tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 if i == 1 and cursor == '0' then
-  now, prefix, origin = time_ms(), ARGV[3], ARGV[4]
+  now, prefix, origin = time_ms(), ARGV[3], ARGV[4] .. ' ' .. redis.call('HGET', KEYS[1], 'arm')
   local segment = load({name = name})
   if segment then save(segment) end
   local _, _, _, in_doubt = manifest_of(name)

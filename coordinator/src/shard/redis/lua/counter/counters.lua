@@ -28,7 +28,7 @@ Without allow-oom: a full server refuses it whole, before its first write. Nothi
 if not same_life(ARGV[1]) then return {-1} end
 local quiet, _, arm, _, shut = armed(redis.call('GET', KEYS[1]), ARGV[2], KEYS[2])
 if not arm then return {-1} end
-now, prefix, origin, slots = time_ms(), ARGV[4], ARGV[5], KEYS[3]
+now, prefix, origin, slots = time_ms(), ARGV[4], ARGV[5] .. ' ' .. arm, KEYS[3]
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local requests = cmsgpack.unpack(ARGV[6])
 

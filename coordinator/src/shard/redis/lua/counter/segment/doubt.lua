@@ -11,18 +11,26 @@ local function came_back(segment)
 end
 
 -- Whether a segment is certainly complete although it was last written in another life, at another place, or by a
--- server that did not sync its writes. `before` and `present` are "synced 0|1, run id, replication id, place".
+-- server that did not sync its writes. `before` and `present` are "synced 0|1, run id, replication id, place, arm epoch".
 --
 -- Either the same process, which never followed another server: its replication id changes when its first replica
 -- comes. Or the same place before and after a restart, of a server that synced every write then and now, and did not
 -- get its data from another server, as after a failover.
 local function nothing_lost(before, present)
-  local synced, run, place = string.match(before, '^(%d) ([^:]*)%S* (.*)$')
-  local synced_now, run_now, place_now = string.match(present, '^(%d) ([^:]*)%S* (.*)$')
+  local synced, run, place = string.match(before, '^(%d) ([^:]*)%S* (%S*)')
+  local synced_now, run_now, place_now = string.match(present, '^(%d) ([^:]*)%S* (%S*)')
   local info = redis.call('INFO', 'replication', 'commandstats')
   if not string.find(info, 'second_repl_offset:-1\r', 1, true) then return false end
   if run == run_now then
     return not string.find(info, 'cmdstat_replicaof:', 1, true) and not string.find(info, 'cmdstat_slaveof:', 1, true)
   end
   return synced == '1' and synced_now == '1' and place == place_now
+end
+
+-- Whether the same life of a server is armed anew: its address may have led to its replica meanwhile, and nothing that was
+-- done there is here. Only where changes without a replica are acknowledged it matters.
+local function is_armed_anew(before, present)
+  local life, arm = string.match(before, '^%d (%S*) %S* (%d+)$')
+  local life_now, arm_now = string.match(present, '^%d (%S*) %S* (%d+)$')
+  return life == life_now and arm ~= arm_now
 end

@@ -15,7 +15,8 @@ local function load(group)
   for i = 3, 18 do segment[FIELDS[i]] = tonumber(found[i]) end
   if segment.newest_count + segment.packed_count == 0 then segment.oldest = false end
   if string.sub(segment.origin, 2) ~= string.sub(origin, 2) then
-    if not nothing_lost(segment.origin, origin) then came_back(segment) end
+    local is_marked = segment.durability == 'memory' and is_armed_anew(segment.origin, origin)
+    if is_marked or not nothing_lost(segment.origin, origin) then came_back(segment) end
     set(segment, 'origin', origin)
   end
   return segment

@@ -8,7 +8,8 @@ local function manifest_of(name)
   local version, text, durability, before = found[1], found[2], found[3], found[4]
   local in_doubt = false
   if version and before ~= origin then
-    in_doubt = not before or string.sub(before, 2) ~= string.sub(origin, 2) and not nothing_lost(before, origin)
+    in_doubt = not before or string.sub(before, 2) ~= string.sub(origin, 2)
+      and (is_armed_anew(before, origin) or not nothing_lost(before, origin))
     if not in_doubt then redis.call('HSET', name .. ':manifest', 'origin', origin) end
   end
   return version, text, durability, in_doubt
