@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use ringfence_chaos::counters::{
-    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Losses, Order, Rule, Visitor,
-    audit, audit_losses, audit_visitors,
+    Answer, Attempt, Balance, Call, Deed, End, ForgottenLayout, Handover, Losses, Order, Rule,
+    Visitor, audit, audit_losses, audit_visitors,
 };
 
 fn order(name: &str, amount: i64, deed: Deed) -> Order {
@@ -60,13 +60,49 @@ fn told() -> Vec<Attempt> {
 fn found(change: impl FnOnce(&mut Vec<Attempt>)) -> Vec<Rule> {
     let mut attempts = told();
     change(&mut attempts);
-    let rules = audit(&attempts, 2).into_iter();
+    let rules = audit(&attempts, 2, &[]).into_iter();
     rules.map(|violation| violation.rule).collect()
 }
 
 #[test]
 fn what_can_be_true_passes() {
     assert_eq!(found(|_| ()), []);
+}
+
+/// The violations found if the first account had a deposit refused as too old between 200 and 205, by the time of the
+/// handovers, and has so much more in the end, and so many losses.
+fn found_with(handovers: &[Handover], more: i64, losses: u64) -> Vec<Rule> {
+    let mut attempts = told();
+    attempts.push(change("old", 8, Deed::Deposit, 200, Answer::TooOld));
+    let balance = Balance {
+        available: 40 + more,
+        held: 0,
+        losses,
+    };
+    attempts.push(attempt(Call::Exact(0), 300, Answer::Balance(balance)));
+    let rules = audit(&attempts, 2, handovers).into_iter();
+    rules.map(|violation| violation.rule).collect()
+}
+
+#[test]
+fn a_request_is_too_old_and_an_account_marked_only_after_a_handover() {
+    let handover = |from_ns, over_ns, mark_ms| Handover {
+        from_ns,
+        over_ns,
+        mark_ms,
+    };
+    let before = handover(150, 160, 1);
+    assert_eq!(found_with(&[before], 0, 1), []);
+    assert_eq!(found_with(&[], 0, 0), [Rule::Failure]);
+    assert_eq!(found_with(&[], 0, 1), [Rule::Sound, Rule::Failure]);
+    assert_eq!(found_with(&[handover(150, 160, 0)], 0, 1), [Rule::Failure]);
+    // It was asked for when the shard had been handed over: it was never done.
+    let too_much = [Rule::Conservation, Rule::Exact];
+    assert_eq!(found_with(&[before], 8, 1), too_much);
+    let between = handover(190, 201, 1);
+    assert_eq!(found_with(&[between], 0, 1), []);
+    assert_eq!(found_with(&[between], 8, 1), []);
+    assert_eq!(found_with(&[between], 9, 1), too_much);
 }
 
 /// The violations found in accounts that lost something, the first of which has `available` in the end, after `change` is

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    io::{Read as _, Seek as _, SeekFrom},
     path::PathBuf,
 };
 
@@ -20,11 +21,7 @@ pub struct OnDisk {
 impl OnDisk {
     /// The bytes that `server` has written so far. It appends, and has not rewritten the file yet.
     pub fn now(server: &RedisServer) -> Self {
-        let files = fs::read_dir(server.dir().join("appendonlydir")).unwrap();
-        let mut files = files.map(|file| file.unwrap().path());
-        let file = files
-            .find(|file| file.to_string_lossy().ends_with(".incr.aof"))
-            .expect("the server appends");
+        let file = appended_file(server);
         let length = fs::metadata(&file).unwrap().len();
         Self { file, length }
     }
@@ -66,6 +63,43 @@ impl OnDisk {
         file.set_len(kept as u64).unwrap();
         removed
     }
+}
+
+/// The commands that a server appends from some time on, even if it gives the file up later.
+#[derive(Debug)]
+pub struct Appended(File);
+
+impl Appended {
+    /// From now on. `server` applies no command at this time, and does not rewrite its file.
+    pub fn from_now_on(server: &RedisServer) -> Self {
+        let mut file = File::open(appended_file(server)).unwrap();
+        file.seek(SeekFrom::End(0)).unwrap();
+        Self(file)
+    }
+
+    /// The complete commands so far, in their order.
+    pub fn commands(mut self) -> Vec<Command> {
+        let (mut bytes, mut at, mut commands) = (Vec::new(), 0, Vec::new());
+        self.0.read_to_end(&mut bytes).unwrap();
+        while let Some((command, end)) = command_at(&bytes, at) {
+            commands.push(command.into_iter().map(Vec::from).collect());
+            at = end;
+        }
+        commands
+    }
+}
+
+/// The file to which `server` appends.
+fn appended_file(server: &RedisServer) -> PathBuf {
+    let files = fs::read_dir(server.dir().join("appendonlydir")).unwrap();
+    let number = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        let number = name.strip_suffix(".incr.aof")?.rsplit('.').next()?;
+        number.parse::<u64>().ok()
+    };
+    let files = files.map(|file| file.unwrap().path());
+    let numbered = files.filter(|path| number(path).is_some());
+    numbered.max_by_key(number).expect("the server appends")
 }
 
 /// The command that begins at `at`, and its end; none if it is not complete.

@@ -18,7 +18,7 @@ use ringfence_client::{Builder, Client};
 use ringfence_coordinator::spawn::{RedisServer, RedisServerBuilder};
 use tokio::time::{sleep, timeout};
 
-pub use aof::{Command, OnDisk};
+pub use aof::{Appended, Command, OnDisk};
 pub use pair::Pair;
 pub use proxy::{Counts, Deed, Flow, Frame, Framer, NotResp, Proxy, Trap, Whose};
 pub use relay::Relay;

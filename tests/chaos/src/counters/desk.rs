@@ -167,6 +167,20 @@ impl Desk {
         join_all(accepted).await;
     }
 
+    /// Has the doubt about segments accepted, of every account that there is.
+    pub async fn accept_doubt(&self) {
+        let accounts = self.accounts.iter().chain(&self.visitors);
+        let accepted = accounts.map(async |account| {
+            loop {
+                match account.accept().await {
+                    Ok(_) | Err(CounterError::NoAccount { .. }) => return,
+                    Err(_) => sleep(ACCEPT_AGAIN).await,
+                }
+            }
+        });
+        join_all(accepted).await;
+    }
+
     fn failed(&self, error: &CounterError) -> Answer {
         // What a repeat was told by the server, of an attempt that got no answer.
         if let CounterError::Storage(StorageError { source, .. }) = error
@@ -184,8 +198,9 @@ impl Desk {
             CounterError::NoDestination { to } if to == self.nobody.account() => Answer::Returned,
             CounterError::Refused(Refusal::TooOld { .. }) => Answer::TooOld,
             CounterError::NoDestination { to } if self.comes_and_goes(to) => Answer::Absent,
-            // Until what is lost is accepted, or found again.
+            // Until what is lost or in doubt is accepted, or found again.
             CounterError::Lost { .. }
+            | CounterError::Refused(Refusal::Doubtful)
             | CounterError::NoAccount { .. }
             | CounterError::NoDestination { .. } => Answer::Unknown(error.to_string()),
             error if !error.is_retryable() => Answer::Failed(error.to_string()),

@@ -16,7 +16,8 @@ mod run;
 mod teller;
 
 pub use audit::{
-    ForgottenLayout, Losses, Rule, Violation, Visitor, audit, audit_losses, audit_visitors,
+    ForgottenLayout, Handover, Losses, Rule, Violation, Visitor, audit, audit_losses,
+    audit_visitors,
 };
 pub use call::{Answer, Balance, Call, Deed, End, Order};
 pub use desk::Desk;

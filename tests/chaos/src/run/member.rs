@@ -1,4 +1,4 @@
-//! One shard: two servers, of which one is a primary and the other follows it, behind one address.
+//! One shard: a primary, its replica, and the clock of both.
 #![expect(
     clippy::unwrap_used,
     reason = "a server of ours that fails fails the run"
@@ -12,12 +12,12 @@ use std::{
     time::Duration,
 };
 
-use redis::{FromRedisValue, InfoDict};
+use redis::FromRedisValue;
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Flow, Proxy, WallClock, Whose, ask, eventually};
+use ringfence_test_support::{Flow, Proxy, WallClock, Whose, ask};
 use tokio::time::{Instant, sleep};
 
-use super::plan::Step;
+use super::{plan::Step, replicated::Replicated};
 use crate::history::Fault;
 
 /// How much longer things take to and from a server that is [delayed](Fault::Delay).
@@ -33,10 +33,7 @@ const STEP_BACK_MS: u64 = 5_000;
 /// A shard that things are done to.
 #[derive(Debug)]
 pub struct Member {
-    nodes: [RedisServer; 2],
-    /// Which of them is the primary.
-    active: usize,
-    proxy: Proxy,
+    pair: Replicated,
     clock: WallClock,
     /// How far that is ahead of the machine's.
     ahead_ms: i64,
@@ -46,37 +43,25 @@ impl Member {
     /// Starts both servers, and a proxy in front of the primary.
     pub async fn start(seed: u64) -> Self {
         let clock = WallClock::default();
-        let server = || {
-            let builder = clock.set_up(RedisServer::builder());
-            let builder = builder
-                .set("appendonly", "yes")
-                .set("appendfsync", "always")
-                .set("repl-diskless-sync-delay", 0);
-            builder.spawn()
-        };
-        let nodes = [server().await.unwrap(), server().await.unwrap()];
-        let proxy = Proxy::seeded(nodes[0].port(), seed).await;
-        let member = Self {
-            nodes,
-            active: 0,
-            proxy,
+        let builder = clock.set_up(RedisServer::builder());
+        let builder = builder
+            .set("appendonly", "yes")
+            .set("appendfsync", "always");
+        Self {
+            pair: Replicated::start(&builder, seed).await,
             clock,
             ahead_ms: 0,
-        };
-        member.follow(1).await;
-        // A server's first replica gives it another replication id, and so another life.
-        member.in_step(1).await;
-        member
+        }
     }
 
     /// Where clients find it.
     pub fn url(&self) -> String {
-        self.proxy.url()
+        self.proxy().url()
     }
 
     /// What is between it and its clients.
     pub fn proxy(&self) -> &Proxy {
-        &self.proxy
+        self.pair.proxy()
     }
 
     /// Does what `step` says, and undoes it.
@@ -85,39 +70,50 @@ impl Member {
             Fault::RestartEmpty | Fault::RestartAof | Fault::RestartAofCut => {
                 self.restart(step).await;
             }
-            Fault::Failover => self.failover(step.lasts).await,
-            Fault::Switchover => self.switchover(step.lasts).await,
-            Fault::ThereAndBack => self.there_and_back(step.lasts).await,
-            Fault::Retarget => self.retarget(step.lasts).await,
-            Fault::StepClock => self.step_clock(step.dice),
-            Fault::FlushAll => self.ask::<()>(self.active, &["FLUSHALL"]).await,
-            Fault::StopServer => {
-                self.nodes[self.active].stop();
+            Fault::Failover | Fault::Switchover | Fault::ThereAndBack => {
+                self.leave_replica_behind().await;
                 sleep(step.lasts).await;
-                self.nodes[self.active].cont();
+                match step.fault {
+                    Fault::Failover => self.pair.fail_over().await,
+                    Fault::Switchover => self.pair.switch_over().await,
+                    _ => self.go_there_and_back().await,
+                }
+            }
+            Fault::Retarget => {
+                self.leave_replica_behind().await;
+                self.pair.lead_to_other();
+                sleep(step.lasts).await;
+                self.pair.lead_back().await;
+            }
+            Fault::StepClock => self.step_clock(step.dice),
+            Fault::FlushAll => self.ask::<()>(&["FLUSHALL"]).await,
+            Fault::StopServer => {
+                self.pair.primary().stop();
+                sleep(step.lasts).await;
+                self.pair.primary().cont();
             }
             Fault::Cut => {
-                let cut = async || self.proxy.cut(&Whose::All);
+                let cut = async || self.proxy().cut(&Whose::All);
                 again_and_again(step.lasts, cut).await;
             }
             Fault::CutNotifications => {
                 let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
-                let cut = async || self.ask::<()>(self.active, &kill).await;
+                let cut = async || self.ask::<()>(&kill).await;
                 again_and_again(step.lasts, cut).await;
             }
             Fault::FunctionFlush => {
-                let flush = async || self.ask::<()>(self.active, &["FUNCTION", "FLUSH"]).await;
+                let flush = async || self.ask::<()>(&["FUNCTION", "FLUSH"]).await;
                 again_and_again(step.lasts, flush).await;
             }
             Fault::Delay => {
-                self.proxy.both(&Whose::All, Flow::Delay(DELAY));
+                self.proxy().both(&Whose::All, Flow::Delay(DELAY));
                 self.heal_after(step.lasts).await;
             }
             Fault::BlackHole => {
                 match step.dice % 3 {
-                    0 => self.proxy.requests(&Whose::All, Flow::Lose),
-                    1 => self.proxy.replies(&Whose::All, Flow::Lose),
-                    _ => self.proxy.both(&Whose::All, Flow::Hold),
+                    0 => self.proxy().requests(&Whose::All, Flow::Lose),
+                    1 => self.proxy().replies(&Whose::All, Flow::Lose),
+                    _ => self.proxy().both(&Whose::All, Flow::Hold),
                 }
                 self.heal_after(step.lasts).await;
             }
@@ -142,18 +138,18 @@ impl Member {
 
     async fn heal_after(&self, lasts: Duration) {
         sleep(lasts).await;
-        self.proxy.heal();
+        self.proxy().heal();
     }
 
     /// Kills the primary and starts it again, with its append-only file as it was, or cut off where
     /// it ended a while ago, or without.
     async fn restart(&mut self, step: &Step) {
         let cut = step.fault == Fault::RestartAofCut;
-        let (file, length) = append_only(self.nodes[self.active].dir()).unwrap();
+        let (file, length) = append_only(self.pair.primary().dir()).unwrap();
         if cut {
             sleep(step.lasts).await;
         }
-        self.nodes[self.active].kill();
+        self.pair.primary_mut().kill();
         if cut {
             let torn = length + step.dice % 100;
             let file = File::options().write(true).open(file).unwrap();
@@ -163,100 +159,24 @@ impl Member {
             sleep(step.lasts).await;
         }
         if step.fault == Fault::RestartEmpty {
-            fs::remove_dir_all(self.nodes[self.active].dir().join("appendonlydir")).unwrap();
+            fs::remove_dir_all(self.pair.primary().dir().join("appendonlydir")).unwrap();
         }
-        self.nodes[self.active].restart().await.unwrap();
-    }
-
-    /// The replica goes stale, the primary dies, and the address moves.
-    async fn failover(&mut self, lasts: Duration) {
-        let (old, new) = (self.active, 1 - self.active);
-        self.leave_replica_behind().await;
-        sleep(lasts).await;
-        self.nodes[old].kill();
-        self.lead_to(new);
-        self.nodes[old].restart().await.unwrap();
-        self.follow(old).await;
-    }
-
-    /// The replica goes stale, and takes over; the primary follows it.
-    async fn switchover(&mut self, lasts: Duration) {
-        let (old, new) = (self.active, 1 - self.active);
-        self.leave_replica_behind().await;
-        sleep(lasts).await;
-        self.active = new;
-        self.follow(old).await;
-        self.lead_to(new);
-    }
-
-    /// Clients find another primary for a while, which has not followed the first one lately, then the first one again.
-    async fn retarget(&mut self, lasts: Duration) {
-        let (first, other) = (self.active, 1 - self.active);
-        self.leave_replica_behind().await;
-        self.lead_to(other);
-        sleep(lasts).await;
-        self.lead_to(first);
-        self.follow(other).await;
-    }
-
-    async fn there_and_back(&mut self, lasts: Duration) {
-        self.leave_replica_behind().await;
-        sleep(lasts).await;
-        self.go_there_and_back().await;
+        self.pair.primary_mut().restart().await.unwrap();
     }
 
     /// From now on the replica hears of nothing.
     pub async fn leave_replica_behind(&self) {
-        let replica = 1 - self.active;
-        self.in_step(replica).await;
-        self.promote(replica).await;
+        self.pair.leave_replica_behind().await;
     }
 
     /// The primary follows its replica, which was left behind, until it has what that has, and is a
     /// primary again. It cuts no connection.
     pub async fn go_there_and_back(&mut self) {
-        let (there, back) = (1 - self.active, self.active);
-        self.active = there;
-        self.follow(back).await;
-        self.in_step(back).await;
-        self.promote(back).await;
-        self.active = back;
-        self.follow(there).await;
+        self.pair.go_there_and_back().await;
     }
 
-    fn lead_to(&mut self, node: usize) {
-        self.active = node;
-        self.proxy.point_at(self.nodes[node].port());
-    }
-
-    async fn promote(&self, node: usize) {
-        self.ask::<()>(node, &["REPLICAOF", "NO", "ONE"]).await;
-    }
-
-    /// Has `node` follow the primary.
-    async fn follow(&self, node: usize) {
-        let port = self.nodes[self.active].port().to_string();
-        self.ask::<()>(node, &["REPLICAOF", "127.0.0.1", &port])
-            .await;
-    }
-
-    /// Waits until `node` has all that the primary has now.
-    async fn in_step(&self, node: usize) {
-        let offset = async |node| {
-            let info: InfoDict = self.ask(node, &["INFO", "replication"]).await;
-            let up = info.get::<String>("master_link_status").as_deref() == Some("up");
-            (up, info.get::<u64>("master_repl_offset"))
-        };
-        let (_, needed) = offset(self.active).await;
-        eventually("the replica has it all", async || {
-            let (up, reached) = offset(node).await;
-            up && reached >= needed
-        })
-        .await;
-    }
-
-    async fn ask<T: FromRedisValue>(&self, node: usize, words: &[&str]) -> T {
-        ask(&self.nodes[node], words).await
+    async fn ask<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        ask(self.pair.primary(), words).await
     }
 }
 

@@ -7,6 +7,7 @@ mod movers;
 mod nemesis;
 mod plan;
 pub(crate) mod process;
+pub(crate) mod replicated;
 mod report;
 
 use std::{
@@ -25,6 +26,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
+pub(crate) use self::plan::HOME;
 use self::{clients::Clients, movers::Movers, nemesis::Nemesis, plan::Plan};
 pub use self::{member::Member, plan::Step, report::Outcome};
 use crate::{

@@ -98,7 +98,7 @@ pub(super) const TO_SHARDS: [Fault; 15] = [
 
 /// The shard whose server keeps the record of the topology. Its address never returns to a primary that was not demoted:
 /// nothing tells that the record there is an older one (docs/protocol.md).
-const HOME: usize = 0;
+pub(crate) const HOME: usize = 0;
 
 /// What can happen to a client.
 pub(super) const TO_CLIENTS: [Fault; 3] = [Fault::KillClient, Fault::StopClient, Fault::EndClient];

@@ -68,7 +68,7 @@ impl Bank {
         for account in 0..ACCOUNTS {
             self.desk.call(&Call::Exact(account)).await;
         }
-        audit(&read(self.dir.path()).unwrap(), ACCOUNTS)
+        audit(&read(self.dir.path()).unwrap(), ACCOUNTS, &[])
     }
 }
 
@@ -124,5 +124,5 @@ pub(crate) async fn swept_amid_a_transfer() -> Vec<Violation> {
     for account in 0..ACCOUNTS {
         other.call(&Call::Exact(account)).await;
     }
-    audit(&read(bank.dir.path()).unwrap(), ACCOUNTS)
+    audit(&read(bank.dir.path()).unwrap(), ACCOUNTS, &[])
 }

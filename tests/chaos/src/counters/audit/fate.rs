@@ -17,8 +17,8 @@ pub(super) struct Fate {
     pub(super) result: Option<(u64, Outcome)>,
     /// Before the last attempt that was told that nothing was done.
     denied_ns: Option<u64>,
-    /// Whether it is too old to be answered any more.
-    is_too_old: bool,
+    /// After it was refused first as too old to be answered any more.
+    pub(super) too_old_ns: Option<u64>,
     /// Whether there was no account to send money to.
     is_absent: bool,
     /// How a reservation ended, and after that was said first.
@@ -56,7 +56,7 @@ impl Fate {
             cancelled_ns: None,
             result: None,
             denied_ns: None,
-            is_too_old: false,
+            too_old_ns: None,
             is_absent: false,
             end: None,
             memory,
@@ -98,7 +98,10 @@ impl Fate {
                 Outcome::Reserved
             }
             Answer::TooOld => {
-                self.is_too_old = true;
+                let first = self
+                    .too_old_ns
+                    .map_or(*answered_ns, |ns| ns.min(*answered_ns));
+                self.too_old_ns = Some(first);
                 return Ok(());
             }
             Answer::Absent => {
@@ -150,10 +153,15 @@ impl Fate {
                 .is_some_and(|by_ns| self.denied_ns.is_some_and(|denied_ns| denied_ns > by_ns))
     }
 
+    /// Whether no answer says what it did.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.result.is_none() && self.end.is_none()
+    }
+
     /// Whether nothing more is to become of it.
     pub(super) fn is_over(&self) -> bool {
         match self.result {
-            _ if self.is_too_old || self.is_absent => true,
+            _ if self.too_old_ns.is_some() || self.is_absent => true,
             Some((_, Outcome::Reserved)) => self.end.is_some(),
             result => result.is_some(),
         }

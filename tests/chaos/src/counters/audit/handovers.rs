@@ -24,6 +24,9 @@ impl Handover {
 
 /// Whether a request was refused as too old and certainly never done. If a handover came between, it may have been done
 /// before: records of requests that are too old are dropped.
+///
+/// So the bounds of balances are wider by the requests that were under way at a handover. A few changes that were acknowledged
+/// and lost with it can hide in that.
 pub(super) fn is_undone(fate: &Fate, handovers: &[Handover]) -> bool {
     let Some(refused_ns) = fate.too_old_ns else {
         return false;

@@ -1,6 +1,7 @@
 //! Whether what tellers were told can be true.
 
 mod fate;
+mod handovers;
 mod losses;
 mod timeline;
 mod visitors;
@@ -12,6 +13,7 @@ use self::{
     timeline::{Change, Timeline},
 };
 use super::{Answer, Attempt, Balance, Call, Order};
+pub use handovers::Handover;
 pub use losses::{ForgottenLayout, Losses, audit_losses};
 pub use visitors::{Visitor, audit_visitors};
 
@@ -54,12 +56,22 @@ impl fmt::Display for Violation {
 }
 
 /// Checks all that was asked of so many accounts, new at first and left alone in the end; the last look at each
-/// was an exact one.
-pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
+/// was an exact one. A handover loses no change that was acknowledged.
+pub fn audit(attempts: &[Attempt], accounts: usize, handovers: &[Handover]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let (fates, timelines) = all_told(attempts, accounts, |_, _| Memory::Kept, &mut violations);
+    let fates = fates(attempts, |_, _| Memory::Kept, &mut violations);
+    let done = |fate: &&Fate| !handovers::is_undone(fate, handovers);
+    let timelines = timelines(fates.values().filter(done), accounts);
     for attempt in attempts {
-        if let Some((_, Answer::TooOld)) = &attempt.answered {
+        let (Call::Change(order) | Call::Confirm(order) | Call::Cancel(order)) = &attempt.call
+        else {
+            continue;
+        };
+        if let Some((at_ns, Answer::TooOld)) = attempt.answered
+            && !handovers
+                .iter()
+                .any(|handover| handover.may_refuse(order, at_ns))
+        {
             let told = format!("too old: {:?}", attempt.call);
             violations.push(violation(Rule::Failure, told));
         }
@@ -68,7 +80,7 @@ pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
         violations.extend(short(fate, &timelines));
     }
     for attempt in attempts {
-        violations.extend(looked(attempt, &timelines));
+        violations.extend(looked(attempt, &timelines, handovers));
     }
     for (account, timeline) in timelines.iter().enumerate() {
         let (least, most) = (timeline.end().least, timeline.end().most);
@@ -78,33 +90,16 @@ pub fn audit(attempts: &[Attempt], accounts: usize) -> Vec<Violation> {
     violations
 }
 
-/// The fate of every order, and how much each account can have had. `memory`: of an order that was asked for first at
-/// that time.
-fn all_told<'a>(
-    attempts: &'a [Attempt],
-    accounts: usize,
-    memory: impl Fn(&Order, u64) -> Memory,
-    violations: &mut Vec<Violation>,
-) -> (Fates<'a>, Vec<Timeline>) {
-    let fates = fates(attempts, memory, violations);
+/// How much each account can have had, by the `fates` of the orders.
+fn timelines<'a>(fates: impl Iterator<Item = &'a Fate>, accounts: usize) -> Vec<Timeline> {
     let mut changes: Vec<Vec<Change>> = vec![Vec::new(); accounts];
-    for (account, change) in fates.values().flat_map(Fate::changes) {
+    for (account, change) in fates.flat_map(Fate::changes) {
         // Nobody has an account after the last: what arrives there is missing elsewhere.
         if let Some(changes) = changes.get_mut(account) {
             changes.push(change);
         }
     }
-    let timelines: Vec<Timeline> = changes.iter().map(|all| Timeline::of(all)).collect();
-    for fate in fates.values() {
-        if !fate.is_over() {
-            violations.push(violation(Rule::Answered, format!("{fate:?}")));
-        }
-        if fate.was_denied() {
-            let told = format!("a repeat was told that nothing was done: {fate:?}");
-            violations.push(violation(Rule::Agreement, told));
-        }
-    }
-    (fates, timelines)
+    changes.iter().map(|all| Timeline::of(all)).collect()
 }
 
 type Fates<'a> = HashMap<(usize, &'a str), Fate>;
@@ -113,7 +108,7 @@ fn violation(rule: Rule, told: String) -> Violation {
     Violation { rule, told }
 }
 
-/// The fate of every order, by its account and name.
+/// The fate of every order, by its account and name. `memory`: of an order that was asked for first at that time.
 fn fates<'a>(
     attempts: &'a [Attempt],
     memory: impl Fn(&Order, u64) -> Memory,
@@ -139,6 +134,15 @@ fn fates<'a>(
             .or_insert_with(|| Fate::new(order, memory(order, attempt.asked_ns)));
         violations.extend(fate.add(attempt).err());
     }
+    for fate in fates.values() {
+        if !fate.is_over() {
+            violations.push(violation(Rule::Answered, format!("{fate:?}")));
+        }
+        if fate.was_denied() {
+            let told = format!("a repeat was told that nothing was done: {fate:?}");
+            violations.push(violation(Rule::Agreement, told));
+        }
+    }
     fates
 }
 
@@ -155,7 +159,7 @@ fn short(fate: &Fate, timelines: &[Timeline]) -> Option<Violation> {
 }
 
 /// Was a balance ever so?
-fn looked(attempt: &Attempt, timelines: &[Timeline]) -> Option<Violation> {
+fn looked(attempt: &Attempt, timelines: &[Timeline], handovers: &[Handover]) -> Option<Violation> {
     let (to_ns, Answer::Balance(balance)) = attempt.answered.as_ref()? else {
         return None;
     };
@@ -164,7 +168,8 @@ fn looked(attempt: &Attempt, timelines: &[Timeline]) -> Option<Violation> {
         held,
         losses,
     } = *balance;
-    if available < 0 || held < 0 || losses > 0 {
+    let may_be_marked = handovers.iter().any(|handover| handover.from_ns < *to_ns);
+    if available < 0 || held < 0 || (losses > 0 && !may_be_marked) {
         return Some(violation(Rule::Sound, format!("{attempt:?}")));
     }
     let Call::Exact(account) = attempt.call else {

@@ -45,7 +45,7 @@ impl Crowd<'_> {
             let name = format!("crowd/{number}");
             let order = self.desk.order(name, self.account, 1, Deed::Deposit);
             let call = Call::Change(order.clone());
-            while self.desk.call(&call).await != Answer::Done {
+            while !matches!(self.desk.call(&call).await, Answer::Done | Answer::TooOld) {
                 sleep(AGAIN).await;
             }
             order

@@ -38,7 +38,7 @@ use self::{
     visitors::{VISITORS, Visitors},
 };
 use super::{
-    Answer, Call, Deed, Desk, Log, Losses, TellerArgs, Visitor, audit, audit_losses,
+    Answer, Call, Deed, Desk, Handover, Log, Losses, TellerArgs, Visitor, audit, audit_losses,
     audit_visitors, read, teller::connect,
 };
 pub use report::Outcome;
@@ -77,16 +77,22 @@ const MASTER: u32 = 0;
 /// Numbers of the others, from here on.
 const FIRST_TELLER: u32 = 1;
 
-/// Every write is on the disk, and a plan for segments begins soon.
+/// Every write is on a replica, and a plan for segments begins soon.
 const TERMS: Terms = Terms {
     idempotency_for_ms: 24 * 60 * 60 * 1000,
     idempotency_at_least_ms: 60 * 1000,
     skew_ms: 500,
     ids_max: 2_000_000,
-    durability: Durability::Disk,
+    durability: Durability::Replicas(1),
 };
 
-/// Nothing is on a disk.
+/// Every write is on the disk.
+const DISK_TERMS: Terms = Terms {
+    durability: Durability::Disk,
+    ..TERMS
+};
+
+/// Nothing is on a disk, or on a replica.
 const LOSING_TERMS: Terms = Terms {
     durability: Durability::Memory,
     ..TERMS
@@ -110,6 +116,10 @@ pub struct CountersArgs {
     /// Whether the ring is resized all the time.
     #[arg(long, action = ArgAction::Set, default_value_t = true)]
     pub resizes: bool,
+    /// Whether shards leave their replicas behind, and a replica takes over, for good or for a while. Where nothing may be
+    /// lost, an answer waits for a replica then; otherwise for the disk.
+    #[arg(long, action = ArgAction::Set, default_value_t = true)]
+    pub failovers: bool,
     /// Whether servers restart with nothing: what is lost with that is accepted. The ring is not resized then.
     #[arg(long)]
     pub losses: bool,
@@ -146,8 +156,11 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
     outcome.count(&attempts);
     outcome.violations.extend(match &found {
         Found::Losses(losses) => audit_losses(&attempts, losses),
-        Found::Visitors(visitors) => {
-            let all = audit(&attempts, accounts(args)).into_iter();
+        Found::NoLosses {
+            visitors,
+            handovers,
+        } => {
+            let all = audit(&attempts, accounts(args), handovers).into_iter();
             let of_visitors = audit_visitors(&attempts, accounts(args), visitors);
             all.chain(of_visitors).collect()
         }
@@ -164,8 +177,11 @@ pub async fn run(args: &CountersArgs) -> io::Result<Outcome> {
 enum Found {
     /// What was lost.
     Losses(Vec<Losses>),
-    /// When accounts came and went.
-    Visitors([Visitor; VISITORS]),
+    /// When accounts came and went, and shards left their replicas behind.
+    NoLosses {
+        visitors: [Visitor; VISITORS],
+        handovers: Vec<Handover>,
+    },
 }
 
 /// Has everything happen, and be written down in `dir`.
@@ -174,10 +190,11 @@ async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<(Outco
     let client = connect(&urls, prefix).await;
     let desk = Desk::open(&client, accounts(args), Log::create(dir, MASTER)?)
         .with_visitors(visitors(args));
-    let terms = if args.losses { LOSING_TERMS } else { TERMS };
+    let terms = terms(args);
     fund(&desk, terms).await?;
     let come_and_go = Visitors {
         desk: &desk,
+        terms,
         urls: urls.clone(),
         found: Mutex::default(),
         steps: AtomicUsize::new(0),
@@ -198,19 +215,22 @@ async fn happen(seed: u64, args: &CountersArgs, dir: &Path) -> io::Result<(Outco
         after: None,
     };
     let mut tellers = Tellers::start(like, TELLERS)?;
+    let always = report::always(args);
     let nemesis = Nemesis {
         desk: &desk,
         seed,
         loses: args.losses,
         goes_back: args.older_files,
         lost: Mutex::new(vec![Losses::default(); ACCOUNTS]),
+        fails_over: args.failovers,
+        handovers: Mutex::default(),
         crowd: (!args.losses).then(|| Crowd {
             desk: &desk,
             account: CROWDED,
             ids: args.calls.clamp(*CROWD.start(), *CROWD.end()),
         }),
         visitors: (!args.losses).then_some(&come_and_go),
-        always: report::always(args),
+        always: &always,
         done: Mutex::default(),
         violations: Mutex::default(),
     };
@@ -261,14 +281,27 @@ fn told(
         done,
         violations,
         lost,
+        handovers,
         ..
     } = nemesis;
     let outcome = Outcome::new(seed, args, done.into_inner(), violations.into_inner());
     let found = match args.losses {
         true => Found::Losses(lost.into_inner()),
-        false => Found::Visitors(*visitors.found.lock()),
+        false => Found::NoLosses {
+            visitors: *visitors.found.lock(),
+            handovers: handovers.into_inner(),
+        },
     };
     (outcome, found)
+}
+
+/// The terms of all accounts.
+fn terms(args: &CountersArgs) -> Terms {
+    match (args.losses, args.failovers) {
+        (true, _) => LOSING_TERMS,
+        (false, true) => TERMS,
+        (false, false) => DISK_TERMS,
+    }
 }
 
 /// How many accounts a run has.

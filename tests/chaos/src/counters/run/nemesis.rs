@@ -1,35 +1,34 @@
 //! What is done while tellers work, until they are done: by a seed, in what order and to whom.
 
-use std::{
-    collections::BTreeMap,
-    future::pending,
-    io,
-    ops::Range,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-    time::Duration,
-};
+use std::{collections::BTreeMap, future::pending, io, ops::Range, time::Duration};
 
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use ringfence_client::{BootClock, Clock as _, counter::segment::SegmentView};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{
-    super::{Desk, ForgottenLayout, Losses, Rule, Violation},
-    ACCOUNTS, LOSING_TERMS, SEGMENTS, SHARDS,
+    super::{Desk, ForgottenLayout, Handover, Losses, Rule, Violation},
+    ACCOUNTS, LOSING_TERMS, SEGMENTS, SHARDS, TERMS,
     crowd::{Crowd, Packed},
-    report::CROWD_MOVED,
+    report::{CAME, CROWD_MOVED},
     resizes::Resizes,
-    shard::{Shard, Trouble},
+    shard::{LeftBehind, Shard, Trouble},
     tail::{Tail, account_of},
     tellers::Tellers,
     visitors::{STAY, VANISH, Visitors},
 };
+use crate::run::HOME;
 
 /// How long a shard is left alone, and how long it then suffers.
 const ALONE: Range<Duration> = Duration::from_millis(2500)..Duration::from_millis(6000);
 const SUFFERS: Range<Duration> = Duration::from_millis(50)..Duration::from_millis(400);
+/// How long a shard's replica is left behind: a replica that takes over must have time to be armed.
+const LEFT_BEHIND: Range<Duration> = Duration::from_millis(200)..Duration::from_millis(2000);
 /// How long nothing happens to the shards of a run that loses.
 const LOSSES_APART: Range<Duration> = Duration::from_millis(100)..Duration::from_millis(700);
 /// Layouts that an account gets in a short time, and how many accounts do.
@@ -67,6 +66,10 @@ pub(super) struct Nemesis<'a> {
     pub(super) goes_back: bool,
     /// What each account lost with that.
     pub(super) lost: Mutex<Vec<Losses>>,
+    /// Whether shards leave their replicas behind.
+    pub(super) fails_over: bool,
+    /// When they did, in a run that loses nothing.
+    pub(super) handovers: Mutex<Vec<Handover>>,
     /// The account with many ids, if there is one.
     pub(super) crowd: Option<Crowd<'a>>,
     /// Accounts that come and go, if there are any.
@@ -90,25 +93,25 @@ impl Nemesis<'_> {
         tellers: &mut Tellers,
         until: Instant,
     ) -> io::Result<()> {
+        let (tell_over, over) = watch::channel(false);
+        let tellers = async {
+            let done = self.to_tellers(tellers, until).await;
+            tell_over.send_replace(true);
+            done
+        };
         if self.loses {
-            let over = AtomicBool::new(false);
-            let tellers = async {
-                let done = self.to_tellers(tellers, until).await;
-                over.store(true, Relaxed);
-                done
-            };
             // A loss that has begun is written down.
-            let both = async { tokio::join!(tellers, self.lose(shards, &over)).0 };
+            let both = async { tokio::join!(tellers, self.lose(shards, over)).0 };
             return tokio::select! {
                 done = both => done,
                 () = self.sweep() => unreachable!("it goes on"),
             };
         }
-        let to_shards = shards.iter_mut().zip(1..).map(|(shard, number)| {
-            let random = self.random(number);
-            self.to_shard(shard, random)
-        });
-        let to_all = futures_util::future::join_all(to_shards);
+        let to_shards = shards.iter_mut().enumerate();
+        let to_shards = to_shards.map(|(number, shard)| self.to_shard(number, shard, over.clone()));
+        let to_shards = futures_util::future::join_all(to_shards);
+        // A handover that has begun is written down.
+        let both = async { tokio::join!(tellers, to_shards).0 };
         let vanished = async {
             if let Some(visitors) = self.visitors {
                 visitors.vanish().await;
@@ -120,7 +123,7 @@ impl Nemesis<'_> {
             vanished.clone().await;
             if let Some(visitors) = self.visitors {
                 visitors.come().await;
-                self.did_often("accounts created late, or again", STAY.len());
+                self.did_often(CAME, STAY.len());
             }
             pending::<()>().await;
         };
@@ -130,10 +133,9 @@ impl Nemesis<'_> {
             self.to_ring(ring, until).await
         };
         tokio::select! {
-            done = self.to_tellers(tellers, until) => done,
+            done = both => done,
             failed = to_ring => failed,
             () = come => unreachable!("it goes on"),
-            _ = to_all => unreachable!("it goes on"),
             () = self.resegment() => unreachable!("it goes on"),
             () = self.sweep() => unreachable!("it goes on"),
             () = self.look() => unreachable!("it goes on"),
@@ -143,18 +145,27 @@ impl Nemesis<'_> {
 
     /// One shard after the other suffers; some restart with nothing, or from older files, and that is accepted. Until
     /// it is over.
-    async fn lose(&self, shards: &mut [Shard], over: &AtomicBool) {
+    async fn lose(&self, shards: &mut [Shard], mut over: watch::Receiver<bool>) {
         let mut random = self.random(103);
         let shards = &mut shards[..SHARDS];
         loop {
             for trouble in Trouble::ALL {
                 self.copy(shards);
-                sleep(random.random_range(LOSSES_APART)).await;
-                if over.load(Relaxed) {
+                if is_over(&mut over, random.random_range(LOSSES_APART)).await {
                     return;
                 }
                 let chosen = random.random_range(0..shards.len());
+                let lasts = random.random_range(SUFFERS);
                 match trouble {
+                    trouble if trouble.is_of_replicas() => {
+                        if self.may_leave_behind(trouble, chosen) {
+                            let lasts = random.random_range(LEFT_BEHIND);
+                            let left = shards[chosen].leave_behind(trouble, lasts).await;
+                            self.went_back(left, &shards[chosen]).await;
+                            self.did(trouble.as_str());
+                        }
+                        continue;
+                    }
                     Trouble::Kill => {
                         self.forget(&mut shards[chosen]).await;
                         continue;
@@ -162,7 +173,6 @@ impl Nemesis<'_> {
                     // Their older files are other ones then.
                     Trouble::Rewrite => self.resegment_often(shards, &mut random).await,
                     trouble => {
-                        let lasts = random.random_range(SUFFERS);
                         shards[chosen].suffer(trouble, lasts).await;
                         self.did(trouble.as_str());
                     }
@@ -208,8 +218,15 @@ impl Nemesis<'_> {
     }
 
     async fn go_back(&self, shard: &mut Shard, random: &mut StdRng) {
-        let (forgotten, losses) = shard.go_back(COPIES_MAX, random.random()).await;
-        let tails = Tail::of(&forgotten, self.desk.accounts.len());
+        if let Some(left) = shard.go_back(COPIES_MAX, random.random()).await {
+            self.went_back(left, shard).await;
+            self.did("shards restarted from older files");
+        }
+    }
+
+    /// Writes down what a shard forgot, and accepts that.
+    async fn went_back(&self, left: LeftBehind, shard: &Shard) {
+        let tails = Tail::of(&left.commands, self.desk.accounts.len());
         for (account, tail) in &tails {
             let mut lost = self.lost.lock();
             let lost = &mut lost[*account];
@@ -222,7 +239,7 @@ impl Nemesis<'_> {
         }
         self.desk.accept(LOSING_TERMS, SEGMENTS).await;
         let until_ns = BootClock.now().as_nanos();
-        self.must_say_so(&losses, &shard.in_segments("losses").await);
+        self.must_say_so(&left.losses, &shard.in_segments("losses").await);
         for (account, tail) in tails {
             if let Some(from_ms) = tail.layout_from_ms {
                 let layout = ForgottenLayout { from_ms, until_ns };
@@ -230,7 +247,6 @@ impl Nemesis<'_> {
                 self.did("accounts with segments that forgot a layout");
             }
         }
-        self.did("shards restarted from older files");
     }
 
     /// Each segment that went back has counted a loss since it was asked for the first time.
@@ -259,16 +275,55 @@ impl Nemesis<'_> {
         self.done.lock().contains_key(what)
     }
 
-    async fn to_shard(&self, shard: &mut Shard, mut random: StdRng) {
+    /// Until it is over.
+    async fn to_shard(&self, number: usize, shard: &mut Shard, mut over: watch::Receiver<bool>) {
+        let mut random = self.random(1 + number as u64);
         let mut troubles = Trouble::ALL;
+        // So that each kind happens in a short run.
+        let mut first = Some(Trouble::OF_REPLICAS[number]);
         loop {
             troubles.shuffle(&mut random);
             for trouble in troubles {
-                sleep(random.random_range(ALONE)).await;
-                shard.suffer(trouble, random.random_range(SUFFERS)).await;
+                if is_over(&mut over, random.random_range(ALONE)).await {
+                    return;
+                }
+                let due = first.take_if(|first| self.may_leave_behind(*first, number));
+                let trouble = due.unwrap_or(trouble);
+                if !trouble.is_of_replicas() {
+                    let lasts = random.random_range(SUFFERS);
+                    shard.suffer(trouble, lasts).await;
+                } else if self.may_leave_behind(trouble, number) {
+                    let lasts = random.random_range(LEFT_BEHIND);
+                    self.hand_over(shard, trouble, lasts).await;
+                } else {
+                    continue;
+                }
                 self.did(trouble.as_str());
             }
         }
+    }
+
+    /// Whether a shard may leave its replica behind now. First accounts vanish, which must not be accepted as a loss; and a
+    /// segment moves with its blocks of ids, which it drops once its doubt is accepted.
+    fn may_leave_behind(&self, trouble: Trouble, shard: usize) -> bool {
+        let before = [CAME, CROWD_MOVED];
+        let mut before = before.iter().filter(|what| self.always.contains(what));
+        // Nothing tells that the record of the topology is an older one, where its home comes back.
+        let may_come_back = trouble != Trouble::Retarget || shard != HOME;
+        self.fails_over && may_come_back && before.all(|what| self.has_done(what))
+    }
+
+    async fn hand_over(&self, shard: &mut Shard, trouble: Trouble, lasts: Duration) {
+        let from_ns = BootClock.now().as_nanos();
+        shard.leave_behind(trouble, lasts).await;
+        let over_ns = BootClock.now().as_nanos();
+        self.desk.accept_doubt().await;
+        let mark_ms = BootClock.unix().as_millis() as u64 + TERMS.skew_ms;
+        self.handovers.lock().push(Handover {
+            from_ns,
+            over_ns,
+            mark_ms,
+        });
     }
 
     /// Ends only if it fails.
@@ -372,7 +427,8 @@ impl Nemesis<'_> {
                 // Who cannot look now, looks later.
                 let views = account.inspect().await.unwrap_or_default().views;
                 let wrong = |view: &&SegmentView| {
-                    view.value < 0 || view.held < 0 || view.doubtful || view.losses > 0
+                    let is_marked = view.doubtful || view.losses > 0;
+                    view.value < 0 || view.held < 0 || (is_marked && !self.fails_over)
                 };
                 let wrong = views.values().filter(wrong).map(|view| Violation {
                     rule: Rule::Sound,
@@ -382,4 +438,9 @@ impl Nemesis<'_> {
             }
         }
     }
+}
+
+/// Waits for so long; whether all is over meanwhile.
+async fn is_over(over: &mut watch::Receiver<bool>, at_most: Duration) -> bool {
+    timeout(at_most, over.wait_for(|over| *over)).await.is_ok()
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 use super::{
     super::{Answer, Attempt, Call, Deed, End, Rule, Violation},
     CountersArgs,
+    shard::Trouble,
 };
 
 /// Of many violations, as many are told in full.
@@ -21,8 +22,10 @@ pub struct Outcome {
     pub loses: bool,
     /// Whether they also went back to older files.
     pub goes_back: bool,
+    /// Whether they left their replicas behind.
+    pub fails_over: bool,
     /// What must have happened in it.
-    pub always: &'static [&'static str],
+    pub always: Vec<&'static str>,
     /// How long it took.
     pub took: Duration,
     /// What happened, how often.
@@ -40,7 +43,7 @@ const MINIMA: [(&str, usize); 10] = [
     ("exact balances", 200),
     ("reservations confirmed", 100),
     ("reservations cancelled", 100),
-    ("reservations expired", 100),
+    ("reservations expired", 200),
     ("transfers", 100),
     ("transfers that came back, or took nothing", 200),
     ("resegmented", 10_000),
@@ -50,13 +53,16 @@ const MINIMA: [(&str, usize); 10] = [
 /// A segment with many ids went to another shard.
 pub(super) const CROWD_MOVED: &str = "moves of a segment with blocks of ids";
 
+/// Accounts that money was sent to before.
+pub(super) const CAME: &str = "accounts created late, or again";
+
 /// What happens in each run, however few its calls are: the nemesis waits for it.
-pub(super) fn always(args: &CountersArgs) -> &'static [&'static str] {
-    if args.resizes && !args.losses {
-        &[CROWD_MOVED]
-    } else {
-        &[]
-    }
+pub(super) fn always(args: &CountersArgs) -> Vec<&'static str> {
+    let came = (!args.losses).then_some(CAME);
+    let moved = (args.resizes && !args.losses).then_some(CROWD_MOVED);
+    let left_behind = Trouble::OF_REPLICAS.map(Trouble::as_str).into_iter();
+    let left_behind = left_behind.filter(|_| args.failovers);
+    came.into_iter().chain(moved).chain(left_behind).collect()
 }
 
 /// The same of a run whose shards lose everything.
@@ -82,6 +88,7 @@ impl Outcome {
             calls: args.calls,
             loses: args.losses,
             goes_back: args.older_files,
+            fails_over: args.failovers,
             always: always(args),
             took: Duration::ZERO,
             counts,
@@ -156,9 +163,14 @@ impl fmt::Display for Outcome {
             let Self { seed, calls, .. } = self;
             let losses = if self.loses { " --losses" } else { "" };
             let older_files = if self.goes_back { " --older-files" } else { "" };
+            let failovers = if self.fails_over {
+                ""
+            } else {
+                " --failovers false"
+            };
             writeln!(
                 formatter,
-                "again: cargo run -p ringfence-chaos -- counters --seed {seed} --calls {calls}{losses}{older_files}"
+                "again: cargo run -p ringfence-chaos -- counters --seed {seed} --calls {calls}{losses}{older_files}{failovers}"
             )?;
         }
         Ok(())

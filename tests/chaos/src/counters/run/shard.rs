@@ -8,8 +8,10 @@ use std::{fs, ops::Range, time::Duration};
 
 use redis::FromRedisValue;
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::{Command, Deed, Flow, OnDisk, Proxy, Trap, Whose, ask};
+use ringfence_test_support::{Appended, Command, Deed, Flow, OnDisk, Trap, Whose, ask};
 use tokio::time::sleep;
+
+use crate::run::replicated::Replicated;
 
 /// How much longer things take to and from a server that is slow.
 const DELAY: Range<Duration> = Duration::from_millis(1)..Duration::from_millis(40);
@@ -35,10 +37,22 @@ pub(super) enum Trouble {
     Stop,
     /// It is killed while it rewrites its append-only file, or soon after, and starts again.
     Rewrite,
+    /// It dies, and its replica, which was left behind, is the primary.
+    Failover,
+    /// Clients find its replica, which was left behind, and then the primary again, which knows nothing of that.
+    Retarget,
+    /// It follows its replica, which was left behind and is the primary.
+    Switchover,
+    /// It follows its replica, which was left behind, and is the primary again.
+    ThereAndBack,
 }
 
 impl Trouble {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 10] = [
+        Self::Failover,
+        Self::Retarget,
+        Self::Switchover,
+        Self::ThereAndBack,
         Self::Kill,
         Self::LoseAnswers,
         Self::Cut,
@@ -46,6 +60,19 @@ impl Trouble {
         Self::Stop,
         Self::Rewrite,
     ];
+
+    /// Those that leave the replica behind.
+    pub(super) const OF_REPLICAS: [Self; 4] = [
+        Self::Failover,
+        Self::Retarget,
+        Self::Switchover,
+        Self::ThereAndBack,
+    ];
+
+    /// Whether it leaves the replica behind.
+    pub(super) fn is_of_replicas(self) -> bool {
+        Self::OF_REPLICAS.contains(&self)
+    }
 
     /// As the report says it.
     pub(super) fn as_str(self) -> &'static str {
@@ -56,92 +83,118 @@ impl Trouble {
             Self::Delay => "times a shard was slow",
             Self::Stop => "shards stopped for a while",
             Self::Rewrite => "shards killed at a rewrite of their log",
+            Self::Failover => "failovers to a replica that was left behind",
+            Self::Retarget => "addresses that led to a replica for a while",
+            Self::Switchover => "switchovers to a replica that was left behind",
+            Self::ThereAndBack => "primaries that followed their replica for a while",
         }
     }
 }
 
-/// A server behind a proxy.
+/// What a shard forgot.
+#[derive(Debug)]
+pub(super) struct LeftBehind {
+    /// The commands.
+    pub(super) commands: Vec<Command>,
+    /// How many losses each of its segments had counted before, by its name.
+    pub(super) losses: Vec<(String, u64)>,
+}
+
+/// A primary and its replica behind a proxy.
 #[derive(Debug)]
 pub(super) struct Shard {
-    server: RedisServer,
-    proxy: Proxy,
+    pair: Replicated,
     /// Its log at earlier times, the oldest first.
     past: Vec<OnDisk>,
 }
 
 impl Shard {
-    /// Starts both. One that is to lose something does not say that it syncs every write.
+    /// Starts all three. One that is to lose something does not say that it syncs every write.
     pub(super) async fn start(seed: u64, loses: bool) -> Self {
         let synced = if loses { "no" } else { "always" };
         let builder = RedisServer::builder()
             .set("appendonly", "yes")
             .set("auto-aof-rewrite-percentage", "0")
             .set("appendfsync", synced);
-        let server = builder.spawn().await.unwrap();
-        let proxy = Proxy::seeded(server.port(), seed).await;
-        let past = Vec::new();
         Self {
-            server,
-            proxy,
-            past,
+            pair: Replicated::start(&builder, seed).await,
+            past: Vec::new(),
         }
     }
 
     /// Where clients find it.
     pub(super) fn url(&self) -> String {
-        self.proxy.url()
+        self.pair.proxy().url()
     }
 
     /// Has it restart with nothing. Answers how much that could be spent was in its segments, each with its name.
     pub(super) async fn forget(&mut self) -> Vec<(String, i64)> {
-        self.proxy.both(&Whose::All, Flow::Lose);
+        self.pair.proxy().both(&Whose::All, Flow::Lose);
         let lost = self.in_segments("value").await;
-        self.server.kill();
-        self.proxy.cut(&Whose::All);
+        self.pair.primary_mut().kill();
+        self.pair.proxy().cut(&Whose::All);
         self.past.clear();
-        fs::remove_dir_all(self.server.dir().join("appendonlydir")).unwrap();
-        self.server.restart().await.unwrap();
-        self.proxy.heal();
+        fs::remove_dir_all(self.pair.primary().dir().join("appendonlydir")).unwrap();
+        self.pair.primary_mut().restart().await.unwrap();
+        self.pair.proxy().heal();
         lost
     }
 
     /// Keeps a copy of its files, as they are now.
     pub(super) fn copy(&mut self) {
-        let now = OnDisk::now(&self.server);
+        let now = OnDisk::now(self.pair.primary());
         if self.past.last() != Some(&now) {
             self.past.push(now);
         }
     }
 
-    /// Has it restart from one of the last `among` copies of its files. Answers the commands that it forgot, and how many
-    /// losses each of its segments has counted before anybody asks it.
-    pub(super) async fn go_back(
-        &mut self,
-        among: usize,
-        dice: u32,
-    ) -> (Vec<Command>, Vec<(String, u64)>) {
+    /// Has it restart from one of the last `among` copies of its files. None if there is no copy.
+    pub(super) async fn go_back(&mut self, among: usize, dice: u32) -> Option<LeftBehind> {
         let among = among.min(self.past.len());
         if among == 0 {
-            return (Vec::new(), Vec::new());
+            return None;
         }
         self.past.truncate(self.past.len() - dice as usize % among);
         let past = self.past.last().cloned().expect("there are so many");
-        self.proxy.both(&Whose::All, Flow::Lose);
-        self.server.kill();
-        self.proxy.cut(&Whose::All);
-        let forgotten = past.go_back();
-        self.server.restart().await.unwrap();
+        self.pair.proxy().both(&Whose::All, Flow::Lose);
+        self.pair.primary_mut().kill();
+        self.pair.proxy().cut(&Whose::All);
+        let commands = past.go_back();
+        self.pair.primary_mut().restart().await.unwrap();
         let losses = self.in_segments("losses").await;
-        self.proxy.heal();
-        (forgotten, losses)
+        self.pair.proxy().heal();
+        Some(LeftBehind { commands, losses })
+    }
+
+    /// Its replica is left behind. For so long the shard goes on without it, or with it alone; then it is the other way.
+    pub(super) async fn leave_behind(&mut self, trouble: Trouble, lasts: Duration) -> LeftBehind {
+        self.pair.in_step().await;
+        self.pair.proxy().requests(&Whose::All, Flow::Hold);
+        self.pair.leave_replica_behind().await;
+        let losses = self.in_segments("losses").await;
+        if trouble == Trouble::Retarget {
+            self.pair.lead_to_other();
+        }
+        let appended = Appended::from_now_on(self.pair.primary());
+        self.pair.proxy().heal();
+        sleep(lasts).await;
+        match trouble {
+            Trouble::Failover => self.pair.fail_over().await,
+            Trouble::Retarget => self.pair.lead_back().await,
+            Trouble::Switchover => self.pair.switch_over().await,
+            _ => self.pair.go_there_and_back().await,
+        }
+        self.past.clear();
+        let commands = appended.commands();
+        LeftBehind { commands, losses }
     }
 
     /// What each of its segments has in that field.
     pub(super) async fn in_segments<T: FromRedisValue>(&self, field: &str) -> Vec<(String, T)> {
-        let names: Vec<String> = ask(&self.server, &["KEYS", "*#*:seg"]).await;
+        let names: Vec<String> = ask(self.pair.primary(), &["KEYS", "*#*:seg"]).await;
         let mut found = Vec::new();
         for name in names {
-            let value = ask(&self.server, &["HGET", &name, field]).await;
+            let value = ask(self.pair.primary(), &["HGET", &name, field]).await;
             found.push((name, value));
         }
         found
@@ -151,26 +204,29 @@ impl Shard {
     pub(super) async fn suffer(&mut self, trouble: Trouble, lasts: Duration) {
         match trouble {
             Trouble::Kill => {
-                self.server.kill();
+                self.pair.primary_mut().kill();
                 sleep(lasts).await;
-                self.server.restart().await.unwrap();
+                self.pair.primary_mut().restart().await.unwrap();
             }
             Trouble::Rewrite => {
-                let _: String = ask(&self.server, &["BGREWRITEAOF"]).await;
+                let _: String = ask(self.pair.primary(), &["BGREWRITEAOF"]).await;
                 sleep(lasts / REWRITE_LASTS).await;
-                self.server.restart().await.unwrap();
+                self.pair.primary_mut().restart().await.unwrap();
             }
             Trouble::LoseAnswers => self.lose_answers(lasts).await,
-            Trouble::Cut => self.proxy.cut(&Whose::All),
+            Trouble::Cut => self.pair.proxy().cut(&Whose::All),
             Trouble::Delay => {
-                self.proxy.both(&Whose::All, Flow::Delay(DELAY));
+                self.pair.proxy().both(&Whose::All, Flow::Delay(DELAY));
                 sleep(lasts).await;
-                self.proxy.heal();
+                self.pair.proxy().heal();
             }
             Trouble::Stop => {
-                self.server.stop();
+                self.pair.primary().stop();
                 sleep(lasts).await;
-                self.server.cont();
+                self.pair.primary().cont();
+            }
+            Trouble::Failover | Trouble::Retarget | Trouble::Switchover | Trouble::ThereAndBack => {
+                drop(self.leave_behind(trouble, lasts).await)
             }
         }
     }
@@ -180,17 +236,17 @@ impl Shard {
         for nth in 1..=1 + (lasts.as_millis() / LOSE_EVERY.as_millis()) as u64 {
             let cut = Deed::Cut { reply_bytes: 0 };
             let trap = Trap::new(Whose::lane("counters"), cut);
-            self.proxy.trap(trap.command(&["FCALL"]).nth(nth));
+            self.pair.proxy().trap(trap.command(&["FCALL"]).nth(nth));
             sleep(LOSE_EVERY).await;
         }
     }
 
     /// Ends its present fault.
     pub(super) async fn mend(&mut self) {
-        self.server.cont();
-        if self.server.pid().is_none() {
-            self.server.restart().await.unwrap();
+        self.pair.primary().cont();
+        if self.pair.primary().pid().is_none() {
+            self.pair.primary_mut().restart().await.unwrap();
         }
-        self.proxy.heal();
+        self.pair.proxy().heal();
     }
 }

@@ -6,13 +6,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use ringfence_client::{BootClock, Clock as _};
+use ringfence_client::{BootClock, Clock as _, counter::Terms};
 use tokio::time::{sleep, timeout};
 
-use super::{
-    super::{Desk, audit::Visitor},
-    TERMS,
-};
+use super::super::{Desk, audit::Visitor};
 
 /// How many there are: one is created late, one vanishes, one vanishes and is created again.
 pub(super) const VISITORS: usize = 3;
@@ -31,6 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Visitors<'a> {
     pub(super) desk: &'a Desk,
+    pub(super) terms: Terms,
     pub(super) urls: Vec<String>,
     /// What became of them.
     pub(super) found: Mutex<[Visitor; VISITORS]>,
@@ -93,7 +91,7 @@ impl Visitors<'_> {
     async fn create(&self, place: usize) {
         let before_ns = now_ns();
         let number = self.desk.accounts.len() + place;
-        while self.desk.create_one(number, TERMS, 1).await.is_err() {
+        while self.desk.create_one(number, self.terms, 1).await.is_err() {
             sleep(AGAIN).await;
         }
         let known = self.found.lock()[place].created_ns;
