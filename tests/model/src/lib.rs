@@ -11,12 +11,15 @@
 //! * [`topology`] is the topology's record: how it outlives the shard that keeps it, and what late comers do
 //!   in the name of one that is not in force any more.
 //! * [`first_use`] is how it begins: of any number of foundings one comes into use.
+//! * [`redlock`] is a lock that a majority of three ranks grants, while one of them moves, or a shard is lost: docs/protocol.md,
+//!   "Replicated namespaces".
 //! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
 //!   segments in all.
 
 mod check;
 pub mod first_use;
 pub mod queue;
+pub mod redlock;
 mod ruled;
 pub mod segments;
 pub mod slot;

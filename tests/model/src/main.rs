@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ringfence_model::{
-    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, segments, slot, topology,
+    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, redlock, segments, slot,
+    topology,
 };
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
@@ -73,7 +74,13 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         segments::control,
     );
-    (queue.chain(slot).chain(topology).chain(first_use)).chain(segments)
+    let redlock = runs(
+        "redlock",
+        redlock::clean(),
+        |config| config.name,
+        redlock::control,
+    );
+    (queue.chain(slot).chain(topology).chain(first_use)).chain(segments.chain(redlock))
 }
 
 /// The runs of one model.

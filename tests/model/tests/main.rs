@@ -5,5 +5,6 @@ mod common;
 mod first_use;
 mod queue;
 mod record;
+mod redlock;
 mod segments;
 mod slot;

@@ -1,0 +1,61 @@
+//! What must hold, and what must have happened.
+
+use stateright::Property;
+
+use super::{RedlockModel, World};
+
+pub(super) const ONE_HOLDER: &str = "one holder";
+pub(super) const TOKENS_RISE: &str = "tokens of holders rise";
+
+/// What a clean configuration must come across, or it checked nothing.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub enum Event {
+    /// A second attempt got the lock.
+    HeldAgain,
+    /// A confirm made the majority.
+    HeldAfterConfirm,
+    /// … an adopt did.
+    HeldAfterAdopt,
+    /// A grant by the shard that the rank moved to made it.
+    HeldAtNextShard,
+    /// A successor had replaced the record of the released nonce.
+    HeldAsSuccessor,
+    /// The lock was held again after a removal.
+    HeldAfterRemoval,
+    /// A holder moved itself.
+    Adopted,
+    /// A holder wrote its record where there was none.
+    Installed,
+    /// A renewal put its record back in grace.
+    Reclaimed,
+}
+
+pub(super) fn safety() -> Vec<Property<RedlockModel>> {
+    vec![
+        Property::always(ONE_HOLDER, |_, world: &World| {
+            world.clients.iter().filter(|client| client.holds()).count() <= 1
+        }),
+        Property::always(TOKENS_RISE, |_, world: &World| !world.ledger.out_of_order),
+    ]
+}
+
+pub(super) fn reached(event: Event) -> Property<RedlockModel> {
+    macro_rules! sometimes {
+        ($event:ident, $name:literal) => {
+            Property::sometimes($name, |_, world: &World| {
+                world.ledger.happened == Some(Event::$event)
+            })
+        };
+    }
+    match event {
+        Event::HeldAgain => sometimes!(HeldAgain, "held again"),
+        Event::HeldAfterConfirm => sometimes!(HeldAfterConfirm, "held after a confirm"),
+        Event::HeldAfterAdopt => sometimes!(HeldAfterAdopt, "held after an adopt"),
+        Event::HeldAtNextShard => sometimes!(HeldAtNextShard, "held at the next shard"),
+        Event::HeldAsSuccessor => sometimes!(HeldAsSuccessor, "held as successor"),
+        Event::HeldAfterRemoval => sometimes!(HeldAfterRemoval, "held after a removal"),
+        Event::Adopted => sometimes!(Adopted, "a holder moves itself"),
+        Event::Installed => sometimes!(Installed, "a record installed"),
+        Event::Reclaimed => sometimes!(Reclaimed, "put back in grace"),
+    }
+}

@@ -1,0 +1,72 @@
+//! Replicated locks: the clean configurations hold as far as fits into a test, and no rule may be left out.
+
+use crate::common::{assert_breaks, assert_holds};
+use ringfence_model::{
+    Named,
+    redlock::{Rule, clean, control},
+};
+
+/// States to generate for a clean configuration.
+const CLEAN_CAP: usize = 400_000;
+
+hold! {
+    ranks_at_rest: "rest",
+    ranks_at_rest_acquired_again: "rest-again",
+    a_late_message: "rest-late",
+    floors: "floors",
+    the_middle_of_all_answers: "median",
+    a_record_installed: "installing",
+    a_successor: "successor",
+    a_successor_again: "successor-again",
+    ranks_given_back: "giving-back",
+    a_restart: "restart",
+    a_restart_and_leases_of_three_ticks: "restart-three-ticks",
+    a_restart_and_a_record_installed: "restart-installing",
+    a_restart_and_a_late_message: "restart-late",
+    a_restart_and_a_late_renewal_that_counts: "restart-late-renewal-counts",
+    a_restart_and_a_fresh_epoch_for_tokens: "restart-raising",
+    a_restart_and_the_middle_of_all_answers: "restart-median",
+    a_restart_and_a_successor: "restart-successor",
+    a_restart_with_its_epochs_forgotten: "restart-epochs-forgotten",
+    a_move: "move",
+    a_move_while_they_acquire_again: "move-again",
+    a_move_and_leases_of_three_ticks: "move-three-ticks",
+    a_move_and_a_record_installed: "move-installing",
+    a_move_and_a_late_adopt: "move-late-adopt",
+    a_move_and_the_middle_of_all_answers: "move-median",
+    a_move_and_a_restart: "move-restart",
+    a_removal: "removal",
+    a_removal_and_a_fresh_epoch_for_tokens: "removal-raising",
+    a_removal_and_a_late_message: "removal-late",
+    a_removal_and_a_restart: "removal-restart",
+}
+
+break_without! {
+    the_greatest_token_without_a_confirm: GreatestIsConfirmed,
+    a_confirm_at_any_majority: ConfirmOnItsOwnRecord,
+    a_confirm_at_a_sealed_slot: ConfirmInAnOpenSlot,
+    an_install_in_a_sealed_slot: InstallInAnOpenSlot,
+    an_install_in_grace: InstallAfterGrace,
+    an_adopt_that_leaves_tokens_low: AdoptRaises,
+    a_reclaim_that_leaves_tokens_low: ReclaimRaises,
+    no_second_epoch_after_a_removal: SecondEpochAfterRemoval,
+    an_expired_nonce_replaced: SupersedeTheReleased,
+    no_grace: GraceAfterRestart,
+    a_reclaim_past_the_deadline_there: ReclaimBeforeItsDeadline,
+    a_confirm_past_the_deadline_there: ConfirmBeforeItsDeadline,
+    an_adopt_past_the_deadline_there: AdoptedBeforeItsDeadline,
+    an_adopt_without_a_record_before: AdoptTheAcknowledged,
+    an_adopt_that_compares_the_token_of_another_rank: AdoptComparesItsOwn,
+    an_acquire_that_overtakes_its_release: AcquireBehindItsRelease,
+    an_answer_of_before_a_give_back: GiveBackEndsRequests,
+    a_fence_that_answers_the_epoch_of_its_arm_only: FenceAnswersTokenEpochs,
+}
+
+fn must_hold(name: &str) {
+    let config = clean().into_iter().find(|config| config.name == name);
+    assert_holds::<_, Rule>(name, config, CLEAN_CAP);
+}
+
+fn must_break_without(rule: Rule) {
+    assert_breaks(&control(rule));
+}
