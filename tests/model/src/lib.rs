@@ -13,6 +13,8 @@
 //! * [`first_use`] is how it begins: of any number of foundings one comes into use.
 //! * [`redlock`] is a lock that a majority of three ranks grants, while one of them moves, or a shard is lost: docs/protocol.md,
 //!   "Replicated namespaces".
+//! * [`shares`] is semaphores and read-write locks: docs/protocol.md, "Shares". One key, which is one slot, at two
+//!   shards.
 //! * [`segments`] is money: docs/protocol.md, "Balances in segments". An account or two, of two or three
 //!   segments in all.
 
@@ -22,6 +24,7 @@ pub mod queue;
 pub mod redlock;
 mod ruled;
 pub mod segments;
+pub mod shares;
 pub mod slot;
 pub mod topology;
 mod words;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ringfence_model::{
-    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, redlock, segments, slot,
-    topology,
+    Checkable, Control, Named, Ruled, Verdict, check, first_use, queue, redlock, segments, shares,
+    slot, topology,
 };
 
 /// Checks the clean configurations, which must hold, and the controls, which must not.
@@ -80,7 +80,15 @@ fn all() -> impl Iterator<Item = Run> {
         |config| config.name,
         redlock::control,
     );
-    (queue.chain(slot).chain(topology).chain(first_use)).chain(segments.chain(redlock))
+    let shares = runs(
+        "shares",
+        shares::clean(),
+        |config| config.name,
+        shares::control,
+    );
+    (queue.chain(slot).chain(topology).chain(first_use))
+        .chain(segments.chain(redlock))
+        .chain(shares)
 }
 
 /// The runs of one model.

@@ -7,4 +7,5 @@ mod queue;
 mod record;
 mod redlock;
 mod segments;
+mod shares;
 mod slot;
