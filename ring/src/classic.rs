@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::limits::{POINTS_MAX, POINTS_PER_SHARD_MAX};
-use crate::{Membership, RingError, ShardId};
+use crate::{Membership, Replicas, RingError, ShardId};
 
 /// Owner of each slot, as an index into the sorted shards: the shard of the first point at or
 /// after the slot's start, round the circle. A shard of weight `w` has `points_per_shard * w`.
@@ -34,8 +34,12 @@ pub(crate) fn owners(
     Ok(slots.iter().map(|slot| owner(slots.start(slot))).collect())
 }
 
-/// Refuses zero points, and more points than fit in memory.
+/// Refuses replicas, zero points, and more points than fit in memory.
 pub(crate) fn check(membership: &Membership, points_per_shard: u32) -> Result<(), RingError> {
+    let replicas = membership.replicas();
+    if replicas != Replicas::One {
+        return Err(RingError::ReplicasOnClassicRing { replicas });
+    }
     let max = POINTS_PER_SHARD_MAX.into();
     RingError::check("points_per_shard", points_per_shard.into(), 1, max)?;
     let weights: u64 = membership

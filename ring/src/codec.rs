@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! magic      4     "RFST"
-//! version    u8    1
+//! version    u8    1, or 2 for a table with replicas or zones
 //! log2 S     u8    1 to 16
+//! replicas   u8    R, 1, 3 or 5; only in version 2
 //! placement  u8    0 quota | 1 classic, followed by points_per_shard u32, seed u64
 //! shards     u16   N, 1 to 1024
 //! N times:         length u8, id, weight u16; in ascending order of id
-//! owners           S fields of ceil(log2 N) bits, lowest first, padded with zeros to whole bytes
+//!                  and in version 2: length u8, zone; length 0 for none
+//! owners           R * S fields of ceil(log2 N) bits, by rank, lowest first, padded with zeros to whole bytes
 //! digest     u64   xxh3-64, seed 0, of everything before
 //! ```
 
@@ -15,10 +17,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::limits::SHARDS_MAX;
 use crate::packing::{pack, packed_len, unpack, width};
-use crate::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight, classic};
+use crate::{
+    Membership, Placement, Replicas, RingError, ShardId, SlotCount, Table, Weight, Zone, classic,
+};
 
 const MAGIC: [u8; 4] = *b"RFST";
-const VERSION: u8 = 1;
+/// A table without replicas and zones: earlier releases read it.
+const PLAIN: u8 = 1;
+const REPLICATED: u8 = 2;
 const QUOTA: u8 = 0;
 const CLASSIC: u8 = 1;
 
@@ -26,7 +32,13 @@ impl Table {
     /// The table as bytes: its version, its content and a digest. Equal tables have equal bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        out.extend([VERSION, self.slots().log2()]);
+        let replicas = self.membership().replicas();
+        let zones = self.membership().zones();
+        let plain = replicas == Replicas::One && zones.iter().all(Option::is_none);
+        match plain {
+            true => out.extend([PLAIN, self.slots().log2()]),
+            false => out.extend([REPLICATED, self.slots().log2(), replicas.get() as u8]),
+        }
         match self.placement() {
             Placement::Quota => out.push(QUOTA),
             Placement::Classic {
@@ -39,10 +51,13 @@ impl Table {
             }
         }
         out.extend((self.shards().len() as u16).to_le_bytes());
-        for (id, weight) in self.shards().iter().zip(self.membership().weights()) {
-            out.push(id.as_str().len() as u8);
-            out.extend(id.as_str().as_bytes());
+        let weights = self.membership().weights();
+        for ((id, weight), zone) in self.shards().iter().zip(weights).zip(zones) {
+            push_name(&mut out, id.as_str());
             out.extend((weight.get() as u16).to_le_bytes());
+            if !plain {
+                push_name(&mut out, zone.as_ref().map_or("", Zone::as_str));
+            }
         }
         pack(self.owners(), width(self.shards().len()), &mut out);
         out.extend(xxh3_64(&out).to_le_bytes());
@@ -57,8 +72,8 @@ impl Table {
     /// * [`RingError::Magic`], [`RingError::Version`]: not a table, or a newer release's.
     /// * [`RingError::Truncated`], [`RingError::TrailingBytes`], [`RingError::Digest`]: damaged.
     /// * Anything that a new [`Membership`] or [`Table::bootstrap`] refuses, and
-    ///   [`RingError::ShardOrder`], [`RingError::Owner`], [`RingError::Padding`]: intact, but no
-    ///   release writes it.
+    ///   [`RingError::ShardOrder`], [`RingError::Owner`], [`RingError::ReplicasTogether`],
+    ///   [`RingError::Padding`]: intact, but no release writes it.
     pub fn decode(bytes: &[u8]) -> Result<Self, RingError> {
         let raw = Raw::read(bytes)?;
         let membership = raw.membership()?;
@@ -69,7 +84,7 @@ impl Table {
             classic::check(&membership, points_per_shard)?;
         }
         let shards = membership.shards().len();
-        let owners = unpack(raw.packed, raw.slots.get() as usize, width(shards))?;
+        let owners = unpack(raw.packed, raw.all_slots(), width(shards))?;
         if let Some(slot) = owners
             .iter()
             .position(|&owner| usize::from(owner) >= shards)
@@ -80,53 +95,99 @@ impl Table {
                 shards,
             });
         }
-        Ok(Self::new(membership, raw.placement, owners))
+        let table = Self::new(membership, raw.placement, owners);
+        table.check_replicas()?;
+        Ok(table)
     }
+
+    /// Refuses two replicas of a slot at one shard.
+    fn check_replicas(&self) -> Result<(), RingError> {
+        for slot in self.all_slots() {
+            let rank = self.slots().rank(slot) as usize;
+            let owner = self.owner(slot);
+            if self.replicas(slot).take(rank).any(|other| other == owner) {
+                return Err(RingError::ReplicasTogether {
+                    slot: slot.index(),
+                    id: owner.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push_name(out: &mut Vec<u8>, name: &str) {
+    out.push(name.len() as u8);
+    out.extend(name.as_bytes());
 }
 
 /// An encoding taken apart, its digest right, its content unchecked.
 struct Raw<'a> {
     slots: SlotCount,
+    replicas: Replicas,
     placement: Placement,
-    /// Id and weight.
-    shards: Vec<(&'a [u8], u16)>,
+    shards: Vec<RawShard<'a>>,
     packed: &'a [u8],
 }
 
+struct RawShard<'a> {
+    id: &'a [u8],
+    weight: u16,
+    /// Empty for none.
+    zone: &'a [u8],
+}
+
 impl<'a> Raw<'a> {
+    fn all_slots(&self) -> usize {
+        (self.slots.get() * self.replicas.get()) as usize
+    }
+
     fn read(bytes: &'a [u8]) -> Result<Self, RingError> {
         let mut reader = Reader { bytes, at: 0 };
-        reader.header()?;
+        let version = reader.header()?;
         let log2 = reader.u8("slots")?;
         RingError::check("log2 of slots", log2.into(), 1, 16)?;
         let slots = SlotCount::new(1 << log2)?;
+        let replicas = match version {
+            PLAIN => Replicas::One,
+            _ => Replicas::new(reader.u8("replicas")?.into())?,
+        };
         let placement = reader.placement()?;
         let count = usize::from(reader.u16("shards")?);
         RingError::check("shards", count as u64, 1, SHARDS_MAX as u64)?;
         let shards = (0..count)
-            .map(|_| reader.shard())
+            .map(|_| reader.shard(version))
             .collect::<Result<_, _>>()?;
-        let packed = reader.take("owners", packed_len(slots.get() as usize, width(count)))?;
-        reader.digest()?;
-        Ok(Self {
+        let mut raw = Self {
             slots,
+            replicas,
             placement,
             shards,
-            packed,
-        })
+            packed: &[],
+        };
+        raw.packed = reader.take("owners", packed_len(raw.all_slots(), width(count)))?;
+        reader.digest()?;
+        Ok(raw)
     }
 
     fn membership(&self) -> Result<Membership, RingError> {
-        let shards = self.shards.iter().map(|&(id, weight)| {
-            let id = ShardId::new(&String::from_utf8_lossy(id))?;
-            Ok((id, Weight::new(weight.into())?))
+        let shards = self.shards.iter().map(|shard| {
+            let id = ShardId::new(&String::from_utf8_lossy(shard.id))?;
+            Ok((id, Weight::new(shard.weight.into())?))
         });
         let shards = shards.collect::<Result<Vec<_>, RingError>>()?;
         if let Some(pair) = shards.windows(2).find(|pair| pair[0].0 > pair[1].0) {
             let (previous, id) = (pair[0].0.clone(), pair[1].0.clone());
             return Err(RingError::ShardOrder { id, previous });
         }
-        Membership::new(self.slots, shards)
+        let zones = self.shards.iter().map(|shard| match shard.zone {
+            [] => Ok(None),
+            zone => Zone::new(&String::from_utf8_lossy(zone)).map(Some),
+        });
+        let zones = zones.collect::<Result<Vec<_>, RingError>>()?;
+        let ids: Vec<_> = shards.iter().map(|(id, _)| id.clone()).collect();
+        let zone_of = |id: &ShardId| zones[ids.binary_search(id).expect("one of them")].clone();
+        Membership::new(self.slots, shards)?.replicated(self.replicas, zone_of)
     }
 }
 
@@ -156,7 +217,8 @@ impl<'a> Reader<'a> {
         self.array(field).map(u16::from_le_bytes)
     }
 
-    fn header(&mut self) -> Result<(), RingError> {
+    /// The version.
+    fn header(&mut self) -> Result<u8, RingError> {
         let value = self.array("magic")?;
         if value != MAGIC {
             return Err(RingError::Magic {
@@ -165,10 +227,10 @@ impl<'a> Reader<'a> {
             });
         }
         match self.u8("version")? {
-            VERSION => Ok(()),
+            version @ PLAIN..=REPLICATED => Ok(version),
             value => Err(RingError::Version {
                 value,
-                newest: VERSION,
+                newest: REPLICATED,
             }),
         }
     }
@@ -189,9 +251,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn shard(&mut self) -> Result<(&'a [u8], u16), RingError> {
+    fn shard(&mut self, version: u8) -> Result<RawShard<'a>, RingError> {
         let len = self.u8("shard id length")?;
-        Ok((self.take("shard id", len.into())?, self.u16("weight")?))
+        Ok(RawShard {
+            id: self.take("shard id", len.into())?,
+            weight: self.u16("weight")?,
+            zone: match version {
+                PLAIN => &[],
+                _ => {
+                    let len = self.u8("zone length")?;
+                    self.take("zone", len.into())?
+                }
+            },
+        })
     }
 
     /// Checks that the digest comes next, is right and comes last.

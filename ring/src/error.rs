@@ -1,5 +1,5 @@
-use crate::ShardId;
-use crate::limits::SHARD_ID_LEN_MAX;
+use crate::limits::{SHARD_ID_LEN_MAX, ZONE_LEN_MAX};
+use crate::{Replicas, ShardId};
 
 /// An error in an id, a number, a membership or an encoding. A repeat of the call cannot succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +13,48 @@ pub enum RingError {
     ShardId {
         /// The refused id, cut off soon after the limit.
         value: String,
+    },
+    /// Not the name of a zone.
+    #[error("zone {value:?} must be 1 to {ZONE_LEN_MAX} of a-z, 0-9, '-' and '_', a letter first")]
+    Zone {
+        /// The refused name, cut off soon after the limit.
+        value: String,
+    },
+    /// Not a number of replicas.
+    #[error("replicas is {value}, must be 1, 3 or 5")]
+    Replicas {
+        /// The refused number.
+        value: u32,
+    },
+    /// Two replicas of a lock would be at one shard.
+    #[error("shards is {shards}, must be at least the number of replicas, {replicas}")]
+    FewerShardsThanReplicas {
+        /// How many shards there are.
+        shards: usize,
+        /// How many replicas some namespace has.
+        replicas: Replicas,
+    },
+    /// Two replicas of a lock would be in one zone. A shard without a zone counts as a zone.
+    #[error("zones is {zones}, must be at least the number of replicas, {replicas}")]
+    FewerZonesThanReplicas {
+        /// How many zones there are.
+        zones: usize,
+        /// How many replicas some namespace has.
+        replicas: Replicas,
+    },
+    /// A plan between tables with different numbers of replicas, or fewer replicas than before.
+    #[error("replicas is {target} in the target, must be {table} as in the table")]
+    ReplicasChanged {
+        /// Replicas of the table.
+        table: Replicas,
+        /// Replicas of the target membership.
+        target: Replicas,
+    },
+    /// The classic ring places no replicas.
+    #[error("replicas is {replicas}, must be 1 on the classic ring")]
+    ReplicasOnClassicRing {
+        /// The number of replicas.
+        replicas: Replicas,
     },
     /// A number outside its range.
     #[error("{field} is {value}, must be {min} to {max}")]
@@ -129,6 +171,14 @@ pub enum RingError {
         value: u16,
         /// How many shards there are.
         shards: usize,
+    },
+    /// Two replicas of a slot at one shard.
+    #[error("slot {slot} is at shard {id:?}, as another replica of it is", id = id.as_str())]
+    ReplicasTogether {
+        /// The slot of the replica of higher rank.
+        slot: usize,
+        /// The shard.
+        id: ShardId,
     },
     /// Bits after the last slot are set.
     #[error("padding after the last slot is {value:#04x}, must be 0")]

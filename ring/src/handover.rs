@@ -1,6 +1,6 @@
 //! Tables between one membership and another, slot by slot.
 
-use crate::{Membership, Placement, RingError, ShardId, Slot, Table, classic};
+use crate::{Membership, Placement, Replicas, RingError, ShardId, Slot, Table, classic, spread};
 
 impl Table {
     /// The same owners among other members. The new members may own nothing yet, or have other
@@ -8,14 +8,11 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// * [`RingError::SlotsChanged`]: the number of slots is fixed.
+    /// * [`RingError::SlotsChanged`], [`RingError::ReplicasChanged`]: these numbers are fixed.
     /// * [`RingError::OwnerLeft`]: a shard that is not among `members` owns a slot.
     /// * [`RingError::OutOfRange`]: too many points of the classic ring.
     pub fn among(&self, members: &Membership) -> Result<Self, RingError> {
-        if self.slots() != members.slots() {
-            let (table, target) = (self.slots().get(), members.slots().get());
-            return Err(RingError::SlotsChanged { table, target });
-        }
+        self.check_slots(members)?;
         if let Placement::Classic {
             points_per_shard, ..
         } = self.placement()
@@ -33,6 +30,43 @@ impl Table {
         };
         let owners = self.owners().iter().map(owner).collect::<Result<_, _>>()?;
         Ok(Self::new(members.clone(), self.placement(), owners))
+    }
+
+    /// The same with further replicas of each slot: the slots of new ranks, and no slot moves.
+    ///
+    /// # Errors
+    ///
+    /// * [`RingError::FewerShardsThanReplicas`], [`RingError::FewerZonesThanReplicas`].
+    /// * [`RingError::ReplicasChanged`]: the table has more replicas already.
+    /// * [`RingError::ReplicasOnClassicRing`].
+    pub fn replicated(&self, replicas: Replicas) -> Result<Self, RingError> {
+        let (table, target) = (self.membership().replicas(), replicas);
+        if target < table {
+            return Err(RingError::ReplicasChanged { table, target });
+        }
+        let zone_of = |id: &ShardId| self.membership().zone(id).cloned();
+        let members = self.membership().clone().replicated(replicas, zone_of)?;
+        if let Placement::Classic {
+            points_per_shard, ..
+        } = self.placement()
+        {
+            classic::check(&members, points_per_shard)?;
+        }
+        let owners = spread::extended(self, &members);
+        Ok(Self::new(members, self.placement(), owners))
+    }
+
+    /// Refuses members for another number of slots, or of replicas.
+    pub(crate) fn check_slots(&self, target: &Membership) -> Result<(), RingError> {
+        if self.slots() != target.slots() {
+            let (table, target) = (self.slots().get(), target.slots().get());
+            return Err(RingError::SlotsChanged { table, target });
+        }
+        let (table, target) = (self.membership().replicas(), target.replicas());
+        match table == target {
+            true => Ok(()),
+            false => Err(RingError::ReplicasChanged { table, target }),
+        }
     }
 
     /// Makes `to` the owner of `slot`.

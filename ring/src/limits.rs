@@ -3,7 +3,7 @@
 /// Fewest slots: one bit of the hash.
 pub const SLOTS_MIN: u32 = 2;
 
-/// Most slots: every index fits a `u16`.
+/// Most slots, before they are multiplied by the replicas.
 pub const SLOTS_MAX: u32 = 65_536;
 
 /// Most shards in a membership. A bootstrap weighs every slot against every shard; at both limits
@@ -21,3 +21,6 @@ pub const POINTS_PER_SHARD_MAX: u32 = 4096;
 
 /// Most points of all shards together on the classic ring: 64 MiB while it is being built.
 pub const POINTS_MAX: u64 = 1 << 22;
+
+/// Longest name of a zone, in bytes.
+pub const ZONE_LEN_MAX: usize = 32;

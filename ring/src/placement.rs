@@ -1,6 +1,6 @@
 use crate::quota::quotas;
 use crate::rendezvous::Rendezvous;
-use crate::{Membership, RingError, classic};
+use crate::{Membership, Replicas, RingError, classic, spread};
 
 /// How slots are given to shards, at first and at each change of the shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,7 +14,7 @@ pub enum Placement {
     #[default]
     Quota,
     /// The classic ring, for comparison: its shares scatter by about `1 / sqrt(V)`, and a shard may
-    /// get no slot.
+    /// get no slot. Without replicas.
     Classic {
         /// `V`, points of a shard of weight 1: 1 to 4,096, and 4,194,304 over all shards.
         points_per_shard: u32,
@@ -26,12 +26,19 @@ pub enum Placement {
 impl Placement {
     /// The owner of each slot, as an index into the sorted shards, if no table is stored yet.
     pub(crate) fn owners(self, membership: &Membership) -> Result<Vec<u16>, RingError> {
-        match self {
-            Self::Quota => Ok(bounded_rendezvous(membership)),
-            Self::Classic {
-                points_per_shard,
-                seed,
-            } => classic::owners(membership, points_per_shard, seed),
+        match (self, membership.replicas()) {
+            (Self::Quota, Replicas::One) => Ok(bounded_rendezvous(membership)),
+            (Self::Quota, _) => Ok(spread::bootstrap(
+                membership,
+                bounded_rendezvous(membership),
+            )),
+            (
+                Self::Classic {
+                    points_per_shard,
+                    seed,
+                },
+                _,
+            ) => classic::owners(membership, points_per_shard, seed),
         }
     }
 }

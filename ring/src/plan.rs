@@ -1,6 +1,6 @@
 use crate::quota::quotas;
 use crate::rendezvous::Rendezvous;
-use crate::{Membership, Placement, RingError, ShardId, Slot, Table};
+use crate::{Membership, Placement, Replicas, RingError, ShardId, Slot, Table, spread};
 
 /// A slot that changes its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +15,16 @@ pub struct Move {
 
 /// The moves that turn one table into a table for other shards or weights.
 ///
-/// Depends on the table and the target alone. From a table with [`Placement::Quota`]:
+/// Depends on the table and the target alone. From a table with [`Placement::Quota`] and one replica
+/// of each slot:
 ///
 /// * the moves are as few as its quotas allow, that is [`optimum`](Self::optimum), and no other
 ///   quotas by the same method need fewer;
 /// * none is between two shards that both keep their weight, if the table came from a bootstrap or
 ///   from a plan carried out in full.
+///
+/// With more replicas the moves are near the optimum. Carried out in their order, they leave the ranks of
+/// a slot at distinct shards, in distinct zones, after each move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     moves: Vec<Move>,
@@ -29,7 +33,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The moves, in the order of slots.
+    /// The moves, in the order in which to carry them out. With one replica of each slot any order
+    /// will do; this is the order of slots.
     pub fn moves(&self) -> &[Move] {
         &self.moves
     }
@@ -39,16 +44,16 @@ impl Plan {
         &self.table
     }
 
-    /// The fewest moves that leave each shard with as many slots as [`table`](Self::table) gives
-    /// it: the surplus of each shard now, summed over the shards.
+    /// The fewest moves that leave each shard with as many slots of rank 0, and of the other ranks,
+    /// as [`table`](Self::table) gives it: the surplus of each shard now, summed over the shards.
     pub fn optimum(&self) -> usize {
         self.optimum
     }
 
-    fn between(before: &Table, after: Table) -> Self {
-        let moved = before
-            .slots()
-            .iter()
+    /// `order` has the slots that move, and may have others.
+    fn between(before: &Table, after: Table, order: impl IntoIterator<Item = Slot>) -> Self {
+        let moved = order
+            .into_iter()
             .filter(|&slot| before.owner(slot) != after.owner(slot));
         let moves = moved
             .map(|slot| Move {
@@ -57,25 +62,34 @@ impl Plan {
                 to: after.owner(slot).clone(),
             })
             .collect();
-        let (had, has) = (before.quotas(), after.quotas());
-        let kept = |id| {
-            after
-                .membership()
-                .index_of(id)
-                .map_or(0, |index| has[index])
-        };
-        let surplus = before
-            .shards()
-            .iter()
-            .zip(had)
-            .map(|(id, had)| had.saturating_sub(kept(id)));
-        let optimum = surplus.sum::<u32>() as usize;
+        let optimum = [true, false].map(|first| {
+            surplus(before, &after, |slot| {
+                (before.slots().rank(slot) == 0) == first
+            })
+        });
         Self {
             moves,
             table: after,
-            optimum,
+            optimum: optimum.iter().sum(),
         }
     }
+}
+
+/// How many of the slots in `which` each shard has to give, summed over the shards.
+fn surplus(before: &Table, after: &Table, which: impl Fn(Slot) -> bool) -> usize {
+    let count = |table: &Table| {
+        let mut held = vec![0_usize; table.shards().len()];
+        let slots = table.membership().all_slots().filter(|&slot| which(slot));
+        slots.for_each(|slot| held[table.owner_index(slot)] += 1);
+        held
+    };
+    let has = count(after);
+    let kept = |id| {
+        let index = after.membership().index_of(id);
+        index.map_or(0, |index| has[index])
+    };
+    let shards = before.shards().iter().zip(count(before));
+    shards.map(|(id, had)| had.saturating_sub(kept(id))).sum()
 }
 
 impl Table {
@@ -83,21 +97,21 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// * [`RingError::SlotsChanged`]: the number of slots is fixed.
+    /// * [`RingError::SlotsChanged`], [`RingError::ReplicasChanged`]: these numbers are fixed.
     /// * [`RingError::OutOfRange`]: too many points of the classic ring.
     pub fn plan(&self, target: &Membership) -> Result<Plan, RingError> {
-        if self.slots() != target.slots() {
-            let (table, target) = (self.slots().get(), target.slots().get());
-            return Err(RingError::SlotsChanged { table, target });
-        }
-        let owners = match self.placement() {
-            Placement::Quota => rebalanced(self, target),
-            classic @ Placement::Classic { .. } => classic.owners(target)?,
+        self.check_slots(target)?;
+        let (owners, order) = match (self.placement(), target.replicas()) {
+            (Placement::Quota, Replicas::One) => (rebalanced(self, target), None),
+            (Placement::Quota, _) => {
+                let (owners, order) = spread::rebalanced(self, target);
+                (owners, Some(order))
+            }
+            (classic @ Placement::Classic { .. }, _) => (classic.owners(target)?, None),
         };
-        Ok(Plan::between(
-            self,
-            Table::new(target.clone(), self.placement(), owners),
-        ))
+        let order = order.unwrap_or_else(|| target.all_slots().collect());
+        let after = Table::new(target.clone(), self.placement(), owners);
+        Ok(Plan::between(self, after, order))
     }
 }
 

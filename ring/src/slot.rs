@@ -1,14 +1,27 @@
 use std::fmt;
 
-use crate::RingError;
 use crate::limits::{SLOTS_MAX, SLOTS_MIN};
+use crate::{Replicas, RingError};
 
-/// One of [`SlotCount`] equal arcs of the 64-bit hash circle.
+/// One of [`SlotCount`] equal arcs of the 64-bit hash circle, or a further replica of one.
+///
+/// Of `S` slots, replica `r` (its *rank*, from 0) of slot `s` is slot `r * S + s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(u16);
+pub struct Slot(u32);
 
 impl Slot {
-    /// Position on the circle, from 0; less than the [`SlotCount`] it came from.
+    /// The slot at `index`, of the greatest ring with the most replicas.
+    ///
+    /// # Errors
+    ///
+    /// [`RingError::OutOfRange`]: no ring has such a slot.
+    pub fn new(index: u32) -> Result<Self, RingError> {
+        let count = u64::from(SLOTS_MAX * Replicas::MAX.get());
+        RingError::check("slot", index.into(), 0, count - 1)?;
+        Ok(Self(index))
+    }
+
+    /// Rank times [`SlotCount`], plus the position on the circle, from 0.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -59,7 +72,7 @@ impl SlotCount {
     /// The slot of a hash: its highest `log2 S` bits.
     #[inline]
     pub const fn slot_of(self, hash: u64) -> Slot {
-        Slot((hash >> (64 - self.log2)) as u16)
+        Slot((hash >> (64 - self.log2)) as u32)
     }
 
     /// The slot at `index`.
@@ -69,15 +82,40 @@ impl SlotCount {
     /// [`RingError::OutOfRange`]: there are fewer slots.
     pub fn slot(self, index: u32) -> Result<Slot, RingError> {
         RingError::check("slot", index.into(), 0, u64::from(self.get()) - 1)?;
-        Ok(Slot(index as u16))
+        Ok(Slot(index))
     }
 
-    /// Every slot, in order.
+    /// Every slot of rank 0, in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Slot> + DoubleEndedIterator {
-        (0..self.get() as usize).map(|index| Slot(index as u16))
+        self.all(Replicas::One)
     }
 
-    /// First hash of `slot`.
+    /// Every slot of every rank, in order: by rank, then by position on the circle.
+    pub fn all(
+        self,
+        replicas: Replicas,
+    ) -> impl ExactSizeIterator<Item = Slot> + DoubleEndedIterator {
+        let count = (self.get() * replicas.get()) as usize;
+        (0..count).map(|index| Slot(index as u32))
+    }
+
+    /// The rank of `slot`, from 0.
+    #[inline]
+    pub fn rank(self, slot: Slot) -> u32 {
+        slot.0 >> self.log2
+    }
+
+    /// The slots of all `replicas` of `slot`, by rank. `slot` has any rank.
+    pub fn replicas(
+        self,
+        slot: Slot,
+        replicas: Replicas,
+    ) -> impl ExactSizeIterator<Item = Slot> + DoubleEndedIterator {
+        let position = slot.0 & (self.get() - 1);
+        (0..replicas.get() as usize).map(move |rank| Slot(((rank as u32) << self.log2) | position))
+    }
+
+    /// First hash of `slot`, which has rank 0.
     pub(crate) fn start(self, slot: Slot) -> u64 {
         u64::from(slot.0) << (64 - self.log2)
     }

@@ -1,6 +1,5 @@
 use std::fmt;
 
-use crate::rendezvous::Rendezvous;
 use crate::{Membership, Placement, RingError, ShardId, Slot, SlotCount};
 
 /// The owner of each slot. Stored, never recomputed, because the locks are there.
@@ -36,6 +35,7 @@ impl Table {
     /// # Errors
     ///
     /// [`RingError::OutOfRange`]: points of the classic ring, none or too many.
+    /// [`RingError::ReplicasOnClassicRing`].
     pub fn bootstrap(membership: &Membership, placement: Placement) -> Result<Self, RingError> {
         Ok(Self::new(
             membership.clone(),
@@ -46,7 +46,7 @@ impl Table {
 
     /// `owners` has one index for each slot, each less than the number of shards.
     pub(crate) fn new(membership: Membership, placement: Placement, owners: Vec<u16>) -> Self {
-        debug_assert_eq!(owners.len(), membership.slots().get() as usize);
+        debug_assert_eq!(owners.len(), membership.all_slots().len());
         debug_assert!(
             owners
                 .iter()
@@ -69,10 +69,15 @@ impl Table {
         self.placement
     }
 
-    /// The number of slots.
+    /// The number of slots, before they are multiplied by the replicas.
     #[inline]
     pub fn slots(&self) -> SlotCount {
         self.membership.slots()
+    }
+
+    /// Every slot of every rank, in order.
+    pub fn all_slots(&self) -> impl ExactSizeIterator<Item = Slot> + DoubleEndedIterator + use<> {
+        self.membership.all_slots()
     }
 
     /// The shards, sorted by id.
@@ -84,7 +89,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If `slot` comes from a greater [`SlotCount`] than this table's.
+    /// If `slot` comes from a greater [`SlotCount`] than this table's, or from more replicas.
     #[inline]
     pub fn owner(&self, slot: Slot) -> &ShardId {
         &self.membership.shards()[self.owner_index(slot)]
@@ -94,17 +99,16 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If `slot` comes from a greater [`SlotCount`] than this table's.
+    /// If `slot` comes from a greater [`SlotCount`] than this table's, or from more replicas.
     #[inline]
     pub fn owner_index(&self, slot: Slot) -> usize {
         usize::from(self.owners[slot.index()])
     }
 
-    /// The slots that `id` owns, in order; none if it is not a member.
+    /// The slots that `id` owns, of every rank, in order; none if it is not a member.
     pub fn slots_of<'a>(&'a self, id: &ShardId) -> impl Iterator<Item = Slot> + use<'a> {
         let index = self.membership.index_of(id);
-        self.slots()
-            .iter()
+        self.all_slots()
             .filter(move |&slot| Some(self.owner_index(slot)) == index)
     }
 
@@ -122,34 +126,15 @@ impl Table {
         self.slots_of(id).count() as u32
     }
 
-    /// The fraction of all slots that `id` owns, 0 to 1; 0 if it is not a member.
+    /// The fraction of all slots of every rank that `id` owns, 0 to 1; 0 if it is not a member.
     pub fn share(&self, id: &ShardId) -> f64 {
-        f64::from(self.quota(id)) / f64::from(self.slots().get())
+        f64::from(self.quota(id)) / self.all_slots().len() as f64
     }
 
-    /// The `count` shards that keep `slot` in a replicated namespace: distinct, the owner first,
-    /// the others in the slot's order of preference (weighted rendezvous).
-    ///
-    /// If a shard comes or goes, the others keep their order. Compares every shard: keep the answer
-    /// as long as the table.
-    ///
-    /// # Errors
-    ///
-    /// [`RingError::OutOfRange`]: no replica, or more replicas than shards.
-    ///
-    /// # Panics
-    ///
-    /// If `slot` comes from a greater [`SlotCount`] than this table's.
-    pub fn replicas(&self, slot: Slot, count: usize) -> Result<Vec<ShardId>, RingError> {
-        RingError::check("replicas", count as u64, 1, self.shards().len() as u64)?;
-        let owner = self.owner_index(slot);
-        let rendezvous = Rendezvous::new(&self.membership);
-        let mut order: Vec<usize> = (0..self.shards().len()).collect();
-        order.sort_by_cached_key(|&shard| (shard != owner, rendezvous.cost(slot, shard), shard));
-        Ok(order[..count]
-            .iter()
-            .map(|&shard| self.shards()[shard].clone())
-            .collect())
+    /// The shards of all replicas of `slot`, by rank. `slot` has any rank.
+    pub fn replicas(&self, slot: Slot) -> impl ExactSizeIterator<Item = &ShardId> {
+        let ranks = self.slots().replicas(slot, self.membership.replicas());
+        ranks.map(|rank| self.owner(rank))
     }
 
     /// Owner of each slot, as an index into the shards.

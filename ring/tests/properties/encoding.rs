@@ -115,12 +115,12 @@ fn each_kind_of_damage_has_its_error() {
 
 #[test]
 fn a_future_version_is_named_before_anything_else_is_read() {
-    let error = Table::decode(&[b"RFST".as_slice(), &[2, 0xff, 0xff]].concat()).unwrap_err();
+    let error = Table::decode(&[b"RFST".as_slice(), &[3, 0xff, 0xff]].concat()).unwrap_err();
     assert_eq!(
         error,
         RingError::Version {
-            value: 2,
-            newest: 1
+            value: 3,
+            newest: 2
         }
     );
     assert!(Table::decode(b"RFST\0").is_err());

@@ -1,6 +1,8 @@
 //! Each refusal names the field, the value and the limit.
 
-use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight};
+use ringfence_ring::{
+    Membership, Placement, Replicas, RingError, ShardId, SlotCount, Table, Weight, Zone,
+};
 
 use super::{Shards, alike, id, membership, table};
 
@@ -16,7 +18,7 @@ fn message<T: std::fmt::Debug>(result: Result<T, RingError>) -> String {
 fn messages_name_the_field_the_value_and_the_limit() {
     let two = SlotCount::new(2).unwrap();
     let table = table(&alike(8, 3));
-    let slot = table.slots().slot(0).unwrap();
+    let one_zone = |_: &ShardId| Some(Zone::new("eu").unwrap());
     let classic = |points_per_shard| {
         Table::bootstrap(
             &alike(8, 3),
@@ -55,12 +57,20 @@ fn messages_name_the_field_the_value_and_the_limit() {
             "shard id \"b\" is given twice, must be unique",
         ),
         (
-            message(table.replicas(slot, 0)),
-            "replicas is 0, must be 1 to 3",
+            message(Replicas::new(2)),
+            "replicas is 2, must be 1, 3 or 5",
         ),
         (
-            message(table.replicas(slot, 4)),
-            "replicas is 4, must be 1 to 3",
+            message(Zone::new("Eu")),
+            "zone \"Eu\" must be 1 to 32 of a-z, 0-9, '-' and '_', a letter first",
+        ),
+        (
+            message(table.replicated(Replicas::Five)),
+            "shards is 3, must be at least the number of replicas, 5",
+        ),
+        (
+            message(alike(8, 3).replicated(Replicas::Three, one_zone)),
+            "zones is 1, must be at least the number of replicas, 3",
         ),
         (
             message(classic(0)),
@@ -79,6 +89,12 @@ fn messages_name_the_field_the_value_and_the_limit() {
 fn changes_of_a_table_are_refused_in_words() {
     let table = table(&alike(8, 3));
     let slot = table.slots().slot(0).unwrap();
+    let replicated = table.replicated(Replicas::Three).unwrap();
+    let placement = Placement::Classic {
+        points_per_shard: 1,
+        seed: 0,
+    };
+    let classic = Table::bootstrap(&alike(8, 3), placement).unwrap();
     for (actual, expected) in [
         (
             message(table.plan(&alike(16, 3))),
@@ -95,6 +111,18 @@ fn changes_of_a_table_are_refused_in_words() {
         (
             message(table.clone().give(slot, &id("z"))),
             "shard \"z\" is not a member",
+        ),
+        (
+            message(table.plan(replicated.membership())),
+            "replicas is 3 in the target, must be 1 as in the table",
+        ),
+        (
+            message(replicated.replicated(Replicas::One)),
+            "replicas is 1 in the target, must be 3 as in the table",
+        ),
+        (
+            message(classic.replicated(Replicas::Three)),
+            "replicas is 3, must be 1 on the classic ring",
         ),
     ] {
         assert_eq!(actual, expected);

@@ -5,6 +5,7 @@ mod errors;
 mod movement;
 mod oracle;
 mod placement;
+mod replicas;
 
 use proptest::prelude::*;
 use ringfence_ring::{Membership, Placement, ShardId, SlotCount, Table, Weight};

@@ -1,4 +1,4 @@
-//! Balance, weights, order independence, replicas.
+//! Balance, weights, order independence.
 
 use proptest::prelude::*;
 use ringfence_ring::{Membership, Placement, SlotCount, Table, Weight};
@@ -76,19 +76,6 @@ proptest! {
     }
 
     #[test]
-    fn replicas_are_distinct_and_begin_with_the_owner(shards in shards(12), at in 0..64_u32) {
-        let table = table(&membership(64, &shards));
-        let slot = table.slots().slot(at).unwrap();
-        let mut replicas = table.replicas(slot, shards.len()).unwrap();
-        prop_assert_eq!(&replicas[0], table.owner(slot));
-        for count in 1..=shards.len() {
-            prop_assert_eq!(&table.replicas(slot, count).unwrap(), &replicas[..count]);
-        }
-        replicas.sort();
-        prop_assert_eq!(&replicas, table.shards());
-    }
-
-    #[test]
     fn every_slot_is_listed_under_its_owner_alone(shards in shards(12)) {
         let table = table(&membership(64, &shards));
         let mut listed = 0;
@@ -107,21 +94,6 @@ fn a_hundred_shards_are_within_one_slot_of_each_other() {
     let quotas = table(&alike(16_384, 100)).quotas();
     assert_eq!(quotas.iter().filter(|&&quota| quota == 163).count(), 16);
     assert_eq!(quotas.iter().filter(|&&quota| quota == 164).count(), 84);
-}
-
-#[test]
-fn replicas_other_than_the_owner_are_spread_by_weight() {
-    let shards = Shards::from([("a".into(), 1), ("b".into(), 2), ("c".into(), 4)]);
-    let table = table(&membership(16_384, &shards));
-    let second = |of: &str| {
-        let of = table
-            .slots_of(&id("c"))
-            .filter(|&slot| table.replicas(slot, 2).unwrap()[1] == id(of));
-        of.count() as f64
-    };
-    // Twice the weight, twice the slots, give or take four standard deviations.
-    let ratio = second("b") / second("a");
-    assert!((1.85..2.15).contains(&ratio), "{ratio}");
 }
 
 #[test]
