@@ -12,8 +12,8 @@ use ringfence_coordinator::{
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Founder, Home, ShardEntry, Topology, TopologyError, memory::MemoryTopology,
-        shard_id,
+        Blueprint, Founder, Home, Namespaces, ShardEntry, Topology, TopologyError,
+        memory::MemoryTopology, shard_id,
     },
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};
@@ -56,6 +56,7 @@ impl Embedded {
             id,
             life: link.life().clone(),
             weight,
+            zone: None,
         })
     }
 
@@ -105,6 +106,7 @@ pub(crate) async fn build(
         after: Epoch::default(),
         constants: builder.constants,
         slots: SlotCount::default(),
+        namespaces: Namespaces::default(),
         home: Home {
             address: HERE.into(),
             life: Life::new(HERE),

@@ -43,7 +43,7 @@ pub use ringfence_coordinator::{
     shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},
     topology::{Constants, Removal, ResizeError, Topology, TopologyError},
 };
-pub use ringfence_ring::{RingError, ShardId, Weight};
+pub use ringfence_ring::{Replicas, RingError, ShardId, Weight};
 pub use ringfence_segment_lock::lock::{AllGuard, Contention, SegmentGuard, SegmentedLockError};
 pub use ringfence_segment_lock::{self as counter, Failure};
 pub use segmented::{SegmentedLock, SegmentedLockBuilder};

@@ -8,6 +8,9 @@ pub const KEY_BYTES_MAX: usize = 512;
 /// Longest namespace, in bytes.
 pub const NAMESPACE_BYTES_MAX: usize = 64;
 
+/// Most namespaces with a declared number of replicas. Every process reads every declaration.
+pub const NAMESPACES_MAX: usize = 256;
+
 /// Longest prefix of keys on a server, in bytes.
 pub const PREFIX_BYTES_MAX: usize = 64;
 

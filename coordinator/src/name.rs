@@ -172,7 +172,7 @@ impl LockKey {
         let namespace_ends = after_slot.iter().position(|byte| *byte == b':')?;
         let key = &after_slot[namespace_ends + 1..];
         Some(Self {
-            slot: SlotCount::MAX.slot(index).ok()?,
+            slot: Slot::new(index).ok()?,
             key_at: (text.len() - key.len()) as u16,
             text: text.into(),
         })

@@ -77,6 +77,16 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
                 format!("at most {max:?}, the longest lease of the topology"),
             );
         }
+        AcquireError::Replicated {
+            namespace,
+            replicas,
+        } => {
+            return Error::invalid(
+                "namespace",
+                namespace.to_string(),
+                format!("one with 1 replica, not {replicas}: this release cannot lock there"),
+            );
+        }
         AcquireError::LeaseTooShort(lease) => return short("lease", lease),
         AcquireError::HoldTooShort(length) => return short("hold_for", length),
         AcquireError::Closed => return stopping(),
@@ -221,7 +231,11 @@ fn terms(error: &TermsError) -> Error {
 mod tests {
     use std::time::Duration;
 
-    use ringfence_client::counter::{Account, RequestId};
+    use ringfence_client::{
+        Replicas,
+        counter::{Account, RequestId},
+    };
+    use ringfence_coordinator::name::Namespace;
 
     use super::*;
 
@@ -242,6 +256,10 @@ mod tests {
         let too_long = AcquireError::LeaseTooLong {
             lease: SHORT,
             max: SHORT,
+        };
+        let replicated = AcquireError::Replicated {
+            namespace: Namespace::unnamed().clone(),
+            replicas: Replicas::Three,
         };
         let waiters = AcquireError::TooManyWaiters { retry_after: SHORT };
         let timed_out = AcquireError::TimedOut {
@@ -271,6 +289,7 @@ mod tests {
                 Reason::InvalidInput,
             ),
             (too_long, Reason::InvalidInput),
+            (replicated, Reason::InvalidInput),
             (AcquireError::LeaseTooShort(SHORT), Reason::InvalidInput),
             (AcquireError::HoldTooShort(SHORT), Reason::InvalidInput),
             (held, Reason::Held),

@@ -8,6 +8,7 @@ use ringfence_coordinator::{
     shard::redis::Address,
     topology::{Change, Founder, ResizeError, shard_id},
 };
+use ringfence_ring::Zone;
 
 /// Shards to add, to remove, and to weigh.
 #[derive(Debug, Default)]
@@ -17,13 +18,14 @@ pub(super) struct RequestedChange {
     pub(super) weigh: Vec<Weighed>,
 }
 
-/// A server to add as a shard: `URL[=WEIGHT]`.
+/// A server to add as a shard: `URL[=WEIGHT]`, and its zone.
 #[derive(Clone, Debug)]
 pub(super) struct Newcomer {
     pub(super) address: Address,
     pub(super) weight: Weight,
     /// `None`: the next free letter.
     pub(super) id: Option<ShardId>,
+    pub(super) zone: Option<Zone>,
 }
 
 /// A shard and its new weight: `ID=WEIGHT`.
@@ -42,6 +44,7 @@ impl RequestedChange {
             // A life that no server has, nor any other new shard.
             life: Life::new(format!("newcomer {index}")),
             weight: newcomer.weight,
+            zone: newcomer.zone.clone(),
         };
         let newcomers = self.add.iter().zip(self.ids(topology)).enumerate();
         topology.begin(self.change(newcomers.map(founder)), BootClock.unix())
@@ -84,6 +87,7 @@ impl FromStr for Newcomer {
             address,
             weight,
             id: None,
+            zone: None,
         })
     }
 }

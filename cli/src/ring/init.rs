@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use clap::Args;
 use ringfence_client::{Client, Constants, Removal, Token};
-use ringfence_coordinator::{limits::EPOCH_MAX, shard::redis::Address, topology::redis::Founding};
+use ringfence_coordinator::{
+    limits::EPOCH_MAX,
+    shard::redis::Address,
+    topology::{Namespaces, redis::Founding},
+};
+use ringfence_ring::Zone;
 
 use super::{
-    ASK_WITHIN, RingError, join,
+    ASK_WITHIN, RingError, check_zones, join,
+    namespace::Declared,
     view::{Done, View},
 };
 use crate::seeds::Seeds;
@@ -44,6 +50,16 @@ pub(crate) struct Init {
     /// the loss of every server
     #[arg(long, value_name = "TOKEN", value_parser = token)]
     after: Option<Token>,
+    /// Each lock of this namespace gets N replicas, 1, 3 or 5, on as many shards, for good. Not of use
+    /// yet: this release refuses every lock in a namespace with 3 or 5 replicas. Repeat it for
+    /// further namespaces
+    #[arg(long, value_name = "NAME=N")]
+    namespace: Vec<Declared>,
+    /// The zones of the servers, such as data centers, in their order: one for each server, or none.
+    /// Repeat it, or separate zones by commas. A shard keeps its zone. The replicas of a lock are in
+    /// distinct zones
+    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
+    zone: Vec<Zone>,
     /// Print one JSON object
     #[arg(long)]
     pub(super) json: bool,
@@ -60,6 +76,11 @@ impl Init {
             view_lease_ms: self.view_lease.map(millis),
             ..Constants::default()
         };
+        check_zones(&self.zone, servers.urls().len())?;
+        let mut namespaces = Namespaces::default();
+        for Declared { name, replicas } in self.namespace.iter().cloned() {
+            namespaces.declare(name, replicas)?;
+        }
         let home = self
             .topology_at
             .as_deref()
@@ -69,6 +90,8 @@ impl Init {
             after: self.after.map(Token::epoch).unwrap_or_default(),
             constants,
             home,
+            zones: self.zone.clone(),
+            namespaces,
             within: ASK_WITHIN,
             ..Founding::default()
         };

@@ -2,6 +2,7 @@
 
 mod change;
 mod init;
+mod namespace;
 mod picture;
 mod plan;
 mod progress;
@@ -18,16 +19,18 @@ use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use nix::sys::signal::Signal;
-use ringfence_client::{BootClock, BuildError, Client, Effect, ShardId, TopologyError};
+use ringfence_client::{BootClock, BuildError, Client, Effect, ShardError, ShardId, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
+    name::Namespace,
     random::Random,
     shard::redis::{AddressError, RedisOptions},
     topology::{
-        DecommissionError, ResizeError,
+        DeclareError, DecommissionError, ResizeError,
         redis::{Founding, Joined, connect},
     },
 };
+use ringfence_ring::Zone;
 use serde::Serialize;
 
 use super::{
@@ -72,6 +75,8 @@ pub(crate) enum Command {
     Abort(Box<Abort>),
     Resume(Box<Resume>),
     Watch(Watch),
+    #[command(subcommand)]
+    Namespace(namespace::Command),
     /// Restore the topology's record after its home lost it
     ///
     /// Clients restore it on their own as soon as every member answers. If a member is dead, a
@@ -105,6 +110,22 @@ pub(crate) enum RingError {
     TooLate(String),
     #[error("--id names {ids} shards, must be at most the number of servers, {servers}")]
     TooManyIds { ids: usize, servers: usize },
+    #[error("--zone names {zones} zones, must be none, or as many as servers, {servers}")]
+    Zones { zones: usize, servers: usize },
+    /// A namespace cannot be declared.
+    #[error(transparent)]
+    Declare(#[from] DeclareError),
+    /// Its locks would have one replica and several.
+    #[error(
+        "namespace {name} is in use, at shard {shard}: release its locks, let no process ask for them, and repeat"
+    )]
+    InUse { name: Namespace, shard: ShardId },
+    #[error("whether namespace {name} is in use is unknown: shard {shard}: {error}")]
+    UseUnknown {
+        name: Namespace,
+        shard: ShardId,
+        error: ShardError,
+    },
     /// The resize cannot begin, or cannot be turned back.
     #[error(transparent)]
     Resize(#[from] ResizeError),
@@ -195,7 +216,12 @@ impl RingError {
         match self {
             Self::Seeds(_) => USAGE,
             Self::Resize(ResizeError::UnderWay { .. } | ResizeError::NoneUnderWay) => FAILED,
-            Self::Resize(_) | Self::TooManyIds { .. } | Self::OtherAttested { .. } => USAGE,
+            Self::Declare(DeclareError::UnderWay(_) | DeclareError::Topology(_)) => FAILED,
+            Self::Resize(_)
+            | Self::Declare(_)
+            | Self::TooManyIds { .. }
+            | Self::Zones { .. }
+            | Self::OtherAttested { .. } => USAGE,
             Self::Decommission(
                 DecommissionError::Unknown { .. } | DecommissionError::Last { .. },
             ) => USAGE,
@@ -221,6 +247,7 @@ pub(crate) fn run(command: &Command) -> Result<(), RingError> {
         Command::Abort(abort) => runtime.block_on(abort.run()),
         Command::Resume(resume) => runtime.block_on(resume.run()),
         Command::Watch(watch) => runtime.block_on(watch.run()),
+        Command::Namespace(namespace) => runtime.block_on(namespace.run()),
         Command::Recover(recover) => print(&runtime.block_on(recover.run())?, recover.json),
     }
 }
@@ -239,6 +266,17 @@ pub(super) async fn existing(seeds: &Seeds) -> Result<Client, RingError> {
         BuildError::Topology(error) => RingError::connecting(error, &servers),
         error => error.into(),
     })
+}
+
+/// Refuses zones for some of the servers only.
+fn check_zones(zones: &[Zone], servers: usize) -> Result<(), RingError> {
+    match zones.is_empty() || zones.len() == servers {
+        true => Ok(()),
+        false => Err(RingError::Zones {
+            zones: zones.len(),
+            servers,
+        }),
+    }
 }
 
 /// Joins an existing topology; founds none.

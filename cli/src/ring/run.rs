@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     mover::{Mover, Observer, Pace, Parts},
     random::Random,
     shard::redis::RedisOptions,
-    topology::{Goal, Swap, TopologyStore as _, redis::RedisTopology},
+    topology::{Founder, Goal, Swap, TopologyStore as _, redis::RedisTopology},
 };
 use ringfence_ring::limits::SLOTS_MAX;
 use tokio::time::sleep;
@@ -85,6 +85,10 @@ impl MoveOptions {
         self.json
     }
 
+    pub(super) fn seeds(&self) -> &Seeds {
+        &self.seeds
+    }
+
     /// The topology's store.
     pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
         Ok(join(&self.seeds.servers()?, existing_only()).await?.store)
@@ -143,7 +147,10 @@ async fn begin(
         for (newcomer, id) in requested.add.iter().zip(requested.ids(&topology)) {
             let options = RedisOptions::new(newcomer.address.clone(), me);
             let founder = store.take_in(options, Some(id), newcomer.weight).await;
-            founders.push(founder.map_err(RingError::Newcomer)?);
+            founders.push(Founder {
+                zone: newcomer.zone.clone(),
+                ..founder.map_err(RingError::Newcomer)?
+            });
         }
         let next = topology.begin(requested.change(founders), BootClock.unix())?;
         if swapped(store, &topology, &next).await? {

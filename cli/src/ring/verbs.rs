@@ -2,11 +2,12 @@
 
 use clap::Args;
 use ringfence_client::ShardId;
+use ringfence_ring::Zone;
 
 use super::{
     RingError,
     change::{Newcomer, RequestedChange, Weighed},
-    remove_failed,
+    check_zones, remove_failed,
     run::{Begin, MoveOptions, turn_back},
 };
 
@@ -43,6 +44,10 @@ pub(crate) struct Add {
     /// The ids of the new shards, in their order. Repeat it, or separate ids by commas
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     id: Vec<ShardId>,
+    /// The zones of the new shards, such as data centers, in their order: one for each server, or
+    /// none. Repeat it, or separate zones by commas. A shard keeps its zone
+    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
+    zone: Vec<Zone>,
     /// The servers have never held a lock, so no recovery period is needed. If that is wrong, a
     /// lock can have two holders
     #[arg(long)]
@@ -112,18 +117,22 @@ impl Add {
             let (ids, servers) = (self.id.len(), self.servers.len());
             return Err(RingError::TooManyIds { ids, servers });
         }
+        check_zones(&self.zone, self.servers.len())?;
         let ids = self
             .id
             .iter()
             .cloned()
             .map(Some)
             .chain([None].into_iter().cycle());
-        let named = |(server, id): (&Newcomer, Option<ShardId>)| Newcomer {
+        let zones = self.zone.iter().cloned().map(Some);
+        let zones = zones.chain([None].into_iter().cycle());
+        let named = |((server, id), zone): ((&Newcomer, _), _)| Newcomer {
             id,
+            zone,
             ..server.clone()
         };
         let requested = RequestedChange {
-            add: self.servers.iter().zip(ids).map(named).collect(),
+            add: self.servers.iter().zip(ids).zip(zones).map(named).collect(),
             ..RequestedChange::default()
         };
         self.how.run(&requested, self.servers_are_new).await

@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use humantime::format_duration;
 use ringfence_client::{Client, ShardId, ShardStatus, Topology, TopologyError, Weight};
-use ringfence_coordinator::topology::ShardName;
+use ringfence_coordinator::topology::{Namespaces, ShardName};
+use ringfence_ring::Zone;
 use serde::Serialize;
 
 use super::resize::Resize;
@@ -22,6 +23,8 @@ pub(crate) struct View {
     incarnation: String,
     home: String,
     max_lease_ms: u64,
+    /// The replicas of each lock of the declared namespaces.
+    namespaces: Namespaces,
     shards: Vec<Shard>,
     /// Shards that were declared dead.
     failed: Vec<FailedShard>,
@@ -59,6 +62,7 @@ enum Membership {
 struct Shard {
     id: String,
     address: String,
+    zone: Option<String>,
     membership: Membership,
     weight: u32,
     slots: u32,
@@ -131,6 +135,7 @@ impl View {
             incarnation: topology.incarnation.to_string(),
             home: topology.home.address.clone(),
             max_lease_ms: topology.constants.max_lease_ms,
+            namespaces: topology.namespaces.clone(),
             shards,
             failed: FailedShard::of(&topology),
             resize: Resize::of(&topology)?,
@@ -146,6 +151,7 @@ impl Shard {
         Self {
             id: id.to_string(),
             address: entry.map(|entry| entry.address.clone()).unwrap_or_default(),
+            zone: topology.table.membership().zone(id).map(Zone::to_string),
             membership: Membership::of(topology, id),
             weight: weight(topology, id),
             slots: topology.table.quota(id),
@@ -230,7 +236,11 @@ impl fmt::Display for View {
         writeln!(out, "{done}topology {}, version {}", self.id, self.version)?;
         writeln!(out, "incarnation {}", self.incarnation)?;
         writeln!(out, "home {}", self.home)?;
-        writeln!(out, "leases of {max_lease} at most\n")?;
+        writeln!(out, "leases of {max_lease} at most")?;
+        if !self.namespaces.is_empty() {
+            writeln!(out, "replicas of namespaces: {}", self.namespaces)?;
+        }
+        writeln!(out)?;
         write!(out, "{}", self.table())?;
         for failed in &self.failed {
             writeln!(out, "\n{failed}")?;
@@ -245,21 +255,18 @@ impl fmt::Display for View {
 
 impl View {
     fn table(&self) -> Table {
-        let headings = [
-            "shard",
-            "address",
-            "weight",
-            "slots",
-            "share",
-            "fair share",
-            "state",
-        ];
-        let mut table = Table::new(&headings);
+        let zoned = self.shards.iter().any(|shard| shard.zone.is_some());
+        let zone = zoned.then_some("zone");
+        let headings = ["shard", "address"].into_iter().chain(zone);
+        let headings = headings.chain(["weight", "slots", "share", "fair share", "state"]);
+        let mut table = Table::new(&headings.collect::<Vec<_>>());
         for shard in &self.shards {
-            let (id, address) = (shard.id.clone(), shard.address.clone());
+            let zone = zoned.then(|| shard.zone.clone().unwrap_or_default());
             let (weight, slots) = (shard.weight.to_string(), grouped(shard.slots.into()));
             let (share, fair_share) = (percent(shard.share), percent(shard.fair_share));
-            table.row([id, address, weight, slots, share, fair_share, shard.state()]);
+            let named = [shard.id.clone(), shard.address.clone()];
+            let counted = [weight, slots, share, fair_share, shard.state()];
+            table.row(named.into_iter().chain(zone).chain(counted));
         }
         table
     }

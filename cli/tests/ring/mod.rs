@@ -1,6 +1,7 @@
 //! `ringfence ring`: shows, plans and resizes, on real servers.
 
 mod moved;
+mod namespaces;
 mod remove_failed;
 mod shown;
 

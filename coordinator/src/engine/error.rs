@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use ringfence_ring::Replicas;
 use ringfence_segment_lock::{impl_failure, invalid_input};
 
 use crate::{
     limits::{HELD_MAX, LEASE_MIN, REENTRY_MAX},
-    name::{Label, NameError},
+    name::{Label, NameError, Namespace},
     shard::{Effect, ShardError},
 };
 
@@ -17,6 +18,16 @@ pub enum AcquireError {
     /// The key or the namespace is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The namespace has several replicas, and this release cannot lock at more than one shard.
+    #[error(
+        "namespace {namespace} has {replicas} replicas: this release cannot lock in a namespace with replicas"
+    )]
+    Replicated {
+        /// The namespace.
+        namespace: Namespace,
+        /// Its replicas.
+        replicas: Replicas,
+    },
     /// The lease is longer than the topology allows.
     #[error("lease {lease:?} is too long: at most {max:?} (the topology's max_lease)")]
     LeaseTooLong {
@@ -115,6 +126,7 @@ impl AcquireError {
             | Self::NoTokens(_)
             | Self::TooLate => true,
             Self::Name(_)
+            | Self::Replicated { .. }
             | Self::LeaseTooLong { .. }
             | Self::LeaseTooShort(_)
             | Self::HoldTooShort(_)
@@ -133,6 +145,7 @@ impl AcquireError {
             Self::TimedOut { because, .. } => because.effect(),
             Self::TooLate => Effect::Unknown,
             Self::Name(_)
+            | Self::Replicated { .. }
             | Self::LeaseTooLong { .. }
             | Self::LeaseTooShort(_)
             | Self::HoldTooShort(_)

@@ -1,5 +1,5 @@
-//! Opens the slots of shards that were declared dead, by force, at the shards that have them now. If such a dead shard
-//! is reachable after all, it is notified.
+//! Opens slots at the shards that have them now: the slots of shards that were declared dead, by force; and slots of
+//! new ranks. If a dead shard is reachable after all, it is notified.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,11 +18,11 @@ use crate::{
 const NOTICE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Opens by force the slots that are due, and notes that in the record. Returns whether there is another record
+    /// Opens the slots that are due, and notes that in the record. Returns whether there is another record
     /// now.
     ///
     /// A step that fails is repeated the next time.
-    pub(super) async fn open_by_force(&mut self) -> Result<bool, TopologyError> {
+    pub(super) async fn open_due(&mut self) -> Result<bool, TopologyError> {
         let record = self.record.clone();
         let heirs = record.openings.iter().map(|opening| &opening.to.0);
         let heirs: BTreeSet<_> = heirs.collect();
@@ -47,13 +47,17 @@ impl Run<'_> {
         }
     }
 
-    /// Opens the slots that `heir` has in place of dead shards. Returns the epochs of these openings.
+    /// Opens the slots that `heir` has to open. Returns the epochs of these openings.
     async fn open_at<'a>(
         &self,
         record: &Topology,
         heir: &'a ShardId,
     ) -> Result<(&'a ShardId, Vec<Epoch>), Trouble> {
         let mut epochs = Vec::new();
+        for step in record.first_opens(heir) {
+            self.shards.step(record, heir, &step).await?;
+            epochs.push(step.epoch);
+        }
         for force in record.force_opens(heir) {
             // The shard refuses slots that belong to others by a later record.
             self.shards.force_open(record, heir, &force).await?;

@@ -92,7 +92,7 @@ impl<'a> Run<'a> {
         let aim = self.record.goal.as_ref().map(|goal| goal.after.clone());
         let notices = self.notify_failed_shards();
         while self.record.is_under_way() {
-            if self.open_by_force().await? {
+            if self.open_due().await? {
                 continue;
             }
             let finished = self.finish().await?;

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-use ringfence_ring::{Slot, SlotCount};
+use ringfence_ring::Slot;
 
 use crate::ids::Epoch;
 
 /// Bytes per slot.
 pub(crate) const PACKED: usize = 5;
+
+/// A slot that the shard has not heard of.
+const NEVER: [u8; PACKED] = [Mode::Shut.letter(), 0, 0, 0, 0];
 
 /// How a shard treats the keys of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,19 +89,22 @@ impl SlotState {
 pub struct SlotStates(Vec<u8>);
 
 impl SlotStates {
-    /// The states that `state` gives each of `count` slots.
-    pub fn new(count: SlotCount, state: impl Fn(Slot) -> SlotState) -> Self {
-        let mut states = Self(vec![0; count.get() as usize * PACKED]);
-        for slot in count.iter() {
+    /// The states that `state` gives each of `slots`: all slots of a ring, in order.
+    pub fn new(
+        slots: impl ExactSizeIterator<Item = Slot>,
+        state: impl Fn(Slot) -> SlotState,
+    ) -> Self {
+        let mut states = Self(Vec::with_capacity(slots.len() * PACKED));
+        for slot in slots {
             states.set(slot, state(slot));
         }
         states
     }
 
-    /// The state of `slot`.
+    /// The state of `slot`. A slot of a rank that the shard has not heard of is shut since epoch 0.
     pub fn get(&self, slot: Slot) -> SlotState {
         let at = slot.index() * PACKED;
-        let packed = &self.0[at..at + PACKED];
+        let packed = self.0.get(at..at + PACKED).unwrap_or(&NEVER);
         let epoch = u32::from_be_bytes([packed[1], packed[2], packed[3], packed[4]]);
         SlotState {
             mode: Mode::of(packed[0]),
@@ -109,6 +115,9 @@ impl SlotStates {
     /// Changes `slot` to `state`.
     pub fn set(&mut self, slot: Slot, state: SlotState) {
         let at = slot.index() * PACKED;
+        while self.0.len() < at + PACKED {
+            self.0.extend(NEVER);
+        }
         self.0[at] = state.mode.letter();
         self.0[at + 1..at + PACKED].copy_from_slice(&(state.epoch.0 as u32).to_be_bytes());
     }
@@ -117,7 +126,7 @@ impl SlotStates {
     pub(crate) fn open(&self) -> impl Iterator<Item = Slot> {
         let packed = (0..).zip(self.0.chunks(PACKED));
         let open = packed.filter(|(_, packed)| packed[0] == Mode::Open.letter());
-        open.filter_map(|(index, _)| SlotCount::MAX.slot(index).ok())
+        open.filter_map(|(index, _)| Slot::new(index).ok())
     }
 
     /// The packed form.

@@ -8,12 +8,14 @@
 //! Its grants end by themselves: after a view lease no engine believes in them, or a person attests
 //! that no client can reach the shard. Holders put their locks back at the shards that follow.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::Not, time::Duration};
 
 use ringfence_ring::{RingError, ShardId, Slot, Table};
 use serde::{Deserialize, Serialize};
 
-use super::{Goal, ShardName, Topology, TopologyError, Weights, resize::membership, slots};
+use super::{
+    Goal, ShardName, Topology, TopologyError, Weights, ranks::Ranks, resize::membership, slots,
+};
 use crate::{
     ids::{Epoch, Life, MapVersion, Token},
     shard::{ForceOpen, Grace, Mode, Step},
@@ -33,18 +35,21 @@ pub struct FailedShard {
     pub epoch: Epoch,
 }
 
-/// Slots that a shard has in place of a dead shard, and has to open by force. They move no further
-/// before.
+/// Slots that a shard has to open: those that it has in place of a dead shard, by force; and slots of
+/// new ranks. They move no further before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
-    /// The epoch of the change that declared the other shard dead.
+    /// The epoch of the change that declared the other shard dead, or the ranks new.
     pub epoch: Epoch,
     /// The shard that owns them now.
     pub to: ShardName,
     /// The slots, in order.
     #[serde(with = "slots")]
     pub slots: Vec<Slot>,
+    /// No shard had them before: nobody has to wait, and nothing is forced.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub first: bool,
 }
 
 /// The reason why a shard cannot be declared dead.
@@ -75,7 +80,18 @@ pub enum DecommissionError {
         /// Its address.
         address: String,
     },
-    /// The record contradicts itself.
+    /// Every other shard has a replica of one of its slots, or gets or gives one just now.
+    #[error(
+        "slot {slot} of shard {id} has no place: another replica of it is migrating; \
+        let the resize move it, then remove the shard"
+    )]
+    ReplicasMigrate {
+        /// The shard.
+        id: ShardId,
+        /// The slot.
+        slot: Slot,
+    },
+    /// The record contradicts itself, or fewer shards or zones than replicas would be left.
     #[error(transparent)]
     Ring(#[from] RingError),
     /// Every epoch has been allotted.
@@ -104,7 +120,9 @@ impl Topology {
         if others.is_empty() {
             return Err(DecommissionError::Last { id: shard.clone() });
         }
-        let goal = self.goal.as_ref().and_then(|goal| goal.without(&gone));
+        let possible = |weights: &Weights| membership(&self.table, weights).is_ok();
+        let goal = self.goal.as_ref();
+        let goal = goal.and_then(|goal| goal.without(&gone, possible));
         let target = goal.as_ref().map_or(&others, |goal| &goal.after);
         let heirs = self.heirs(&gone, target)?;
 
@@ -113,9 +131,7 @@ impl Topology {
         for (slot, heir) in &heirs {
             next.table.give(*slot, &heir.0)?;
         }
-        next.table = next
-            .table
-            .among(&membership(self.table.slots(), &others)?)?;
+        next.table = next.table.among(&membership(&self.table, &others)?)?;
         next.shards.remove(&gone);
         next.goal = goal;
         next.migrations
@@ -130,7 +146,7 @@ impl Topology {
     /// The requests that open the slots that `shard` has in place of dead shards. Each has to be
     /// sent until it is answered. A refused slot belongs to another shard by a later record.
     pub fn force_opens(&self, shard: &ShardId) -> Vec<ForceOpen> {
-        let its = self.openings_of(shard);
+        let its = self.openings_of(shard).filter(|opening| !opening.first);
         its.map(|opening| ForceOpen {
             incarnation: self.incarnation,
             copy: (self.version, self.encode()),
@@ -142,8 +158,24 @@ impl Topology {
         .collect()
     }
 
-    /// The record after `shard` has opened its slots by force since `epoch`; `None` if that was
-    /// recorded before.
+    /// The steps that open the slots of new ranks at `shard`. Each has to be sent until it is
+    /// answered.
+    pub fn first_opens(&self, shard: &ShardId) -> Vec<Step> {
+        let its = self.openings_of(shard).filter(|opening| opening.first);
+        its.map(|opening| Step {
+            incarnation: self.incarnation,
+            copy: (self.version, self.encode()),
+            map: MapVersion::UNKNOWN,
+            epoch: opening.epoch,
+            mode: Mode::Open,
+            slots: opening.slots.clone(),
+            above: Token::new(opening.epoch, 0),
+        })
+        .collect()
+    }
+
+    /// The record after `shard` has opened its slots of `epoch`; `None` if that was recorded
+    /// before.
     pub fn opened(&self, shard: &ShardId, epoch: Epoch) -> Option<Self> {
         let mut next = self.clone();
         next.openings
@@ -161,14 +193,15 @@ impl Topology {
             map: MapVersion::UNKNOWN,
             epoch: failed.epoch,
             mode: Mode::Shut,
-            slots: self.table.slots().iter().collect(),
+            slots: self.table.all_slots().collect(),
             above: Token::default(),
         }
     }
 
     /// How `shard` has to be armed while it has slots to open by force.
     pub(super) fn forced_grace(&self, shard: &ShardId) -> Option<Grace> {
-        self.openings_of(shard).next().map(|_| Grace::Forced {
+        let mut forced = self.openings_of(shard).filter(|opening| !opening.first);
+        forced.next().map(|_| Grace::Forced {
             shut: self.constants.shut_for(),
             length: self.constants.grace(),
         })
@@ -211,7 +244,7 @@ impl Topology {
         &self,
         gone: &ShardName,
         target: &Weights,
-    ) -> Result<BTreeMap<Slot, ShardName>, RingError> {
+    ) -> Result<BTreeMap<Slot, ShardName>, DecommissionError> {
         let mut heirs = BTreeMap::new();
         let mut there: Table = self.table.clone();
         for migration in &self.migrations {
@@ -226,28 +259,39 @@ impl Topology {
                 }
             }
         }
-        let plan = there.plan(&membership(there.slots(), target)?)?;
+        let plan = there.plan(&membership(&there, target)?)?;
+        let ranks = Ranks::of(self);
         for slot in there.slots_of(&gone.0) {
-            heirs.insert(slot, ShardName(plan.table().owner(slot).clone()));
+            let planned = plan.table().owner(slot);
+            let heir = match ranks.has_room(slot, planned) {
+                true => Some(planned),
+                false => ranks.heir(slot, plan.table().membership()),
+            };
+            let heir = heir.ok_or_else(|| DecommissionError::ReplicasMigrate {
+                id: gone.0.clone(),
+                slot,
+            })?;
+            heirs.insert(slot, ShardName(heir.clone()));
         }
         Ok(heirs)
     }
 }
 
 impl Goal {
-    /// The same without `gone`; `None` if no other shard is concerned.
-    fn without(&self, gone: &ShardName) -> Option<Self> {
+    /// The same without `gone`. If its begin or its end is not `possible` any more, the other is both;
+    /// `None` if neither is.
+    fn without(&self, gone: &ShardName, possible: impl Fn(&Weights) -> bool) -> Option<Self> {
         let Self {
             mut before,
             mut after,
         } = self.clone();
         before.remove(gone);
         after.remove(gone);
-        match (before.is_empty(), after.is_empty()) {
-            (true, true) => return None,
-            (true, false) => before.clone_from(&after),
-            (false, true) => after.clone_from(&before),
-            (false, false) => {}
+        match (possible(&before), possible(&after)) {
+            (false, false) => return None,
+            (false, true) => before.clone_from(&after),
+            (true, false) => after.clone_from(&before),
+            (true, true) => {}
         }
         Some(Self { before, after })
     }
@@ -259,6 +303,11 @@ fn openings(epoch: Epoch, heirs: BTreeMap<Slot, ShardName>) -> impl Iterator<Ite
     for (slot, heir) in heirs {
         of_shard.entry(heir).or_default().push(slot);
     }
-    let opening = move |(to, slots)| Opening { epoch, to, slots };
+    let opening = move |(to, slots)| Opening {
+        epoch,
+        to,
+        slots,
+        first: false,
+    };
     of_shard.into_iter().map(opening)
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight};
+use ringfence_ring::{Membership, Placement, RingError, ShardId, SlotCount, Table, Weight, Zone};
 
-use super::{Constants, Home, ShardEntry, ShardName, Status, Topology, TopologyError};
+use super::{Constants, Home, Namespaces, ShardEntry, ShardName, Status, Topology, TopologyError};
 use crate::ids::{ClientId, Epoch, Incarnation, Life, MapVersion};
 
 /// The version of a topology's first record. It is the version at which every shard's slots last
@@ -22,6 +22,8 @@ pub struct Founder {
     pub life: Life,
     /// Its weight, relative to the other shards.
     pub weight: Weight,
+    /// Its zone: two replicas of a lock are in distinct ones.
+    pub zone: Option<Zone>,
 }
 
 /// The input of a founding.
@@ -39,6 +41,8 @@ pub struct Blueprint {
     pub constants: Constants,
     /// The number of slots.
     pub slots: SlotCount,
+    /// Namespaces with a declared number of replicas.
+    pub namespaces: Namespaces,
     /// The place of the record.
     pub home: Home,
     /// The members.
@@ -50,7 +54,8 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// [`TopologyError::Founding`]: no members, two members of one name, or constants out of range.
+    /// [`TopologyError::Founding`]: no members, two members of one name, fewer members or zones than
+    /// replicas, or constants out of range.
     /// [`TopologyError::NoEpochs`].
     pub fn found(blueprint: Blueprint) -> Result<Self, TopologyError> {
         let Blueprint {
@@ -60,12 +65,13 @@ impl Topology {
             after,
             constants,
             slots,
+            namespaces,
             home,
             founders,
         } = blueprint;
         constants.check()?;
         let epoch = Epoch::after(after, unix).ok_or(TopologyError::NoEpochs)?;
-        let table = table(slots, &founders)?;
+        let table = table(slots, &namespaces, &founders)?;
         let shards = founders
             .into_iter()
             .map(|founder| founder.enters(epoch))
@@ -82,6 +88,7 @@ impl Topology {
             founded: epoch,
             last_epoch: epoch,
             constants,
+            namespaces,
             shards,
             table,
             goal: None,
@@ -111,7 +118,11 @@ impl Founder {
     }
 }
 
-fn table(slots: SlotCount, founders: &[Founder]) -> Result<Table, TopologyError> {
+fn table(
+    slots: SlotCount,
+    namespaces: &Namespaces,
+    founders: &[Founder],
+) -> Result<Table, TopologyError> {
     if founders.is_empty() {
         return Err(TopologyError::Founding(
             "a topology has at least one shard".into(),
@@ -121,7 +132,13 @@ fn table(slots: SlotCount, founders: &[Founder]) -> Result<Table, TopologyError>
     let weights = founders
         .iter()
         .map(|founder| (founder.id.clone(), founder.weight));
-    let membership = Membership::new(slots, weights).map_err(refused)?;
+    let zone_of = |id: &ShardId| {
+        let mut founders = founders.iter();
+        founders.find(|founder| founder.id == *id)?.zone.clone()
+    };
+    let membership = Membership::new(slots, weights)
+        .and_then(|members| members.replicated(namespaces.most(), zone_of))
+        .map_err(refused)?;
     Table::bootstrap(&membership, Placement::default()).map_err(refused)
 }
 
@@ -148,6 +165,7 @@ mod tests {
             address: format!("memory:{index}"),
             life: Life::new(format!("life-{index}")),
             weight: Weight::ONE,
+            zone: None,
         };
         Blueprint {
             id: 7,
@@ -156,6 +174,7 @@ mod tests {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: "memory".into(),
                 life: Life::new("home"),

@@ -71,7 +71,7 @@ impl Topology {
 
     /// Refuses migrations that contradict the table.
     pub(super) fn check_migrations(&self) -> Result<(), String> {
-        let slots = self.table.slots().get() as usize;
+        let slots = self.table.all_slots().len();
         for Migration {
             epoch,
             from,
@@ -95,7 +95,7 @@ impl Topology {
 
     /// Whether each slot is migrating, by its index.
     pub(super) fn migrating(&self) -> Vec<bool> {
-        let mut moves = vec![false; self.table.slots().get() as usize];
+        let mut moves = vec![false; self.table.all_slots().len()];
         for slot in self
             .migrations
             .iter()

@@ -16,7 +16,7 @@ pub struct Preview {
     /// How many slots the whole resize moves, including those that have arrived. The record does
     /// not remember arrivals: this number follows from the weights before and after.
     pub slots_in_all: u32,
-    /// The number of slots.
+    /// The number of slots of every rank.
     pub slots: u32,
 }
 
@@ -72,7 +72,7 @@ impl Topology {
             shards: self.shards.keys().map(share).collect(),
             moves,
             slots_in_all: in_all.max(to_move),
-            slots: self.table.slots().get(),
+            slots: self.table.all_slots().len() as u32,
         })
     }
 
@@ -82,9 +82,7 @@ impl Topology {
         let Some(goal) = &self.goal else {
             return Ok(0);
         };
-        let before = self
-            .table
-            .plan(&membership(self.table.slots(), &goal.before)?)?;
+        let before = self.table.plan(&membership(&self.table, &goal.before)?)?;
         let before = before.table();
         let gives = |id: &ShardId| before.quota(id).saturating_sub(after.quota(id));
         Ok(before.shards().iter().map(gives).sum())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Constants, FailedShard, Goal, Migration, Opening, slots::hex};
+use super::{Constants, FailedShard, Goal, Migration, Namespaces, Opening, slots::hex};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
@@ -72,16 +72,19 @@ pub struct Topology {
     pub last_epoch: Epoch,
     /// Fixed at the founding.
     pub constants: Constants,
+    /// Namespaces with a declared number of replicas.
+    #[serde(default, skip_serializing_if = "Namespaces::is_empty")]
+    pub namespaces: Namespaces,
     /// The members.
     pub shards: BTreeMap<ShardName, ShardEntry>,
-    /// The owner of each slot.
+    /// The owner of each slot of every rank.
     #[serde(serialize_with = "table_to_hex", deserialize_with = "table_from_hex")]
     pub table: Table,
     /// The resize under way.
     pub goal: Option<Goal>,
     /// The migrating slots, by the moves of that resize or of an aborted one.
     pub migrations: Vec<Migration>,
-    /// Slots of dead shards, to be opened by the shards that have them now.
+    /// Slots of dead shards, and of ranks that are new, to be opened by the shards that have them now.
     pub openings: Vec<Opening>,
     /// Shards that were declared dead.
     pub failed: Vec<FailedShard>,
@@ -131,7 +134,7 @@ impl Topology {
         self.migrations.iter().find(has)
     }
 
-    /// The opening by force of `slot`, if one is due.
+    /// The opening of `slot`, if one is due.
     pub fn opening_of(&self, slot: Slot) -> Option<&Opening> {
         let has = |opening: &&Opening| opening.slots.binary_search(&slot).is_ok();
         self.openings.iter().find(has)
@@ -162,7 +165,7 @@ impl Topology {
     pub fn arm(&self, shard: &ShardId, grace: Grace) -> Arm {
         let entry = self.shard(shard).expect("a member");
         // No change that this record knows may come late: the steps under way are taken from it.
-        let mut slots = SlotStates::new(self.table.slots(), |slot| SlotState {
+        let mut slots = SlotStates::new(self.table.all_slots(), |slot| SlotState {
             mode: match self.table.owner(slot) == shard {
                 true => Mode::Open,
                 false => Mode::Shut,

@@ -77,7 +77,9 @@ mod tests {
     use super::*;
     use crate::{
         ids::ClientId,
-        topology::{Blueprint, Constants, Founder, Migration, ShardName, found::shard_id},
+        topology::{
+            Blueprint, Constants, Founder, Migration, Namespaces, ShardName, found::shard_id,
+        },
     };
 
     const UNIX: Duration = Duration::from_secs(1_735_689_600 + 100);
@@ -88,6 +90,7 @@ mod tests {
             address: format!("memory:{index}"),
             life: Life::new(format!("life-{index}")),
             weight: Weight::ONE,
+            zone: None,
         };
         let blueprint = Blueprint {
             id: 7,
@@ -96,6 +99,7 @@ mod tests {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: "memory:0".into(),
                 life: Life::new("life-0"),

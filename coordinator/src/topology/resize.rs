@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use ringfence_ring::{Membership, RingError, ShardId, SlotCount, Weight};
+use ringfence_ring::{Membership, RingError, ShardId, Table, Weight, Zone};
 use ringfence_segment_lock::{Effect, impl_failure};
 
 use super::{
@@ -137,15 +137,21 @@ impl Topology {
         let before = self.weights();
         let mut next = self.clone();
         next.version += 1;
+        let zones: BTreeMap<_, _> = change
+            .add
+            .iter()
+            .filter_map(|founder| Some((founder.id.clone(), founder.zone.clone()?)))
+            .collect();
         let after = next.apply(change, unix)?;
         if after == before {
             let members = describe(&before);
             return Err(ResizeError::NothingChanges { members });
         }
-        membership(self.table.slots(), &after)?;
+        members_of(&self.table, &after, &zones)?;
         let mut both = before.clone();
         both.extend(after.clone());
-        next.table = self.table.among(&membership(self.table.slots(), &both)?)?;
+        let both = members_of(&self.table, &both, &zones)?;
+        next.table = self.table.among(&both)?;
         next.goal = Some(Goal { before, after });
         Ok(next)
     }
@@ -212,6 +218,7 @@ impl Topology {
                 address,
                 life,
                 weight,
+                ..
             } = founder;
             let (epoch, changed) = (self.last_epoch, MapVersion(self.version));
             let entry = ShardEntry {
@@ -284,10 +291,23 @@ fn describe(weights: &Weights) -> String {
     members.join(", ")
 }
 
-/// The shards and weights in `weights`, for a table of `slots`.
-pub(super) fn membership(slots: SlotCount, weights: &Weights) -> Result<Membership, RingError> {
+/// The shards and weights in `weights`, in the zones that `table` gives them, with its slots and
+/// replicas.
+pub(super) fn membership(table: &Table, weights: &Weights) -> Result<Membership, RingError> {
+    members_of(table, weights, &BTreeMap::new())
+}
+
+/// The same, with the `zones` of shards that join.
+fn members_of(
+    table: &Table,
+    weights: &Weights,
+    zones: &BTreeMap<ShardId, Zone>,
+) -> Result<Membership, RingError> {
     let members = weights
         .iter()
         .map(|(name, &weight)| Ok((name.0.clone(), Weight::new(weight)?)));
-    Membership::new(slots, members.collect::<Result<Vec<_>, RingError>>()?)
+    let members = members.collect::<Result<Vec<_>, RingError>>()?;
+    let there = table.membership();
+    let zone_of = |id: &ShardId| there.zone(id).or_else(|| zones.get(id)).cloned();
+    Membership::new(table.slots(), members)?.replicated(there.replicas(), zone_of)
 }

@@ -6,7 +6,8 @@ use hashbrown::HashSet;
 use ringfence_ring::{Move, Plan, RingError, ShardId, Slot, Table};
 
 use super::{
-    MigrationId, ShardName, Topology, TopologyError, migration::moves_of, resize::membership,
+    MigrationId, ShardName, Topology, TopologyError, migration::moves_of, ranks::Ranks,
+    resize::membership,
 };
 use crate::ids::{Epoch, MapVersion};
 
@@ -59,7 +60,7 @@ impl Topology {
         for migration in &self.migrations {
             give(&mut table, &migration.slots, &migration.to)?;
         }
-        let target = membership(table.slots(), &goal.after)?;
+        let target = membership(&table, &goal.after)?;
         table.plan(&target).map(Some)
     }
 
@@ -82,12 +83,9 @@ impl Topology {
 
     /// Starts to migrate slots, if there is room for a batch.
     fn set_out(&mut self, plan: &Plan, max: usize, unix: Duration) -> Result<(), TopologyError> {
-        let mut busy = self.migrating();
-        for slot in self.openings.iter().flat_map(|opening| &opening.slots) {
-            busy[slot.index()] = true;
-        }
-        let at_rest = |step: &&Move| !busy[step.slot.index()];
-        let moves: Vec<_> = plan.moves().iter().filter(at_rest).collect();
+        let mut ranks = Ranks::of(self);
+        let may_begin = |step: &&Move| ranks.begin(step);
+        let moves: Vec<_> = plan.moves().iter().filter(may_begin).collect();
         let under_way: usize = self
             .migrations
             .iter()
@@ -134,7 +132,7 @@ impl Topology {
 
     /// The owner of each slot; `None` for those migrating.
     fn at_rest(&self) -> Vec<Option<&ShardId>> {
-        let slots = self.table.slots().iter().zip(self.migrating());
+        let slots = self.table.all_slots().zip(self.migrating());
         slots
             .map(|(slot, moves)| (!moves).then(|| self.table.owner(slot)))
             .collect()

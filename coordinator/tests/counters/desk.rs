@@ -38,7 +38,7 @@ impl Desk {
             },
             epoch,
             token_epoch: epoch,
-            slots: SlotStates::new(slots, |_| SlotState {
+            slots: SlotStates::new(slots.iter(), |_| SlotState {
                 mode: Mode::Open,
                 epoch,
             }),

@@ -246,8 +246,11 @@ pub(crate) fn nonce(sequence: u64) -> Nonce {
     }
 }
 
-/// Redis tells its counter as its last acquires left it; what was passed on after them is not in it.
+/// Redis tells its counter as its last acquires left it. What was passed on after them is not in it, nor the tokens
+/// that were put back, adopted or confirmed after them, which may be of a later epoch.
 fn counters_agree(batch: &[Request], redis: u64, memory: u64) -> bool {
     let is_acquire = |request: &Request| matches!(request.op, Op::Acquire { .. });
-    redis == memory || (redis < memory && !batch.last().is_some_and(is_acquire))
+    let after = batch.rsplit(is_acquire).next().unwrap_or_default();
+    let raises = |request: &Request| !matches!(request.op, Op::Release { .. } | Op::Remove { .. });
+    redis == memory || (!after.is_empty() && (redis < memory || after.iter().any(raises)))
 }

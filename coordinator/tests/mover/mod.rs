@@ -13,6 +13,7 @@ mod interrupted;
 #[cfg(feature = "failpoints")]
 mod killed;
 mod lockers;
+mod replicas;
 mod resizes;
 mod restarts;
 mod servers;

@@ -15,8 +15,8 @@ use ringfence_coordinator::{
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Change, Constants, Founder, Home, ShardEntry, Swap, Topology, TopologyStore,
-        memory::MemoryTopology, shard_id,
+        Blueprint, Change, Constants, Founder, Home, Namespaces, ShardEntry, Swap, Topology,
+        TopologyStore, memory::MemoryTopology, shard_id,
     },
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};
@@ -66,6 +66,7 @@ impl Stage {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::new(64).unwrap(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: "memory".into(),
                 life: Life::new("memory"),
@@ -223,6 +224,7 @@ impl Shards {
             address: format!("memory:{life}"),
             life,
             weight: Weight::new(weight).unwrap(),
+            zone: None,
         };
         self.0.lock().insert(id, shard);
         founder

@@ -20,7 +20,7 @@ use ringfence_coordinator::{
     random::Random,
     shard::{Holder, Shard, ShardError, memory::MemoryShard},
     topology::{
-        Blueprint, Constants, Founder, Home, ShardEntry, Topology, TopologyStore,
+        Blueprint, Constants, Founder, Home, Namespaces, ShardEntry, Topology, TopologyStore,
         memory::MemoryTopology, shard_id,
     },
 };
@@ -68,6 +68,7 @@ impl Ring {
                 address: format!("memory:{index}"),
                 life: link.life().clone(),
                 weight: Weight::ONE,
+                zone: None,
             });
         }
         let topology = Topology::found(Blueprint {
@@ -77,6 +78,7 @@ impl Ring {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::new(2).unwrap(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: "memory:".into(),
                 life: Life::new("memory:"),

@@ -60,7 +60,7 @@ impl<F: Fixture> Bench<F> {
             },
             epoch: EPOCH,
             token_epoch: EPOCH,
-            slots: SlotStates::new(slots(), open),
+            slots: SlotStates::new(slots().iter(), open),
             grace: Grace::None,
             copy: (1, "record".into()),
         };

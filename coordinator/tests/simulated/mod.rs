@@ -24,7 +24,7 @@ use ringfence_coordinator::{
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Constants, Founder, Home, ShardEntry, Swap, Topology, TopologyStore,
+        Blueprint, Constants, Founder, Home, Namespaces, ShardEntry, Swap, Topology, TopologyStore,
         memory::MemoryTopology, shard_id,
     },
 };
@@ -87,6 +87,7 @@ impl Crew {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: here(),
                 life: Life::new(here()),
@@ -96,6 +97,7 @@ impl Crew {
                 address: here(),
                 life: link.life().clone(),
                 weight: Weight::ONE,
+                zone: None,
             }],
         });
         let topology = topology.unwrap();

@@ -48,6 +48,7 @@ async fn a_server_comes_in_with_a_pointer_and_a_copy_and_nothing_else() {
         address: stage.address(),
         life: stage.newcomer.life(0).await,
         weight: Weight::ONE,
+        zone: None,
     };
     assert_eq!(founder, expected);
     let has = ["copy", "fence", "ringfence:lives", POINTER];

@@ -7,7 +7,8 @@ use ringfence_conformance::topology::Fixture;
 use ringfence_coordinator::{
     ids::{ClientId, Epoch, Life},
     topology::{
-        Blueprint, Constants, Founder, Home, Topology, TopologyStore, memory::MemoryTopology,
+        Blueprint, Constants, Founder, Home, Namespaces, Topology, TopologyStore,
+        memory::MemoryTopology,
     },
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};
@@ -27,6 +28,7 @@ impl Memory {
             address: format!("memory:{id}"),
             life: Life::new(format!("life of {id}")),
             weight: Weight::ONE,
+            zone: None,
         };
         let founded = Topology::found(Blueprint {
             id: 1,
@@ -35,6 +37,7 @@ impl Memory {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: "memory".into(),
                 life: Life::new("home"),

@@ -92,7 +92,7 @@ impl Desk {
             incarnation,
             epoch,
             token_epoch: epoch,
-            slots: SlotStates::new(slot_count(), |_| SlotState { mode, epoch }),
+            slots: SlotStates::new(slot_count().iter(), |_| SlotState { mode, epoch }),
             grace: Grace::None,
             copy: (1, "record".into()),
         };

@@ -1,7 +1,7 @@
 use ringfence_client::{ShardId, Weight};
 use ringfence_coordinator::{
     ids::{ClientId, Life},
-    topology::{Blueprint, Constants, Founder, Home, Round, shard_id},
+    topology::{Blueprint, Constants, Founder, Home, Namespaces, Round, shard_id},
 };
 use ringfence_ring::SlotCount;
 
@@ -30,6 +30,7 @@ fn resized(in_flight: usize) -> Ring {
         address: format!("memory:{index}"),
         life: Life::new(format!("life-{index}")),
         weight: Weight::ONE,
+        zone: None,
     };
     let unix = std::time::Duration::from_secs(1_735_689_700);
     let founded = Topology::found(Blueprint {
@@ -39,6 +40,7 @@ fn resized(in_flight: usize) -> Ring {
         after: Default::default(),
         constants: Constants::default(),
         slots: SlotCount::DEFAULT,
+        namespaces: Namespaces::default(),
         home: Home {
             address: "memory:0".into(),
             life: Life::new("life-0"),

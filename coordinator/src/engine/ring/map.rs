@@ -16,8 +16,8 @@ pub(crate) struct Map {
 impl Map {
     /// The map of `shard`, a member of `topology`.
     pub(crate) fn of(topology: &Topology, shard: &ShardId) -> Self {
-        let words = topology.table.slots().get().div_ceil(u64::BITS);
-        let mut at_rest = vec![0; words as usize];
+        let words = topology.table.all_slots().len().div_ceil(64);
+        let mut at_rest = vec![0; words];
         for slot in topology.slots_at_rest(shard) {
             let (word, bit) = place(slot);
             at_rest[word] |= bit;

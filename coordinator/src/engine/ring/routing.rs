@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use ringfence_ring::{ShardId, Slot, SlotCount};
+use ringfence_ring::{Replicas, ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
 use super::{super::Dial, Requests, map::Map, renewer::LeaseRenewer};
 use crate::{
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Life},
-    name::LockKey,
+    name::{LockKey, Namespace},
     shard::{
         ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
         ShardError, Subscription,
@@ -128,6 +128,11 @@ impl Routing {
     /// Whether the slot of `key` belonged to a shard declared dead, and may not be open yet.
     pub(crate) fn is_to_be_forced(&self, key: &LockKey) -> bool {
         self.view.load().topology.opening_of(key.slot()).is_some()
+    }
+
+    /// The replicas of each lock of `namespace`.
+    pub(crate) fn replicas(&self, namespace: &Namespace) -> Replicas {
+        self.view.load().topology.namespaces.replicas(namespace)
     }
 
     /// The renewer of shard `id`, if it is a member.

@@ -3,7 +3,7 @@
 use std::{iter::once, time::Duration};
 
 use redis::{Cmd, Value};
-use ringfence_ring::{Slot, SlotCount};
+use ringfence_ring::Slot;
 
 use super::{
     Connection, Script,
@@ -19,9 +19,9 @@ use crate::{
     shard::{Cursor, HeldStill, Listing, Scan, ScanPage, ShardError, Step, Stepped, StillHeld},
 };
 
-/// Slots as the scripts read them: 2 bytes per slot.
+/// Slots as the scripts read them: 4 bytes per slot.
 pub(super) fn packed(slots: &[Slot]) -> Vec<u8> {
-    let bytes = slots.iter().map(|slot| (slot.index() as u16).to_be_bytes());
+    let bytes = slots.iter().map(|slot| (slot.index() as u32).to_be_bytes());
     bytes.flatten().collect()
 }
 
@@ -45,7 +45,7 @@ pub(super) fn slots(what: &'static str, parts: &[Value]) -> Result<Vec<Slot>, Sh
             Value::Int(index) => u32::try_from(*index).ok(),
             _ => None,
         };
-        let slot = index.and_then(|index| SlotCount::MAX.slot(index).ok());
+        let slot = index.and_then(|index| Slot::new(index).ok());
         slot.ok_or_else(|| unexpected(what, part))
     };
     parts.iter().map(slot).collect()

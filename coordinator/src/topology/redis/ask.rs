@@ -115,6 +115,7 @@ impl FirstUse {
                     .get(place)
                     .copied()
                     .unwrap_or_default(),
+                zone: self.founding.zones.get(place).cloned(),
             })
         };
         Blueprint {
@@ -124,6 +125,7 @@ impl FirstUse {
             after: survey.greatest().max(self.founding.after),
             constants: self.founding.constants,
             slots: self.founding.slots,
+            namespaces: self.founding.namespaces.clone(),
             home: Home {
                 address: home.member.address().to_owned(),
                 life: home.trace.server.life.clone(),

@@ -2,9 +2,13 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use ringfence_ring::{SlotCount, Weight};
+use ringfence_ring::{SlotCount, Weight, Zone};
 
-use crate::{ids::Epoch, shard::redis::Address, topology::Constants};
+use crate::{
+    ids::Epoch,
+    shard::redis::Address,
+    topology::{Constants, Namespaces},
+};
 
 /// The topology to found, if the servers carry none yet, and the patience.
 ///
@@ -23,6 +27,10 @@ pub struct Founding {
     pub slots: SlotCount,
     /// The servers' weights, in the seeds' order; 1 each if none is given.
     pub weights: Vec<Weight>,
+    /// The servers' zones, in the seeds' order; no zones if none is given.
+    pub zones: Vec<Zone>,
+    /// Namespaces with a declared number of replicas.
+    pub namespaces: Namespaces,
     /// A separate server for the record; none: the first of the members by `run_id`. A process that
     /// is not given this server finds it by the members' pointers, and logs in there as at the
     /// first seed.
@@ -47,6 +55,8 @@ impl Default for Founding {
             constants: Constants::default(),
             slots: SlotCount::default(),
             weights: Vec::new(),
+            zones: Vec::new(),
+            namespaces: Namespaces::default(),
             home: None,
             within: Duration::from_secs(10),
             watch_every: Duration::from_secs(2),

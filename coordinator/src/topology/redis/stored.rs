@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::{
         ids::{ClientId, Epoch, Life},
-        topology::{Blueprint, Constants, Founder, Home},
+        topology::{Blueprint, Constants, Founder, Home, Namespaces},
     };
 
     fn topology() -> Topology {
@@ -101,6 +101,7 @@ mod tests {
             address: "redis://a:1/0".into(),
             life: life.clone(),
             weight: Weight::ONE,
+            zone: None,
         };
         Topology::found(Blueprint {
             id: 0xfeed,
@@ -109,6 +110,7 @@ mod tests {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: "redis://a:1/0".into(),
                 life,

@@ -70,6 +70,7 @@ impl RedisTopology {
                 address,
                 life,
                 weight,
+                zone: None,
             }),
             Copied::Stale(fence) => Err(seen_later(&topology, &address, &fence)),
             Copied::NotMember => Err(refused("its pointer was taken away meanwhile")),

@@ -104,6 +104,16 @@ impl FirstUse {
                 "the topology was founded with {slots} slots: they stay"
             ));
         }
+        let (asked, there) = (&self.founding.namespaces, &topology.namespaces);
+        if !asked.is_empty() && asked != there {
+            let there = match there.is_empty() {
+                true => "none".to_owned(),
+                false => there.to_string(),
+            };
+            warnings.push(format!(
+                "the topology's namespaces with replicas are {there}, not {asked}: they stay"
+            ));
+        }
         if let Some(home) = &self.founding.home
             && home.as_str() != topology.home.address
         {

@@ -231,7 +231,7 @@ fn a_record_whose_moves_do_not_fit_its_table_is_refused() {
     let mut out_of_order = sound.clone();
     out_of_order.migrations[1].slots.reverse();
     let mut beyond = sound.clone();
-    let last = ringfence_ring::SlotCount::MAX.slot(64).unwrap();
+    let last = ringfence_ring::Slot::new(64).unwrap();
     beyond.migrations[0].slots.push(last);
     for topology in [elsewhere, stranger, out_of_order, beyond] {
         let refused = Topology::decode(&topology.encode()).unwrap_err();

@@ -50,7 +50,10 @@ fn its_slots_are_the_others_by_plan_and_wait_to_be_opened() {
     }
     let its: BTreeSet<_> = before.table.slots_of(&shard_id(2)).collect();
     assert_eq!(to_open(&after), its);
-    for Opening { epoch, to, slots } in &after.openings {
+    for Opening {
+        epoch, to, slots, ..
+    } in &after.openings
+    {
         assert_eq!(*epoch, after.last_epoch);
         assert!(slots.is_sorted());
         assert!(slots.iter().all(|slot| *owner(&after, *slot) == to.0));

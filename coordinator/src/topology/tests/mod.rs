@@ -2,13 +2,16 @@
 
 mod begun;
 mod decommissioned;
+mod replicas;
 mod turns;
 
 use std::time::Duration;
 
 use ringfence_ring::{ShardId, Slot, SlotCount, Weight};
 
-use super::{Blueprint, Change, Constants, Founder, Home, ShardName, Topology, found::shard_id};
+use super::{
+    Blueprint, Change, Constants, Founder, Home, Namespaces, ShardName, Topology, found::shard_id,
+};
 use crate::ids::{ClientId, Epoch, Life};
 
 /// Nothing here depends on the time.
@@ -20,28 +23,37 @@ fn founder(index: usize, weight: u32) -> Founder {
         address: format!("memory:{index}"),
         life: Life::new(format!("life-{index}")),
         weight: Weight::new(weight).unwrap(),
+        zone: None,
     }
 }
 
-/// A topology of `slots` slots with shards of `weights`.
-fn topology(slots: u32, weights: &[u32]) -> Topology {
-    let founders = weights.iter().enumerate();
-    let blueprint = Blueprint {
+/// A topology of `slots` slots without shards.
+fn blueprint(slots: u32) -> Blueprint {
+    Blueprint {
         id: 7,
         engine: ClientId(1),
         unix: UNIX,
         after: Epoch::default(),
         constants: Constants::default(),
         slots: SlotCount::new(slots).unwrap(),
+        namespaces: Namespaces::default(),
         home: Home {
             address: "memory:0".into(),
             life: Life::new("life-0"),
         },
-        founders: founders
-            .map(|(index, &weight)| founder(index, weight))
-            .collect(),
-    };
-    Topology::found(blueprint).unwrap()
+        founders: Vec::new(),
+    }
+}
+
+/// A topology of `slots` slots with shards of `weights`.
+fn topology(slots: u32, weights: &[u32]) -> Topology {
+    let founders = weights.iter().enumerate();
+    let founders = founders.map(|(index, &weight)| founder(index, weight));
+    Topology::found(Blueprint {
+        founders: founders.collect(),
+        ..blueprint(slots)
+    })
+    .unwrap()
 }
 
 fn adding(index: usize, weight: u32) -> Change {

@@ -87,7 +87,7 @@ pub async fn counters_are_asked_only_where_their_slot_is_open(fixture: &dyn Fixt
     let keys = [0, 1, 2, 3].map(&mut in_slot);
     let modes = [Mode::Shut, Mode::Sealed, Mode::Import, Mode::Open];
     let mut arm = arm(fixture, FIRST, Grace::None);
-    arm.slots = SlotStates::new(slot_count(), |slot| SlotState {
+    arm.slots = SlotStates::new(slot_count().iter(), |slot| SlotState {
         mode: modes.get(slot.index()).copied().unwrap_or(Mode::Open),
         epoch: Epoch(3),
     });

@@ -74,7 +74,7 @@ pub(super) fn arm(fixture: &dyn Fixture, number: u64, grace: Grace) -> Arm {
         incarnation: incarnation(number),
         epoch,
         token_epoch: epoch,
-        slots: SlotStates::new(slot_count(), |_| SlotState {
+        slots: SlotStates::new(slot_count().iter(), |_| SlotState {
             mode: Mode::Open,
             epoch,
         }),
@@ -85,7 +85,7 @@ pub(super) fn arm(fixture: &dyn Fixture, number: u64, grace: Grace) -> Arm {
 
 /// Every slot open, but `shut`, which left at epoch 3.
 pub(super) fn all_open_but(shut: Slot) -> SlotStates {
-    SlotStates::new(slot_count(), |slot| {
+    SlotStates::new(slot_count().iter(), |slot| {
         let mode = if slot == shut { Mode::Shut } else { Mode::Open };
         SlotState {
             mode,

@@ -220,6 +220,7 @@ macro_rules! shard_conformance {
             a_recheck_is_told_to_the_holder_every_time,
             a_holder_is_told_by_renewals_and_repeats,
             a_step_leads_where_it_says_and_may_be_repeated,
+            a_slot_of_a_new_rank_is_shut_until_a_step_opens_it,
             a_late_step_changes_nothing,
             a_step_changes_some_slots_and_names_the_others,
             a_stale_step_is_refused_and_writes_nothing,

@@ -80,7 +80,7 @@ pub(super) async fn armed_in(
 ) {
     let mut arm = arm(fixture, number, grace);
     let open = arm.slots.clone();
-    arm.slots = SlotStates::new(slot_count(), |slot| {
+    arm.slots = SlotStates::new(slot_count().iter(), |slot| {
         if slot == key.slot() {
             SlotState { mode, epoch: MOVE }
         } else {

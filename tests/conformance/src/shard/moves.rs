@@ -1,5 +1,9 @@
 //! What a mover does to slots, and what it cannot do.
 
+use std::ops::Range;
+
+use ringfence_ring::SlotCount;
+
 use super::{
     Fixture,
     batches::word,
@@ -7,12 +11,14 @@ use super::{
         Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, armed_with, incarnation,
         locks, marked_quiet, mover, nonce, quiet_mark, renew,
     },
-    movers::{EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, seal_quietly, step},
+    movers::{
+        EARLIER, LATER, MOVE, all_but, armed_in, quiet_beside_sealed, seal_quietly, step, still,
+    },
     slots::elsewhere,
 };
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
-    name::LockKey,
+    name::{LockKey, Namespace},
     shard::{Grace, Mode, Op, Reply, ShardError, Step},
 };
 
@@ -31,6 +37,50 @@ const fn answer_of(mode: Mode) -> &'static str {
         Mode::Sealed => "absent",
         Mode::Import => "need proof",
     }
+}
+
+/// A namespace with replicas makes the ring longer than a shard was armed for.
+pub async fn a_slot_of_a_new_rank_is_shut_until_a_step_opens_it(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let ranks = SlotCount::new(64).expect("a power of two");
+    let namespace = Namespace::new("ledger").expect("a plain word");
+    let key_of = |slots: Range<usize>| {
+        let keys = (0..).map(|at: u32| LockKey::new(&namespace, at.to_string().as_bytes(), ranks));
+        let mut keys = keys.map(|key| key.expect("a key of fair length"));
+        keys.find(|key| slots.contains(&key.slot().index()))
+            .expect("keys fall in any slot")
+    };
+    // Slots between the opened one and those that the shard was armed with stay as they were.
+    let (between, key, behind) = (key_of(16..40), key_of(40..48), key_of(48..64));
+    for key in [&between, &key, &behind] {
+        let moved = Reply::Moved { epoch: Epoch(0) };
+        assert_eq!(desk.acquire(key, nonce(), LONG).await, moved);
+    }
+    let above = Token::new(MOVE, 0);
+    let open = Step {
+        above,
+        ..step(MOVE, Mode::Open, &[key.slot()])
+    };
+    assert_eq!(desk.step(&open).await.refused, []);
+    let holder = nonce();
+    assert!(desk.granted(&key, holder, LONG).await > above);
+    for other in [&between, &behind] {
+        assert_eq!(newcomer(&mut desk, other).await, "moved");
+    }
+
+    let all = all_slots().into_iter().chain([key.slot()]).collect();
+    let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, all)).await;
+    assert!(quiet.expect("it is armed"), "every slot of the map is open");
+    let more = all_slots().into_iter().chain([key.slot(), behind.slot()]);
+    let quiet = marked_quiet(fixture, &quiet_mark(FIRST, QUIET, more.collect())).await;
+    assert!(!quiet.expect("it is armed"), "one was never opened");
+
+    desk.becomes(&key, LATER, Mode::Sealed).await;
+    assert_eq!(desk.scanned(LATER).await, std::slice::from_ref(&key));
+    desk.release(&key, holder).await;
+    let still = still(LATER, &[&key], &[key.slot(), between.slot()]);
+    let left = desk.mover.still_held(&still).await.expect("an answer");
+    assert_eq!((left.keys, left.refused), (vec![], vec![between.slot()]));
 }
 
 /// Movers may be several, and begin again.

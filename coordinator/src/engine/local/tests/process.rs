@@ -29,7 +29,8 @@ use crate::{
     random::Random,
     shard::{LockLane, LockLink, Op, Shard, ShardError, Subscription, memory::MemoryShard},
     topology::{
-        Blueprint, Constants, Founder, Home, ShardEntry, Topology, memory::MemoryTopology, shard_id,
+        Blueprint, Constants, Founder, Home, Namespaces, ShardEntry, Topology,
+        memory::MemoryTopology, shard_id,
     },
 };
 
@@ -93,6 +94,7 @@ impl World {
                 address: here(),
                 life: link.life().clone(),
                 weight: Weight::ONE,
+                zone: None,
             }
         });
         let topology = Topology::found(Blueprint {
@@ -102,6 +104,7 @@ impl World {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::new(2).unwrap(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address: here(),
                 life: Life::new(here()),

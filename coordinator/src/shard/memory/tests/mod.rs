@@ -47,7 +47,7 @@ fn arm(number: u64, grace: Grace) -> Arm {
         },
         epoch,
         token_epoch: epoch,
-        slots: SlotStates::new(SlotCount::new(16).unwrap(), open),
+        slots: SlotStates::new(SlotCount::new(16).unwrap().iter(), open),
         grace,
         copy: (number, format!("record {number}")),
     }

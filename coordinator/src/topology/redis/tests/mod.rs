@@ -21,7 +21,7 @@ use crate::{
     ids::{ClientId, Epoch, Life},
     shard::redis::{RedisOptions, fcall, scripts},
     spawn::RedisServer,
-    topology::{Blueprint, Constants, Founder, Home, Status, Topology, TopologyError},
+    topology::{Blueprint, Constants, Founder, Home, Namespaces, Status, Topology, TopologyError},
 };
 
 struct Server {
@@ -57,6 +57,7 @@ impl Server {
             address: address.clone(),
             life: self.life.clone(),
             weight: Weight::ONE,
+            zone: None,
         };
         let blueprint = Blueprint {
             id,
@@ -65,6 +66,7 @@ impl Server {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::default(),
+            namespaces: Namespaces::default(),
             home: Home {
                 address,
                 life: self.life.clone(),

@@ -7,7 +7,7 @@ KEYS[2]  slots   5 bytes a slot
 KEYS[3]..        the index of each slot: a hash of "{slot}:namespace:key" and the group's epoch
 ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
-ARGV[3]  slots   which, 2 bytes each
+ARGV[3]  slots   which, 4 bytes each
 ARGV[4]  most    groups to tell of, about
 ARGV[5]  ahead   1: of slots that no step of the move has reached, only groups that have blocks
 ARGV[6]  from    the place to go on from, among the slots, from 1
@@ -20,8 +20,8 @@ Returns {-1} unarmed; or {1, slots, groups, from, cursor}: the slots of which no
 if not (same_life(ARGV[1]) and is_armed(KEYS[1])) then return {-1} end
 local refused, indexes, ahead = {}, {}, ARGV[5] == '1'
 local some = #KEYS > 2 and redis.call('EXISTS', unpack(KEYS, 3)) > 0
-for i = 1, #ARGV[3] / 2 do
-  local slot = struct.unpack('>I2', ARGV[3], 2 * i - 1)
+for i = 1, #ARGV[3] / 4 do
+  local slot = struct.unpack('>I4', ARGV[3], 4 * i - 3)
   local is_asked = ahead and is_before or leaves
   if not is_asked(slot, KEYS[2], ARGV[2]) then
     refused[#refused + 1] = slot
@@ -41,11 +41,11 @@ local function add(index, words)
 end
 
 local i, cursor = tonumber(ARGV[6]), ARGV[7]
-while i <= #ARGV[3] / 2 and looked_at < most do
+while i <= #ARGV[3] / 4 and looked_at < most do
   local page = {'0', {}}
   if indexes[i] then page = redis.call('HSCAN', indexes[i], cursor, 'COUNT', most) end
   add(indexes[i], page[2])
   cursor = page[1]
   if cursor == '0' then i = i + 1 end
 end
-return {1, refused, found, i <= #ARGV[3] / 2 and i or 0, cursor}
+return {1, refused, found, i <= #ARGV[3] / 4 and i or 0, cursor}

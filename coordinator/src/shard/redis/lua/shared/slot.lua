@@ -1,8 +1,10 @@
 -- A slot as it is stored: the letter of its mode, and the epoch of its last change. A slot that comes here is "I" until
 -- a mover says which tokens its former shard made: until then tokens made here may be lower. Then it is "B", and "A"
--- once all of its counters are here too.
+-- once all of its counters are here too. A slot of a rank that this life has not heard of is shut since epoch 0.
 local function stored(slot, slots)
-  return struct.unpack('>c1I4', redis.call('GETRANGE', slots, slot * 5, slot * 5 + 4))
+  local packed = redis.call('GETRANGE', slots, slot * 5, slot * 5 + 4)
+  if packed == '' then return '-', 0 end
+  return struct.unpack('>c1I4', packed)
 end
 
 -- The name of a life's knowledge about the keys of a slot that comes here: a set, which may be lost, because then

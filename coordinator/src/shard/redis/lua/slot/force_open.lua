@@ -17,7 +17,7 @@ ARGV[3]  n        incarnation of the sender's record
 ARGV[4]  version  of the record
 ARGV[5]  record   its text
 ARGV[6]  epoch    of the change that removed the other shard
-ARGV[7]  slots    2 bytes per slot
+ARGV[7]  slots    4 bytes per slot
 ARGV[8]  shut_ms  nothing is granted or put back for this long
 ARGV[9]  grace_ms then nothing new is granted for this long
 
@@ -35,8 +35,8 @@ local state = redis.call('HMGET', KEYS[2], 'arm', 'te', 'grace', 'shut', 'forced
 if not state[1] then return {-1} end
 
 local epoch, refused, opens = tonumber(ARGV[6]), {}, {}
-for at = 1, #ARGV[7], 2 do
-  local slot = struct.unpack('>I2', ARGV[7], at)
+for at = 1, #ARGV[7], 4 do
+  local slot = struct.unpack('>I4', ARGV[7], at)
   local mode, its_epoch = stored(slot, KEYS[3])
   if its_epoch < epoch or (its_epoch == epoch and string.find('SIB', mode)) then
     opens[#opens + 1] = {slot = slot, from = mode}

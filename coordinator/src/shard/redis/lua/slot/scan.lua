@@ -27,7 +27,7 @@ local sealed = struct.pack('>c1I4', 'S', tonumber(ARGV[2]))
 
 -- A foreign name may have no slot. Most slots are open: that costs no command.
 local function is_sealed(slot)
-  if #slot > 5 then return false end
+  if #slot > 6 then return false end
   local bits = string.byte(open, math.floor(slot / 8) + 1) or 0
   if bit.band(bits, bit.rshift(128, slot % 8)) ~= 0 then return false end
   return redis.call('GETRANGE', KEYS[2], slot * 5, slot * 5 + 4) == sealed

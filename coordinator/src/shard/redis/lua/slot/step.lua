@@ -17,7 +17,7 @@ ARGV[4]  version of the record
 ARGV[5]  record  its text
 ARGV[6]  epoch   of the move
 ARGV[7]  mode    the letter of the slots' new mode
-ARGV[8]  slots   2 bytes per slot
+ARGV[8]  slots   4 bytes per slot
 ARGV[9]  te      the epoch of a token; the next tokens exceed it
 ARGV[10] ctr     its counter
 ARGV[11] map     the version of this shard's slots in the record, by which these migrate
@@ -61,8 +61,8 @@ end
 local answer = {1, te, ctr, math.max(0, state[3] - time_ms())}
 local epoch, mode = tonumber(ARGV[6]), ARGV[7]
 local step, to = step_of(mode), mode == 'I' and 'B' or mode
-for at = 1, #ARGV[8], 2 do
-  local slot = struct.unpack('>I2', ARGV[8], at)
+for at = 1, #ARGV[8], 4 do
+  local slot = struct.unpack('>I4', ARGV[8], at)
   local from, its_epoch = stored(slot, KEYS[3])
   local its_mode = (from == 'B' or from == 'A') and 'I' or from
   if its_epoch < epoch or (its_epoch == epoch and step_of(its_mode) < step) then

@@ -7,7 +7,7 @@ KEYS[2]  slots   5 bytes per slot
 KEYS[3]..        records
 ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
-ARGV[3]  slots   that must be sealed, or shut, at it, 2 bytes per slot
+ARGV[3]  slots   that must be sealed, or shut, at it, 4 bytes per slot
 
 Returns {-1} unarmed; or {1, grace_left_ms, held, refused}: which records are live, by their places
 from 1, and which slots are neither sealed nor shut; both empty in grace
@@ -22,8 +22,8 @@ for i, record in ipairs(records) do
   if is_live(record) then held[#held + 1] = i end
 end
 local epoch = tonumber(ARGV[2])
-for at = 1, #ARGV[3], 2 do
-  local slot = struct.unpack('>I2', ARGV[3], at)
+for at = 1, #ARGV[3], 4 do
+  local slot = struct.unpack('>I4', ARGV[3], at)
   local mode, its_epoch = stored(slot, KEYS[2])
   if its_epoch ~= epoch or not (mode == 'S' or mode == '-') then refused[#refused + 1] = slot end
 end

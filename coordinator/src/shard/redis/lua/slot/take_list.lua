@@ -7,7 +7,7 @@ KEYS[2]  slots   5 bytes per slot
 KEYS[3]..        records, of the held keys
 ARGV[1]  replid  of the life that KEYS[1..2] are named by
 ARGV[2]  epoch   of the move
-ARGV[3]  complete slots in which no other key is held, 2 bytes per slot
+ARGV[3]  complete slots in which no other key is held, 4 bytes per slot
 
 Returns {-1} unarmed; or {1, slots...}: those that do not come here by that move: nothing was stored for them
 ]]
@@ -26,7 +26,7 @@ local function add_note(text, what)
 end
 
 for _, key in ipairs({unpack(KEYS, 3)}) do add_note(key, 'k' .. key) end
-for at = 1, #ARGV[3], 2 do add_note('{' .. struct.unpack('>I2', ARGV[3], at) .. '}', '*') end
+for at = 1, #ARGV[3], 4 do add_note('{' .. struct.unpack('>I4', ARGV[3], at) .. '}', '*') end
 for _, its in pairs(notes) do
   if its then its.note(unpack(its)) end
 end

@@ -1,0 +1,161 @@
+//! `ringfence ring init --namespace`, `ring namespace add | list`, and zones.
+
+use std::time::Duration;
+
+use ringfence_client::Client;
+use serde_json::json;
+
+use super::{each, everything, founded, founded_with, ring, told};
+use crate::binary::ringfence;
+
+#[tokio::test]
+async fn a_founded_namespace_is_listed_and_its_locks_are_refused() {
+    let more = [
+        "--namespace",
+        "ledger=3",
+        "--namespace",
+        "coins=1",
+        "--zone",
+        "north,south,east",
+    ];
+    let servers = founded_with(3, 0, &more).await;
+    let listed = told(&ring(&servers, &["namespace", "list", "--json"]));
+    assert_eq!(listed["namespaces"], json!({"coins": 1, "ledger": 3}));
+    let listed = ring(&servers, &["namespace", "list"]);
+    assert!(
+        listed.stdout.contains("this release refuses every lock"),
+        "{listed:?}"
+    );
+    let shown = told(&ring(&servers, &["show", "--json"]));
+    assert_eq!(shown["namespaces"], json!({"coins": 1, "ledger": 3}));
+    assert_eq!(each(&shown["shards"], "zone"), ["north", "south", "east"]);
+    assert_eq!(each(&shown["shards"], "slots"), [16_384; 3]);
+
+    let urls = servers.urls();
+    let lock = |namespace| {
+        ringfence(&[
+            "lock",
+            "--redis",
+            &urls[0],
+            "--namespace",
+            namespace,
+            "key",
+            "--",
+            "true",
+        ])
+    };
+    let refused = lock("ledger");
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(
+        refused.stderr.contains("namespace ledger has 3 replicas"),
+        "{refused:?}"
+    );
+    assert_eq!(lock("coins").code, 0);
+}
+
+#[tokio::test]
+async fn an_unused_namespace_is_declared_once_and_its_slots_are_opened() {
+    let servers = founded(3, 1).await;
+    let client = Client::builder().redis(servers.urls()[..1].to_vec());
+    let client = client.build().await.unwrap();
+    let guard = client
+        .lock("key")
+        .namespace("ledger")
+        .acquire()
+        .await
+        .unwrap();
+    let before = everything(&servers).await;
+    let refused = ring(&servers, &["namespace", "add", "ledger=3"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        refused.stderr.contains("namespace ledger is in use"),
+        "{refused:?}"
+    );
+    assert_eq!(everything(&servers).await.1, before.1);
+    guard.release().await;
+
+    let added = ring(&servers, &["namespace", "add", "ledger=3"]);
+    assert_eq!(added.code, 0, "{added:?}");
+    let shown = told(&ring(&servers, &["show", "--json"]));
+    assert_eq!(each(&shown["shards"], "slots"), [16_384; 3]);
+    assert_eq!(shown["resize"], json!(null));
+    let again = ring(&servers, &["namespace", "add", "ledger=3"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    let other = ring(&servers, &["namespace", "add", "ledger=1"]);
+    assert_eq!(other.code, 2, "{other:?}");
+    assert!(
+        other.stderr.contains("has 3 replicas, for good"),
+        "{other:?}"
+    );
+    let many = ring(&servers, &["namespace", "add", "coins=5"]);
+    assert_eq!(many.code, 2, "{many:?}");
+    let reason = "shards is 3, must be at least the number of replicas, 5";
+    assert!(many.stderr.contains(reason), "{many:?}");
+
+    let refused = async {
+        loop {
+            let lock = client.lock("key").namespace("ledger").try_acquire();
+            match lock.await {
+                Ok(guard) => _ = guard.release().await,
+                Err(refused) => break refused,
+            }
+            // The client has not heard of the declaration yet.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let refused = tokio::time::timeout(Duration::from_secs(10), refused).await;
+    let refused = refused.expect("it hears of it").to_string();
+    assert!(
+        refused.starts_with("namespace ledger has 3 replicas"),
+        "{refused}"
+    );
+    client.close().await;
+
+    let added = ring(
+        &servers,
+        &[
+            "add",
+            &servers.urls()[3],
+            "--zone",
+            "west",
+            "--servers-are-new",
+        ],
+    );
+    assert_eq!(added.code, 0, "{added:?}");
+    let shown = told(&ring(&servers, &["show", "--json"]));
+    assert_eq!(each(&shown["shards"], "slots"), [12_288; 4]);
+    assert_eq!(shown["shards"][3]["zone"], "west");
+}
+
+#[tokio::test]
+async fn invalid_namespaces_and_zones_are_refused_before_anything_is_founded() {
+    let servers = ringfence_test_support::Servers::spawn(2).await;
+    let named = servers.urls().join(",");
+    for (more, reason) in [
+        (
+            ["--namespace", "ledger=2"],
+            "replicas is 2, must be 1, 3 or 5",
+        ),
+        (
+            ["--namespace", "Ledger=3"],
+            "namespace \"Ledger\": 1 to 64 of a-z",
+        ),
+        (
+            ["--namespace", "ledger=3"],
+            "shards is 2, must be at least the number of replicas, 3",
+        ),
+        (
+            ["--zone", "north"],
+            "--zone names 1 zones, must be none, or as many as servers, 2",
+        ),
+        (
+            ["--zone", "North,south"],
+            "zone \"North\" must be 1 to 32 of a-z",
+        ),
+    ] {
+        let refused = ringfence(&[&["ring", "init", "--redis", &named], &more[..]].concat());
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(refused.stderr.contains(reason), "{refused:?}");
+        assert_eq!(servers.ask::<u64>(0, &["DBSIZE"]).await, 0, "{more:?}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Namespaces whose locks have several replicas. Pure.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use ringfence_ring::{Replicas, RingError, Slot};
+use ringfence_segment_lock::{Effect, impl_failure};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use super::{Opening, ShardName, Topology, TopologyError};
+use crate::{
+    ids::{Epoch, MapVersion},
+    limits::NAMESPACES_MAX,
+    name::Namespace,
+};
+
+/// The number of replicas of each declared namespace. Locks of all others have one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Namespaces(BTreeMap<Namespace, Replicas>);
+
+/// The reason why a namespace cannot be declared.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeclareError {
+    /// Replicas are fixed for the life of a topology.
+    #[error("namespace {name} has {declared} replicas, for good; asked for {replicas}")]
+    Declared {
+        /// The namespace.
+        name: Namespace,
+        /// Its replicas.
+        declared: Replicas,
+        /// The replicas asked for.
+        replicas: Replicas,
+    },
+    /// Every process reads every declaration.
+    #[error("namespaces is {0}, must be at most {NAMESPACES_MAX}")]
+    TooMany(usize),
+    /// Slots migrate, or wait to be opened.
+    #[error("a resize is under way: wait for it, then declare namespace {0}")]
+    UnderWay(Namespace),
+    /// There are fewer shards, or zones, than replicas.
+    #[error("namespace {name}: {error}")]
+    Ring {
+        /// The namespace.
+        name: Namespace,
+        /// The error.
+        error: RingError,
+    },
+    /// Every epoch has been allotted.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+}
+
+impl DeclareError {
+    /// Whether the same call may succeed if made again.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::UnderWay(_) => true,
+            Self::Topology(error) => error.is_retryable(),
+            Self::Declared { .. } | Self::TooMany(_) | Self::Ring { .. } => false,
+        }
+    }
+
+    /// Whether the record may have been changed.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Topology(error) => error.effect(),
+            Self::Declared { .. } | Self::TooMany(_) | Self::UnderWay(_) | Self::Ring { .. } => {
+                Effect::None
+            }
+        }
+    }
+
+    /// The topology does not say.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl_failure!(DeclareError);
+
+impl Namespaces {
+    /// The replicas of each lock of `namespace`.
+    pub fn replicas(&self, namespace: &Namespace) -> Replicas {
+        self.0.get(namespace).copied().unwrap_or_default()
+    }
+
+    /// The declared namespaces, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Namespace, Replicas)> {
+        self.0.iter().map(|(name, &replicas)| (name, replicas))
+    }
+
+    /// Whether none is declared.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The greatest number of replicas.
+    pub(super) fn most(&self) -> Replicas {
+        self.0.values().copied().max().unwrap_or_default()
+    }
+
+    /// Declares `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`DeclareError::Declared`]: with another number. [`DeclareError::TooMany`].
+    pub fn declare(&mut self, name: Namespace, replicas: Replicas) -> Result<(), DeclareError> {
+        if let Some(&declared) = self.0.get(&name) {
+            return match declared == replicas {
+                true => Ok(()),
+                false => Err(DeclareError::Declared {
+                    name,
+                    declared,
+                    replicas,
+                }),
+            };
+        }
+        if self.0.len() == NAMESPACES_MAX {
+            return Err(DeclareError::TooMany(NAMESPACES_MAX + 1));
+        }
+        self.0.insert(name, replicas);
+        Ok(())
+    }
+}
+
+impl fmt::Display for Namespaces {
+    /// `coins=3, ledger=5`
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self
+            .iter()
+            .map(|(name, replicas)| format!("{name}={replicas}"));
+        formatter.write_str(&all.collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl Serialize for Namespaces {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            self.iter()
+                .map(|(name, replicas)| (name.as_str(), replicas.get())),
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for Namespaces {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut namespaces = Self::default();
+        for (name, replicas) in BTreeMap::<String, u32>::deserialize(deserializer)? {
+            let name = Namespace::new(&name).map_err(D::Error::custom)?;
+            let replicas = Replicas::new(replicas).map_err(D::Error::custom)?;
+            namespaces
+                .declare(name, replicas)
+                .map_err(D::Error::custom)?;
+        }
+        Ok(namespaces)
+    }
+}
+
+impl Topology {
+    /// The record that declares `namespace` to have `replicas` of each lock; `None` if it does
+    /// already. No lock of the namespace may be held.
+    ///
+    /// Slots of ranks that no namespace had before go to shards, which have yet to open them.
+    /// Every shard's slots count as changed: a request by an older map has to look at its slot.
+    ///
+    /// # Errors
+    ///
+    /// [`DeclareError`]: names the namespace, the value and the limit.
+    pub fn declare(
+        &self,
+        namespace: Namespace,
+        replicas: Replicas,
+        unix: Duration,
+    ) -> Result<Option<Self>, DeclareError> {
+        let mut next = self.clone();
+        next.namespaces.declare(namespace.clone(), replicas)?;
+        if next.namespaces == self.namespaces {
+            return Ok(None);
+        }
+        if self.is_under_way() {
+            return Err(DeclareError::UnderWay(namespace));
+        }
+        next.version += 1;
+        for entry in next.shards.values_mut() {
+            entry.changed = MapVersion(next.version);
+        }
+        let ranks = self.table.all_slots().len();
+        if next.namespaces.most() > self.table.membership().replicas() {
+            let refused = |error| DeclareError::Ring {
+                name: namespace,
+                error,
+            };
+            next.table = self.table.replicated(replicas).map_err(refused)?;
+            next.last_epoch = self.next_epoch(unix)?;
+            next.openings = next.first_openings(ranks);
+        }
+        Ok(Some(next))
+    }
+
+    /// Openings of all slots but the first `count`: no shard has had them.
+    pub(super) fn first_openings(&self, count: usize) -> Vec<Opening> {
+        let mut of_shard: BTreeMap<ShardName, Vec<Slot>> = BTreeMap::new();
+        for slot in self.table.all_slots().skip(count) {
+            let owner = ShardName(self.table.owner(slot).clone());
+            of_shard.entry(owner).or_default().push(slot);
+        }
+        let epoch: Epoch = self.last_epoch;
+        let opening = |(to, slots)| Opening {
+            epoch,
+            to,
+            slots,
+            first: true,
+        };
+        of_shard.into_iter().map(opening).collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! Namespaces with replicas: their slots are opened, and move like others; their locks are refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence_coordinator::{
+    engine::{Acquire, AcquireError, Engine, Guard, Wait},
+    ids::{ClientId, MapVersion, Nonce},
+    mover::Observer,
+    name::{Label, LockKey, Namespace},
+    shard::{Effect, LockLane, Op, Reply, Request, Shard},
+    topology::shard_id,
+};
+use ringfence_ring::{Replicas, Slot, SlotCount};
+
+use super::{
+    lockers::{Lockers, engine},
+    stage::{Stage, UNIX},
+};
+
+fn ledger() -> Namespace {
+    Namespace::new("ledger").unwrap()
+}
+
+/// Declares that locks of `ledger` have three replicas.
+fn declare(stage: &Stage) {
+    stage.change(|record| {
+        let declared = record.declare(ledger(), Replicas::Three, UNIX);
+        declared.unwrap().expect("it is new")
+    });
+}
+
+/// A key in each of `slots`, of a ring that has as many without ranks.
+fn keys(slots: &[Slot]) -> Vec<LockKey> {
+    let all = SlotCount::new(256).unwrap();
+    let mut found = BTreeMap::new();
+    for at in 0_u32.. {
+        let key = LockKey::new(&ledger(), at.to_string().as_bytes(), all).unwrap();
+        if slots.contains(&key.slot()) {
+            found.insert(key.slot(), key);
+        }
+        if found.len() == slots.len() {
+            break;
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Every slot of every rank grants at its owner, and nowhere else.
+async fn each_slot_grants_at_its_owner_alone(stage: &Stage) {
+    let record = stage.record();
+    let keys = keys(&record.table.all_slots().collect::<Vec<_>>());
+    assert_eq!(keys.len(), 192);
+    for name in record.shards.keys() {
+        let index = (0..).find(|index| shard_id(*index) == name.0).unwrap();
+        let link = stage.shard(index).connect_locks(LockLane::Work, None).await;
+        let mut link = link.unwrap();
+        for (sequence, key) in (0..).zip(&keys) {
+            let client = ClientId(9 + index as u128);
+            let nonce = Nonce { client, sequence };
+            let acquire = Op::Acquire {
+                nonce,
+                label: Label::new("test"),
+                lease: stage.record().constants.max_lease(),
+                tokens: 1,
+                ticket: None,
+                proof: None,
+            };
+            let request = |op| Request {
+                key: key.clone(),
+                map: MapVersion::UNKNOWN,
+                op,
+            };
+            let answers = link.call(&[request(acquire)]).await.unwrap();
+            let granted = matches!(answers.replies[0], Reply::Granted { .. });
+            let owned = *record.table.owner(key.slot()) == name.0;
+            assert_eq!(granted, owned, "{key:?} at {}: {answers:?}", name.0);
+            link.call(&[request(Op::Release { nonce })]).await.unwrap();
+        }
+    }
+}
+
+async fn ask(engine: &Engine, namespace: &Namespace) -> Result<Guard, AcquireError> {
+    let ask = Acquire {
+        namespace,
+        key: b"key",
+        lease: None,
+        hold_for: None,
+        wait: Wait::No,
+        owner: None,
+        label: None,
+        observer: None,
+    };
+    engine.acquire(ask).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slots_of_a_declared_namespace_are_opened_and_no_lock_is_lost() {
+    let stage = Stage::new(4).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    declare(&stage);
+    let resized = stage.resize().await;
+    assert_eq!(resized.slots_moved, 0);
+    assert!(!stage.record().is_under_way());
+    each_slot_grants_at_its_owner_alone(&stage).await;
+    lockers.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn ranks_move_from_shard_to_shard_and_no_lock_is_lost() {
+    let stage = Stage::new(3).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    declare(&stage);
+    stage.resize().await;
+    let mut change = stage.adding(3, 1).await;
+    change.remove = vec![shard_id(0)];
+    stage.begin(change);
+    let resized = stage.resize_with(64, Observer::default()).await;
+    assert_eq!(resized.slots_moved, 64);
+    each_slot_grants_at_its_owner_alone(&stage).await;
+    for slot in stage.record().table.slots().iter() {
+        let record = stage.record();
+        let at: BTreeSet<_> = record.table.replicas(slot).collect();
+        assert_eq!(at.len(), 3, "slot {slot}");
+    }
+    lockers.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_in_a_namespace_with_replicas_is_refused_and_nothing_is_asked() {
+    let stage = Stage::new(3).await;
+    let engine = engine(&stage.ring(), 1).await;
+    let guard = ask(&engine, &ledger()).await.expect("nothing is declared");
+    guard.release().await;
+    declare(&stage);
+    stage.resize().await;
+    engine.refresh().await.unwrap();
+
+    let refused = ask(&engine, &ledger()).await.unwrap_err();
+    let AcquireError::Replicated { replicas, .. } = &refused else {
+        panic!("{refused}")
+    };
+    assert_eq!(*replicas, Replicas::Three);
+    assert!(
+        refused
+            .to_string()
+            .starts_with("namespace ledger has 3 replicas"),
+        "{refused}"
+    );
+    assert!(!refused.is_retryable());
+    assert_eq!(refused.effect(), Effect::None);
+    let inspection = engine.inspect(&ledger(), b"key").await.unwrap();
+    assert!(inspection.holder.is_none());
+    let guard = ask(&engine, &Namespace::default())
+        .await
+        .expect("one replica");
+    guard.release().await;
+}
+
+/// The shards that are left have room for the ranks of the one that is gone.
+#[tokio::test(start_paused = true)]
+async fn the_ranks_of_a_dead_shard_are_opened_elsewhere() {
+    let stage = Stage::new(4).await;
+    let lockers = Lockers::start(&stage.ring()).await;
+    declare(&stage);
+    stage.resize().await;
+    stage.kill(3);
+    stage.decommission(3);
+    stage.resize().await;
+    tokio::time::sleep(2 * stage.record().constants.grace()).await;
+    each_slot_grants_at_its_owner_alone(&stage).await;
+    lockers.stop().await;
+}
