@@ -79,6 +79,7 @@ fn acquire(nonce: Nonce) -> Op {
         tokens: 1,
         ticket: None,
         proof: None,
+        floor: None,
     }
 }
 

@@ -40,6 +40,9 @@ pub enum Op {
         /// The slot's former shard, sealed at this epoch, does not hold the key: its
         /// [`absent`](Reply::Moving). Valid for this key and this move, at any later time.
         proof: Option<Epoch>,
+        /// The first token is not below this, which the replicas of a lock agree on. Ignored if it is of another
+        /// token epoch than the shard's, or more than [`FLOOR_REACH`](crate::limits::FLOOR_REACH) above its counter.
+        floor: Option<Token>,
     },
     /// Extend it; in grace, put it back.
     Renew {
@@ -51,6 +54,22 @@ pub enum Op {
         token: Token,
         /// From when the shard applies it.
         lease: Duration,
+    },
+    /// Agree on the token of a grant that other shards made too: extend it, and make a lower token this one. Every
+    /// later token of the shard is above the `tokens` from this one on. Only in an open slot, and not in grace.
+    Confirm {
+        /// The acquisition.
+        nonce: Nonce,
+        /// For people.
+        label: Label,
+        /// The token.
+        token: Token,
+        /// How many tokens are set aside for this nonce from `token` on, at least 1.
+        tokens: u32,
+        /// From when the shard applies it.
+        lease: Duration,
+        /// If nobody holds the key here, write the grant. Only while a guard of it lives.
+        install: bool,
     },
     /// Release it, or give up waiting for it; the first waiter gets it in the same step.
     Release {
@@ -84,7 +103,10 @@ impl Op {
     pub fn lane(&self) -> LockLane {
         match self {
             Self::Acquire { .. } | Self::Release { .. } => LockLane::Work,
-            Self::Renew { .. } | Self::Adopt { .. } | Self::Remove { .. } => LockLane::Renew,
+            Self::Renew { .. }
+            | Self::Confirm { .. }
+            | Self::Adopt { .. }
+            | Self::Remove { .. } => LockLane::Renew,
         }
     }
 }
@@ -146,14 +168,14 @@ pub enum Reply {
     },
     /// Renewed, to a full lease.
     Renewed {
-        /// It had to be put back: the shard had lost it, or had an older grant.
+        /// It had to be put back: the shard had lost it, or had an older grant. Of a confirmation: it was written.
         reclaimed: bool,
         /// Another client waits in the key's queue.
         contended: bool,
         /// The slot is sealed at this epoch: bring the lock along to its next shard.
         moving: Option<Epoch>,
     },
-    /// The grant is gone; nothing was written.
+    /// The grant is gone, or was never here; nothing was written.
     Lost,
     /// Brought along, with a full lease. Until this is known, the lock is held at the former shard alone.
     Adopted {
@@ -174,6 +196,7 @@ pub enum Reply {
         epoch: Epoch,
     },
     /// The slot goes elsewhere and is sealed here: queue at its next shard. The request's own ticket is gone.
+    /// Of a confirmation: the slot goes elsewhere, or comes here; nothing was written.
     Moving {
         /// Of the move.
         epoch: Epoch,

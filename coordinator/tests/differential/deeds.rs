@@ -103,9 +103,10 @@ impl Pair<'_> {
 
     fn learn(&mut self, deed: &Deed, reply: &Reply, now_ms: u64) {
         let lease = match &deed.verb {
-            Verb::Acquire { lease, .. } | Verb::Renew { lease, .. } | Verb::Adopt { lease, .. } => {
-                *lease
-            }
+            Verb::Acquire { lease, .. }
+            | Verb::Renew { lease, .. }
+            | Verb::Confirm { lease, .. }
+            | Verb::Adopt { lease, .. } => *lease,
             Verb::Release | Verb::Remove(_) => Duration::ZERO,
         };
         let end_ms = now_ms + lease.as_millis() as u64;
@@ -126,8 +127,12 @@ impl Pair<'_> {
                 contended,
                 moving,
             } => {
-                self.tally
-                    .count(if *reclaimed { "reclaimed" } else { "renewed" });
+                self.tally.count(match (&deed.verb, reclaimed) {
+                    (Verb::Confirm { .. }, true) => "installed",
+                    (Verb::Confirm { .. }, false) => "confirmed",
+                    (_, true) => "reclaimed",
+                    (_, false) => "renewed",
+                });
                 if moving.is_some() {
                     self.tally.count("renewed, moving");
                 }
@@ -201,6 +206,7 @@ impl Pair<'_> {
                 tokens,
                 ticket,
                 proof,
+                floor,
             } => Op::Acquire {
                 nonce,
                 label: Label::new(label),
@@ -211,6 +217,23 @@ impl Pair<'_> {
                     claim,
                 }),
                 proof: proof.map(|when| self.known(when)),
+                floor: floor.map(|more| {
+                    let greatest = self.tokens.values().copied().max().unwrap_or_default();
+                    Token::new(greatest.epoch(), greatest.counter() + more)
+                }),
+            },
+            Verb::Confirm {
+                claim,
+                lease,
+                tokens,
+                install,
+            } => Op::Confirm {
+                nonce,
+                label: Label::new("confirmed"),
+                token: self.token(deed.nonce, claim),
+                tokens: *tokens,
+                lease: *lease,
+                install: *install,
             },
             Verb::Renew { claim, lease } => Op::Renew {
                 nonce,

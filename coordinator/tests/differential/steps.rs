@@ -107,6 +107,14 @@ pub(crate) enum Verb {
         /// `sent`, and the claim.
         ticket: Option<(u64, Duration)>,
         proof: Option<When>,
+        /// So far above the greatest token seen.
+        floor: Option<u64>,
+    },
+    Confirm {
+        claim: Claim,
+        lease: Duration,
+        tokens: u32,
+        install: bool,
     },
     Renew {
         claim: Claim,
@@ -214,8 +222,9 @@ fn deeds(keys: &'static [usize]) -> impl Strategy<Value = Vec<Deed>> {
             Verb::Release => 0,
             Verb::Remove(_) => 1,
             Verb::Renew { .. } => 2,
-            Verb::Adopt { .. } => 3,
-            Verb::Acquire { .. } => 4,
+            Verb::Confirm { .. } => 3,
+            Verb::Adopt { .. } => 4,
+            Verb::Acquire { .. } => 5,
         });
         deeds
     });
@@ -231,12 +240,16 @@ fn verb() -> impl Strategy<Value = Verb> {
     let label = select(vec!["", "host/1", "a|b\r\n", "\u{1f512} %s {1}"]);
     let ticket = option::weighted(0.7, (SENT, lease()));
     let proof = option::weighted(0.3, latest());
+    let floor = option::weighted(0.2, 0..50_u64);
     prop_oneof![
-        6 => (label, lease(), TOKENS, ticket, proof).prop_map(
-            |(label, lease, tokens, ticket, proof)| {
-                Verb::Acquire { label, lease, tokens, ticket, proof }
+        6 => (label, lease(), TOKENS, ticket, proof, floor).prop_map(
+            |(label, lease, tokens, ticket, proof, floor)| {
+                Verb::Acquire { label, lease, tokens, ticket, proof, floor }
             },
         ),
+        2 => (claim(), lease(), TOKENS, any::<bool>()).prop_map(|(claim, lease, tokens, install)| {
+            Verb::Confirm { claim, lease, tokens, install }
+        }),
         4 => (claim(), lease()).prop_map(|(claim, lease)| Verb::Renew { claim, lease }),
         3 => Just(Verb::Release),
         2 => (claim(), lease(), latest())

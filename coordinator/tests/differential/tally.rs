@@ -3,13 +3,15 @@
 use std::{collections::BTreeMap, fmt, sync::Mutex};
 
 /// How often at least: half of what a run finds, or less.
-const MINIMA: [(&str, u64); 38] = [
+const MINIMA: [(&str, u64); 40] = [
     ("operations", 10_000),
     ("granted", 250),
     ("granted again", 50),
     ("held", 300),
     ("renewed", 200),
     ("reclaimed", 40),
+    ("confirmed", 20),
+    ("installed", 20),
     ("lost", 300),
     ("released", 100),
     ("gone", 300),

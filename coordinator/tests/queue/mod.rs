@@ -153,6 +153,7 @@ fn a_try() -> Op {
         tokens: 1,
         ticket: None,
         proof: None,
+        floor: None,
     }
 }
 

@@ -92,7 +92,9 @@ impl Model {
                     held: held.is_some(),
                 }
             }
-            Op::Adopt { .. } | Op::Remove { .. } => unreachable!("no slot moves here"),
+            Op::Confirm { .. } | Op::Adopt { .. } | Op::Remove { .. } => {
+                unreachable!("no slot moves here, and no lock has replicas")
+            }
         }
     }
 
@@ -154,6 +156,7 @@ impl Model {
             tokens,
             ticket,
             proof: _,
+            floor: _,
         } = op
         else {
             unreachable!("an acquire");

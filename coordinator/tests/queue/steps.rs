@@ -51,6 +51,7 @@ fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
             tokens,
             ticket,
             proof: None,
+            floor: None,
         }),
         1 => (nonce(), length()).prop_map(|(nonce, lease)| Op::Renew {
             nonce,

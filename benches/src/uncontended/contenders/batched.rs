@@ -54,6 +54,7 @@ impl Contender for Batched {
                 tokens: 1,
                 ticket: None,
                 proof: None,
+                floor: None,
             };
             acquires.push(Request {
                 key: key.clone(),
@@ -115,6 +116,7 @@ fn nonce_of(request: &mut Request) -> &mut Nonce {
     match &mut request.op {
         Op::Acquire { nonce, .. }
         | Op::Renew { nonce, .. }
+        | Op::Confirm { nonce, .. }
         | Op::Release { nonce }
         | Op::Adopt { nonce, .. }
         | Op::Remove { nonce, .. } => nonce,

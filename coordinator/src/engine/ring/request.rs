@@ -295,6 +295,7 @@ fn request(
             tokens: lease.tokens,
             ticket,
             proof: in_flight.proof,
+            floor: None,
         },
     }
 }

@@ -1,9 +1,12 @@
 //! Batches of requests about locks.
 
 use super::{locks::Locks, state::Memory};
-use crate::shard::{
-    Answers, Notification, Op, Reply, Request, ShardError, ShardTime,
-    rules::{Armed, Context, Slots, TokenBlock},
+use crate::{
+    ids::Token,
+    shard::{
+        Answers, Notification, Op, Reply, Request, ShardError, ShardTime,
+        rules::{Armed, Context, Slots, TokenBlock},
+    },
 };
 
 /// The documents of a batch that is being applied.
@@ -32,10 +35,13 @@ impl Memory {
             now_ms,
         };
         let replies = applying.apply(batch);
+        let counter = if could_grant { armed.tokens.counter } else { 0 };
+        let token_epoch = armed.tokens.epoch;
+        self.head.see_epoch(token_epoch);
         Ok(Answers {
             now: Some(ShardTime(now_ms)),
             quiet,
-            counter: if could_grant { armed.tokens.counter } else { 0 },
+            counter,
             replies,
         })
     }
@@ -50,7 +56,8 @@ impl Batch<'_> {
         };
         for run in requests.chunk_by(together) {
             // Not sooner: waiters that got a key in an earlier run must have the lower tokens.
-            let mut block = self.armed.tokens.set_aside(self.tokens_for(run));
+            let (count, floors) = self.tokens_for(run);
+            let mut block = self.armed.tokens.set_aside_from(count, floors);
             replies.extend(
                 run.iter()
                     .map(|request| self.apply_one(request, &mut block)),
@@ -59,13 +66,19 @@ impl Batch<'_> {
         replies
     }
 
-    /// The number of tokens to set aside for a run of requests, whether they are granted or not.
-    fn tokens_for(&self, run: &[Request]) -> u64 {
-        let tokens = |request: &Request| match request.op {
-            Op::Acquire { tokens, .. } if !self.full => u64::from(tokens),
-            _ => 0,
-        };
-        run.iter().map(tokens).sum()
+    /// The number of tokens to set aside for a run of requests, whether they are granted or not, and the floors among
+    /// them.
+    fn tokens_for(&self, run: &[Request]) -> (u64, Vec<(u64, Token)>) {
+        let (mut count, mut floors) = (0, Vec::new());
+        for request in run {
+            if let Op::Acquire { tokens, floor, .. } = request.op
+                && !self.full
+            {
+                floors.extend(floor.map(|floor| (count + 1, floor)));
+                count += u64::from(tokens);
+            }
+        }
+        (count, floors)
     }
 
     fn apply_one(&mut self, request: &Request, block: &mut TokenBlock) -> Reply {

@@ -59,7 +59,7 @@ impl<'a> Reading<'a> {
                 self.counter = after;
                 (Some((Epoch(te), before)), answers)
             }
-            Verb::Renew | Verb::Adopt => {
+            Verb::Renew | Verb::Confirm | Verb::Adopt => {
                 let ([now, quiet], answers) = self.header(&parts)?;
                 self.look_at_clock(now);
                 self.hear(call, quiet == 1);
@@ -134,7 +134,7 @@ impl Verb {
     /// The answer of every operation if the script lists none.
     fn of_all(self) -> Option<Value> {
         match self {
-            Self::Acquire | Self::Renew => Some(Value::Int(0)),
+            Self::Acquire | Self::Renew | Self::Confirm => Some(Value::Int(0)),
             Self::Release => Some(Value::Int(1)),
             Self::Adopt | Self::Remove => None,
         }
@@ -170,8 +170,8 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
     Some(match (op, code) {
         (Op::Acquire { .. }, 5) => Reply::NoTokens,
         (Op::Acquire { .. }, 6) => Reply::Foreign,
-        (Op::Renew { .. }, 0 | 1 | 4 | 5) => renewed(code, None),
-        (Op::Renew { .. }, 2) => Reply::Lost,
+        (Op::Renew { .. } | Op::Confirm { .. }, 0 | 1 | 4 | 5) => renewed(code, None),
+        (Op::Renew { .. } | Op::Confirm { .. }, 2) => Reply::Lost,
         (Op::Release { .. } | Op::Remove { .. }, 0 | 1) => Reply::Released { held: code == 1 },
         (Op::Adopt { .. }, 0) => Reply::NotAdopted,
         (Op::Adopt { .. }, 1 | 5) => Reply::Adopted {
@@ -194,6 +194,7 @@ fn renewed(code: i64, moving: Option<Epoch>) -> Reply {
 fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
     use Value::Int;
     let is_acquire = matches!(op, Op::Acquire { .. });
+    let is_confirm = matches!(op, Op::Confirm { .. });
     Some(match parts {
         [Int(1), Int(te), Int(counter), Int(tokens), Int(contended)] if is_acquire => {
             Reply::Granted {
@@ -210,10 +211,10 @@ fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
         [Int(3), Int(epoch)] => Reply::Moved {
             epoch: Epoch(*epoch as u64),
         },
-        [Int(4), Int(after)] if is_acquire => Reply::Grace {
+        [Int(4), Int(after)] if is_acquire || is_confirm => Reply::Grace {
             retry_after: Duration::from_millis(*after as u64),
         },
-        [Int(8), Int(epoch), Int(absent)] if is_acquire => Reply::Moving {
+        [Int(8), Int(epoch), Int(absent)] if is_acquire || is_confirm => Reply::Moving {
             epoch: Epoch(*epoch as u64),
             absent: *absent == 1,
         },

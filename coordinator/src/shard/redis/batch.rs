@@ -15,16 +15,18 @@ pub(super) enum Verb {
     Release,
     Remove,
     Renew,
+    Confirm,
     Adopt,
     Acquire,
 }
 
 impl Verb {
     /// The order of the calls of one batch, unless the order of its operations demands another.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Release,
         Self::Remove,
         Self::Renew,
+        Self::Confirm,
         Self::Adopt,
         Self::Acquire,
     ];
@@ -33,6 +35,7 @@ impl Verb {
         match op {
             Op::Acquire { .. } => Self::Acquire,
             Op::Renew { .. } => Self::Renew,
+            Op::Confirm { .. } => Self::Confirm,
             Op::Release { .. } => Self::Release,
             Op::Adopt { .. } => Self::Adopt,
             Op::Remove { .. } => Self::Remove,
@@ -185,6 +188,7 @@ mod tests {
                 tokens: 1,
                 ticket: None,
                 proof: None,
+                floor: None,
             }
         } else {
             Op::Release { nonce }

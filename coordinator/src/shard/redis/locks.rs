@@ -12,8 +12,9 @@ use super::{
     scripts,
 };
 use crate::{
+    ids::Token,
     limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
-    name::{push_decimal, push_digits},
+    name::{Label, push_decimal, push_digits},
     shard::{Op, Request},
 };
 
@@ -43,7 +44,8 @@ impl RedisLink {
             Verb::Acquire => (&scripts::ACQUIRE, &all),
             Verb::Renew => (&scripts::RENEW, &all),
             Verb::Release => (&scripts::RELEASE, &all),
-            Verb::Adopt => (&scripts::ADOPT, &[quiet, state, slots, queues]),
+            Verb::Confirm => (&scripts::CONFIRM, &all),
+            Verb::Adopt => (&scripts::ADOPT, &[quiet, state, slots, queues, ctr]),
             Verb::Remove => (&scripts::REMOVE, &[slots]),
         };
         let mut command = fcall(script, named.len() + count);
@@ -62,7 +64,10 @@ impl RedisLink {
             command.arg(map);
         }
         if named == all {
-            command.arg(call.by_map(batch)).arg(COUNTER_MAX);
+            command.arg(call.by_map(batch));
+        }
+        if matches!(call.verb, Verb::Acquire | Verb::Renew | Verb::Release) {
+            command.arg(COUNTER_MAX);
         }
         if call.verb == Verb::Acquire {
             command
@@ -70,6 +75,7 @@ impl RedisLink {
                 .arg(TICKET_KEEP.as_millis() as u64)
                 .arg(WAITERS_MAX);
             self.push_more(&mut command, call, batch);
+            self.push_floors(&mut command, call, batch);
         }
         for (op, offset) in call.ops(batch) {
             self.push_op(&mut command, op, offset);
@@ -101,72 +107,93 @@ impl RedisLink {
         command.arg(if any { &self.scratch[..] } else { b"" });
     }
 
+    /// Appends the floors of all operations as one argument.
+    fn push_floors(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
+        self.scratch.clear();
+        let mut any = false;
+        for (op, _) in call.ops(batch) {
+            let floor = match op {
+                Op::Acquire { floor, .. } => *floor,
+                _ => None,
+            };
+            any |= floor.is_some();
+            // 0 is no shard's token epoch.
+            let floor = floor.unwrap_or_default();
+            push_digits(&mut self.scratch, floor.epoch().0, 10);
+            push_digits(&mut self.scratch, floor.counter(), 20);
+        }
+        command.arg(if any { &self.scratch[..] } else { b"" });
+    }
+
     /// Appends one operation's arguments; `offset` is that of its first token.
     fn push_op(&mut self, command: &mut Cmd, op: &Op, offset: u64) {
+        let (Op::Acquire { nonce, .. }
+        | Op::Renew { nonce, .. }
+        | Op::Confirm { nonce, .. }
+        | Op::Release { nonce }
+        | Op::Adopt { nonce, .. }
+        | Op::Remove { nonce, .. }) = op;
         self.scratch.clear();
+        nonce.push_text(&mut self.scratch);
+        if let Op::Acquire { label, tokens, .. } = op {
+            self.scratch.push(b'|');
+            self.scratch.extend_from_slice(label.as_str().as_bytes());
+            self.scratch.push(b'|');
+            push_decimal(&mut self.scratch, offset);
+            self.scratch.push(b'|');
+            push_decimal(&mut self.scratch, u64::from(*tokens));
+        }
+        command.arg(&self.scratch[..]);
+        let millis = |lease: &Duration| lease.as_millis() as u64;
         match op {
-            Op::Acquire {
-                nonce,
-                label,
-                lease,
-                tokens,
-                ticket: _,
-                proof: _,
-            } => {
-                nonce.push_text(&mut self.scratch);
-                self.scratch.push(b'|');
-                self.scratch.extend_from_slice(label.as_str().as_bytes());
-                self.scratch.push(b'|');
-                push_decimal(&mut self.scratch, offset);
-                self.scratch.push(b'|');
-                push_decimal(&mut self.scratch, u64::from(*tokens));
-                command.arg(&self.scratch[..]).arg(lease.as_millis() as u64);
-            }
+            Op::Acquire { lease, .. } => _ = command.arg(millis(lease)),
             Op::Renew {
-                nonce,
                 label,
                 token,
                 lease,
+                ..
             } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]).arg(label.as_str());
-                command
-                    .arg(token.epoch().0)
-                    .arg(token.counter())
-                    .arg(lease.as_millis() as u64);
+                push_token(command, label, *token).arg(millis(lease));
             }
-            Op::Release { nonce } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]);
+            Op::Confirm {
+                label,
+                token,
+                tokens,
+                lease,
+                install,
+                ..
+            } => {
+                let block = push_token(command, label, *token).arg(*tokens);
+                block.arg(millis(lease)).arg(u8::from(*install));
             }
+            Op::Release { .. } => {}
             Op::Adopt {
-                nonce,
                 label,
                 token,
                 lease,
                 epoch,
+                ..
             } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]).arg(label.as_str());
-                command
-                    .arg(token.epoch().0)
-                    .arg(token.counter())
-                    .arg(lease.as_millis() as u64)
-                    .arg(epoch.0);
+                let claim = push_token(command, label, *token).arg(millis(lease));
+                claim.arg(epoch.0);
             }
-            Op::Remove { nonce, epoch } => {
-                nonce.push_text(&mut self.scratch);
-                command.arg(&self.scratch[..]).arg(epoch.0);
-            }
+            Op::Remove { epoch, .. } => _ = command.arg(epoch.0),
         }
     }
+}
+
+fn push_token<'a>(command: &'a mut Cmd, label: &Label, token: Token) -> &'a mut Cmd {
+    let named = command.arg(label.as_str());
+    named.arg(token.epoch().0).arg(token.counter())
 }
 
 /// How long renewals wait for their answers, apart from the connection's own time-out: a peer that
 /// vanished never answers, and there must be time to ask again before a lease expires.
 pub(super) fn patience(batch: &[Request]) -> Option<Duration> {
     let leases = batch.iter().filter_map(|request| match request.op {
-        Op::Renew { lease, .. } | Op::Adopt { lease, .. } => Some(lease),
+        Op::Renew { lease, .. } | Op::Confirm { lease, .. } | Op::Adopt { lease, .. } => {
+            Some(lease)
+        }
         _ => None,
     });
     leases.min().map(|lease| (lease / 3).max(PATIENCE_MIN))

@@ -137,6 +137,7 @@ macro_rules! scripts {
 scripts! {
     ACQUIRE = "lock" / "acquire";
     RENEW = "lock" / "renew";
+    CONFIRM = "lock" / "confirm";
     RELEASE = "lock" / "release";
     ADOPT = "lock" / "adopt";
     REMOVE = "lock" / "remove";

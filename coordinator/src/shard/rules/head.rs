@@ -76,7 +76,8 @@ impl Head {
         copy.map(|(incarnation, version, _)| (*incarnation, *version))
     }
 
-    pub(super) fn see_epoch(&mut self, epoch: Epoch) {
+    /// The shard has seen `epoch`.
+    pub(crate) fn see_epoch(&mut self, epoch: Epoch) {
         self.epoch_seen = self.epoch_seen.max(epoch);
     }
 }

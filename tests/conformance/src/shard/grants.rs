@@ -233,6 +233,7 @@ pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
                 tokens: 1,
                 ticket: None,
                 proof: None,
+                floor: None,
             };
             let request = desk.request(&key, op);
             desk.batch(&[request]).await;

@@ -9,6 +9,7 @@ mod arming;
 mod batches;
 mod cancel;
 mod carry;
+mod confirming;
 mod contended;
 mod copies;
 mod counters;
@@ -42,6 +43,7 @@ pub use arming::*;
 pub use batches::*;
 pub use cancel::*;
 pub use carry::*;
+pub use confirming::*;
 pub use contended::*;
 pub use copies::*;
 pub use counters::*;
@@ -114,6 +116,15 @@ macro_rules! shard_conformance {
             an_expired_lease_is_free_and_the_next_token_is_higher,
             a_stale_nonce_can_neither_renew_nor_release,
             a_second_release_finds_nothing,
+            a_confirmation_raises_a_lower_token_and_every_later_one,
+            a_confirmation_lowers_no_token,
+            a_confirmation_of_another_nonce_is_lost,
+            a_grant_is_installed_only_when_asked_and_raises_every_later_token,
+            a_confirmation_counts_in_no_slot_that_moves,
+            nothing_is_confirmed_in_grace,
+            what_is_put_back_or_adopted_raises_every_later_token,
+            a_grant_is_not_below_its_floor,
+            a_floor_far_away_is_ignored,
             of_two_releases_at_once_the_second_finds_nothing,
             a_nonce_that_another_begins_with_releases_nothing,
             every_record_has_an_end,

@@ -198,7 +198,7 @@ impl Served {
                     let ended = self.ended.lock().contains(nonce);
                     assert!(!ended, "asked after its release");
                 }
-                Op::Renew { .. } | Op::Adopt { .. } | Op::Remove { .. } => {}
+                Op::Renew { .. } | Op::Confirm { .. } | Op::Adopt { .. } | Op::Remove { .. } => {}
             }
         }
         let sent = self.clock.now();

@@ -96,6 +96,7 @@ fn acquire(name: &str, sequence: u64) -> Request {
         tokens: 1,
         ticket: None,
         proof: None,
+        floor: None,
     };
     Request {
         key: key(name),

@@ -21,6 +21,7 @@ impl Context<'_> {
             if self.slot.mode == Mode::Open || !free {
                 return Reply::NotAdopted;
             }
+            self.raise_above(&claim);
             self.install(claim, lease);
         }
         Reply::Adopted {

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod adopt;
+mod confirm;
 mod pass;
 mod release;
 mod renew;
@@ -50,6 +51,7 @@ impl Context<'_> {
                 tokens,
                 ticket,
                 proof,
+                floor: _,
             } => {
                 let ask = Ask {
                     nonce: *nonce,
@@ -67,6 +69,20 @@ impl Context<'_> {
                 token,
                 lease,
             } => self.renew(self.claim(*nonce, label, *token), *lease),
+            Op::Confirm {
+                nonce,
+                label,
+                token,
+                tokens,
+                lease,
+                install,
+            } => {
+                let claim = Record {
+                    tokens: *tokens,
+                    ..self.claim(*nonce, label, *token)
+                };
+                self.confirm(claim, *lease, *install)
+            }
             Op::Release { nonce } => self.release(*nonce),
             Op::Adopt {
                 nonce,

@@ -30,6 +30,7 @@ impl Context<'_> {
             self.pass(None);
             return Reply::Lost;
         }
+        self.raise_above(&claim);
         self.install(claim, lease);
         self.renewed(true)
     }
@@ -52,7 +53,7 @@ impl Context<'_> {
         self.write(claim, lease);
     }
 
-    fn renewed(&self, reclaimed: bool) -> Reply {
+    pub(super) fn renewed(&self, reclaimed: bool) -> Reply {
         let slot = self.slot();
         Reply::Renewed {
             reclaimed,

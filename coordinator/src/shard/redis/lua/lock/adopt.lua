@@ -6,8 +6,9 @@ KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and n
 KEYS[2]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[3]  slots   5 bytes per slot
 KEYS[4]  queues  present while a key of this life may have a queue
-KEYS[5]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
-ARGV[1]  replid  of the life that KEYS[1..4] are named by
+KEYS[5]  ctr     the token counter
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
+ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3].. nonce, label, te, ctr, lease_ms, epoch of the move: six per operation
 
@@ -21,7 +22,7 @@ if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[4])
 local now, quiet, _, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS[2])
 if not arm then return {-1} end
-local waited = marks[2] and line.waited_for({unpack(KEYS, 5)}) or {}
+local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
 local function adopt(key, queue, nonce, label, te, ctr, lease, epoch)
   local mode, its_epoch = slot_of(key, KEYS[3])
@@ -35,14 +36,15 @@ local function adopt(key, queue, nonce, label, te, ctr, lease, epoch)
   if mode == 'O' or (record and not holder) then return 0 end
   local live = holder and (its_arm == arm or now < grace)
   if live and not above(te, ctr, its_te, base, offset) then return 0 end
+  raise_tokens(KEYS[1], KEYS[5], KEYS[2], te, ctr)
   keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0)
   if queue then line.drop(queue, nonce) end
   return 1
 end
 
 local answers = {now, quiet and 1 or 0}
-for i = 1, #KEYS - 4 do
-  local key, at = KEYS[4 + i], 6 * i - 3
+for i = 1, #KEYS - 5 do
+  local key, at = KEYS[5 + i], 6 * i - 3
   local queue = waited[key] and line.queue_of({now = now}, key)
   local answer = adopt(key, queue, unpack(ARGV, at, at + 5))
   answers[2 + i] = answer == 1 and queue and 1 + 4 * line.contended(queue) or answer

@@ -4,6 +4,20 @@ local function above(te, ctr, its_te, its_base, its_offset)
   return te > its_te or (te == its_te and tonumber(ctr) > its_base + its_offset)
 end
 
+-- Makes every later token of this life greater than (te, ctr). Returns the token epoch then. A quiet mark names it.
+local function raise_tokens(quiet, ctr_name, state, te, ctr)
+  local its_te, its_ctr = tonumber(redis.call('HGET', state, 'te')), tonumber(redis.call('GET', ctr_name))
+  te, ctr = tonumber(te), tonumber(ctr)
+  if te < its_te or (te == its_te and ctr <= its_ctr) then return string.format('%d', its_te) end
+  redis.call('SET', ctr_name, string.format('%d', ctr))
+  if te > its_te then
+    redis.call('HSET', state, 'te', te)
+    local mark = redis.call('GET', quiet)
+    if mark then redis.call('SET', quiet, (string.gsub(mark, '|%d+|', '|' .. te .. '|', 1))) end
+  end
+  return string.format('%d', te)
+end
+
 -- Gives a grant, in its parts, a full lease of `key`, as one of this arming.
 local function keep(key, lease, arm, nonce, label, offset, tokens, te, base, its_arm, told)
   if its_arm == arm then

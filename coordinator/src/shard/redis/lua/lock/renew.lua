@@ -54,6 +54,8 @@ local function renew(look, key, queue, nonce, label, te, ctr, lease)
     return 2
   end
   if record and not above(te, ctr, its_te, base, offset) then return 2 end
+  local token_epoch = raise_tokens(KEYS[1], KEYS[2], KEYS[3], te, ctr)
+  if shard then shard.te = token_epoch end
   keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0)
   if queue then line.drop(queue, nonce) end
   return 1, sealed

@@ -1,0 +1,286 @@
+//! One token for a grant of several shards: confirmations, and floors.
+
+use super::{
+    Fixture,
+    desk::{Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, armed_with, nonce},
+    movers::{MOVE, adopt},
+    slots::elsewhere,
+};
+use ringfence_coordinator::{
+    ids::{Epoch, MapVersion, Nonce, Token},
+    limits::FLOOR_REACH,
+    name::{Label, LockKey},
+    shard::{Grace, Mode, Op, Reply},
+};
+
+/// Tokens set aside from the confirmed one on.
+const BLOCK: u32 = 8;
+
+const CONFIRMED: Reply = Reply::Renewed {
+    reclaimed: false,
+    contended: false,
+    moving: None,
+};
+
+fn confirm(nonce: Nonce, token: Token, install: bool) -> Op {
+    Op::Confirm {
+        nonce,
+        label: Label::new("suite"),
+        token,
+        tokens: BLOCK,
+        lease: LONG,
+        install,
+    }
+}
+
+fn with_floor(nonce: Nonce, tokens: u32, floor: Token) -> Op {
+    match acquire(nonce, LONG) {
+        Op::Acquire {
+            nonce,
+            label,
+            lease,
+            ticket,
+            proof,
+            ..
+        } => Op::Acquire {
+            nonce,
+            label,
+            lease,
+            tokens,
+            ticket,
+            proof,
+            floor: Some(floor),
+        },
+        other => other,
+    }
+}
+
+fn above(token: Token, more: u64) -> Token {
+    Token::new(token.epoch(), token.counter() + more)
+}
+
+impl Desk {
+    async fn token_of_a_newcomer(&mut self) -> Token {
+        let (key, nonce) = (self.key("newcomer"), nonce());
+        let token = self.granted(&key, nonce, LONG).await;
+        self.release(&key, nonce).await;
+        token
+    }
+
+    async fn recorded(&mut self, key: &LockKey) -> Option<Token> {
+        self.inspect(key).await.map(|holder| holder.token)
+    }
+}
+
+/// The replicas of a lock make different tokens, and agree on the greatest.
+pub async fn a_confirmation_raises_a_lower_token_and_every_later_one(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, holder) = (desk.key("key"), nonce());
+        let own = desk.granted(&key, holder, LONG).await;
+        for agreed in [above(own, 100), Token::new(Epoch(own.epoch().0 + 3), 5)] {
+            // The second time it is a repeat.
+            for _ in 0..2 {
+                let reply = desk.one(&key, confirm(holder, agreed, false)).await;
+                assert_eq!(reply, CONFIRMED);
+                assert_eq!(desk.recorded(&key).await, Some(agreed));
+            }
+            let block_ends = above(agreed, u64::from(BLOCK) - 1);
+            assert!(desk.token_of_a_newcomer().await > block_ends);
+        }
+        assert_eq!(desk.is_quiet().await, desk.map == QUIET);
+    }
+}
+
+/// A replica may have made a greater token than the majority.
+pub async fn a_confirmation_lowers_no_token(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, holder) = (desk.key("key"), nonce());
+        desk.token_of_a_newcomer().await;
+        let own = desk.granted(&key, holder, LONG).await;
+        for agreed in [own, Token::new(own.epoch(), own.counter() - 1)] {
+            let reply = desk.one(&key, confirm(holder, agreed, false)).await;
+            assert_eq!(reply, CONFIRMED);
+            assert_eq!(desk.recorded(&key).await, Some(own));
+        }
+        let next = desk.token_of_a_newcomer().await;
+        assert_eq!(next, above(own, 1), "nothing is raised");
+    }
+}
+
+/// A confirmation is no acquire.
+pub async fn a_confirmation_of_another_nonce_is_lost(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, holder, other) = (desk.key("key"), nonce(), nonce());
+        let own = desk.granted(&key, holder, LONG).await;
+        for install in [false, true] {
+            let reply = desk
+                .one(&key, confirm(other, above(own, 50), install))
+                .await;
+            assert_eq!(reply, Reply::Lost);
+            assert_eq!(desk.holder(&key).await, Some(holder));
+        }
+        assert_eq!(
+            desk.token_of_a_newcomer().await,
+            above(own, 1),
+            "nothing is raised"
+        );
+    }
+}
+
+/// A replica that lost the grant, or never had it, is repaired while a guard lives.
+pub async fn a_grant_is_installed_only_when_asked_and_raises_every_later_token(
+    fixture: &dyn Fixture,
+) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, holder) = (desk.key("key"), nonce());
+        let agreed = above(desk.token_of_a_newcomer().await, 70);
+        let reply = desk.one(&key, confirm(holder, agreed, false)).await;
+        assert_eq!((reply, desk.holder(&key).await), (Reply::Lost, None));
+        let reply = desk.one(&key, confirm(holder, agreed, true)).await;
+        let installed = Reply::Renewed {
+            reclaimed: true,
+            contended: false,
+            moving: None,
+        };
+        assert_eq!(reply, installed);
+        assert_eq!(desk.recorded(&key).await, Some(agreed));
+        let next = desk.token_of_a_newcomer().await;
+        assert_eq!(next, above(agreed, u64::from(BLOCK)));
+        assert_eq!(
+            desk.release(&key, holder).await,
+            Reply::Released { held: true }
+        );
+    }
+}
+
+/// A sealed slot has told the mover its last token; an arriving one has not heard of it.
+pub async fn a_confirmation_counts_in_no_slot_that_moves(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let (key, holder) = (desk.key("key"), nonce());
+    let own = desk.granted(&key, holder, LONG).await;
+    for (epoch, mode) in [(9, Mode::Sealed), (10, Mode::Import), (11, Mode::Shut)] {
+        let epoch = Epoch(MOVE.0 + epoch);
+        desk.becomes(&key, epoch, mode).await;
+        let expected = match mode {
+            Mode::Shut => Reply::Moved { epoch },
+            _ => Reply::Moving {
+                epoch,
+                absent: false,
+            },
+        };
+        for (nonce, install) in [(holder, false), (holder, true), (nonce(), true)] {
+            let reply = desk
+                .one(&key, confirm(nonce, above(own, 50), install))
+                .await;
+            assert_eq!(reply, expected, "{mode:?}, install: {install}");
+        }
+        let beside = desk.beside(&key);
+        let reply = desk
+            .one(&beside, confirm(nonce(), above(own, 50), true))
+            .await;
+        assert_eq!(reply, expected, "{mode:?}, a key without a record");
+        assert_eq!(desk.holder(&beside).await, None);
+        assert_eq!(desk.recorded(&key).await, Some(own));
+    }
+}
+
+/// A lease of an earlier life may still run.
+pub async fn nothing_is_confirmed_in_grace(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::Full(LONG)).await;
+    let (key, holder) = (desk.key("key"), nonce());
+    let agreed = Token::new(Epoch(FIRST), 50);
+    for install in [false, true] {
+        let reply = desk.one(&key, confirm(holder, agreed, install)).await;
+        assert!(matches!(reply, Reply::Grace { .. }), "{reply:?}");
+    }
+    assert_eq!(desk.holder(&key).await, None);
+}
+
+/// What was granted elsewhere, and is put back or brought here, is below every later token.
+pub async fn what_is_put_back_or_adopted_raises_every_later_token(fixture: &dyn Fixture) {
+    armed_with(fixture, FIRST, Grace::Full(WINDOW))
+        .await
+        .expect("it was not armed");
+    let mut desk = Desk::open(fixture, MapVersion::UNKNOWN).await;
+    let (key, holder) = (desk.key("key"), nonce());
+    let token = Token::new(Epoch(FIRST + 1), 30);
+    let reply = desk.renew(&key, (holder, token), LONG).await;
+    assert!(
+        matches!(
+            reply,
+            Reply::Renewed {
+                reclaimed: true,
+                ..
+            }
+        ),
+        "{reply:?}"
+    );
+    fixture.elapse(PAST_WINDOW).await;
+    assert_eq!(desk.token_of_a_newcomer().await, above(token, 1));
+
+    let moved = desk.key("moved");
+    desk.becomes(&moved, MOVE, Mode::Import).await;
+    let token = Token::new(Epoch(MOVE.0 + 1), 40);
+    let reply = desk.one(&moved, adopt(nonce(), token, MOVE)).await;
+    assert!(matches!(reply, Reply::Adopted { .. }), "{reply:?}");
+    let other = elsewhere(&desk, &moved);
+    assert_eq!(desk.granted(&other, nonce(), LONG).await, above(token, 1));
+}
+
+/// The replicas of a lock grant it with one token if all of them reach the floor.
+pub async fn a_grant_is_not_below_its_floor(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let last = desk.token_of_a_newcomer().await;
+        let [first, second, third] = ["1", "2", "3"].map(|name| desk.key(name));
+        let floor = above(last, 40);
+        let batch = [
+            desk.request(&first, acquire(nonce(), LONG)),
+            desk.request(&second, with_floor(nonce(), 3, floor)),
+            desk.request(&third, acquire(nonce(), LONG)),
+        ];
+        let replies = desk.batch(&batch).await.replies;
+        let tokens: Vec<_> = replies
+            .iter()
+            .map(|reply| match reply {
+                Reply::Granted { token, .. } => *token,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(tokens, [above(last, 39), floor, above(floor, 3)]);
+        assert_eq!(desk.token_of_a_newcomer().await, above(floor, 4));
+        // A floor that the counter is past already.
+        let reply = desk
+            .one(&desk.key("4"), with_floor(nonce(), 1, floor))
+            .await;
+        assert!(matches!(reply, Reply::Granted { token, .. } if token == above(floor, 5)));
+    }
+}
+
+/// One wrong request must not use up a shard's tokens.
+pub async fn a_floor_far_away_is_ignored(fixture: &dyn Fixture) {
+    let mut desk = Desk::armed(fixture, Grace::None).await;
+    let mut last = desk.token_of_a_newcomer().await;
+    let later = |last: Token, more| Token::new(Epoch(last.epoch().0 + more), last.counter() + 9);
+    let far = [
+        above(last, FLOOR_REACH + 1),
+        later(last, 1),
+        Token::new(Epoch(1), u64::MAX >> 30),
+    ];
+    for (name, floor) in (0_u32..).zip(far) {
+        let key = desk.key(name.to_string());
+        let reply = desk.one(&key, with_floor(nonce(), 1, floor)).await;
+        last = above(last, 1);
+        assert!(
+            matches!(reply, Reply::Granted { token, .. } if token == last),
+            "{reply:?}"
+        );
+    }
+    let nearest = above(last, FLOOR_REACH);
+    let reply = desk
+        .one(&desk.key("near"), with_floor(nonce(), 1, nearest))
+        .await;
+    assert!(
+        matches!(reply, Reply::Granted { token, .. } if token == nearest),
+        "{reply:?}"
+    );
+}
