@@ -13,7 +13,7 @@ use ringfence_coordinator::{
     topology::{Constants, Removal, TopologyError, redis::RedisTopology},
 };
 
-use crate::{Client, embedded, embedded::Embedded, redis};
+use crate::{Client, RedisUrls, embedded, embedded::Embedded, redis};
 
 /// Configures a client: where the shards are, and how to use them. Made by [`Client::builder`].
 #[derive(Clone, Debug)]
@@ -130,13 +130,13 @@ impl Builder {
         self
     }
 
-    /// Uses Redis servers. `urls` are seeds: the topology found there decides on the members. If
+    /// Uses Redis servers: one URL, or a list of URLs. They are seeds: the topology found there decides on the members. If
     /// there is none, and every seed answers, a topology of exactly these servers is founded.
     /// Processes that name different servers can found different topologies, and then do not
     /// exclude each other. So found it once, with `ringfence ring init`, and set
     /// [`existing_topology`](Self::existing_topology).
-    pub fn redis(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.place = Some(Place::Redis(urls.into_iter().map(Into::into).collect()));
+    pub fn redis<Form>(mut self, urls: impl RedisUrls<Form>) -> Self {
+        self.place = Some(Place::Redis(urls.into_urls()));
         self
     }
 

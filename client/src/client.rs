@@ -10,14 +10,14 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::ShardId;
 
-use crate::{Builder, Lock, Ring, builder::Grounds};
+use crate::{Builder, Key, Lock, Ring, builder::Grounds};
 
 /// How long [`Client::close`] waits for the releases of dropped guards.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
 /// Gives access to locks. Cheap to clone; clones share everything.
 ///
-/// On Redis, dropping the last handle (clients and their guards) sends the unanswered releases from
+/// On Redis, dropping the last handle (clients, their locks and guards) sends the unanswered releases from
 /// a thread, and blocks for that: a few milliseconds, at most 250. So does the end of the runtime.
 /// A process that returns from `main`, fails or panics leaves no lock behind. A process that calls
 /// [`std::process::exit`], or is killed, leaves its locks until their leases end.
@@ -34,11 +34,11 @@ impl Client {
         Builder::default()
     }
 
-    /// The lock called `key`: any 1 to 512 bytes.
+    /// The lock called `key`: text, bytes, an integer, or a tuple of these (see [`Key`]).
     ///
     /// Nothing is sent until it is [acquired](Lock::acquire).
-    pub fn lock<'a>(&'a self, key: &'a (impl AsRef<[u8]> + ?Sized)) -> Lock<'a> {
-        Lock::new(&self.engine, key.as_ref())
+    pub fn lock(&self, key: impl Into<Key>) -> Lock {
+        Lock::new(&self.engine, key.into())
     }
 
     /// The shard that owns `key` of `namespace` now.

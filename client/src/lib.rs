@@ -19,15 +19,18 @@ mod client;
 mod counters;
 mod embedded;
 mod error;
+mod key;
 mod lock;
 mod redis;
 mod ring;
+mod seeds;
 mod segmented;
 
 pub use builder::{BuildError, Builder};
 pub use client::Client;
 pub use counters::Counters;
 pub use error::Error;
+pub use key::Key;
 pub use lock::Lock;
 pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
@@ -46,4 +49,5 @@ pub use ringfence_coordinator::{
 pub use ringfence_ring::{Replicas, RingError, ShardId, Weight};
 pub use ringfence_segment_lock::lock::{AllGuard, Contention, SegmentGuard, SegmentedLockError};
 pub use ringfence_segment_lock::{self as counter, Failure};
+pub use seeds::{OneUrl, RedisUrls, UrlList};
 pub use segmented::{SegmentedLock, SegmentedLockBuilder};

@@ -8,12 +8,17 @@ use ringfence_coordinator::{
     shard::{Holder, Inspection},
 };
 
+use crate::Key;
+
 /// One lock, and the terms on which it is wanted. Made by [`Client::lock`](crate::Client::lock).
+///
+/// It may be kept, cloned, and used from any task: it is a handle like the client, and borrows
+/// nothing.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked for until it is acquired"]
-pub struct Lock<'a> {
-    engine: &'a Engine,
-    key: &'a [u8],
+pub struct Lock {
+    engine: Engine,
+    key: Key,
     /// None: the default namespace.
     namespace: Option<Result<Namespace, NameError>>,
     lease: Option<Duration>,
@@ -24,10 +29,10 @@ pub struct Lock<'a> {
     observer: Option<WaitObserver>,
 }
 
-impl<'a> Lock<'a> {
-    pub(crate) fn new(engine: &'a Engine, key: &'a [u8]) -> Self {
+impl Lock {
+    pub(crate) fn new(engine: &Engine, key: Key) -> Self {
         Self {
-            engine,
+            engine: engine.clone(),
             key,
             namespace: None,
             lease: None,
@@ -128,7 +133,8 @@ impl<'a> Lock<'a> {
     ///
     /// Dropping the future has no effect.
     pub async fn inspect(&self) -> Result<Inspection, AcquireError> {
-        self.engine.inspect(self.its_namespace()?, self.key).await
+        let namespace = self.its_namespace()?;
+        self.engine.inspect(namespace, self.key.as_bytes()).await
     }
 
     /// Takes the lock from its holder, and returns that holder. The reason is logged.
@@ -145,13 +151,14 @@ impl<'a> Lock<'a> {
     /// Dropping the future may leave the lock released or not.
     pub async fn force_release(&self, reason: &str) -> Result<Option<Holder>, AcquireError> {
         let namespace = self.its_namespace()?;
-        self.engine.force_release(namespace, self.key, reason).await
+        let key = self.key.as_bytes();
+        self.engine.force_release(namespace, key, reason).await
     }
 
     async fn take(&self, wait: Wait) -> Result<Guard, AcquireError> {
         let ask = Acquire {
             namespace: self.its_namespace()?,
-            key: self.key,
+            key: self.key.as_bytes(),
             lease: self.lease,
             hold_for: self.hold_for,
             wait,

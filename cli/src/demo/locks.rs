@@ -73,7 +73,7 @@ impl Locks {
     }
 }
 
-fn lock<'a>(client: &'a Client, key: &'a str) -> Lock<'a> {
+fn lock(client: &Client, key: &str) -> Lock {
     client.lock(key).namespace(NAMESPACE).lease(LEASE)
 }
 

@@ -47,13 +47,7 @@ fn shares(shares: &[(&str, u64)]) -> Vec<(String, u64)> {
 async fn hold(client: &Client, count: usize) -> Vec<Guard> {
     let mut guards = Vec::new();
     for index in 0..count {
-        guards.push(
-            client
-                .lock(&format!("key/{index}"))
-                .acquire()
-                .await
-                .unwrap(),
-        );
+        guards.push(client.lock(format!("key/{index}")).acquire().await.unwrap());
     }
     guards
 }

@@ -4,6 +4,7 @@
 mod cancel;
 mod deadline;
 mod grace;
+mod keys;
 mod listing;
 mod observer;
 mod reentry;

@@ -59,7 +59,7 @@ fn main_of(way: &str, servers: &str) -> Result<(), Box<dyn Error>> {
         let client = builder.existing_topology(true).build().await?;
         let mut held = Vec::new();
         for index in 0..LOCKS {
-            held.push(client.lock(&format!("key/{index}")).try_acquire().await?);
+            held.push(client.lock(format!("key/{index}")).try_acquire().await?);
         }
         match way {
             "fails" => Err("it fails")?,

@@ -190,7 +190,7 @@ async fn nothing_is_left_behind_but_what_is_armed() {
     for index in 0..100 {
         drop(
             client
-                .lock(&format!("key/{index}"))
+                .lock(format!("key/{index}"))
                 .try_acquire()
                 .await
                 .unwrap(),
@@ -198,4 +198,21 @@ async fn nothing_is_left_behind_but_what_is_armed() {
     }
     assert_eq!(client.close().await, 0);
     assert_eq!(servers.ask::<u64>(0, &["DBSIZE"]).await, before);
+}
+
+#[tokio::test]
+async fn one_url_is_as_good_as_a_list() {
+    let servers = Servers::spawn(1).await;
+    let [url]: [String; 1] = servers.urls().try_into().unwrap();
+    let founder = Client::builder().redis(&*url).servers_are_new(true);
+    take_and_give_back(&founder.build().await.unwrap(), "key").await;
+    for builder in [
+        Client::builder().redis(&url),
+        Client::builder().redis(url.clone()),
+        Client::builder().redis([&url]),
+        Client::builder().redis(vec![url.clone()]),
+    ] {
+        let client = builder.existing_topology(true).build().await.unwrap();
+        take_and_give_back(&client, "key").await;
+    }
 }

@@ -69,7 +69,7 @@ pub enum AcquireError {
         retry_after: Duration,
     },
     /// The wait is over.
-    #[error("not acquired within {waited:?}: {because}")]
+    #[error("not acquired within {:?}: {because}", rounded(*.waited))]
     TimedOut {
         /// The requested length of the wait.
         waited: Duration,

@@ -14,7 +14,7 @@ use ringfence_api::{
         RenewRequest, RenewResponse, lock_service_server::LockService,
     },
 };
-use ringfence_client::{Client, Guard, Holder, Lock, ReleaseAnswer};
+use ringfence_client::{Client, Guard, Holder, ReleaseAnswer};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
@@ -142,7 +142,7 @@ impl LockService for Locks {
         let _admitted = admit(&request, Call::Read(of, key))?;
         let deadline = Deadline::of(&request);
         let InspectRequest { namespace: of, key } = request.into_inner();
-        let lock: Lock<'_> = self.client.lock(&key).namespace(namespace(&of));
+        let lock = self.client.lock(&key).namespace(namespace(&of));
         let inspected = deadline.run(lock.inspect()).await?;
         let inspected = inspected.map_err(|error| errors::lock(&error))?;
         let waiters = inspected.waiters.iter().map(|waiter| LockWaiter {
