@@ -14,7 +14,7 @@ use ringfence_segment_lock::{
     impl_failure, lock::SegmentedLockError,
 };
 
-use crate::{BuildError, ReshapeError};
+use crate::{BuildError, MultiLockError, ReshapeError};
 
 /// Any error of a call of this library. The errors of all calls convert into it.
 ///
@@ -36,6 +36,8 @@ use crate::{BuildError, ReshapeError};
 ///     let coins = client.counters().create("coins/42", Terms::default(), 4).await?;
 ///     let gift = client.counters().request("gift-1")?;
 ///     coins.deposit(&gift, Amount::new(100)?).await?;
+///
+///     client.multi_lock(["order/1", "order/2"]).acquire().await?.release().await;
 ///
 ///     let stock = client.segmented_lock("stock/7").create(4).await?;
 ///     drop(stock.any().acquire().await?);
@@ -63,6 +65,9 @@ pub enum Error {
     /// The lock was not granted.
     #[error(transparent)]
     Acquire(#[from] AcquireError),
+    /// A set of locks was not granted.
+    #[error(transparent)]
+    MultiLock(#[from] MultiLockError),
     /// The lock was lost.
     #[error(transparent)]
     LockLost(#[from] LockLost),
@@ -125,6 +130,7 @@ impl Error {
         Some(match self {
             Self::Build(error) => error,
             Self::Acquire(error) => error,
+            Self::MultiLock(error) => error,
             Self::LockLost(error) => error,
             Self::SegmentedLock(error) => error,
             Self::Counter(error) => error,
@@ -142,7 +148,7 @@ impl Error {
     }
 }
 
-impl_failure!(Error, BuildError, ReshapeError);
+impl_failure!(Error, BuildError, MultiLockError, ReshapeError);
 
 #[cfg(test)]
 mod tests {

@@ -21,6 +21,7 @@ mod embedded;
 mod error;
 mod key;
 mod lock;
+mod multi;
 mod redis;
 mod ring;
 mod seeds;
@@ -32,6 +33,7 @@ pub use counters::Counters;
 pub use error::Error;
 pub use key::Key;
 pub use lock::Lock;
+pub use multi::{MultiGuard, MultiLock, MultiLockError};
 pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},

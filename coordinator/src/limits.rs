@@ -140,3 +140,6 @@ pub const EPOCH_MAX: u64 = 1 << 28;
 /// Pause between two checks of a server's settings, which may change while it runs: so long it may evict keys, or not
 /// sync, before that is noticed.
 pub const SETTINGS_EVERY: Duration = Duration::from_secs(10);
+
+/// Most different keys of one multi-lock. Each is renewed by itself.
+pub const MULTI_LOCK_KEYS_MAX: usize = 64;

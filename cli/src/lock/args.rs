@@ -1,6 +1,11 @@
 //! What can be asked for.
 
-use std::{env, ffi::OsString, os::unix::ffi::OsStrExt, time::Duration};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    time::Duration,
+};
 
 use ringfence_client::{BuildError, Builder, Client, Namespace, TopologyError, limits};
 
@@ -35,7 +40,8 @@ CMD:
   CMD runs directly, not through a shell, in its own process group. Its
   environment has RINGFENCE_KEY, RINGFENCE_TOKEN (the resource must refuse
   smaller tokens than it has seen) and RINGFENCE_EXPIRES_AT (Unix time in ms: the
-  end of the lock if it is not renewed). SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+  end of the lock if it is not renewed). With several keys, these are the first
+  one's; the others have RINGFENCE_KEY_2, RINGFENCE_TOKEN_2 and so on. SIGINT, SIGTERM, SIGHUP, SIGQUIT,
   SIGUSR1 and SIGUSR2 are passed on to the group; at a terminal, the group has
   the foreground. Ctrl-Z stops ringfence as well: the lock is not renewed, and if
   the stop is longer than the lease, CMD is ended (80). If ringfence dies, the
@@ -43,13 +49,18 @@ CMD:
   jobs) is not stopped; processes that CMD leaves in the group when it ends
   continue without the lock.
 
+Several keys (--key, up to 64):
+  CMD runs while all of them are held, or not at all. Processes that want the same
+  keys in different orders never wait in a circle. If one is lost, all are.
+
 Without CMD:
-  Prints the token, and holds the lock until stdin closes or one of those signals
+  Prints the token (of each key, one per line), and holds the lock until stdin closes or one of those signals
   comes (exit code 0), or until the lock is lost (80).
 
 Examples:
   ringfence lock nightly-report --wait 0s -E 0 /opt/report --all
-  ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers ./deploy eu";
+  ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers ./deploy eu
+  ringfence lock --key account/1 --key account/2 -- ./transfer 1 2";
 
 /// Run a command under a lock
 ///
@@ -57,10 +68,17 @@ Examples:
 /// CMD per key runs at a time, across all machines.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = AFTER)]
-#[command(override_usage = "ringfence lock [OPTIONS] <KEY> [OPTIONS] [--] [<CMD>...]")]
+#[command(
+    override_usage = "ringfence lock [OPTIONS] <KEY> [OPTIONS] [--] [<CMD>...]
+       ringfence lock --key <KEY> --key <KEY> [OPTIONS] [-- <CMD>...]"
+)]
 pub(crate) struct Args {
-    /// The key of the lock: 1 to 512 bytes
-    key: OsString,
+    /// The key of the lock: 1 to 512 bytes. With --key: the command
+    #[arg(required_unless_present = "keys")]
+    key: Option<OsString>,
+    /// A key, instead of KEY; repeat it to hold several locks at once
+    #[arg(long = "key", value_name = "KEY", id = "keys")]
+    keys: Vec<OsString>,
     /// Maximum wait for the lock; 0s: try once [default: indefinitely]
     #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
     wait: Option<Duration>,
@@ -86,7 +104,7 @@ pub(crate) struct Args {
     pub(super) conflict_exit_code: u8,
     /// The command and its arguments. Options of ringfence come before it
     #[arg(trailing_var_arg = true, value_name = "CMD")]
-    pub(super) command: Vec<OsString>,
+    command: Vec<OsString>,
 }
 
 /// The request, as far as it can be checked without servers.
@@ -94,18 +112,28 @@ pub(crate) struct Args {
 pub(super) struct Asked<'a> {
     pub(super) args: &'a Args,
     pub(super) servers: Servers,
+    /// At least one.
+    pub(super) keys: Vec<&'a OsStr>,
+    /// Empty: none is to run.
+    pub(super) command: Vec<&'a OsStr>,
 }
 
 impl Args {
     /// Checks the request.
     pub(super) fn check(&self) -> Result<Asked<'_>, LockError> {
-        let bytes = self.key.len();
-        if !(1..=limits::KEY_BYTES_MAX).contains(&bytes) {
-            let max = limits::KEY_BYTES_MAX;
+        let (keys, command) = self.keys_and_command();
+        let lengths = 1..=limits::KEY_BYTES_MAX;
+        if let Some(key) = keys.iter().find(|key| !lengths.contains(&key.len())) {
+            let (bytes, max) = (key.len(), limits::KEY_BYTES_MAX);
             let problem = format!("KEY has {bytes} bytes, must have 1 to {max}");
             return Err(LockError::Usage(problem));
         }
-        if self.is_command_empty() {
+        if keys.len() > limits::MULTI_LOCK_KEYS_MAX {
+            let (count, max) = (keys.len(), limits::MULTI_LOCK_KEYS_MAX);
+            let problem = format!("{count} keys: at most {max}");
+            return Err(LockError::Usage(problem));
+        }
+        if is_command_empty(&command) {
             let problem =
                 "CMD is empty: name a command, or leave out -- to hold the lock until stdin closes";
             return Err(LockError::Usage(problem.into()));
@@ -115,22 +143,42 @@ impl Args {
             _ => Ok(Asked {
                 args: self,
                 servers: self.seeds.servers()?,
+                keys,
+                command,
             }),
         }
     }
 
-    /// Whether a command was to be named, and none is: as with an empty variable after the dashes.
-    fn is_command_empty(&self) -> bool {
-        match self.command.first() {
-            Some(program) => program.is_empty(),
-            None => env::args_os().next_back().is_some_and(|last| last == "--"),
+    /// With `--key`, the first of the other words is the command's.
+    fn keys_and_command(&self) -> (Vec<&OsStr>, Vec<&OsStr>) {
+        let (first, rest) = (self.key.iter(), self.command.iter());
+        match self.keys.is_empty() {
+            true => (
+                first.map(|key| &**key).collect(),
+                rest.map(|word| &**word).collect(),
+            ),
+            false => {
+                let keys = self.keys.iter().map(|key| &**key);
+                (
+                    keys.collect(),
+                    first.chain(rest).map(|word| &**word).collect(),
+                )
+            }
         }
     }
 }
 
+/// Whether a command was to be named, and none is: as with an empty variable after the dashes.
+fn is_command_empty(command: &[&OsStr]) -> bool {
+    match command.first() {
+        Some(program) => program.is_empty(),
+        None => env::args_os().next_back().is_some_and(|last| last == "--"),
+    }
+}
+
 impl Asked<'_> {
-    pub(super) fn key(&self) -> &[u8] {
-        self.args.key.as_bytes()
+    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().map(|key| key.as_bytes())
     }
 
     pub(super) fn namespace(&self) -> &str {

@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use ringfence_client::{AcquireError, BootClock, Client, Clock, Guard, Instant};
+use ringfence_client::{BootClock, Client, Clock, Instant, MultiGuard, MultiLockError};
 use tokio::time::sleep;
 
 use super::{
@@ -79,34 +79,50 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// The lock.
-    pub(super) async fn acquire(&self, client: &Client) -> Result<Guard, LockError> {
+    /// The locks.
+    pub(super) async fn acquire(&self, client: &Client) -> Result<MultiGuard, LockError> {
         let max = client.topology().constants.max_lease();
         let lease = self.asked.lease(client);
         if lease > max {
             return Err(LockError::TtlTooLong { ttl: lease, max });
         }
-        let acquired = self.explained(self.granted(client, lease)).await;
-        let wait = self.asked.wait().unwrap_or(PATIENCE);
-        acquired.map_err(|error| LockError::refused(error, wait))
+        self.explained(self.granted(client, lease)).await
     }
 
-    async fn granted(&self, client: &Client, lease: Duration) -> Result<Guard, AcquireError> {
-        let reasons = self.reasons.clone();
-        let lock = client
-            .lock(self.asked.key())
-            .namespace(self.asked.namespace())
-            .lease(lease)
-            .on_wait(move |waiting| reasons.set(Reason::Waiting(waiting)));
-        let left = self.left();
-        match self.asked.wait() {
-            None => tokio::select! {
-                biased;
-                granted = lock.acquire() => granted,
-                error = self.reasons.nobody_answers(left) => Err(error),
-            },
-            Some(_) if left.is_zero() => lock.try_acquire().await,
-            Some(_) => lock.wait(left).acquire().await,
+    async fn granted(&self, client: &Client, lease: Duration) -> Result<MultiGuard, LockError> {
+        let wait = self.asked.wait().unwrap_or(PATIENCE);
+        loop {
+            let reasons = self.reasons.clone();
+            let lock = client
+                .multi_lock(self.asked.keys())
+                .namespace(self.asked.namespace())
+                .lease(lease)
+                .on_wait(move |waiting| reasons.set(Reason::Waiting(waiting)));
+            let left = self.left();
+            let acquired = match self.asked.wait() {
+                None => tokio::select! {
+                    biased;
+                    granted = lock.acquire() => granted,
+                    error = self.reasons.nobody_answers(left) => {
+                        return Err(LockError::refused(error, wait, String::new()));
+                    }
+                },
+                Some(_) if left.is_zero() => lock.try_acquire().await,
+                Some(_) => lock.wait(left).acquire().await,
+            };
+            match acquired {
+                Ok(guard) => return Ok(guard),
+                // Nothing runs yet: begin again, in the time that is left.
+                Err(MultiLockError::Lost { .. }) => {}
+                Err(MultiLockError::NotAcquired { key, error }) => {
+                    let key = match self.asked.keys.len() {
+                        1 => String::new(),
+                        _ => format!("{key}: "),
+                    };
+                    return Err(LockError::refused(error, wait, key));
+                }
+                Err(error) => return Err(LockError::Usage(error.to_string())),
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::{signal::Signal, wait::WaitStatus};
-use ringfence_client::{BootClock, Clock, Guard, Instant};
+use ringfence_client::{BootClock, Clock, Instant, MultiGuard};
 
 use super::Group;
 
@@ -21,13 +21,13 @@ const LOOK: (u32, u32) = (3, 8);
 #[derive(Debug)]
 pub(super) struct End<'a> {
     pub(super) group: Group,
-    pub(super) guard: &'a Guard,
+    pub(super) guard: &'a MultiGuard,
     /// A while before the last deadline that was looked at.
     pub(super) at: Instant,
 }
 
 impl<'a> End<'a> {
-    pub(super) fn new(group: Group, guard: &'a Guard) -> Self {
+    pub(super) fn new(group: Group, guard: &'a MultiGuard) -> Self {
         Self {
             group,
             guard,
@@ -44,7 +44,7 @@ impl<'a> End<'a> {
     /// Whether so little of the lease is left that the command is to end by itself; or the guardian
     /// has ended it, as this process was stopped, and no renewal since then can help.
     ///
-    /// [`Guard::danger`] would tell of the first renewal that failed: it is tried again, and a
+    /// [`MultiGuard::danger`] would tell of the first renewal that failed: it is tried again, and a
     /// shard that restarts costs one.
     pub(super) fn is_near(&self) -> bool {
         let now = BootClock.now();

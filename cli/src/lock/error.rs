@@ -1,6 +1,10 @@
 //! What can go wrong, and its exit code.
 
-use std::{ffi::OsString, io, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    time::Duration,
+};
 
 use humantime::format_duration;
 use nix::sys::signal::Signal;
@@ -30,8 +34,10 @@ pub(crate) enum LockError {
     TtlTooLong { ttl: Duration, max: Duration },
     #[error("--ttl {} is too short: at least {}", format_duration(*.0), format_duration(LEASE_MIN))]
     TtlTooShort(Duration),
-    #[error("not acquired within {}: {because}{}", format_duration(*.wait), new_server(.because))]
+    #[error("not acquired within {}: {key}{because}{}", format_duration(*.wait), new_server(.because))]
     NotAcquired {
+        /// With a colon, if there is more than one.
+        key: String,
         wait: Duration,
         because: AcquireError,
     },
@@ -93,7 +99,7 @@ impl LockError {
 
     /// The meaning of `error` for a caller that waited for `wait`. The exit codes differ by whether
     /// a server answered for the lock, so that a later attempt is worthwhile.
-    pub(super) fn refused(error: AcquireError, wait: Duration) -> Self {
+    pub(super) fn refused(error: AcquireError, wait: Duration, key: String) -> Self {
         let because = match error {
             AcquireError::TimedOut { because, .. } => *because,
             other => other,
@@ -104,14 +110,14 @@ impl LockError {
             | AcquireError::Moving { .. }
             | AcquireError::Moved
             | AcquireError::TooManyWaiters { .. }
-            | AcquireError::TooLate => Self::NotAcquired { wait, because },
+            | AcquireError::TooLate => Self::NotAcquired { key, wait, because },
             _ => Self::Unusable(because),
         }
     }
 
     /// What the failure to start `program` is.
-    pub(super) fn not_started(program: &OsString, source: io::Error) -> Self {
-        let program = program.clone();
+    pub(super) fn not_started(program: &OsStr, source: io::Error) -> Self {
+        let program = program.to_owned();
         if source.kind() == io::ErrorKind::NotFound {
             Self::NotFound(program)
         } else {

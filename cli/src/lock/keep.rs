@@ -6,17 +6,19 @@ use std::{
     thread,
 };
 
-use ringfence_client::Guard;
+use ringfence_client::MultiGuard;
 use tokio::sync::oneshot;
 
 use super::{LockError, Signals};
 
-/// Prints the token, and holds the lock until stdin closes or a signal comes.
+/// Prints the tokens, and holds the lock until stdin closes or a signal comes.
 pub(super) async fn until_closed(
-    guard: &Guard,
+    guard: &MultiGuard,
     signals: &mut Signals,
 ) -> Result<ExitCode, LockError> {
-    writeln!(io::stdout(), "{}", guard.token())?;
+    for token in guard.tokens() {
+        writeln!(io::stdout(), "{token}")?;
+    }
     tokio::select! {
         biased;
         () = guard.lost() => Err(LockError::Lost),

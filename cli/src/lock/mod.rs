@@ -34,7 +34,7 @@ mod work;
 use std::{process::ExitCode, time::Duration};
 
 use humantime::format_duration;
-use ringfence_client::{Client, Guard};
+use ringfence_client::{Client, MultiGuard};
 use tokio::{runtime, time::timeout};
 
 pub(crate) use args::Args;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, LockError> {
 /// From the first request to the release.
 async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
     // First all that can fail before anything is held.
-    let group = match asked.args.command.is_empty() {
+    let group = match asked.command.is_empty() {
         true => None,
         false => Some(Group::start()?),
     };
@@ -104,7 +104,7 @@ async fn hold(asked: &Asked<'_>) -> Result<ExitCode, LockError> {
 }
 
 /// Releases the lock. Returns whether that was answered in time.
-async fn give_back(client: &Client, guard: Guard) -> bool {
+async fn give_back(client: &Client, guard: MultiGuard) -> bool {
     let given_back = timeout(GIVE_BACK_WITHIN, async {
         guard.release().await;
         client.close().await

@@ -1,9 +1,7 @@
 //! Runs the command while the lock is held.
 
 use std::{
-    ffi::OsStr,
-    io,
-    os::unix::ffi::OsStrExt,
+    io, iter,
     process::{Command, ExitCode},
     time::Duration,
 };
@@ -15,7 +13,7 @@ use nix::{
     },
     unistd::{Pid, getpgid},
 };
-use ringfence_client::{BootClock, Clock, Guard, Instant};
+use ringfence_client::{BootClock, Clock, Instant, MultiGuard};
 use ringfence_coordinator::clock::sleep_until;
 
 use super::{
@@ -33,7 +31,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) async fn run(
     asked: &Asked<'_>,
     group: Group,
-    guard: &Guard,
+    guard: &MultiGuard,
     signals: &mut Signals,
 ) -> Result<ExitCode, LockError> {
     let mut fate = Fate::listen()?;
@@ -43,7 +41,7 @@ pub(super) async fn run(
     let mut end = End::new(group, guard);
     end.put_off();
     let spawned = end.group.spawn(&mut command);
-    let child = spawned.map_err(|error| LockError::not_started(&asked.args.command[0], error))?;
+    let child = spawned.map_err(|error| LockError::not_started(asked.command[0], error))?;
     let mut work = Work {
         end,
         child,
@@ -55,17 +53,24 @@ pub(super) async fn run(
 }
 
 /// The command with its environment, not started.
-fn command(asked: &Asked<'_>, guard: &Guard) -> Command {
-    let [program, arguments @ ..] = &asked.args.command[..] else {
+fn command(asked: &Asked<'_>, guard: &MultiGuard) -> Command {
+    let [program, arguments @ ..] = &asked.command[..] else {
         unreachable!("there is a group because there is a command")
     };
     let expires_at = BootClock.unix() + guard.remaining();
     let mut command = Command::new(program);
     command
         .args(arguments)
-        .env("RINGFENCE_KEY", OsStr::from_bytes(asked.key()))
-        .env("RINGFENCE_TOKEN", guard.token().to_string())
         .env("RINGFENCE_EXPIRES_AT", expires_at.as_millis().to_string());
+    for (index, (key, token)) in iter::zip(&asked.keys, guard.tokens()).enumerate() {
+        let suffix = match index {
+            0 => String::new(),
+            index => format!("_{}", index + 1),
+        };
+        command
+            .env(format!("RINGFENCE_KEY{suffix}"), key)
+            .env(format!("RINGFENCE_TOKEN{suffix}"), token.to_string());
+    }
     command
 }
 

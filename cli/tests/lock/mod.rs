@@ -7,6 +7,7 @@ mod keep;
 mod lease;
 mod queue;
 mod seeds;
+mod several;
 mod signals;
 mod terminal;
 mod waiting;

@@ -6,6 +6,7 @@ mod deadline;
 mod grace;
 mod keys;
 mod listing;
+mod multi;
 mod observer;
 mod reentry;
 mod release;

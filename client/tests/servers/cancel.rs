@@ -46,6 +46,12 @@ async fn an_acquire_dropped_after_any_turn_holds_nothing() {
 }
 
 #[tokio::test]
+async fn a_set_dropped_after_any_turn_holds_nothing() {
+    let Relayed { client, other, .. } = &Relayed::spawn().await;
+    cancel::a_dropped_multi_lock_holds_nothing(client, other, &yield_now).await;
+}
+
+#[tokio::test]
 async fn a_wait_dropped_after_any_turn_holds_nothing() {
     let Relayed { client, other, .. } = &Relayed::spawn().await;
     cancel::a_dropped_wait_holds_nothing(client, other, &yield_now).await;

@@ -13,6 +13,7 @@ mod listing;
 mod locking;
 mod lost_notifications;
 mod manifests;
+mod multi;
 mod odd_names;
 mod queue;
 mod recover;

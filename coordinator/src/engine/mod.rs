@@ -28,7 +28,7 @@ use crate::{
     clock::{Clock, Instant},
     driver::Context,
     ids::ClientId,
-    name::{Label, LockKey, Namespace},
+    name::{Label, LockKey, NameError, Namespace},
     random::Random,
     shard::{Shard, ShardError},
     topology::{ShardEntry, Topology, TopologyStore},
@@ -216,8 +216,13 @@ impl Engine {
         unsent
     }
 
-    fn key(&self, namespace: &Namespace, key: &[u8]) -> Result<LockKey, AcquireError> {
-        Ok(LockKey::new(namespace, key, self.0.routing.slots())?)
+    /// `key` of `namespace`, with its slot.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError::KeyEmpty`], [`NameError::KeyTooLong`].
+    pub fn key(&self, namespace: &Namespace, key: &[u8]) -> Result<LockKey, NameError> {
+        LockKey::new(namespace, key, self.0.routing.slots())
     }
 }
 

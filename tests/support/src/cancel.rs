@@ -37,6 +37,27 @@ pub async fn a_dropped_acquire_holds_nothing(
     assert_eq!(bystander.release().await, ReleaseAnswer::Held);
 }
 
+/// None of a set of locks stays held, whichever of them were granted when its caller left.
+pub async fn a_dropped_multi_lock_holds_nothing(
+    client: &Client,
+    other: &Client,
+    turn: &impl AsyncFn(),
+) {
+    let bystander = bystander(client).await;
+    after_every_turn("a set of locks", async |turns| {
+        let keys = [0, 1, 2, 3].map(|index| format!("set/{turns}/{index}"));
+        let acquired = dropped_after(turns, turn, client.multi_lock(&keys).acquire()).await;
+        let done = acquired.is_some();
+        drop(acquired);
+        for key in &keys {
+            is_free_promptly(other, key).await;
+        }
+        done
+    })
+    .await;
+    assert_eq!(bystander.release().await, ReleaseAnswer::Held);
+}
+
 /// A waiter that gives up before or during the release does not block another waiter.
 pub async fn a_dropped_wait_holds_nothing(client: &Client, other: &Client, turn: &impl AsyncFn()) {
     let bystander = bystander(client).await;

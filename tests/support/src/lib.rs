@@ -5,6 +5,7 @@ mod aof;
 pub mod cancel;
 #[cfg(feature = "databases")]
 pub mod database;
+pub mod multi;
 mod pair;
 mod proxy;
 mod relay;
