@@ -1,6 +1,6 @@
 //! Where the shards are, and how to use them.
 
-use std::{fmt, ops::Range, sync::Arc, time::Duration};
+use std::{fmt, io, ops::Range, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
@@ -74,6 +74,9 @@ pub enum BuildError {
     /// The topology cannot be founded or joined.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// The thread of a [blocking client](crate::blocking::Client) cannot be started.
+    #[error("the client's thread cannot be started: {0}")]
+    Thread(Arc<io::Error>),
 }
 
 impl BuildError {
@@ -96,7 +99,11 @@ impl BuildError {
     fn topology(&self) -> Option<&TopologyError> {
         match self {
             Self::Topology(error) => Some(error),
-            Self::NoShards | Self::SeedOnServers | Self::Address(_) | Self::Name(_) => None,
+            Self::NoShards
+            | Self::SeedOnServers
+            | Self::Address(_)
+            | Self::Name(_)
+            | Self::Thread(_) => None,
         }
     }
 }

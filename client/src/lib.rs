@@ -14,6 +14,7 @@
 //! # }
 //! ```
 
+pub mod blocking;
 mod builder;
 mod client;
 mod counters;

@@ -1,5 +1,6 @@
 //! What a lock promises, on real Redis servers.
 
+mod blocking;
 mod cancel;
 mod clock_steps;
 mod comeback;
