@@ -94,8 +94,8 @@ async fn an_unused_namespace_is_declared_once_and_its_slots_are_opened() {
 
     let refused = async {
         loop {
-            let lock = client.lock("key").namespace("ledger").try_acquire();
-            match lock.await {
+            let lock = client.lock("key").namespace("ledger");
+            match lock.try_acquire().await {
                 Ok(guard) => _ = guard.release().await,
                 Err(refused) => break refused,
             }
