@@ -8,7 +8,7 @@
 //!                              └─ faults, losses: lost messages, ended connections
 //! ```
 //!
-//! The rules are in [`rules`](super::rules). This module keeps their documents in a map behind one lock, and gives them
+//! The rules are in `shard/rules`. This module keeps their documents in a map behind one lock, and gives them
 //! the time.
 
 mod aside;
