@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
-    engine::{AcquireError, Engine, Locks, ShardStatus},
+    engine::{AcquireError, Engine, EngineMetrics, Locks, ShardStatus},
     name::{NameError, Namespace},
     shard::memory::Faults,
     topology::Topology,
@@ -95,6 +95,12 @@ impl Client {
             Grounds::Embedded(shards) => shards.faults(),
             Grounds::Redis(_) => BTreeMap::new(),
         }
+    }
+
+    /// The numbers of this client: acquisitions, holds, renewals, per shard. With the feature
+    /// `metrics`, `register_metrics` gives them to Prometheus.
+    pub fn metrics(&self) -> EngineMetrics {
+        self.engine.metrics()
     }
 
     /// Sends the releases of dropped guards, waits for them for up to 5 s, and ends every task.

@@ -23,6 +23,8 @@ mod error;
 mod key;
 mod lock;
 mod multi;
+#[cfg(feature = "metrics")]
+mod prometheus;
 mod redis;
 mod ring;
 mod seeds;
@@ -39,11 +41,11 @@ pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
-        AcquireError, CounterFault, Danger, Guard, LockLost, Locks, LocksPage, Owner,
-        ReleaseAnswer, ShardStatus, Waiting,
+        AcquireError, CounterFault, Danger, EngineMetrics, Guard, LockLost, Locks, LocksPage,
+        Owner, ReleaseAnswer, ShardStatus, Waiting,
     },
     ids::{Epoch, Nonce, Token},
-    limits,
+    limits, metrics,
     mover::{Pace, Progress, Resized, WaitingFor},
     name::{Label, LockKey, NameError, Namespace},
     shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},

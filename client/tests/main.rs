@@ -3,4 +3,6 @@
 
 mod counters;
 mod locks;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod servers;

@@ -8,6 +8,7 @@ pub mod engine;
 pub mod failpoint;
 pub mod ids;
 pub mod limits;
+pub mod metrics;
 pub mod mover;
 pub mod name;
 pub mod random;

@@ -26,6 +26,7 @@ use crate::{
     backoff::Backoff,
     ids::{Epoch, Life, MapVersion},
     limits::{BATCH_MAX, COUNTER_RAISE},
+    metrics::ShardMetrics,
     shard::{ConnectionId, CounterRequest, Lane, Link, LockLane, Request, Shard, ShardError},
     view::Believed,
 };
@@ -114,6 +115,7 @@ pub(super) struct Lanes {
     pub(super) shard: Arc<dyn Shard>,
     pub(super) needs: Arc<Needs>,
     pub(super) membership: Arc<Membership>,
+    pub(super) metrics: Arc<ShardMetrics>,
     pub(super) server_clock: Arc<ServerClock>,
     pub(super) around: Context,
 }
@@ -274,6 +276,7 @@ impl<L: Load> Running<L> {
                 }),
                 Ok(answers) => {
                     backoff.reset();
+                    self.to.metrics.batch(batch.requests.len());
                     self.note(&answers, batch.requests[0].map());
                     batch.requests.clear();
                     for (respond, reply) in batch.responds.drain(..).zip(answers.replies) {

@@ -27,6 +27,7 @@ use crate::{
     clock::{Clock, Instant},
     ids::{ClientId, Epoch, Life},
     limits::LANES_BY_SLOT,
+    metrics::{ShardMetrics, ShardReading},
     name::LockKey,
     random::Random,
     shard::{
@@ -97,6 +98,7 @@ pub struct Driver {
     forgetting: Arc<Queue<CounterRequest>>,
     needs: Arc<Needs>,
     membership: Arc<Membership>,
+    metrics: Arc<ShardMetrics>,
 }
 
 /// The context that all drivers of an engine share.
@@ -128,11 +130,13 @@ impl Driver {
     ) -> Arc<Self> {
         let needs = Arc::new(Needs::default());
         let membership = Arc::new(Membership::new(life, epoch));
+        let metrics = Arc::new(ShardMetrics::default());
         let lanes = Lanes {
             id: id.clone(),
             shard: shard.clone(),
             needs: needs.clone(),
             membership: membership.clone(),
+            metrics: metrics.clone(),
             server_clock: Arc::default(),
             around: around.clone(),
         };
@@ -157,6 +161,7 @@ impl Driver {
             forgetting,
             needs,
             membership,
+            metrics,
         })
     }
 
@@ -227,6 +232,21 @@ impl Driver {
     /// The needs of the shard, as its lanes report them.
     pub fn needs(&self) -> &Needs {
         &self.needs
+    }
+
+    /// What was counted at the shard.
+    pub fn metrics(&self) -> &Arc<ShardMetrics> {
+        &self.metrics
+    }
+
+    /// The shard's numbers now.
+    pub(crate) fn reading(&self) -> ShardReading {
+        ShardReading {
+            id: self.id.clone(),
+            is_up: self.work.iter().all(|queue| queue.is_open()) && self.renew.is_open(),
+            epoch: self.membership.epoch(),
+            metrics: self.metrics.clone(),
+        }
     }
 
     /// Queues `request` in the lane of its operation, and returns the receiver of its answer.

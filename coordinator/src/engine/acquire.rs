@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     limits::LEASE_MIN,
-    name::{Label, Namespace},
+    metrics::Acquiring,
+    name::{Label, LockKey, Namespace},
     shard::ShardError,
 };
 
@@ -61,6 +62,14 @@ impl Engine {
     /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
         let key = self.key(ask.namespace, ask.key)?;
+        let metrics = self.0.routing.route(&key).renewer.driver.metrics().clone();
+        let acquiring = Acquiring::begin(metrics, &*self.0.around.clock);
+        let mut result = self.acquire_key(&key, ask).await;
+        acquiring.end(&mut result);
+        result
+    }
+
+    async fn acquire_key(&self, key: &LockKey, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
         self.0.check_replicas(ask.namespace)?;
         let lease = self.0.lease(ask.lease)?;
         if let Some(hold_for) = ask.hold_for.filter(|hold_for| *hold_for < LEASE_MIN) {
@@ -73,7 +82,7 @@ impl Engine {
         };
         let once = ask.wait == Wait::No;
         let who = (ask.owner, ask.observer);
-        let mut place = match self.0.queues.join(&key, terms, once, who)? {
+        let mut place = match self.0.queues.join(key, terms, once, who)? {
             Joined::Entered(guard) => return Ok(guard),
             Joined::Waits(place) => place,
         };
@@ -84,7 +93,7 @@ impl Engine {
             return answer;
         }
         place.late().unwrap_or_else(|| {
-            let because = self.0.queues.refusal(&key).unwrap_or_else(no_answer_yet);
+            let because = self.0.queues.refusal(key).unwrap_or_else(no_answer_yet);
             Err(AcquireError::TimedOut {
                 waited: length,
                 because: Box::new(because),

@@ -19,7 +19,12 @@ mod reshape;
 mod ring;
 mod segmented;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use ringfence_ring::ShardId;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -28,6 +33,7 @@ use crate::{
     clock::{Clock, Instant},
     driver::Context,
     ids::ClientId,
+    metrics::Reading,
     name::{Label, LockKey, NameError, Namespace},
     random::Random,
     shard::{Shard, ShardError},
@@ -83,6 +89,10 @@ pub struct Parts {
 /// Gives access to locks. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Inner>);
+
+/// The numbers of an engine.
+#[derive(Clone, Debug)]
+pub struct EngineMetrics(Weak<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -198,6 +208,11 @@ impl Engine {
         self.0.requests.held()
     }
 
+    /// Reads its numbers. Does not keep the engine alive.
+    pub fn metrics(&self) -> EngineMetrics {
+        EngineMetrics(Arc::downgrade(&self.0))
+    }
+
     /// Stops: sends the releases of dropped guards, for at most `grace`, then ends every task. Held
     /// guards are not released: they end with their leases, or, if the shards are
     /// [shared](Parts::shared), are released when they and the last handle are dropped.
@@ -223,6 +238,21 @@ impl Engine {
     /// [`NameError::KeyEmpty`], [`NameError::KeyTooLong`].
     pub fn key(&self, namespace: &Namespace, key: &[u8]) -> Result<LockKey, NameError> {
         LockKey::new(namespace, key, self.0.routing.slots())
+    }
+}
+
+impl EngineMetrics {
+    /// The numbers now; none once the engine is gone.
+    pub fn read(&self) -> Option<Reading> {
+        let engine = self.0.upgrade()?;
+        let view = engine.routing.view();
+        let renewers = view.renewers.iter();
+        let moving = view.topology.migrations.iter();
+        Some(Reading {
+            shards: renewers.map(|renewer| renewer.driver.reading()).collect(),
+            topology_version: view.topology.version,
+            slots_moving: moving.map(|migration| migration.slots.len()).sum(),
+        })
     }
 }
 

@@ -171,6 +171,12 @@ impl<L: Load> Queue<L> {
         self.connection()
     }
 
+    /// Whether requests can be sent.
+    pub(super) fn is_open(&self) -> bool {
+        let state = self.state.lock();
+        state.down.is_none() && state.connection.is_some()
+    }
+
     /// Whether enough requests wait to fill a batch.
     pub(super) fn fills_a_batch(&self) -> bool {
         self.state.lock().waiting.len() >= self.batch_max

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     clock::{Instant, sleep_until},
     ids::Token,
+    metrics::Holding,
 };
 
 /// A held lock.
@@ -27,6 +28,8 @@ pub struct Guard {
     queues: Arc<Handle>,
     /// Whether this guard still counts as one of the grant's.
     counted: bool,
+    /// For the metrics.
+    holding: Option<Holding>,
 }
 
 impl fmt::Debug for Guard {
@@ -43,7 +46,13 @@ impl Guard {
             grant,
             queues,
             counted: true,
+            holding: None,
         }
+    }
+
+    /// Counts this hold until its end.
+    pub(crate) fn count(&mut self, holding: Holding) {
+        self.holding = Some(holding);
     }
 
     /// The fencing token: pass it to the resource that the lock protects, and have the resource
@@ -160,6 +169,9 @@ impl Guard {
         let now = self.queues.now();
         let held = self.grant.lease().is_held(now);
         self.counted = false;
+        if let Some(holding) = self.holding.take() {
+            holding.end(now, held);
+        }
         if self.grant.leave() {
             self.queues.release(&self.grant, now).await
         } else if held {
@@ -172,6 +184,9 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        if let Some(holding) = self.holding.take() {
+            holding.end(self.queues.now(), self.is_held());
+        }
         if self.counted && self.grant.leave() {
             self.queues.release_in_background(&self.grant);
         }

@@ -327,6 +327,8 @@ impl ShardMonitor {
         driver.seen_armed(link.life(), armed.epoch);
         if armed.grace_left.is_zero() {
             link.mark_quiet(&topology.mark_quiet(self.id())).await?;
+        } else {
+            driver.metrics().recovers(armed.epoch);
         }
         *self.link.lock() = Some(link);
         Ok(())

@@ -20,6 +20,7 @@ use crate::{
     clock::{Instant, sleep_until},
     driver::{Answer, Answered, Context, Driver, Respond},
     ids::MapVersion,
+    metrics::Renewal,
     shard::{Op, Reply, Request, ShardError},
     sync::Mutex,
 };
@@ -322,6 +323,7 @@ impl LeaseRenewer {
                 }
                 let useful = lease.is_held(now);
                 events::renewed(lease, reclaimed, sent, now);
+                self.driver.metrics().renewal(Renewal::Renewed);
                 if useful {
                     self.keep(lease);
                 } else {
@@ -340,6 +342,7 @@ impl LeaseRenewer {
             }) if !forced => {
                 tracing::warn!(key = %lease.key, "lock lost: the shard has no record of it");
                 events::lost(lease, now);
+                self.driver.metrics().renewal(Renewal::Lost);
                 self.requests.lost(lease);
             }
             Ok(Answered {
@@ -348,6 +351,7 @@ impl LeaseRenewer {
             }) if self.follow(lease) => {}
             Ok(_) | Err(_) => {
                 events::not_renewed(lease, now);
+                self.driver.metrics().renewal(Renewal::Failed);
                 lease.renewal_failed();
                 let pause = self
                     .around
@@ -363,6 +367,7 @@ impl LeaseRenewer {
         if self.requests.over(lease) == Phase::Held {
             if lease.idle_until().is_none() && !lease.is_final() {
                 tracing::warn!(key = %lease.key, "lock lost: not renewed before its deadline");
+                self.driver.metrics().expired();
             }
             self.requests.releases.send(lease, false);
         }

@@ -1,0 +1,315 @@
+//! Counts what an engine does, per shard: plain numbers. An application exports them as it likes.
+
+mod histogram;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use ringfence_ring::ShardId;
+
+pub use histogram::Histogram;
+
+use crate::{
+    clock::{Clock, Instant},
+    engine::{AcquireError, Guard},
+    ids::Epoch,
+};
+
+/// The outcome of an acquisition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The lock was granted.
+    Granted,
+    /// Another holder has the lock.
+    Held,
+    /// The wait was over.
+    TimedOut,
+    /// The shard cannot grant now: it gives no answer, recovers, has no memory, or the slot moves.
+    Unavailable,
+    /// The call is invalid, or beyond a limit.
+    Refused,
+    /// The caller gave up.
+    Cancelled,
+}
+
+/// The end of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The holder released the lock.
+    Released,
+    /// The lock was lost before.
+    Lost,
+}
+
+/// The answer to a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// The lock is renewed.
+    Renewed,
+    /// There is no answer, or "not now": it is repeated until the deadline.
+    Failed,
+    /// The shard has no record of the lock.
+    Lost,
+}
+
+/// Counts what an engine does at one shard.
+#[derive(Debug)]
+pub struct ShardMetrics {
+    acquisitions: [Histogram; Outcome::ALL.len()],
+    holds: [Histogram; End::ALL.len()],
+    renewals: [AtomicU64; Renewal::ALL.len()],
+    expiries: AtomicU64,
+    recoveries: AtomicU64,
+    /// The last epoch whose recovery period was counted.
+    recovered: AtomicU64,
+    batches: Histogram,
+    waiting: AtomicUsize,
+    held: AtomicUsize,
+}
+
+/// An engine's numbers at one time.
+#[derive(Debug)]
+pub struct Reading {
+    /// Per shard, in the order of the ring.
+    pub shards: Vec<ShardReading>,
+    /// The version of the topology in use.
+    pub topology_version: u64,
+    /// The number of slots that are moving.
+    pub slots_moving: usize,
+}
+
+/// A shard's numbers at one time.
+#[derive(Debug)]
+pub struct ShardReading {
+    /// The shard.
+    pub id: ShardId,
+    /// Whether its connections for locks are open.
+    pub is_up: bool,
+    /// The epoch that the topology names.
+    pub epoch: Epoch,
+    /// What was counted. Counts begin when the shard joins.
+    pub metrics: Arc<ShardMetrics>,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 6] = [
+        Self::Granted,
+        Self::Held,
+        Self::TimedOut,
+        Self::Unavailable,
+        Self::Refused,
+        Self::Cancelled,
+    ];
+
+    /// The name, for a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Held => "held",
+            Self::TimedOut => "timed_out",
+            Self::Unavailable => "unavailable",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    fn of(result: &Result<Guard, AcquireError>) -> Self {
+        match result {
+            Ok(_) => Self::Granted,
+            Err(AcquireError::Held { .. }) => Self::Held,
+            Err(AcquireError::TimedOut { .. }) => Self::TimedOut,
+            Err(
+                AcquireError::Moving { .. }
+                | AcquireError::Moved
+                | AcquireError::Grace { .. }
+                | AcquireError::OutOfMemory(_)
+                | AcquireError::NoTokens(_)
+                | AcquireError::TooLate
+                | AcquireError::Shard(_)
+                | AcquireError::Closed,
+            ) => Self::Unavailable,
+            Err(
+                AcquireError::Name(_)
+                | AcquireError::Replicated { .. }
+                | AcquireError::LeaseTooLong { .. }
+                | AcquireError::LeaseTooShort(_)
+                | AcquireError::HoldTooShort(_)
+                | AcquireError::TooManyWaiters { .. }
+                | AcquireError::TooManyHeld(_)
+                | AcquireError::TooManyEntries(_)
+                | AcquireError::Foreign(_),
+            ) => Self::Refused,
+        }
+    }
+}
+
+impl End {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Released, Self::Lost];
+
+    /// The name, for a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl Renewal {
+    /// Every answer.
+    pub const ALL: [Self; 3] = [Self::Renewed, Self::Failed, Self::Lost];
+
+    /// The name, for a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Renewed => "renewed",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl Default for ShardMetrics {
+    fn default() -> Self {
+        Self {
+            acquisitions: std::array::from_fn(|_| Histogram::of_durations()),
+            holds: std::array::from_fn(|_| Histogram::of_durations()),
+            renewals: Default::default(),
+            expiries: AtomicU64::new(0),
+            recoveries: AtomicU64::new(0),
+            recovered: AtomicU64::new(0),
+            batches: Histogram::of_numbers(),
+            waiting: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl ShardMetrics {
+    /// How long acquisitions took until their outcome.
+    pub fn acquisitions(&self, outcome: Outcome) -> &Histogram {
+        &self.acquisitions[outcome as usize]
+    }
+
+    /// How long locks were held until their end.
+    pub fn holds(&self, end: End) -> &Histogram {
+        &self.holds[end as usize]
+    }
+
+    /// The number of renewals with this answer.
+    pub fn renewals(&self, answer: Renewal) -> u64 {
+        self.renewals[answer as usize].load(Relaxed)
+    }
+
+    /// The number of locks that were not renewed before their deadline.
+    pub fn expiries(&self) -> u64 {
+        self.expiries.load(Relaxed)
+    }
+
+    /// The number of recovery periods that this engine has seen.
+    pub fn recoveries(&self) -> u64 {
+        self.recoveries.load(Relaxed)
+    }
+
+    /// The sizes of batches.
+    pub fn batches(&self) -> &Histogram {
+        &self.batches
+    }
+
+    /// Acquisitions that have no outcome yet.
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    /// Locks that have a holder.
+    pub fn held(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+
+    pub(crate) fn renewal(&self, answer: Renewal) {
+        self.renewals[answer as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn expired(&self) {
+        self.expiries.fetch_add(1, Relaxed);
+    }
+
+    /// The shard is in the recovery period of `epoch`.
+    pub(crate) fn recovers(&self, epoch: Epoch) {
+        if self.recovered.fetch_max(epoch.0, Relaxed) < epoch.0 {
+            self.recoveries.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn batch(&self, requests: usize) {
+        self.batches.add(requests as u64);
+    }
+}
+
+/// An acquisition under way. It counts as cancelled if it is dropped without a result.
+pub(crate) struct Acquiring<'a> {
+    metrics: Arc<ShardMetrics>,
+    clock: &'a dyn Clock,
+    since: Instant,
+    outcome: Outcome,
+}
+
+impl<'a> Acquiring<'a> {
+    pub(crate) fn begin(metrics: Arc<ShardMetrics>, clock: &'a dyn Clock) -> Self {
+        metrics.waiting.fetch_add(1, Relaxed);
+        Self {
+            metrics,
+            clock,
+            since: clock.now(),
+            outcome: Outcome::Cancelled,
+        }
+    }
+
+    /// Counts `result`, and the hold that begins with it.
+    pub(crate) fn end(mut self, result: &mut Result<Guard, AcquireError>) {
+        self.outcome = Outcome::of(result);
+        if let Ok(guard) = result {
+            guard.count(Holding::begin(&self.metrics, self.clock.now()));
+        }
+    }
+}
+
+impl Drop for Acquiring<'_> {
+    fn drop(&mut self) {
+        let took = self.clock.now().since(self.since);
+        self.metrics.acquisitions[self.outcome as usize].add_duration(took);
+        self.metrics.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A hold under way.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    metrics: Arc<ShardMetrics>,
+    since: Instant,
+}
+
+impl Holding {
+    fn begin(metrics: &Arc<ShardMetrics>, now: Instant) -> Self {
+        metrics.held.fetch_add(1, Relaxed);
+        Self {
+            metrics: metrics.clone(),
+            since: now,
+        }
+    }
+
+    /// The hold ends at `now`, with the lock held until then or not.
+    pub(crate) fn end(self, now: Instant, is_held: bool) {
+        let end = if is_held { End::Released } else { End::Lost };
+        let length: Duration = now.since(self.since);
+        self.metrics.holds[end as usize].add_duration(length);
+        self.metrics.held.fetch_sub(1, Relaxed);
+    }
+}
