@@ -57,6 +57,7 @@ enum Command {
     #[command(subcommand)]
     Counter(counter::Command),
     Serve(serve::Args),
+    Dev(serve::dev::Args),
     /// The settings of a coordinator
     #[command(subcommand)]
     Config(serve::Command),
@@ -137,14 +138,9 @@ impl Command {
                 let nature = error.nature();
                 Failure::new(error.code(), error).of(nature)
             }),
-            Self::Serve(args) => serve::run(args).map_err(|error| {
-                let nature = error.nature();
-                Failure::new(error.code(), error).of(nature)
-            }),
-            Self::Config(command) => serve::config(command).map_err(|error| {
-                let nature = error.nature();
-                Failure::new(error.code(), error).of(nature)
-            }),
+            Self::Serve(args) => serve::run(args).map_err(Failure::from),
+            Self::Dev(args) => serve::dev::run(args).map_err(Failure::from),
+            Self::Config(command) => serve::config(command).map_err(Failure::from),
             Self::Demo(args) => demo::run(args).map_err(|error| Failure::new(FAILED, error)),
             Self::Uninstall(args) => uninstall::run(args).map_err(|error| {
                 let nature = error.nature();
@@ -154,14 +150,21 @@ impl Command {
         }
     }
 
-    /// The log level unless `RUST_LOG` sets one. All commands except `demo` and `serve` print
+    /// The log level unless `RUST_LOG` sets one. All commands except `demo`, `dev` and `serve` print
     /// everything that a person needs to know.
     fn log_level(&self) -> &'static str {
         match self {
             Self::Serve(_) => "info",
-            Self::Demo(_) => "warn",
+            Self::Demo(_) | Self::Dev(_) => "warn",
             _ => "off",
         }
+    }
+}
+
+impl From<serve::ServeError> for Failure {
+    fn from(error: serve::ServeError) -> Self {
+        let nature = error.nature();
+        Self::new(error.code(), error).of(nature)
     }
 }
 

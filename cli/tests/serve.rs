@@ -2,6 +2,10 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixDatagram},
+    },
     process::{Child, Stdio},
     time::Duration,
 };
@@ -45,9 +49,14 @@ fn settings(servers: &Servers, more: &str) -> NamedTempFile {
 
 impl Coordinator {
     fn start(servers: &Servers, more: &str) -> Self {
+        Self::start_with(servers, more, &[])
+    }
+
+    fn start_with(servers: &Servers, more: &str, environment: &[(&str, &str)]) -> Self {
         let settings = settings(servers, more);
         let mut serve = command(&["serve", "-c", settings.path().to_str().unwrap()]);
         let mut process = serve
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -129,6 +138,78 @@ async fn sigterm_stops_it_once_its_locks_are_released() {
     let status = tokio::task::spawn_blocking(move || coordinator.process.wait());
     let status = status.await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn systemd_learns_when_it_is_ready_and_when_it_stops() {
+    let servers = founded().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notify");
+    let path = path.to_str().unwrap();
+    let name = format!("ringfence-test-{}", std::process::id());
+    let sockets = [
+        (UnixDatagram::bind(path), path.to_owned()),
+        (
+            SocketAddr::from_abstract_name(&name).and_then(|name| UnixDatagram::bind_addr(&name)),
+            format!("@{name}"),
+        ),
+    ];
+    for (socket, variable) in sockets {
+        let socket = socket.unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let told = || {
+            let mut state = [0; 64];
+            let length = socket.recv(&mut state).unwrap();
+            String::from_utf8_lossy(&state[..length]).into_owned()
+        };
+        let environment = [("NOTIFY_SOCKET", &*variable)];
+        let coordinator = Coordinator::start_with(&servers, "", &environment);
+        assert_eq!(told(), "READY=1");
+        coordinator.signal(Signal::SIGTERM);
+        assert_eq!(told(), "STOPPING=1");
+    }
+}
+
+#[tokio::test]
+async fn dev_serves_without_servers_and_prints_a_line_to_paste() {
+    let mut process = command(&["dev", "--port", "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(process.stdout.as_mut().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    let address = words.iter().find(|word| word.starts_with("127.0.0.1:"));
+    assert!(line.starts_with("grpcurl -plaintext -d '"), "{line}");
+    let coordinator = Coordinator {
+        url: format!("http://{}", address.unwrap()),
+        process,
+        _settings: NamedTempFile::new().unwrap(),
+    };
+    let mut once = ask("key", Duration::from_secs(1));
+    once.wait = Some(Duration::ZERO.try_into().unwrap());
+    let mut locks = coordinator.locks().await;
+    locks.acquire(once.clone()).await.unwrap();
+    let refused = locks.acquire(once).await.unwrap_err();
+    assert_eq!(Error::from_status(&refused).reason, Reason::Held);
+}
+
+#[test]
+fn settings_are_shown_without_secrets() {
+    let url = ("RINGFENCE__SHARDS__A__URL", "redis://user:s3cret@127.0.0.1");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let variables = [url, ("RINGFENCE__LIMITS__RATE", "7")];
+    let ran = ringfence_with(&["config", "show", "--redacted"], &variables);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("rate = 7\n") && ran.stdout.contains("127.0.0.1"));
+    assert!(!ran.stdout.contains("s3cret"), "{ran:?}");
+    let ran = ringfence_with(&["config", "show"], &variables);
+    assert!(ran.stdout.contains("s3cret"), "{ran:?}");
+    let ran = ringfence_with(&["config", "show", "-c", file], &variables);
+    assert_eq!(ran.code, 64, "{ran:?}");
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@
 //! | `locks/` | LockService, and the locks held for callers |
 //! | `counters/` | CounterService |
 //! | `admin.rs` | AdminService |
+//! | `monitor.rs` | numbers and health over HTTP |
 
 mod access;
 mod admin;
@@ -28,6 +29,7 @@ mod deadline;
 mod errors;
 mod fields;
 mod locks;
+mod monitor;
 mod service;
 mod tls;
 

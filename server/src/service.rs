@@ -25,6 +25,7 @@ use crate::{
     connections::{STREAMS_KEPT, accept},
     counters::Counters,
     locks::{Holds, Locks},
+    monitor,
 };
 
 /// A connection without traffic is checked this often, and closed if no answer comes in time.
@@ -37,6 +38,7 @@ const LAST_CALLS: Duration = Duration::from_secs(1);
 /// A coordinator that listens on its port.
 pub struct Service {
     listener: TcpListener,
+    monitor: Option<TcpListener>,
     client: Client,
     holds: Arc<Holds>,
     limits: Limits,
@@ -46,21 +48,26 @@ pub struct Service {
 }
 
 impl Service {
-    /// Binds the port.
+    /// Binds the ports.
     ///
     /// # Errors
     ///
-    /// The system refuses the port.
+    /// The system refuses a port.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
     pub async fn bind(config: &Config, client: Client) -> io::Result<Self> {
         let listener = TcpListener::bind(config.listen).await?;
+        let monitor = match config.monitor {
+            Some(address) => Some(TcpListener::bind(address).await?),
+            None => None,
+        };
         let clock: Arc<dyn Clock> = Arc::new(BootClock);
         let Limits { rate, .. } = config.limits;
         Ok(Self {
             listener,
+            monitor,
             client,
             authentication: Authentication::new(&config.principals, rate, &clock),
             holds: Holds::new(clock),
@@ -79,6 +86,16 @@ impl Service {
         self.listener.local_addr()
     }
 
+    /// The address of `/metrics`, if it is served.
+    ///
+    /// # Errors
+    ///
+    /// The system does not know it.
+    pub fn monitor_address(&self) -> io::Result<Option<SocketAddr>> {
+        let monitor = self.monitor.as_ref();
+        monitor.map(TcpListener::local_addr).transpose()
+    }
+
     /// Serves until `stop`, then stops gracefully: grants no new locks, waits for callers to release
     /// theirs, for at most the grace, and closes the client. A lock that is still held then stays
     /// with its holder until its lease ends.
@@ -93,6 +110,7 @@ impl Service {
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), tonic::transport::Error> {
         let Self {
             listener,
+            monitor,
             client,
             holds,
             limits,
@@ -122,6 +140,7 @@ impl Service {
             served = serve => served,
             () = stop => Ok(()),
             () = holds.run() => Ok(()),
+            () = monitor::serve(monitor, &client, stopping.clone()) => Ok(()),
         };
         let left = holds.forget();
         let unsent = client.close().await;

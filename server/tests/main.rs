@@ -6,6 +6,7 @@ mod admin;
 mod counters;
 mod limits;
 mod locks;
+mod monitor;
 mod scene;
 mod stops;
 mod tls;

@@ -1,6 +1,6 @@
 //! A coordinator in this process, on Redis servers of its own.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use ringfence_api::v1::{
     AcquireRequest, AcquireResponse, ReleaseRequest, RenewRequest, RenewResponse,
@@ -21,6 +21,8 @@ pub(crate) struct Scene {
     /// Another process: it uses the servers without the coordinator.
     pub(crate) other: Client,
     pub(crate) url: String,
+    /// The address of its numbers.
+    pub(crate) monitor: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     service: JoinSet<()>,
 }
@@ -35,6 +37,7 @@ impl Scene {
         let servers = Servers::spawn(2).await;
         let mut config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
+            monitor: Some("127.0.0.1:0".parse().unwrap()),
             tls: None,
             insecure: false,
             grace: Duration::from_secs(10),
@@ -48,6 +51,7 @@ impl Scene {
             .await
             .unwrap();
         let url = format!("http://{}", service.address().unwrap());
+        let monitor = service.monitor_address().unwrap().unwrap();
         let (stop, stopped) = oneshot::channel();
         let mut running = JoinSet::new();
         running.spawn(async {
@@ -58,6 +62,7 @@ impl Scene {
             other: servers.client().await,
             servers,
             url,
+            monitor,
             stop: Some(stop),
             service: running,
         }
@@ -86,6 +91,13 @@ impl Scene {
     /// Waits until the service has ended.
     pub(crate) async fn ended(&mut self) {
         self.service.join_next().await.unwrap().unwrap();
+    }
+
+    /// Kills its servers.
+    pub(crate) fn kill_servers(&mut self) {
+        for server in &mut self.servers.servers {
+            server.kill();
+        }
     }
 
     /// The number of script calls that the servers have served.

@@ -1,9 +1,12 @@
-//! `ringfence serve` and `ringfence config`: a coordinator, and its settings.
+//! `ringfence serve`, `ringfence dev` and `ringfence config`: a coordinator, and its settings.
+
+pub(super) mod dev;
+mod notify;
 
 use std::{io, path::PathBuf, process::ExitCode};
 
 use clap::Subcommand;
-use ringfence_client::{BuildError, Effect};
+use ringfence_client::{BuildError, Client, Effect};
 use ringfence_server::{Config, ConfigError, Overrides, Service};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -37,6 +40,16 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Check the settings of a coordinator; no server is asked, and no port is bound
     Check(Settings),
+    /// Print the settings of a coordinator as a file: defaults, file, variables and options together
+    Show {
+        #[command(flatten)]
+        settings: Settings,
+        /// Without the logins of servers and the digests of tokens
+        #[arg(long)]
+        redacted: bool,
+    },
+    /// Print an example of a file with every setting
+    Example,
 }
 
 /// Where the settings are.
@@ -102,33 +115,27 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve(&config))?;
+    runtime.block_on(on_servers(&config))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks settings, and says that they are good.
+/// Checks or prints settings.
 pub(crate) fn config(command: &Command) -> Result<ExitCode, ServeError> {
-    let Command::Check(settings) = command;
-    let config = settings.load()?;
-    show(format!(
-        "good: serves on {}, shards: {}\n",
-        config.listen,
-        config.shards.len()
-    ))?;
+    show(match command {
+        Command::Check(settings) => {
+            let config = settings.load()?;
+            let shards = config.shards.len();
+            format!("good: serves on {}, shards: {shards}\n", config.listen)
+        }
+        Command::Show { settings, redacted } => settings.load()?.show(*redacted),
+        Command::Example => Config::example(),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(config: &Config) -> Result<(), ServeError> {
-    let (mut terminate, mut interrupt) = (
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-    );
-    let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
+/// Finds the servers, and serves.
+async fn on_servers(config: &Config) -> Result<(), ServeError> {
+    let stop = told_to_stop()?;
     tokio::pin!(stop);
     let client = tokio::select! {
         biased;
@@ -138,12 +145,44 @@ async fn serve(config: &Config) -> Result<(), ServeError> {
     for warning in client.warnings() {
         tracing::warn!("{warning}");
     }
+    serve(config, client, stop, |address| {
+        format!("serves on {address}")
+    })
+    .await
+}
+
+/// Ends at SIGTERM or SIGINT.
+fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Serves `client` until `stop`. Prints `line` of its address once it can be used.
+async fn serve(
+    config: &Config,
+    client: Client,
+    stop: impl Future<Output = ()>,
+    line: impl Fn(&str) -> String,
+) -> Result<(), ServeError> {
     let bound = Service::bind(config, client).await;
     let service = bound.map_err(|source| ServeError::Bind {
         address: config.listen.to_string(),
         source,
     })?;
-    show(format!("serves on {}\n", service.address()?))?;
+    show(format!("{}\n", line(&service.address()?.to_string())))?;
+    notify::ready();
+    let stop = async {
+        stop.await;
+        notify::stopping();
+    };
     let served = service.run(stop).await;
     served.map_err(|error| ServeError::Transport(error.into()))
 }

@@ -4,10 +4,11 @@
 //! are refused, and all problems are reported at once.
 
 mod reader;
+mod text;
 
 use std::{
     collections::BTreeMap,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::Path,
     time::Duration,
 };
@@ -24,14 +25,13 @@ use crate::{Principal, Proof, Tls};
 const VARIABLES: &str = "RINGFENCE";
 const SEPARATOR: &str = "__";
 
-/// The port of a coordinator, unless another one is set.
-const PORT: u16 = 7420;
-
 /// The settings of a coordinator.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Config {
     /// `listen`: the address to serve on. Default: `127.0.0.1:7420`.
     pub listen: SocketAddr,
+    /// `monitor`: the address of `/metrics`, `/healthz` and `/readyz`. None: they are not served.
+    pub monitor: Option<SocketAddr>,
     /// `tls`: certificates. None: without TLS.
     pub tls: Option<Tls>,
     /// `insecure`: whether to serve on a public address without authentication. Default: false.
@@ -96,6 +96,7 @@ impl std::fmt::Debug for Config {
         formatter
             .debug_struct("Config")
             .field("listen", &self.listen)
+            .field("monitor", &self.monitor)
             .field("tls", &self.tls.is_some())
             .field("insecure", &self.insecure)
             .field("grace", &self.grace)
@@ -118,17 +119,15 @@ impl Default for Limits {
 }
 
 impl Config {
+    const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
+
     /// Reads and checks the settings. Opens no connection.
     ///
     /// # Errors
     ///
     /// [`ConfigError`], with all problems.
     pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Self, ConfigError> {
-        let environment = Environment::with_prefix(VARIABLES)
-            .prefix_separator(SEPARATOR)
-            .separator(SEPARATOR)
-            .try_parsing(true);
-        Self::from_sources(file, environment, overrides)
+        Self::from_sources(file, environment(), overrides)
     }
 
     fn from_sources(
@@ -159,7 +158,10 @@ impl Config {
                 .text("listen", "an address as 127.0.0.1:7420", |text| {
                     text.parse().ok()
                 })
-                .unwrap_or((Ipv4Addr::LOCALHOST, PORT).into()),
+                .unwrap_or(Self::LISTEN),
+            monitor: reader.text("monitor", "an address as 127.0.0.1:7421", |text| {
+                text.parse().ok()
+            }),
             tls: reader.tls("tls"),
             insecure: reader.flag("insecure"),
             grace: reader
@@ -223,6 +225,14 @@ impl Config {
             .existing_topology(true)
             .members_only(true)
     }
+}
+
+/// The variables of the environment.
+fn environment() -> Environment {
+    Environment::with_prefix(VARIABLES)
+        .prefix_separator(SEPARATOR)
+        .separator(SEPARATOR)
+        .try_parsing(true)
 }
 
 #[cfg(test)]

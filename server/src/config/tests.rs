@@ -7,18 +7,22 @@ use super::*;
 
 /// The settings in `file`, with `variables` of the environment.
 fn load(file: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    load_with(file, variables, &Overrides::default())
+}
+
+fn load_with(
+    file: &str,
+    variables: &[(&str, &str)],
+    options: &Overrides,
+) -> Result<Config, ConfigError> {
     let mut written = NamedTempFile::new().unwrap();
     written.write_all(file.as_bytes()).unwrap();
     let variables: HashMap<String, String> = variables
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let environment = Environment::with_prefix(VARIABLES)
-        .prefix_separator(SEPARATOR)
-        .separator(SEPARATOR)
-        .try_parsing(true)
-        .source(Some(variables));
-    Config::from_sources(Some(written.path()), environment, &Overrides::default())
+    let environment = environment().source(Some(variables));
+    Config::from_sources(Some(written.path()), environment, options)
 }
 
 const SHARD: &str = "shards.a.url = \"redis://127.0.0.1\"\n";
@@ -186,4 +190,82 @@ fn certificates_that_cannot_be_used_are_a_problem() {
 fn no_server_is_a_problem() {
     let error = load("", &[]).unwrap_err();
     assert!(error.to_string().starts_with("shards is empty"), "{error}");
+}
+
+#[test]
+fn options_override_the_environment() {
+    let file = format!("{SHARD}listen = \"127.0.0.1:1\"\n");
+    let variables = [("RINGFENCE__LISTEN", "127.0.0.1:2")];
+    let options = Overrides {
+        listen: Some("127.0.0.1:3".into()),
+        insecure: true,
+    };
+    assert_eq!(load(&file, &variables).unwrap().listen.port(), 2);
+    let config = load_with(&file, &variables, &options).unwrap();
+    assert!(config.listen.port() == 3 && config.insecure);
+}
+
+/// The directory of the files in the example.
+const DIRECTORY: &str = "/etc/ringfence";
+
+#[test]
+fn the_example_has_every_setting() {
+    let example = Config::example();
+    let written = include_str!("../../../ringfence.example.toml");
+    assert_eq!(
+        written, example,
+        "ringfence config example > ringfence.example.toml"
+    );
+    let secured = Secured::default();
+    let ca = secured.path("ca.pem");
+    let directory = ca.strip_suffix("/ca.pem").unwrap();
+    let here = example
+        .replace("ca=/etc", "ca=/absent")
+        .replace(DIRECTORY, directory);
+    // The authority of a server is read when the client is built.
+    let config = load(&here.replace("?ca=/absent/ringfence/redis.pem", ""), &[]).unwrap();
+    assert!(config.tls.is_some() && config.principals.len() == 2 && config.shards.len() == 2);
+    assert_eq!(config.limits, Limits::default());
+}
+
+#[test]
+fn shown_settings_are_the_same_if_they_are_loaded() {
+    let secured = Secured::default();
+    let path = |name| secured.path(name);
+    let file = format!(
+        "{SHARD}shards.\"b.c\".url = \"redis://user:s3cret@127.0.0.2\"\n\
+         prefix = 'back\\slash'\ngrace = \"1m 1s\"\nlimits.rate = 7\n\
+         tls = {{ cert = {:?}, key = {:?}, client_ca = {:?} }}\n\
+         principals.x.certificate = 'quote\"d'\nprincipals.x.acquire = [\"*\", \"a/b\"]\n\
+         principals.y.sha256 = \"2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae\"\n",
+        path("server.pem"),
+        path("server.key"),
+        path("ca.pem"),
+    );
+    let config = load(&file, &[]).unwrap();
+    let again = load(&config.show(false), &[]).unwrap();
+    assert!(again == config, "{}", config.show(false));
+    let redacted = config.show(true);
+    assert!(redacted.contains("127.0.0.2"), "{redacted}");
+    for secret in ["s3cret", "2c26b4"] {
+        assert!(!redacted.contains(secret), "{redacted}");
+    }
+}
+
+#[test]
+fn the_manual_names_every_setting() {
+    let manual = include_str!("../../../docs/operate.md");
+    let mut section = String::new();
+    for line in Config::example().lines() {
+        if let Some(header) = line.strip_prefix('[') {
+            let kind = header.trim_end_matches(']').split('.').next().unwrap();
+            section = match kind {
+                "shards" | "principals" => format!("{kind}.NAME."),
+                kind => format!("{kind}."),
+            };
+        } else if let Some((key, _)) = line.split_once(" = ") {
+            let setting = format!("| `{section}{key}` |");
+            assert!(manual.contains(&setting), "{setting}");
+        }
+    }
 }

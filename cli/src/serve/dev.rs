@@ -1,0 +1,52 @@
+//! `ringfence dev`: a coordinator with its shards in one process, to try things out.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, process::ExitCode, time::Duration};
+
+use ringfence_client::Client;
+use ringfence_server::{Config, Limits};
+
+use super::{ServeError, serve, told_to_stop};
+
+/// The line to paste: it acquires the lock `key`.
+const LINE: &str = r#"grpcurl -plaintext -d '{"key": "a2V5", "lease": "10s"}' ADDRESS ringfence.v1.LockService/Acquire"#;
+
+/// Serve locks and counters from shards in this process, for development
+///
+/// It serves on a loopback address, to every caller. Nothing is kept: locks and counters end with it. It
+/// prints one line, a command that acquires a lock.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The port to serve on; 0: any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 7420)]
+    port: u16,
+    /// The number of shards
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=64))]
+    shards: u8,
+}
+
+/// Serves until SIGTERM or SIGINT.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
+    let config = Config {
+        listen: (Ipv4Addr::LOCALHOST, args.port).into(),
+        monitor: None,
+        tls: None,
+        insecure: false,
+        // Its callers lose nothing that they could keep.
+        grace: Duration::ZERO,
+        prefix: "ringfence".into(),
+        shards: BTreeMap::new(),
+        limits: Limits::default(),
+        principals: BTreeMap::new(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let stop = told_to_stop()?;
+        let shards = usize::from(args.shards);
+        let client = Client::builder().embedded(shards).build().await?;
+        let line = |address: &str| LINE.replace("ADDRESS", address);
+        serve(&config, client, stop, line).await
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

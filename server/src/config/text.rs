@@ -1,0 +1,318 @@
+//! The settings as a file, and the example of one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{Display, Write},
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
+
+use ringfence_coordinator::shard::redis::Address;
+
+use super::{Config, Limits};
+use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, token_digest};
+
+/// Stands for a secret.
+const REDACTED: &str = "redacted";
+
+/// The first lines of the example.
+const HEAD: &str = "\
+# An example of all settings of a coordinator: ringfence serve -c FILE.
+# Variables such as RINGFENCE__LIMITS__STREAMS=100 override the file, options override both.
+# This file is the output of: ringfence config example
+
+";
+
+/// A file in TOML.
+struct File {
+    text: String,
+    /// Each comment is written at its first line only. None: no comments.
+    commented: Option<BTreeSet<&'static str>>,
+    redacted: bool,
+}
+
+impl File {
+    fn comment(&mut self, comment: &'static str) {
+        let is_new = self
+            .commented
+            .as_mut()
+            .is_some_and(|seen| seen.insert(comment));
+        if is_new {
+            let _ = writeln!(self.text, "# {comment}");
+        }
+    }
+
+    fn section(&mut self, header: impl Display, comment: &'static str) {
+        self.text.push('\n');
+        self.comment(comment);
+        let _ = writeln!(self.text, "[{header}]");
+    }
+
+    fn line(&mut self, key: &str, value: impl Display, comment: &'static str) {
+        self.comment(comment);
+        let _ = writeln!(self.text, "{key} = {value}");
+    }
+
+    /// A line whose default is none.
+    fn keys(&mut self, key: &str, scopes: &[Scope], comment: &'static str) {
+        if !scopes.is_empty() {
+            let scopes: Vec<_> = scopes.iter().map(quoted).collect();
+            self.line(key, format!("[{}]", scopes.join(", ")), comment);
+        }
+    }
+}
+
+impl Config {
+    /// The settings, with defaults, as a file. `redacted`: without logins of servers and digests of
+    /// tokens; otherwise the file has the same settings if it is loaded.
+    pub fn show(&self, redacted: bool) -> String {
+        let mut file = File {
+            text: String::new(),
+            commented: None,
+            redacted,
+        };
+        self.write(&mut file);
+        file.text
+    }
+
+    /// A file that has every setting, with a comment.
+    pub fn example() -> String {
+        let mut file = File {
+            text: HEAD.to_owned(),
+            commented: Some(BTreeSet::new()),
+            redacted: false,
+        };
+        sample().write(&mut file);
+        file.text
+    }
+
+    fn write(&self, file: &mut File) {
+        let Self {
+            listen,
+            monitor,
+            tls,
+            insecure,
+            grace,
+            prefix,
+            shards,
+            limits,
+            principals,
+        } = self;
+        file.line(
+            "listen",
+            quoted(listen),
+            "The address to serve on. Default: 127.0.0.1:7420.",
+        );
+        if let Some(monitor) = monitor {
+            file.line(
+                "monitor",
+                quoted(monitor),
+                "The address of /metrics, /healthz and /readyz, over HTTP, for every caller. Default: none.",
+            );
+        }
+        file.line(
+            "insecure",
+            insecure,
+            "Whether to serve on a public address although callers prove no identity. Default: false.",
+        );
+        file.line(
+            "grace",
+            quoted(humantime::format_duration(*grace)),
+            "The time that callers have to release their locks when the coordinator stops. Default: 10s.",
+        );
+        file.line(
+            "prefix",
+            quoted(prefix),
+            "The prefix of every key on the servers. Default: ringfence.",
+        );
+        for (name, url) in shards {
+            file.section(
+                format_args!("shards.{}", key(name)),
+                "Servers to find the topology at: url, or url_file, a file with the URL. Their names only tell settings apart.",
+            );
+            let shown = match url.parse::<Address>() {
+                Ok(address) if file.redacted => address.to_string(),
+                _ if file.redacted => REDACTED.to_owned(),
+                _ => url.clone(),
+            };
+            file.line("url", quoted(shown), "redis:// or rediss://.");
+        }
+        if let Some(tls) = tls {
+            write_tls(tls, file);
+        }
+        write_limits(limits, file);
+        for (name, principal) in principals {
+            write_principal(name, principal, file);
+        }
+    }
+}
+
+fn write_tls(
+    Tls {
+        cert,
+        key,
+        client_ca,
+    }: &Tls,
+    file: &mut File,
+) {
+    file.section("tls", "TLS. Default: none.");
+    let path = |file: &PemFile| quoted(file.path.display());
+    file.line(
+        "cert",
+        path(cert),
+        "The certificate of the coordinator, and its chain: a PEM file.",
+    );
+    file.line("key", path(key), "Its private key: a PEM file.");
+    if let Some(authorities) = client_ca {
+        file.line(
+            "client_ca",
+            path(authorities),
+            "Every connection needs a certificate of these authorities: a PEM file. Default: callers need none.",
+        );
+    }
+}
+
+fn write_limits(limits: &Limits, file: &mut File) {
+    let Limits {
+        connections,
+        streams,
+        rate,
+    } = limits;
+    file.section("limits", "Limits.");
+    file.line(
+        "connections",
+        connections,
+        "Connections at a time; more wait. Default: 1024.",
+    );
+    file.line(
+        "streams",
+        streams,
+        "Calls at a time on one connection, apart from renewals and releases; more are refused. Default: 256.",
+    );
+    file.line(
+        "rate",
+        rate,
+        "Calls per second of one principal, apart from renewals and releases; more are refused. Default: 20000.",
+    );
+}
+
+fn write_principal(name: &str, Principal { proof, roles }: &Principal, file: &mut File) {
+    file.section(
+        format_args!("principals.{}", key(name)),
+        "The callers. Default: none, and every caller may make every call.",
+    );
+    match proof {
+        Proof::Token(digest) => {
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            let shown = if file.redacted { REDACTED } else { &hex };
+            file.line(
+                "sha256",
+                quoted(shown),
+                "The SHA-256 of its bearer token: printf %s \"$TOKEN\" | sha256sum.",
+            );
+        }
+        Proof::Certificate(name) => file.line(
+            "certificate",
+            quoted(name),
+            "Instead of sha256: a DNS name or a URI of its certificate. Needs tls.client_ca.",
+        ),
+    }
+    let Roles {
+        acquire,
+        read,
+        force_release,
+        admin,
+    } = roles;
+    file.keys(
+        "acquire",
+        acquire,
+        "NAMESPACE/PREFIX of the locks that it may acquire and the accounts that it may change; \"*\": all. Default: none.",
+    );
+    file.keys(
+        "read",
+        read,
+        "The locks and accounts that it may see. Default: none.",
+    );
+    file.keys(
+        "force_release",
+        force_release,
+        "The locks that it may take from their holders. Default: none.",
+    );
+    file.line(
+        "admin",
+        admin,
+        "Whether it may see and change the topology. Default: false.",
+    );
+}
+
+/// A string of TOML.
+fn quoted(text: impl Display) -> String {
+    let mut quoted = String::from("\"");
+    for char in text.to_string().chars() {
+        match char {
+            '"' | '\\' => quoted.extend(['\\', char]),
+            char if char.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(char));
+            }
+            char => quoted.push(char),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A part of a key of TOML.
+fn key(name: &str) -> String {
+    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    match !name.is_empty() && name.bytes().all(is_bare) {
+        true => name.to_owned(),
+        false => quoted(name),
+    }
+}
+
+/// The settings of the example. They have every setting.
+fn sample() -> Config {
+    let file = |name: &str| PemFile {
+        path: PathBuf::from(format!("/etc/ringfence/{name}")),
+        pem: Vec::new(),
+    };
+    let prefix = |text: &str| -> Scope { text.parse().expect("a namespace and a prefix") };
+    let billing = Principal {
+        proof: Proof::Token(token_digest("a secret of the caller")),
+        roles: Roles {
+            acquire: vec![prefix("default/invoice/"), prefix("coins/")],
+            read: vec![Scope::All],
+            ..Roles::default()
+        },
+    };
+    let operator = Principal {
+        proof: Proof::Certificate("operator.example.org".into()),
+        roles: Roles {
+            force_release: vec![Scope::All],
+            admin: true,
+            ..Roles::default()
+        },
+    };
+    Config {
+        listen: Config::LISTEN,
+        monitor: Some(SocketAddr::from(([127, 0, 0, 1], 7421))),
+        tls: Some(Tls {
+            cert: file("server.pem"),
+            key: file("server.key"),
+            client_ca: Some(file("ca.pem")),
+        }),
+        insecure: false,
+        grace: Duration::from_secs(10),
+        prefix: "ringfence".into(),
+        shards: BTreeMap::from([
+            ("a".into(), "redis://10.0.0.1".into()),
+            (
+                "b".into(),
+                "rediss://locker:password@10.0.0.2?ca=/etc/ringfence/redis.pem".into(),
+            ),
+        ]),
+        limits: Limits::default(),
+        principals: BTreeMap::from([("billing".into(), billing), ("operator".into(), operator)]),
+    }
+}

@@ -1,0 +1,72 @@
+//! Numbers and health over HTTP, on a port of their own, for every caller.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::IntoResponse,
+    routing::get,
+};
+use prometheus_client::{encoding::text::encode, registry::Registry};
+use ringfence_client::{Client, EngineMetrics};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+struct Monitor {
+    registry: Registry,
+    metrics: EngineMetrics,
+    /// The coordinator grants no new locks.
+    stopping: CancellationToken,
+}
+
+/// Serves the numbers of `client` at `listener`, if there is one. Ends only if the system fails.
+pub(crate) async fn serve(
+    listener: Option<TcpListener>,
+    client: &Client,
+    stopping: CancellationToken,
+) {
+    let Some(listener) = listener else {
+        return std::future::pending().await;
+    };
+    let mut registry = Registry::default();
+    client.register_metrics(&mut registry);
+    let monitor = Arc::new(Monitor {
+        registry,
+        metrics: client.metrics(),
+        stopping,
+    });
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get("ok\n"))
+        .route("/readyz", get(ready))
+        .with_state(monitor);
+    if let Err(error) = axum::serve(listener, router).await {
+        tracing::error!(%error, "the monitor failed");
+    }
+}
+
+async fn metrics(State(monitor): State<Arc<Monitor>>) -> impl IntoResponse {
+    let mut text = String::new();
+    match encode(&mut text, &monitor.registry) {
+        Ok(()) => Ok(([(CONTENT_TYPE, OPEN_METRICS)], text)),
+        Err(_) => Err(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+async fn ready(State(monitor): State<Arc<Monitor>>) -> (StatusCode, &'static str) {
+    let reading = monitor.metrics.read();
+    let reaches_a_shard =
+        reading.is_some_and(|reading| reading.shards.iter().any(|shard| shard.is_up));
+    match (monitor.stopping.is_cancelled(), reaches_a_shard) {
+        (true, _) => (StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
+        (false, false) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no connection to any shard\n",
+        ),
+        (false, true) => (StatusCode::OK, "ok\n"),
+    }
+}
