@@ -48,7 +48,7 @@ async fn outcomes_and_ends_are_counted() {
     assert!(!text.contains("key"), "{text}");
 
     client.close().await;
-    drop((reading, client));
+    drop((reading, other, client));
     text.clear();
     encode(&mut text, &registry).unwrap();
     assert_eq!(text, "# EOF\n", "the numbers end with the client");
