@@ -123,8 +123,7 @@ pub struct CountersArgs {
     /// Whether servers restart with nothing: what is lost with that is accepted. The ring is not resized then.
     #[arg(long)]
     pub losses: bool,
-    /// Whether servers also restart from older copies of their files. The checker still reports some correct runs: a
-    /// reservation that was decided by a forgotten layout may be unknown where the present layout looks for it.
+    /// Whether servers also restart from older copies of their files.
     #[arg(long, requires = "losses")]
     pub older_files: bool,
     /// Keeps the logs in this directory, which must not be there yet.
