@@ -3,6 +3,7 @@
 
 mod cancel;
 mod deadline;
+mod election;
 mod grace;
 mod keys;
 mod listing;
