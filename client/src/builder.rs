@@ -13,7 +13,7 @@ use ringfence_coordinator::{
     topology::{Constants, Removal, TopologyError, redis::RedisTopology},
 };
 
-use crate::{Client, RedisUrls, embedded, embedded::Embedded, redis};
+use crate::{Client, RedisUrls, embedded, embedded::Embedded, latch::Latches, redis};
 
 /// Configures a client: where the shards are, and how to use them. Made by [`Client::builder`].
 #[derive(Clone, Debug)]
@@ -330,6 +330,7 @@ impl Builder {
             engine: engine.await,
             grounds,
             warnings,
+            latches: Latches::default(),
         }
     }
 }

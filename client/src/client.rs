@@ -10,7 +10,7 @@ use ringfence_coordinator::{
 };
 use ringfence_ring::ShardId;
 
-use crate::{Builder, Key, Lock, Ring, builder::Grounds};
+use crate::{Builder, Key, Lock, Ring, builder::Grounds, latch::Latches};
 
 /// How long [`Client::close`] waits for the releases of dropped guards.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
@@ -26,6 +26,7 @@ pub struct Client {
     pub(crate) engine: Engine,
     pub(crate) grounds: Grounds,
     pub(crate) warnings: Vec<String>,
+    pub(crate) latches: Latches,
 }
 
 impl Client {

@@ -14,7 +14,7 @@ use ringfence_segment_lock::{
     impl_failure, lock::SegmentedLockError,
 };
 
-use crate::{BuildError, MultiLockError, ReshapeError};
+use crate::{BuildError, LatchError, MultiLockError, ReshapeError};
 
 /// Any error of a call of this library. The errors of all calls convert into it.
 ///
@@ -68,6 +68,9 @@ pub enum Error {
     /// A set of locks was not granted.
     #[error(transparent)]
     MultiLock(#[from] MultiLockError),
+    /// A call on a latch failed.
+    #[error(transparent)]
+    Latch(#[from] LatchError),
     /// The lock was lost.
     #[error(transparent)]
     LockLost(#[from] LockLost),
@@ -131,6 +134,7 @@ impl Error {
             Self::Build(error) => error,
             Self::Acquire(error) => error,
             Self::MultiLock(error) => error,
+            Self::Latch(error) => error,
             Self::LockLost(error) => error,
             Self::SegmentedLock(error) => error,
             Self::Counter(error) => error,

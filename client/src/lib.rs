@@ -22,6 +22,7 @@ mod election;
 mod embedded;
 mod error;
 mod key;
+mod latch;
 mod lock;
 mod multi;
 #[cfg(feature = "metrics")]
@@ -37,6 +38,7 @@ pub use counters::Counters;
 pub use election::{Election, Leader, Leadership, Observer};
 pub use error::Error;
 pub use key::Key;
+pub use latch::{Latch, LatchError};
 pub use lock::Lock;
 pub use multi::{MultiGuard, MultiLock, MultiLockError};
 pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};

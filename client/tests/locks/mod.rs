@@ -6,6 +6,7 @@ mod deadline;
 mod election;
 mod grace;
 mod keys;
+mod latch;
 mod listing;
 mod multi;
 mod observer;

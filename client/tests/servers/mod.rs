@@ -11,6 +11,7 @@ mod exits;
 mod failover;
 mod fairness;
 mod faults;
+mod latch;
 mod listing;
 mod locking;
 mod lost_notifications;

@@ -1,0 +1,94 @@
+//! Countdown latches among processes.
+
+use ringfence_client::{LatchError, counter::Durability};
+use ringfence_test_support::{Servers, eventually};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use super::SECOND;
+
+/// The script calls that the server has run.
+async fn calls(servers: &Servers) -> u64 {
+    let stats: String = servers.ask(0, &["INFO", "commandstats"]).await;
+    let calls = stats.lines().filter_map(|line| {
+        let (command, numbers) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let is_script = command.starts_with("eval") || command.starts_with("fcall");
+        is_script.then(|| numbers.split(',').next().unwrap().parse::<u64>().unwrap())
+    });
+    calls.sum()
+}
+
+#[tokio::test]
+async fn waiting_processes_send_few_requests_and_wake_within_a_second() {
+    let servers = Servers::spawn(1).await;
+    let (setter, waiting) = (servers.client().await, servers.client().await);
+    let latch = setter.latch("latch").unwrap();
+    latch.set(2, Durability::Memory).await.unwrap();
+    let mut waiters = JoinSet::new();
+    for _ in 0..50 {
+        let latch = waiting.latch("latch").unwrap();
+        waiters.spawn(async move {
+            latch.opened().await.unwrap();
+            Instant::now()
+        });
+    }
+    let first = setter.counters().request("1").unwrap();
+    latch.count_down(&first).await.unwrap();
+    latch.count_down(&first).await.unwrap();
+    let (before, began) = (calls(&servers).await, Instant::now());
+    sleep(2 * SECOND).await;
+    let per_50_ms = began.elapsed().as_millis() / 50;
+    let made = calls(&servers).await - before;
+    assert!(u128::from(made) <= per_50_ms, "{made} calls");
+    assert!(made > 2, "nobody asks");
+    assert!(waiters.try_join_next().is_none());
+
+    let second = waiting.counters().request("2").unwrap();
+    latch.count_down(&second).await.unwrap();
+    let open = Instant::now();
+    for woken in waiters.join_all().await {
+        assert!(woken - open < SECOND, "{:?}", woken - open);
+    }
+}
+
+#[tokio::test]
+async fn a_durable_latch_survives_a_restart_and_no_latch_opens_too_early() {
+    let mut servers = Servers::spawn_with(1, |server| {
+        server.set("appendonly", "yes").set("appendfsync", "always")
+    })
+    .await;
+    let client = servers.client().await;
+    let latch = client.latch("durable").unwrap();
+    latch.set(2, Durability::Disk).await.unwrap();
+    let request = |name| client.counters().request(name).unwrap();
+    let first = request("1");
+    latch.count_down(&first).await.unwrap();
+    servers.servers[0].kill();
+    servers.servers[0].restart().await.unwrap();
+    eventually("counted again", async || {
+        latch.count_down(&first).await.is_ok()
+    })
+    .await;
+    assert_eq!(latch.remaining().await.unwrap(), 1);
+    latch.count_down(&request("2")).await.unwrap();
+    latch.opened_within(10 * SECOND).await.unwrap();
+
+    let mut servers = Servers::spawn(2).await;
+    let client = servers.client().await;
+    let latch = client.latch("memory").unwrap();
+    latch.set(1, Durability::Memory).await.unwrap();
+    for server in &mut servers.servers {
+        server.kill();
+        server.restart().await.unwrap();
+    }
+    let waited = latch.opened_within(10 * SECOND).await.unwrap_err();
+    assert!(
+        matches!(
+            waited,
+            LatchError::Lost(_) | LatchError::NotSet(_) | LatchError::TimedOut { .. }
+        ),
+        "{waited:?}"
+    );
+}
