@@ -13,6 +13,16 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! | for | use |
+//! |---|---|
+//! | one holder of one thing | [`Client::lock`] |
+//! | several things together, all or nothing | [`Client::multi_lock`] |
+//! | data in your own database, split into rows | [`Client::segmented_lock`] |
+//! | a hot balance that Ringfence may store | [`Client::counters`] |
+//! | one leader, and others that observe it | [`Client::election`] |
+//! | to wait until N parts are done | [`Client::latch`] |
+//! | any of these without tokio | [`blocking`] |
 
 pub mod blocking;
 mod builder;
