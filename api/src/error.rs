@@ -165,6 +165,7 @@ fn code(reason: Reason) -> Code {
         Reason::AccountExists | Reason::IdConflict => Code::AlreadyExists,
         Reason::OutOfRange => Code::OutOfRange,
         Reason::ShardUnusable
+        | Reason::ResizeRefused
         | Reason::Foreign
         | Reason::LockLost
         | Reason::Insufficient

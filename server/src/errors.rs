@@ -9,7 +9,8 @@ use std::fmt::Debug;
 
 use ringfence_api::{Error, Reason};
 use ringfence_client::{
-    AcquireError, CounterFault, Effect, Failure, NameError, ShardError,
+    AcquireError, CounterFault, Effect, Failure, NameError, ReshapeError, RingError, ShardError,
+    TopologyError,
     counter::{
         CounterError, ManifestError, NameError as CounterNameError, TermsError,
         limits::{AMOUNT_MAX, SEGMENTS_MAX},
@@ -198,6 +199,35 @@ fn faulted(fault: &CounterFault) -> Reason {
         }
         _ => Reason::Unspecified,
     }
+}
+
+/// A change of the ring that was refused, or a resize that failed.
+pub(crate) fn reshape(error: &ReshapeError) -> Error {
+    let reason = match error {
+        ReshapeError::Refused(_) => Reason::ResizeRefused,
+        ReshapeError::Address(_) | ReshapeError::OtherKind(_) => {
+            let limit = "the URL of a server of this ring's kind";
+            return Error::invalid("url", error, limit);
+        }
+        ReshapeError::Shard(error) => shard(error),
+        ReshapeError::Topology(error) => return topology(error),
+        _ => Reason::Unspecified,
+    };
+    of(reason, error)
+}
+
+/// A call that the topology's store refused, or did not answer.
+pub(crate) fn topology(error: &TopologyError) -> Error {
+    let reason = match error.is_retryable() {
+        true => Reason::ShardUnavailable,
+        false => Reason::ShardUnusable,
+    };
+    of(reason, error)
+}
+
+/// The id or the weight of a shard that was refused.
+pub(crate) fn ring(field: &str, value: impl ToString, error: &RingError) -> Error {
+    Error::invalid(field, value, error)
 }
 
 /// The name of an account or of a request that was refused.

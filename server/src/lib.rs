@@ -17,7 +17,7 @@
 //! | `errors.rs` | errors of locks and counters, as errors of the API |
 //! | `locks/` | LockService, and the locks held for callers |
 //! | `counters/` | CounterService |
-//! | `admin.rs` | AdminService |
+//! | `admin/` | AdminService |
 //! | `monitor.rs` | numbers and health over HTTP |
 
 mod access;

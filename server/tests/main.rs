@@ -7,6 +7,7 @@ mod counters;
 mod limits;
 mod locks;
 mod monitor;
+mod resize;
 mod scene;
 mod stops;
 mod tls;

@@ -3,9 +3,10 @@
 use ringfence_api::{
     Error, Reason,
     v1::{
-        Account, CancelRequest, ConfirmRequest, CreateAccountRequest, DeductRequest,
-        DepositRequest, ForceReleaseRequest, GetBalanceRequest, GetTopologyRequest, InspectRequest,
-        ListRequest, RequestId, ReserveRequest, TransferRequest,
+        AbortResizeRequest, Account, AddShardRequest, CancelRequest, ConfirmRequest,
+        CreateAccountRequest, DeductRequest, DepositRequest, ForceReleaseRequest,
+        GetBalanceRequest, GetTopologyRequest, InspectRequest, ListRequest, RemoveShardRequest,
+        RequestId, ReserveRequest, ResumeResizeRequest, TransferRequest, WeighShardRequest,
         admin_service_client::AdminServiceClient, counter_service_client::CounterServiceClient,
         lock_service_client::LockServiceClient,
     },
@@ -52,6 +53,11 @@ impl Calls<'_> {
     async fn admin(&mut self) {
         let mut admin = AdminServiceClient::new(self.channel.clone());
         call!(self, admin.get_topology(GetTopologyRequest {}));
+        call!(self, admin.add_shard(AddShardRequest::default()));
+        call!(self, admin.remove_shard(RemoveShardRequest::default()));
+        call!(self, admin.weigh_shard(WeighShardRequest::default()));
+        call!(self, admin.resume_resize(ResumeResizeRequest {}));
+        call!(self, admin.abort_resize(AbortResizeRequest {}));
         call!(
             self,
             admin.force_release(ForceReleaseRequest {
@@ -159,7 +165,15 @@ fn not_allowed(refusals: &[(&'static str, Status)]) -> Vec<&'static str> {
     refused.map(|(name, _)| *name).collect()
 }
 
-const CALLS: usize = 13;
+const CALLS: usize = 18;
+const TOPOLOGY: [&str; 6] = [
+    "get_topology",
+    "add_shard",
+    "remove_shard",
+    "weigh_shard",
+    "resume_resize",
+    "abort_resize",
+];
 const READS: [&str; 3] = ["inspect", "list", "get_balance"];
 
 #[tokio::test]
@@ -194,7 +208,9 @@ async fn a_call_without_its_role_reaches_no_shard() {
     assert_eq!(scene.script_calls().await, before);
 
     let refused = refusals(&channel, "worker", "mine/1").await;
-    assert_eq!(not_allowed(&refused), ["list", "get_topology"]);
+    let mut denied = vec!["list"];
+    denied.extend(TOPOLOGY);
+    assert_eq!(not_allowed(&refused), denied);
     assert!(scene.script_calls().await > before);
 }
 
@@ -227,10 +243,11 @@ async fn each_role_allows_its_calls() {
     assert!(READS.iter().all(|name| !refused.contains(name)));
     let refused = not_allowed(&refusals(&channel, "worker", "key").await);
     let mut denied = READS.to_vec();
-    denied.extend(["get_topology", "force_release"]);
+    denied.extend(TOPOLOGY);
+    denied.push("force_release");
     assert_eq!(refused, denied);
     let refused = not_allowed(&refusals(&channel, "operator", "key").await);
-    assert_eq!(refused.len(), CALLS - 2);
+    assert_eq!(refused.len(), CALLS - TOPOLOGY.len() - 1);
     let refused = not_allowed(&refusals(&channel, "root", "key").await);
     assert!(refused.is_empty(), "{refused:?}");
 }
