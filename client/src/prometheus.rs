@@ -68,66 +68,62 @@ struct Encoder<'a, 'e> {
 
 impl Encoder<'_, '_> {
     fn histograms(&mut self) -> Result<(), Error> {
-        let seconds = Some(&Unit::Seconds);
+        let (kind, seconds) = (MetricType::Histogram, Some(&Unit::Seconds));
         let help = "Acquisitions until their outcome, waits included";
-        let mut family =
-            self.encoder
-                .encode_descriptor("acquire", help, seconds, MetricType::Histogram)?;
-        for shard in &self.reading.shards {
-            for outcome in Outcome::ALL {
-                let labels = [("shard", shard.id.as_str()), ("outcome", outcome.as_str())];
-                histogram(
-                    family.encode_family(&labels)?,
-                    shard.metrics.acquisitions(outcome),
-                )?;
-            }
-        }
+        self.per_shard("acquire", help, seconds, kind, |family, shard| {
+            Outcome::ALL.into_iter().try_for_each(|outcome| {
+                let labels = [label(shard), ("outcome", outcome.as_str())];
+                let values = shard.metrics.acquisitions(outcome);
+                histogram(family.encode_family(&labels)?, values)
+            })
+        })?;
         let help = "Locks from the grant to their end";
-        let mut family =
-            self.encoder
-                .encode_descriptor("hold", help, seconds, MetricType::Histogram)?;
-        for shard in &self.reading.shards {
-            for end in End::ALL {
-                let labels = [("shard", shard.id.as_str()), ("end", end.as_str())];
-                histogram(family.encode_family(&labels)?, shard.metrics.holds(end))?;
-            }
-        }
+        self.per_shard("hold", help, seconds, kind, |family, shard| {
+            End::ALL.into_iter().try_for_each(|end| {
+                let labels = [label(shard), ("end", end.as_str())];
+                histogram(family.encode_family(&labels)?, shard.metrics.holds(end))
+            })
+        })?;
         let help = "Requests per batch";
-        let mut family =
-            self.encoder
-                .encode_descriptor("batch_size", help, None, MetricType::Histogram)?;
-        for shard in &self.reading.shards {
-            let labels = [("shard", shard.id.as_str())];
-            histogram(family.encode_family(&labels)?, shard.metrics.batches())?;
-        }
-        Ok(())
+        self.per_shard("batch_size", help, None, kind, |family, shard| {
+            let labels = [label(shard)];
+            histogram(family.encode_family(&labels)?, shard.metrics.batches())
+        })
     }
 
     fn counters(&mut self) -> Result<(), Error> {
+        let kind = MetricType::Counter;
         let help = "Renewals, by their answer";
-        let mut family =
-            self.encoder
-                .encode_descriptor("renewals", help, None, MetricType::Counter)?;
-        for shard in &self.reading.shards {
-            for answer in Renewal::ALL {
-                let labels = [("shard", shard.id.as_str()), ("answer", answer.as_str())];
-                let renewals = shard.metrics.renewals(answer);
-                family
-                    .encode_family(&labels)?
-                    .encode_counter::<NoLabelSet, _, u64>(&renewals, None)?;
-            }
-        }
+        self.per_shard("renewals", help, None, kind, |family, shard| {
+            Renewal::ALL.into_iter().try_for_each(|answer| {
+                let labels = [label(shard), ("answer", answer.as_str())];
+                counter(
+                    family.encode_family(&labels)?,
+                    shard.metrics.renewals(answer),
+                )
+            })
+        })?;
         let help = "Locks that were not renewed before their deadline";
-        self.counter("expiries", help, |shard| shard.metrics.expiries())?;
+        self.per_shard("expiries", help, None, kind, |family, shard| {
+            counter(
+                family.encode_family(&[label(shard)])?,
+                shard.metrics.expiries(),
+            )
+        })?;
         let help = "Recovery periods seen";
-        self.counter("recovery_periods", help, |shard| shard.metrics.recoveries())
+        self.per_shard("recovery_periods", help, None, kind, |family, shard| {
+            counter(
+                family.encode_family(&[label(shard)])?,
+                shard.metrics.recoveries(),
+            )
+        })
     }
 
     fn gauges(&mut self) -> Result<(), Error> {
         let help = "Acquisitions without an outcome yet";
-        self.gauge("waiting", help, |shard| shard.metrics.waiting() as u64)?;
+        self.gauge("waiting", help, |shard| shard.metrics.waiting())?;
         let help = "Locks with a holder";
-        self.gauge("held", help, |shard| shard.metrics.held() as u64)?;
+        self.gauge("held", help, |shard| shard.metrics.held())?;
         let help = "1 if the connections for locks are open";
         self.gauge("shard_up", help, |shard| shard.is_up.into())?;
         let help = "The epoch of the shard's tokens";
@@ -138,38 +134,17 @@ impl Encoder<'_, '_> {
         self.single("topology_version", help, self.reading.topology_version)
     }
 
-    fn counter(
-        &mut self,
-        name: &str,
-        help: &str,
-        of: impl Fn(&ShardReading) -> u64,
-    ) -> Result<(), Error> {
-        let mut family = self
-            .encoder
-            .encode_descriptor(name, help, None, MetricType::Counter)?;
-        for shard in &self.reading.shards {
-            let labels = [("shard", shard.id.as_str())];
-            family
-                .encode_family(&labels)?
-                .encode_counter::<NoLabelSet, _, u64>(&of(shard), None)?;
-        }
-        Ok(())
-    }
-
     fn gauge(
         &mut self,
         name: &str,
         help: &str,
         of: impl Fn(&ShardReading) -> u64,
     ) -> Result<(), Error> {
-        let mut family = self
-            .encoder
-            .encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for shard in &self.reading.shards {
-            let labels = [("shard", shard.id.as_str())];
-            family.encode_family(&labels)?.encode_gauge(&of(shard))?;
-        }
-        Ok(())
+        self.per_shard(name, help, None, MetricType::Gauge, |family, shard| {
+            family
+                .encode_family(&[label(shard)])?
+                .encode_gauge(&of(shard))
+        })
     }
 
     fn single(&mut self, name: &str, help: &str, value: u64) -> Result<(), Error> {
@@ -177,10 +152,31 @@ impl Encoder<'_, '_> {
             .encode_descriptor(name, help, None, MetricType::Gauge)?
             .encode_gauge(&value)
     }
+
+    /// Has `write` write the values of each shard.
+    fn per_shard(
+        &mut self,
+        name: &str,
+        help: &str,
+        unit: Option<&Unit>,
+        kind: MetricType,
+        write: impl Fn(&mut MetricEncoder<'_>, &ShardReading) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut family = self.encoder.encode_descriptor(name, help, unit, kind)?;
+        let mut shards = self.reading.shards.iter();
+        shards.try_for_each(|shard| write(&mut family, shard))
+    }
+}
+
+fn label(shard: &ShardReading) -> (&'static str, &str) {
+    ("shard", shard.id.as_str())
+}
+
+fn counter(mut metric: MetricEncoder<'_>, count: u64) -> Result<(), Error> {
+    metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
 }
 
 fn histogram(mut metric: MetricEncoder<'_>, values: &Histogram) -> Result<(), Error> {
     let buckets = values.buckets();
-    let count = buckets.iter().map(|(_, count)| count).sum();
-    metric.encode_histogram::<NoLabelSet>(values.sum(), count, &buckets, None)
+    metric.encode_histogram::<NoLabelSet>(values.sum(), values.count(), &buckets, None)
 }

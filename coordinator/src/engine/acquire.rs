@@ -62,7 +62,7 @@ impl Engine {
     /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
         let key = self.key(ask.namespace, ask.key)?;
-        let metrics = self.0.routing.route(&key).renewer.driver.metrics().clone();
+        let metrics = self.0.routing.metrics(&key);
         let acquiring = Acquiring::begin(metrics, &*self.0.around.clock);
         let mut result = self.acquire_key(&key, ask).await;
         acquiring.end(&mut result);

@@ -66,6 +66,11 @@ impl Histogram {
         self.sum.fetch_add(value, Relaxed);
     }
 
+    /// The number of values.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|count| count.load(Relaxed)).sum()
+    }
+
     /// The sum of all values, durations in seconds.
     pub fn sum(&self) -> f64 {
         self.sum.load(Relaxed) as f64 / self.per_unit

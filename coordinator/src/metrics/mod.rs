@@ -5,7 +5,7 @@ mod histogram;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -68,8 +68,8 @@ pub struct ShardMetrics {
     /// The last epoch whose recovery period was counted.
     recovered: AtomicU64,
     batches: Histogram,
-    waiting: AtomicUsize,
-    held: AtomicUsize,
+    /// Acquisitions that were begun.
+    begun: AtomicU64,
 }
 
 /// An engine's numbers at one time.
@@ -186,8 +186,7 @@ impl Default for ShardMetrics {
             recoveries: AtomicU64::new(0),
             recovered: AtomicU64::new(0),
             batches: Histogram::of_numbers(),
-            waiting: AtomicUsize::new(0),
-            held: AtomicUsize::new(0),
+            begun: AtomicU64::new(0),
         }
     }
 }
@@ -224,13 +223,19 @@ impl ShardMetrics {
     }
 
     /// Acquisitions that have no outcome yet.
-    pub fn waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
+    pub fn waiting(&self) -> u64 {
+        let begun = self.begun.load(Relaxed);
+        begun.saturating_sub(self.acquisitions.iter().map(Histogram::count).sum())
     }
 
     /// Locks that have a holder.
-    pub fn held(&self) -> usize {
-        self.held.load(Relaxed)
+    pub fn held(&self) -> u64 {
+        let granted = self.acquisitions(Outcome::Granted).count();
+        granted.saturating_sub(self.holds.iter().map(Histogram::count).sum())
+    }
+
+    fn acquired(&self, outcome: Outcome, took: Duration) {
+        self.acquisitions[outcome as usize].add_duration(took);
     }
 
     pub(crate) fn renewal(&self, answer: Renewal) {
@@ -255,37 +260,42 @@ impl ShardMetrics {
 
 /// An acquisition under way. It counts as cancelled if it is dropped without a result.
 pub(crate) struct Acquiring<'a> {
-    metrics: Arc<ShardMetrics>,
+    /// None once it has ended.
+    metrics: Option<Arc<ShardMetrics>>,
     clock: &'a dyn Clock,
     since: Instant,
-    outcome: Outcome,
 }
 
 impl<'a> Acquiring<'a> {
     pub(crate) fn begin(metrics: Arc<ShardMetrics>, clock: &'a dyn Clock) -> Self {
-        metrics.waiting.fetch_add(1, Relaxed);
+        metrics.begun.fetch_add(1, Relaxed);
         Self {
-            metrics,
+            metrics: Some(metrics),
             clock,
             since: clock.now(),
-            outcome: Outcome::Cancelled,
         }
     }
 
     /// Counts `result`, and the hold that begins with it.
     pub(crate) fn end(mut self, result: &mut Result<Guard, AcquireError>) {
-        self.outcome = Outcome::of(result);
-        if let Ok(guard) = result {
-            guard.count(Holding::begin(&self.metrics, self.clock.now()));
+        if let Some(metrics) = self.metrics.take() {
+            let now = self.clock.now();
+            metrics.acquired(Outcome::of(result), now.since(self.since));
+            if let Ok(guard) = result {
+                guard.count(Holding {
+                    metrics,
+                    since: now,
+                });
+            }
         }
     }
 }
 
 impl Drop for Acquiring<'_> {
     fn drop(&mut self) {
-        let took = self.clock.now().since(self.since);
-        self.metrics.acquisitions[self.outcome as usize].add_duration(took);
-        self.metrics.waiting.fetch_sub(1, Relaxed);
+        if let Some(metrics) = &self.metrics {
+            metrics.acquired(Outcome::Cancelled, self.clock.now().since(self.since));
+        }
     }
 }
 
@@ -297,19 +307,9 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    fn begin(metrics: &Arc<ShardMetrics>, now: Instant) -> Self {
-        metrics.held.fetch_add(1, Relaxed);
-        Self {
-            metrics: metrics.clone(),
-            since: now,
-        }
-    }
-
     /// The hold ends at `now`, with the lock held until then or not.
     pub(crate) fn end(self, now: Instant, is_held: bool) {
         let end = if is_held { End::Released } else { End::Lost };
-        let length: Duration = now.since(self.since);
-        self.metrics.holds[end as usize].add_duration(length);
-        self.metrics.held.fetch_sub(1, Relaxed);
+        self.metrics.holds[end as usize].add_duration(now.since(self.since));
     }
 }

@@ -185,7 +185,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(holding) = self.holding.take() {
-            holding.end(self.queues.now(), self.is_held());
+            let now = self.queues.now();
+            holding.end(now, self.grant.lease().is_held(now));
         }
         if self.counted && self.grant.leave() {
             self.queues.release_in_background(&self.grant);

@@ -10,13 +10,14 @@ use super::{super::Dial, Requests, map::Map, renewer::LeaseRenewer};
 use crate::{
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Life},
+    metrics::ShardMetrics,
     name::{LockKey, Namespace},
     shard::{
         ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
         ShardError, Subscription,
     },
     sync::Mutex,
-    topology::{Migration, Topology},
+    topology::{Migration, ShardName, Topology},
 };
 
 /// The route of a key.
@@ -110,6 +111,14 @@ impl Routing {
     /// The route of `key`, by the present view.
     pub(crate) fn route(&self, key: &LockKey) -> Route {
         self.view.load().route(key.slot())
+    }
+
+    /// What is counted at the shard to ask first.
+    pub(crate) fn metrics(&self, key: &LockKey) -> Arc<ShardMetrics> {
+        let view = self.view.load();
+        let migration = view.topology.migration_of(key.slot());
+        let renewer = view.first(key.slot(), migration);
+        renewer.driver.metrics().clone()
     }
 
     /// The shards of `key` in the move of `epoch`. If the view knows no such move, it is out of
@@ -231,36 +240,34 @@ impl Routing {
 
 impl View {
     fn route(&self, slot: Slot) -> Route {
-        let owner = &self.renewers[self.topology.table.owner_index(slot)];
         // None in a ring at rest: there is nothing to look for.
-        let Some(migration) = self.topology.migration_of(slot) else {
-            return Route {
-                renewer: owner.clone(),
-                migration: None,
-            };
-        };
-        let ends = self.ends_of(migration);
+        let migration = self.topology.migration_of(slot);
         Route {
-            renewer: if migration.listed {
-                &ends.to
-            } else {
-                &ends.from
-            }
-            .clone(),
-            migration: Some(ends),
+            renewer: self.first(slot, migration).clone(),
+            migration: migration.map(|migration| self.ends_of(migration)),
+        }
+    }
+
+    /// The renewer of the shard to ask first.
+    fn first(&self, slot: Slot, migration: Option<&Migration>) -> &Arc<LeaseRenewer> {
+        match migration {
+            None => &self.renewers[self.topology.table.owner_index(slot)],
+            Some(migration) if migration.listed => self.end(&migration.to),
+            Some(migration) => self.end(&migration.from),
         }
     }
 
     fn ends_of(&self, migration: &Migration) -> MigrationEnds {
-        let renewer = |id: &ShardId| {
-            let index = self.topology.table.membership().index_of(id);
-            self.renewers[index.expect("both ends of a move are members")].clone()
-        };
         MigrationEnds {
             epoch: migration.epoch,
-            from: renewer(&migration.from.0),
-            to: renewer(&migration.to.0),
+            from: self.end(&migration.from).clone(),
+            to: self.end(&migration.to).clone(),
         }
+    }
+
+    fn end(&self, shard: &ShardName) -> &Arc<LeaseRenewer> {
+        let index = self.topology.table.membership().index_of(&shard.0);
+        &self.renewers[index.expect("both ends of a move are members")]
     }
 
     fn keeper_of(&self, id: &ShardId, address: &str) -> Option<Arc<LeaseRenewer>> {
