@@ -41,6 +41,7 @@ mod redis;
 mod ring;
 mod seeds;
 mod segmented;
+mod terms;
 
 pub use builder::{BuildError, Builder};
 pub use client::Client;

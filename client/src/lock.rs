@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use ringfence_coordinator::{
     engine::{Acquire, AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
-    name::{Label, NameError, Namespace},
+    name::{Label, Namespace},
     shard::{Holder, Inspection},
 };
 
-use crate::Key;
+use crate::{Key, terms::Terms};
 
 /// One lock, and the terms on which it is wanted. Made by [`Client::lock`](crate::Client::lock).
 ///
@@ -19,14 +19,8 @@ use crate::Key;
 pub struct Lock {
     engine: Engine,
     key: Key,
-    /// None: the default namespace.
-    namespace: Option<Result<Namespace, NameError>>,
-    lease: Option<Duration>,
     hold_for: Option<Duration>,
-    wait: Option<Duration>,
-    owner: Option<Owner>,
-    label: Option<Label>,
-    observer: Option<WaitObserver>,
+    terms: Terms,
 }
 
 impl Lock {
@@ -34,26 +28,21 @@ impl Lock {
         Self {
             engine: engine.clone(),
             key,
-            namespace: None,
-            lease: None,
             hold_for: None,
-            wait: None,
-            owner: None,
-            label: None,
-            observer: None,
+            terms: Terms::default(),
         }
     }
 
     /// Uses `namespace` instead of `default`. An invalid name is reported by the acquisition.
     pub fn namespace(mut self, namespace: &str) -> Self {
-        self.namespace = Some(Namespace::new(namespace));
+        self.terms.namespace = Some(Namespace::new(namespace));
         self
     }
 
     /// Sets the lease, instead of the topology's longest (30 s by default): the time until the lock
     /// is free again if this process dies. The lease is renewed every third of its length.
     pub fn lease(mut self, length: Duration) -> Self {
-        self.lease = Some(length);
+        self.terms.lease = Some(length);
         self
     }
 
@@ -66,19 +55,19 @@ impl Lock {
 
     /// Limits the wait to `length`; default: wait indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
-        self.wait = Some(length);
+        self.terms.wait = Some(length);
         self
     }
 
     /// Acquires for `owner`, which may acquire again a lock that it holds.
     pub fn owner(mut self, owner: &Owner) -> Self {
-        self.owner = Some(owner.clone());
+        self.terms.owner = Some(owner.clone());
         self
     }
 
     /// Sets the name shown to others, instead of the client's label.
     pub fn label(mut self, label: &str) -> Self {
-        self.label = Some(Label::new(label));
+        self.terms.label = Some(Label::new(label));
         self
     }
 
@@ -87,7 +76,7 @@ impl Lock {
     /// tells a new reason from an old one. `observe` runs in one of the engine's tasks, and must
     /// neither block nor panic.
     pub fn on_wait(mut self, observe: impl Fn(Waiting) + Send + Sync + 'static) -> Self {
-        self.observer = Some(WaitObserver::new(observe));
+        self.terms.observer = Some(WaitObserver::new(observe));
         self
     }
 
@@ -107,7 +96,8 @@ impl Lock {
     ///
     /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self) -> Result<Guard, AcquireError> {
-        self.take(self.wait.map_or(Wait::Forever, Wait::For)).await
+        self.take(self.terms.wait.map_or(Wait::Forever, Wait::For))
+            .await
     }
 
     /// Acquires the lock now, or fails.
@@ -133,7 +123,7 @@ impl Lock {
     ///
     /// Dropping the future has no effect.
     pub async fn inspect(&self) -> Result<Inspection, AcquireError> {
-        let namespace = self.its_namespace()?;
+        let namespace = self.terms.namespace()?;
         self.engine.inspect(namespace, self.key.as_bytes()).await
     }
 
@@ -150,29 +140,17 @@ impl Lock {
     ///
     /// Dropping the future may leave the lock released or not.
     pub async fn force_release(&self, reason: &str) -> Result<Option<Holder>, AcquireError> {
-        let namespace = self.its_namespace()?;
+        let namespace = self.terms.namespace()?;
         let key = self.key.as_bytes();
         self.engine.force_release(namespace, key, reason).await
     }
 
     async fn take(&self, wait: Wait) -> Result<Guard, AcquireError> {
+        let namespace = self.terms.namespace()?;
         let ask = Acquire {
-            namespace: self.its_namespace()?,
-            key: self.key.as_bytes(),
-            lease: self.lease,
             hold_for: self.hold_for,
-            wait,
-            owner: self.owner.as_ref(),
-            label: self.label.clone(),
-            observer: self.observer.as_ref(),
+            ..self.terms.acquire(namespace, self.key.as_bytes(), wait)
         };
         self.engine.acquire(ask).await
-    }
-
-    fn its_namespace(&self) -> Result<&Namespace, NameError> {
-        match &self.namespace {
-            None => Ok(Namespace::unnamed()),
-            Some(namespace) => namespace.as_ref().map_err(NameError::clone),
-        }
     }
 }

@@ -13,7 +13,7 @@ use std::{iter, time::Duration};
 
 use futures_util::future::{join_all, select_all};
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
+    engine::{AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
     name::{Label, LockKey, NameError, Namespace},
 };
 use tokio::time::{Instant, timeout_at};
@@ -22,7 +22,7 @@ pub use error::MultiLockError;
 pub use guard::MultiGuard;
 use set::KeySet;
 
-use crate::{Client, Key};
+use crate::{Client, Key, terms::Terms};
 
 /// A set of locks, and the terms on which they are wanted. Made by [`Client::multi_lock`].
 #[derive(Clone, Debug)]
@@ -31,12 +31,7 @@ pub struct MultiLock {
     engine: Engine,
     /// With the namespace, unless it is that of the set.
     keys: Vec<(Option<Result<Namespace, NameError>>, Key)>,
-    namespace: Result<Namespace, NameError>,
-    lease: Option<Duration>,
-    wait: Option<Duration>,
-    owner: Option<Owner>,
-    label: Option<Label>,
-    observer: Option<WaitObserver>,
+    terms: Terms,
 }
 
 impl Client {
@@ -63,12 +58,7 @@ impl Client {
         MultiLock {
             engine: self.engine.clone(),
             keys: keys.into_iter().map(|key| (None, key.into())).collect(),
-            namespace: Ok(Namespace::default()),
-            lease: None,
-            wait: None,
-            owner: None,
-            label: None,
-            observer: None,
+            terms: Terms::default(),
         }
     }
 }
@@ -76,7 +66,7 @@ impl Client {
 impl MultiLock {
     /// Uses `namespace` instead of `default`. An invalid name is reported by the acquisition.
     pub fn namespace(mut self, namespace: &str) -> Self {
-        self.namespace = Namespace::new(namespace);
+        self.terms.namespace = Some(Namespace::new(namespace));
         self
     }
 
@@ -89,13 +79,13 @@ impl MultiLock {
 
     /// Sets the lease of each lock, as [`Lock::lease`](crate::Lock::lease) does.
     pub fn lease(mut self, length: Duration) -> Self {
-        self.lease = Some(length);
+        self.terms.lease = Some(length);
         self
     }
 
     /// Limits the wait for all of them together to `length`; default: wait indefinitely.
     pub fn wait(mut self, length: Duration) -> Self {
-        self.wait = Some(length);
+        self.terms.wait = Some(length);
         self
     }
 
@@ -103,20 +93,20 @@ impl MultiLock {
     /// set while it holds other locks can wait in a circle with another such owner: set a
     /// [`wait`](Self::wait).
     pub fn owner(mut self, owner: &Owner) -> Self {
-        self.owner = Some(owner.clone());
+        self.terms.owner = Some(owner.clone());
         self
     }
 
     /// Sets the name shown to others, instead of the client's label.
     pub fn label(mut self, label: &str) -> Self {
-        self.label = Some(Label::new(label));
+        self.terms.label = Some(Label::new(label));
         self
     }
 
     /// Reports the reason to wait, as [`Lock::on_wait`](crate::Lock::on_wait) does, for the key
     /// that is waited for.
     pub fn on_wait(mut self, observe: impl Fn(Waiting) + Send + Sync + 'static) -> Self {
-        self.observer = Some(WaitObserver::new(observe));
+        self.terms.observer = Some(WaitObserver::new(observe));
         self
     }
 
@@ -137,6 +127,7 @@ impl MultiLock {
     /// Dropping the future releases, in the background, all locks that it may have been granted.
     pub async fn acquire(&self) -> Result<MultiGuard, MultiLockError> {
         let until = self
+            .terms
             .wait
             .and_then(|length| Instant::now().checked_add(length));
         let set = self.set()?;
@@ -211,7 +202,7 @@ impl MultiLock {
                 taken = taken => taken,
             },
         };
-        taken.map_err(|error| match (error, self.wait) {
+        taken.map_err(|error| match (error, self.terms.wait) {
             // The wait of the whole call, not the part that was left for this key.
             (AcquireError::TimedOut { because, .. }, Some(waited)) => {
                 not_acquired(&key.0, AcquireError::TimedOut { waited, because })
@@ -225,23 +216,16 @@ impl MultiLock {
         (key, namespace): &(LockKey, Namespace),
         wait: Wait,
     ) -> Result<Guard, AcquireError> {
-        let ask = Acquire {
-            namespace,
-            key: key.key(),
-            lease: self.lease,
-            hold_for: None,
-            wait,
-            owner: self.owner.as_ref(),
-            label: self.label.clone(),
-            observer: self.observer.as_ref(),
-        };
+        let ask = self.terms.acquire(namespace, key.key(), wait);
         self.engine.acquire(ask).await
     }
 
     fn set(&self) -> Result<KeySet, MultiLockError> {
         let keys = self.keys.iter().map(|(namespace, key)| {
-            let namespace = namespace.as_ref().unwrap_or(&self.namespace);
-            let namespace = namespace.clone()?;
+            let namespace = match namespace {
+                Some(namespace) => namespace.clone()?,
+                None => self.terms.namespace()?.clone(),
+            };
             Ok((self.engine.key(&namespace, key.as_bytes())?, namespace))
         });
         KeySet::new(keys.collect::<Result<_, NameError>>()?)
