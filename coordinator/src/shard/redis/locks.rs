@@ -86,43 +86,53 @@ impl RedisLink {
     /// Appends the tickets and proofs of all operations as one argument: the server creates a string per argument, and
     /// needs these only if there are waiters, or a slot migrates.
     fn push_more(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
-        self.scratch.clear();
-        let mut any = false;
-        for (op, _) in call.ops(batch) {
-            let (ticket, proof) = match op {
-                Op::Acquire { ticket, proof, .. } => (ticket.as_ref(), *proof),
-                _ => (None, None),
-            };
-            any |= ticket.is_some() || proof.is_some();
+        let more = |op: &Op| match op {
+            Op::Acquire { ticket, proof, .. } => (*ticket, *proof),
+            _ => (None, None),
+        };
+        self.push_of_all(command, call, batch, more, |(ticket, proof), out| {
             let (sent, claim) = ticket.map_or((0, 0), |ticket| {
                 // 0 means that there is no ticket.
                 let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
                 (ticket.sent.as_nanos(), claim_ms as u64)
             });
-            push_digits(&mut self.scratch, sent, 20);
-            push_digits(&mut self.scratch, claim, 10);
+            push_digits(out, sent, 20);
+            push_digits(out, claim, 10);
             // 0 is the epoch of no migration.
-            push_digits(&mut self.scratch, proof.map_or(0, |epoch| epoch.0), 10);
-        }
-        command.arg(if any { &self.scratch[..] } else { b"" });
+            push_digits(out, proof.map_or(0, |epoch| epoch.0), 10);
+        });
     }
 
     /// Appends the floors of all operations as one argument.
     fn push_floors(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
-        self.scratch.clear();
-        let mut any = false;
-        for (op, _) in call.ops(batch) {
-            let floor = match op {
-                Op::Acquire { floor, .. } => *floor,
-                _ => None,
-            };
-            any |= floor.is_some();
+        let floor = |op: &Op| match op {
+            Op::Acquire { floor, .. } => *floor,
+            _ => None,
+        };
+        self.push_of_all(command, call, batch, floor, |floor, out| {
             // 0 is no shard's token epoch.
             let floor = floor.unwrap_or_default();
-            push_digits(&mut self.scratch, floor.epoch().0, 10);
-            push_digits(&mut self.scratch, floor.counter(), 20);
+            push_digits(out, floor.epoch().0, 10);
+            push_digits(out, floor.counter(), 20);
+        });
+    }
+
+    /// Appends one argument with `part` of each operation, as `push` writes it. Empty if no operation has more than the
+    /// default.
+    fn push_of_all<T: Default + PartialEq>(
+        &mut self,
+        command: &mut Cmd,
+        call: &Call,
+        batch: &[Request],
+        part: impl Fn(&Op) -> T,
+        push: impl Fn(T, &mut Vec<u8>),
+    ) {
+        let parts = || call.ops(batch).map(|(op, _)| part(op));
+        self.scratch.clear();
+        if parts().any(|part| part != T::default()) {
+            parts().for_each(|part| push(part, &mut self.scratch));
         }
-        command.arg(if any { &self.scratch[..] } else { b"" });
+        command.arg(&self.scratch[..]);
     }
 
     /// Appends one operation's arguments; `offset` is that of its first token.
