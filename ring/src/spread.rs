@@ -7,6 +7,7 @@
 //! in a chain: from the first to a third shard, and from there to one below its quota.
 
 use std::collections::VecDeque;
+use std::iter::successors;
 
 use crate::quota::{quotas, quotas_of_all_ranks};
 use crate::rendezvous::Rendezvous;
@@ -250,13 +251,8 @@ impl<'a> Spread<'a> {
                     reached[taker] = true;
                     by[taker] = Some((giver, slot));
                     if self.lacks(taker) {
-                        let mut chain = Vec::new();
-                        let mut at = taker;
-                        while let Some((giver, slot)) = by[at] {
-                            chain.push((giver, slot));
-                            at = giver;
-                        }
-                        return Some((taker, chain));
+                        let from = |&(giver, _): &(usize, Slot)| by[giver];
+                        return Some((taker, successors(by[taker], from).collect()));
                     }
                     queue.push_back(taker);
                 }

@@ -151,20 +151,16 @@ impl Args {
 
     /// With `--key`, the first of the other words is the command's.
     fn keys_and_command(&self) -> (Vec<&OsStr>, Vec<&OsStr>) {
-        let (first, rest) = (self.key.iter(), self.command.iter());
-        match self.keys.is_empty() {
-            true => (
-                first.map(|key| &**key).collect(),
-                rest.map(|word| &**word).collect(),
-            ),
-            false => {
-                let keys = self.keys.iter().map(|key| &**key);
-                (
-                    keys.collect(),
-                    first.chain(rest).map(|word| &**word).collect(),
-                )
-            }
-        }
+        let mut words = self
+            .key
+            .iter()
+            .chain(&self.command)
+            .map(OsString::as_os_str);
+        let keys = match self.keys.is_empty() {
+            true => words.by_ref().take(1).collect(),
+            false => self.keys.iter().map(OsString::as_os_str).collect(),
+        };
+        (keys, words.collect())
     }
 }
 
