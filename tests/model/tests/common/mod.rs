@@ -40,7 +40,7 @@ macro_rules! break_without {
 }
 
 /// States within which a control must be found violated.
-const CONTROL_CAP: usize = 4_000_000;
+const CONTROL_CAP: usize = 3_000_000;
 
 /// Everything holds, up to `cap` states, and everything happened that should.
 pub(crate) fn assert_holds<Configuration, Rule>(
