@@ -72,7 +72,8 @@ impl RedlockModel {
         }
     }
 
-    /// Extends its own record, and confirms; puts it back in grace.
+    /// Extends its own record, and confirms; puts it back in grace. The shards have one operation for each: if a slot
+    /// is not open, a renewal extends, and a confirm writes nothing.
     fn renew_at(
         &self,
         world: &mut World,
