@@ -24,8 +24,8 @@ use ringfence_coordinator::{
     random::Random,
     shard::{
         Answers, Arm, ConnectionId, ControlLink, CounterLink, Grace, Link, LockLane, LockLink,
-        MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState, SlotStates,
-        Subscription,
+        LockMode, MigrationLink, Mode, Op, Reply, Request, Shard, ShardError, SlotState,
+        SlotStates, Subscription,
     },
 };
 use ringfence_ring::{ShardId, SlotCount};
@@ -76,6 +76,7 @@ fn acquire(nonce: Nonce) -> Op {
         nonce,
         label: Label::new("driver"),
         lease: LEASE_MAX,
+        mode: LockMode::Exclusive,
         tokens: 1,
         ticket: None,
         proof: None,

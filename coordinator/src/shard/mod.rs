@@ -34,7 +34,7 @@ pub use link::{
 };
 pub use migration::{HeldStill, Listing, Scan, ScanPage, Step, Stepped, StillHeld};
 pub use notification::{Notification, QueuedGrant, Subscription};
-pub use op::{Answers, Op, Release, Reply, Request, ShardTime, Ticket};
+pub use op::{Answers, LockMode, Op, Proof, Release, Reply, Request, ShardTime, Ticket};
 pub use ringfence_segment_lock::Effect;
 pub use slots::{Mode, SlotState, SlotStates};
 

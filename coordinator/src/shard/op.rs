@@ -32,14 +32,15 @@ pub enum Op {
         label: Label,
         /// From when the shard applies it.
         lease: Duration,
+        /// How many clients may hold the key at once.
+        mode: LockMode,
         /// How many tokens to set aside for this nonce, at least 1: a process that hands the lock on
         /// among its own tasks gives each the next one.
         tokens: u32,
         /// Queues for the key while another has it. Without one, nothing is left behind.
         ticket: Option<Ticket>,
-        /// The slot's former shard, sealed at this epoch, does not hold the key: its
-        /// [`absent`](Reply::Moving). Valid for this key and this move, at any later time.
-        proof: Option<Epoch>,
+        /// From the slot's former shard, which answered [`Moving`](Reply::Moving).
+        proof: Option<Proof>,
         /// The first token is not below this, which the replicas of a lock agree on. Ignored if it is of another
         /// token epoch than the shard's, or more than [`FLOOR_REACH`](crate::limits::FLOOR_REACH) above its counter.
         floor: Option<Token>,
@@ -140,6 +141,23 @@ pub struct Ticket {
     pub claim: Duration,
 }
 
+/// How many clients may hold the key at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Only one.
+    Exclusive,
+}
+
+/// The former shard's answer on the holders of a key in a migrating slot. Valid for this key and this move at any
+/// later time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Of the move: the former shard sealed the slot at it.
+    pub epoch: Epoch,
+    /// How many holders the former shard has left, at most. An exclusive lock is granted only at 0.
+    pub left: u32,
+}
+
 /// The answer to one operation. A refusal is an answer and says what to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -200,8 +218,9 @@ pub enum Reply {
     Moving {
         /// Of the move.
         epoch: Epoch,
-        /// The key has no holder here, nor will it: the proof that the next shard may grant it.
-        absent: bool,
+        /// How many holders the key has left here, for a [`Proof`]: the number never rises. `None`: not known, or the
+        /// key has an exclusive holder.
+        left: Option<u32>,
     },
     /// The slot comes from elsewhere, where the key may be held: bring a proof from its former shard.
     /// Nothing but a ticket was written.

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     clock::Instant,
     ids::{ClientId, Epoch, MapVersion, Nonce, Token},
     name::Label,
-    shard::{Answers, Notification, Op, Reply, Request, Ticket},
+    shard::{Answers, LockMode, Notification, Op, Proof, Reply, Request, Ticket},
 };
 
 use super::{
@@ -156,8 +156,9 @@ impl Pair<'_> {
             Reply::Moved { .. } => self.tally.count("moved"),
             Reply::Grace { .. } => self.tally.count("grace"),
             Reply::NotAdopted => self.tally.count("not adopted"),
-            Reply::Moving { absent, .. } => {
-                self.tally.count(if *absent { "absent" } else { "moving" });
+            Reply::Moving { left, .. } => {
+                self.tally
+                    .count(if *left == Some(0) { "absent" } else { "moving" });
             }
             Reply::NeedProof { .. } => self.tally.count("need proof"),
             Reply::TooManyWaiters { .. }
@@ -211,12 +212,16 @@ impl Pair<'_> {
                 nonce,
                 label: Label::new(label),
                 lease: *lease,
+                mode: LockMode::Exclusive,
                 tokens: *tokens,
                 ticket: ticket.map(|(sent, claim)| Ticket {
                     sent: Instant::from_nanos(sent),
                     claim,
                 }),
-                proof: proof.map(|when| self.known(when)),
+                proof: proof.map(|when| Proof {
+                    epoch: self.known(when),
+                    left: 0,
+                }),
                 floor: floor.map(|more| {
                     let greatest = self.tokens.values().copied().max().unwrap_or_default();
                     Token::new(greatest.epoch(), greatest.counter() + more)

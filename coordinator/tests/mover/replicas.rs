@@ -7,7 +7,7 @@ use ringfence_coordinator::{
     ids::{ClientId, MapVersion, Nonce},
     mover::Observer,
     name::{Label, LockKey, Namespace},
-    shard::{Effect, LockLane, Op, Reply, Request, Shard},
+    shard::{Effect, LockLane, LockMode, Op, Reply, Request, Shard},
     topology::shard_id,
 };
 use ringfence_ring::{Replicas, Slot, SlotCount};
@@ -61,6 +61,7 @@ async fn each_slot_grants_at_its_owner_alone(stage: &Stage) {
                 nonce,
                 label: Label::new("test"),
                 lease: stage.record().constants.max_lease(),
+                mode: LockMode::Exclusive,
                 tokens: 1,
                 ticket: None,
                 proof: None,

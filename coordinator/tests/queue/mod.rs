@@ -22,8 +22,8 @@ use ringfence_coordinator::{
     limits::LEASE_MIN,
     name::{Label, LockKey, Namespace},
     shard::{
-        Answers, Arm, Grace, LockLane, LockLink, Mode, Op, Reply, Request, SlotState, SlotStates,
-        Subscription,
+        Answers, Arm, Grace, LockLane, LockLink, LockMode, Mode, Op, Reply, Request, SlotState,
+        SlotStates, Subscription,
     },
 };
 use ringfence_ring::SlotCount;
@@ -150,6 +150,7 @@ fn a_try() -> Op {
         },
         label: Label::default(),
         lease: LEASE_MIN,
+        mode: LockMode::Exclusive,
         tokens: 1,
         ticket: None,
         proof: None,

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Nonce, Token},
     limits::TICKET_KEEP,
     name::{Label, LockKey},
-    shard::{Notification, Op, QueuedGrant, Reply, Ticket},
+    shard::{LockMode, Notification, Op, QueuedGrant, Reply, Ticket},
 };
 
 /// The holder of the key.
@@ -153,6 +153,7 @@ impl Model {
             nonce,
             label,
             lease,
+            mode: LockMode::Exclusive,
             tokens,
             ticket,
             proof: _,

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     ids::{ClientId, Nonce, Token},
     limits::TICKET_KEEP,
     name::Label,
-    shard::{Op, Ticket},
+    shard::{LockMode, Op, Ticket},
 };
 
 /// Acquisitions in play,
@@ -48,6 +48,7 @@ fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
             nonce,
             label: Label::new(&nonce.sequence.to_string()),
             lease,
+            mode: LockMode::Exclusive,
             tokens,
             ticket,
             proof: None,

@@ -16,8 +16,8 @@ use ringfence_coordinator::{
     limits::{CLAIM_MAX, LEASE_MAX},
     name::{Label, LockKey, Namespace},
     shard::{
-        Arm, Grace, LockLane, LockLink, MarkQuiet, MigrationLink, Mode, Op, Reply, Request,
-        SlotState, SlotStates, Ticket,
+        Arm, Grace, LockLane, LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply,
+        Request, SlotState, SlotStates, Ticket,
     },
 };
 use ringfence_ring::SlotCount;
@@ -57,6 +57,7 @@ fn acquire(key: &LockKey, sequence: u64) -> Request {
         nonce: nonce(sequence),
         label: Label::new("waiting"),
         lease: LEASE_MAX,
+        mode: LockMode::Exclusive,
         tokens: 1,
         ticket: Some(ticket),
         proof: None,

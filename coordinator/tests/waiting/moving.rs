@@ -5,7 +5,7 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey},
-    shard::{Listing, Mode, Op, Reply, Request, Scan, Step, StillHeld},
+    shard::{Listing, Mode, Op, Proof, Reply, Request, Scan, Step, StillHeld},
 };
 
 use super::{Desk, acquire, incarnation, key, nonce, release};
@@ -67,7 +67,11 @@ impl Desk {
 fn proving(key: &LockKey, sequence: u64) -> Request {
     let mut request = acquire(key, sequence);
     if let Op::Acquire { proof, ticket, .. } = &mut request.op {
-        (*proof, *ticket) = (Some(MOVE), None);
+        let absent = Proof {
+            epoch: MOVE,
+            left: 0,
+        };
+        (*proof, *ticket) = (Some(absent), None);
     }
     request
 }

@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     ids::Nonce,
     limits::BATCH_MAX,
     shard::{
-        LockLane, LockLink, Op, Reply, Request, Shard,
+        LockLane, LockLink, LockMode, Op, Reply, Request, Shard,
         redis::{RedisOptions, RedisShard},
     },
 };
@@ -51,6 +51,7 @@ impl Contender for Batched {
                 nonce,
                 label: label.clone(),
                 lease: LEASE,
+                mode: LockMode::Exclusive,
                 tokens: 1,
                 ticket: None,
                 proof: None,

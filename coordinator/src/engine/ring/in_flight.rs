@@ -6,8 +6,7 @@ use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
     failpoint::{Rule, is_off},
-    ids::Epoch,
-    shard::{Effect, LockLane, Reply},
+    shard::{Effect, LockLane, Proof, Reply},
 };
 
 /// First and longest pause before a shard in trouble is asked again.
@@ -109,8 +108,8 @@ pub(crate) struct InFlight<S> {
     elsewhere: Vec<(Arc<S>, ShardInFlight)>,
     /// Whether the next request queues.
     pub(crate) ticket: bool,
-    /// The move of which the former shard answered that it does not hold the key.
-    pub(crate) proof: Option<Epoch>,
+    /// The former shard's last answer on how many holders it has left.
+    pub(crate) proof: Option<Proof>,
     pub(crate) search: Search,
     /// How many requests in a row an outdated picture of the ring sent to the wrong shard.
     pub(crate) stale_routes: u8,

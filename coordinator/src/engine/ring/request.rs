@@ -16,7 +16,7 @@ use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
     limits::{CLAIM_MAX, RECHECK_MAX},
-    shard::{Op, Reply, Request, ShardError, Ticket},
+    shard::{LockMode, Op, Reply, Request, ShardError, Ticket},
 };
 
 /// The rest of a lease or of a grace is rounded down: this prevents two requests within one
@@ -227,7 +227,7 @@ impl Requests {
                 pause: retry_after.min(self.until_recheck(lease)),
             },
             Reply::Moved { epoch } => self.moved(lease, at, epoch),
-            Reply::Moving { epoch, absent } => self.sealed(lease, at, epoch, absent),
+            Reply::Moving { epoch, left } => self.sealed(lease, at, epoch, left),
             Reply::NeedProof { epoch } => self.unproven(lease, at, epoch),
             Reply::NoTokens => self.trouble(lease, AcquireError::NoTokens(shard())),
             Reply::OutOfMemory => self.trouble(lease, AcquireError::OutOfMemory(shard())),
@@ -292,6 +292,7 @@ fn request(
             nonce: lease.nonce,
             label: lease.terms.label.clone(),
             lease: lease.lease_to_ask(),
+            mode: LockMode::Exclusive,
             tokens: lease.tokens,
             ticket,
             proof: in_flight.proof,

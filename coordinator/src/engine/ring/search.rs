@@ -23,7 +23,7 @@ use super::{
     routing::MigrationEnds,
     shard_lease::ShardLease,
 };
-use crate::ids::Epoch;
+use crate::{ids::Epoch, shard::Proof};
 
 /// How often a request goes from one shard to the other before it pauses: the two may disagree for
 /// a moment.
@@ -74,11 +74,11 @@ impl Requests {
         };
         let coming = routing.route(&lease.key).migration;
         let mut in_flight = lease.in_flight.lock();
-        let proven = in_flight.proof;
+        let proven_at = in_flight.proof.map(|proof| proof.epoch);
         let goes_on = |migration: MigrationEnds| {
             // If it is sealed at the former shard, it is about to arrive; if shut there, it has
             // arrived.
-            let arrives = Arc::ptr_eq(&migration.to, at) && proven == Some(migration.epoch);
+            let arrives = Arc::ptr_eq(&migration.to, at) && proven_at == Some(migration.epoch);
             let arrived = Arc::ptr_eq(&migration.from, at) && epoch == migration.epoch;
             (arrives || arrived).then_some(migration.to)
         };
@@ -99,16 +99,15 @@ impl Requests {
         lease: &ShardLease,
         at: &Arc<LeaseRenewer>,
         epoch: Epoch,
-        absent: bool,
+        left: Option<u32>,
     ) -> Verdict {
         let Some(migration) = self.migration(lease, epoch) else {
             return self.trouble(lease, AcquireError::Moved);
         };
         let mut in_flight = lease.in_flight.lock();
-        if absent {
-            in_flight.proof = Some(epoch);
-        } else {
-            in_flight.search.held_there = true;
+        match left {
+            Some(left) => in_flight.proof = Some(Proof { epoch, left }),
+            None => in_flight.search.held_there = true,
         }
         self.turn_to(
             lease,

@@ -216,7 +216,7 @@ fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
         },
         [Int(8), Int(epoch), Int(absent)] if is_acquire || is_confirm => Reply::Moving {
             epoch: Epoch(*epoch as u64),
-            absent: *absent == 1,
+            left: (*absent == 1).then_some(0),
         },
         [Int(8), Int(epoch), Int(code)] if matches!(op, Op::Renew { .. }) => {
             renewed(*code, Some(Epoch(*epoch as u64)))

@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use crate::{
     ids::MapVersion,
     name::LockKey,
-    shard::{Op, Request},
+    shard::{LockMode, Op, Request},
 };
 
 /// Which script runs an operation. Acquire never shares a call with the others: they must
@@ -33,7 +33,10 @@ impl Verb {
 
     fn of(op: &Op) -> Self {
         match op {
-            Op::Acquire { .. } => Self::Acquire,
+            Op::Acquire {
+                mode: LockMode::Exclusive,
+                ..
+            } => Self::Acquire,
             Op::Renew { .. } => Self::Renew,
             Op::Confirm { .. } => Self::Confirm,
             Op::Release { .. } => Self::Release,
@@ -185,6 +188,7 @@ mod tests {
                 nonce,
                 label: Label::default(),
                 lease: Duration::from_secs(1),
+                mode: LockMode::Exclusive,
                 tokens: 1,
                 ticket: None,
                 proof: None,

@@ -87,10 +87,14 @@ impl RedisLink {
     /// needs these only if there are waiters, or a slot migrates.
     fn push_more(&mut self, command: &mut Cmd, call: &Call, batch: &[Request]) {
         let more = |op: &Op| match op {
-            Op::Acquire { ticket, proof, .. } => (*ticket, *proof),
+            Op::Acquire { ticket, proof, .. } => {
+                // An exclusive lock is granted only if no holder is left.
+                let absent = proof.filter(|proof| proof.left == 0);
+                (*ticket, absent.map(|proof| proof.epoch))
+            }
             _ => (None, None),
         };
-        self.push_of_all(command, call, batch, more, |(ticket, proof), out| {
+        self.push_of_all(command, call, batch, more, |(ticket, absent), out| {
             let (sent, claim) = ticket.map_or((0, 0), |ticket| {
                 // 0 means that there is no ticket.
                 let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
@@ -99,7 +103,7 @@ impl RedisLink {
             push_digits(out, sent, 20);
             push_digits(out, claim, 10);
             // 0 is the epoch of no migration.
-            push_digits(out, proof.map_or(0, |epoch| epoch.0), 10);
+            push_digits(out, absent.map_or(0, |epoch| epoch.0), 10);
         });
     }
 

@@ -39,6 +39,7 @@ fn with_floor(nonce: Nonce, tokens: u32, floor: Token) -> Op {
             nonce,
             label,
             lease,
+            mode,
             ticket,
             proof,
             ..
@@ -46,6 +47,7 @@ fn with_floor(nonce: Nonce, tokens: u32, floor: Token) -> Op {
             nonce,
             label,
             lease,
+            mode,
             tokens,
             ticket,
             proof,
@@ -163,10 +165,7 @@ pub async fn a_confirmation_counts_in_no_slot_that_moves(fixture: &dyn Fixture) 
         desk.becomes(&key, epoch, mode).await;
         let expected = match mode {
             Mode::Shut => Reply::Moved { epoch },
-            _ => Reply::Moving {
-                epoch,
-                absent: false,
-            },
+            _ => Reply::Moving { epoch, left: None },
         };
         for (nonce, install) in [(holder, false), (holder, true), (nonce(), true)] {
             let reply = desk

@@ -14,7 +14,8 @@ use ringfence_coordinator::{
     name::{Label, LockKey, Namespace},
     shard::{
         Answers, Arm, ArmAnswer, ControlLink, CounterLink, Grace, Holder, LockLane, LockLink,
-        MarkQuiet, MigrationLink, Mode, Op, Reply, Request, ShardError, SlotState, SlotStates,
+        LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply, Request, ShardError, SlotState,
+        SlotStates,
     },
 };
 
@@ -259,6 +260,7 @@ pub(super) fn acquire(nonce: Nonce, lease: Duration) -> Op {
         nonce,
         label: Label::new("suite"),
         lease,
+        mode: LockMode::Exclusive,
         tokens: 1,
         ticket: None,
         proof: None,

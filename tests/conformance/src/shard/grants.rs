@@ -10,7 +10,7 @@ use ringfence_coordinator::{
     ids::{Nonce, Token},
     limits::{KEY_BYTES_MAX, LABEL_BYTES_MAX},
     name::{Label, LockKey},
-    shard::{Grace, Op, Reply},
+    shard::{Grace, LockMode, Op, Reply},
 };
 
 /// Mutual exclusion.
@@ -230,6 +230,7 @@ pub async fn labels_come_back_as_they_were_sent(fixture: &dyn Fixture) {
                 nonce: holder,
                 label: label.clone(),
                 lease: LONG,
+                mode: LockMode::Exclusive,
                 tokens: 1,
                 ticket: None,
                 proof: None,

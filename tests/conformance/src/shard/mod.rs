@@ -256,6 +256,7 @@ macro_rules! shard_conformance {
             in_a_sealed_slot_no_renewal_saves_a_record_of_an_older_arming,
             a_slot_that_comes_here_grants_nothing_without_a_proof,
             a_proof_is_of_one_move,
+            a_proof_of_holders_left_grants_no_exclusive_lock,
             slots_armed_with_a_move_grant_nothing_until_a_mover_comes,
             a_proof_is_of_one_key_and_no_other_of_its_slot,
             a_proof_is_good_for_everybody_until_the_slot_is_here,

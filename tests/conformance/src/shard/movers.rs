@@ -17,7 +17,8 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Nonce, Token},
     name::{Label, LockKey},
     shard::{
-        Grace, Listing, Mode, Op, Scan, ScanPage, SlotState, SlotStates, Step, Stepped, StillHeld,
+        Grace, Listing, Mode, Op, Proof, Scan, ScanPage, SlotState, SlotStates, Step, Stepped,
+        StillHeld,
     },
 };
 
@@ -171,15 +172,21 @@ impl Desk {
     }
 }
 
-/// An acquire with the proof of the move at `epoch`.
+/// The proof that the former shard has no holder left.
+pub(super) const ABSENT: Proof = Proof {
+    epoch: MOVE,
+    left: 0,
+};
+
+/// An acquire with the proof that the former shard has no holder left, of the move at `epoch`.
 pub(super) fn proving(nonce: Nonce, epoch: Epoch) -> Op {
-    with_proof(acquire(nonce, LONG), epoch)
+    with_proof(acquire(nonce, LONG), Proof { epoch, ..ABSENT })
 }
 
-/// `op`, an acquire, with the proof of the move at `epoch`.
-pub(super) fn with_proof(mut op: Op, epoch: Epoch) -> Op {
+/// `op`, an acquire, with the proof `its`.
+pub(super) fn with_proof(mut op: Op, its: Proof) -> Op {
     if let Op::Acquire { proof, .. } = &mut op {
-        *proof = Some(epoch);
+        *proof = Some(its);
     }
     op
 }

@@ -103,7 +103,7 @@ pub async fn a_step_leads_where_it_says_and_may_be_repeated(fixture: &dyn Fixtur
         desk.acquire(&key, nonce(), LONG).await,
         Reply::Moving {
             epoch: LATER,
-            absent: true
+            left: Some(0)
         }
     );
     let other = elsewhere(&desk, &key);

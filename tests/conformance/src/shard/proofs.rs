@@ -5,11 +5,13 @@ use super::{
     batches::word,
     desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, nonce, nonce_of},
     line::{Ear, WAITER, queue},
-    movers::{EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving, step, with_proof},
+    movers::{
+        ABSENT, EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving, step, with_proof,
+    },
 };
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
-    shard::{Grace, Mode, Reply, Step},
+    shard::{Grace, Mode, Proof, Reply, Step},
 };
 
 /// It may be held where it comes from.
@@ -39,6 +41,18 @@ pub async fn a_proof_is_of_one_move(fixture: &dyn Fixture) {
     assert_eq!(desk.inspect(&key).await, None);
     let reply = desk.one(&key, proving(nonce(), MOVE)).await;
     assert_eq!(word(&reply), "granted");
+}
+
+/// An exclusive lock has no other holder, here or there.
+pub async fn a_proof_of_holders_left_grants_no_exclusive_lock(fixture: &dyn Fixture) {
+    let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
+    for left in [1, u32::MAX] {
+        let some = Proof { left, ..ABSENT };
+        let reply = desk.one(&key, with_proof(queue(nonce(), 1), some)).await;
+        assert_eq!(reply, Reply::NeedProof { epoch: MOVE }, "{left} left");
+    }
+    assert_eq!(desk.inspect(&key).await, None);
+    assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "need proof");
 }
 
 /// A slot has many keys.
@@ -116,7 +130,7 @@ pub async fn a_request_without_proof_queues_and_a_proof_is_used_for_the_first_ti
         desk.waits_for_proof(&key, nonce, sent).await;
     }
     assert_eq!(desk.waiting(&key).await, [first, second]);
-    let reply = desk.one(&key, with_proof(queue(second, 2), MOVE)).await;
+    let reply = desk.one(&key, with_proof(queue(second, 2), ABSENT)).await;
     assert!(
         matches!(
             reply,
@@ -169,7 +183,7 @@ pub async fn an_adopted_lock_is_not_free_when_it_is_released(fixture: &dyn Fixtu
     desk.waits_for_proof(&key, waiter, 2).await;
     assert_eq!(word(&desk.acquire(&key, nonce(), LONG).await), "need proof");
     assert_eq!(ear.turns(&mut desk).await, []);
-    let granted = desk.one(&key, with_proof(queue(waiter, 3), MOVE)).await;
+    let granted = desk.one(&key, with_proof(queue(waiter, 3), ABSENT)).await;
     assert_eq!(word(&granted), "granted");
 }
 
@@ -179,7 +193,7 @@ pub async fn in_grace_a_proof_is_not_looked_at(fixture: &dyn Fixture) {
     let (key, other) = (desk.key("key"), nonce());
     armed_in(fixture, (FIRST, Grace::Full(WINDOW)), (&key, Mode::Import)).await;
     desk.becomes(&key, MOVE, Mode::Import).await;
-    let reply = desk.one(&key, with_proof(queue(other, 1), MOVE)).await;
+    let reply = desk.one(&key, with_proof(queue(other, 1), ABSENT)).await;
     assert_eq!(word(&reply), "grace");
     assert_eq!(desk.waiting(&key).await, [other]);
     let claim = (nonce(), Token::new(Epoch(FIRST - 1), 1));
@@ -193,7 +207,7 @@ pub async fn in_grace_a_proof_is_not_looked_at(fixture: &dyn Fixture) {
 
     fixture.elapse(PAST_WINDOW).await;
     desk.waits_for_proof(&key, other, 2).await;
-    let reply = desk.one(&key, with_proof(queue(other, 3), MOVE)).await;
+    let reply = desk.one(&key, with_proof(queue(other, 3), ABSENT)).await;
     assert_eq!(word(&reply), "granted");
 }
 

@@ -38,7 +38,7 @@ pub async fn a_sealed_slot_grants_nothing_and_says_where_to_ask(fixture: &dyn Fi
     let newcomer = nonce();
     let absent = Reply::Moving {
         epoch: MOVE,
-        absent: true,
+        left: Some(0),
     };
     for _ in 0..2 {
         assert_eq!(desk.acquire(&key, newcomer, LONG).await, absent);
@@ -70,7 +70,7 @@ pub async fn a_sealed_slot_proves_nothing_of_what_is_held_and_takes_no_ticket(
     let (mut desk, key, grant) = sealed_with_queue(fixture, LONG, &[]).await;
     let moving = Reply::Moving {
         epoch: MOVE,
-        absent: false,
+        left: None,
     };
     let other = nonce();
     assert_eq!(desk.one(&key, queue(other, 1)).await, moving);

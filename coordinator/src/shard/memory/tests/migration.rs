@@ -3,7 +3,7 @@
 use tokio::time::sleep;
 
 use super::*;
-use crate::shard::{Cursor, Scan, Step};
+use crate::shard::{Cursor, Proof, Scan, Step};
 
 const MOVE: Epoch = Epoch(20);
 
@@ -72,7 +72,10 @@ async fn while_shut_nothing_is_brought_along_or_told_free() {
     let moved = Reply::Moved { epoch: MOVE };
     let mut proving = acquire("key", 1);
     if let Op::Acquire { proof, .. } = &mut proving.op {
-        *proof = Some(MOVE);
+        *proof = Some(Proof {
+            epoch: MOVE,
+            left: 0,
+        });
     }
     assert_eq!(reply(&mut link, proving.clone()).await, moved);
     assert_eq!(reply(&mut link, adopt("key", 1)).await, Reply::NotAdopted);

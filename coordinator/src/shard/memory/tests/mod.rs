@@ -16,8 +16,8 @@ use crate::{
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{
-        Arm, Grace, LockLane, LockLink, MarkQuiet, MigrationLink, Mode, Op, Reply, Request, Shard,
-        ShardError, SlotState, SlotStates, Ticket,
+        Arm, Grace, LockLane, LockLink, LockMode, MarkQuiet, MigrationLink, Mode, Op, Reply,
+        Request, Shard, ShardError, SlotState, SlotStates, Ticket,
     },
 };
 
@@ -93,6 +93,7 @@ fn acquire(name: &str, sequence: u64) -> Request {
         nonce: nonce(sequence),
         label: Label::default(),
         lease: LEASE,
+        mode: LockMode::Exclusive,
         tokens: 1,
         ticket: None,
         proof: None,

@@ -10,7 +10,7 @@ use crate::{
     ids::{Epoch, Nonce, Token},
     limits::{RECHECK_MAX, TICKET_KEEP},
     name::Label,
-    shard::{Mode, Notification, Record, Reply, SlotState, Ticket},
+    shard::{Mode, Notification, Proof, Record, Reply, SlotState, Ticket},
 };
 
 /// The terms of an acquire, as in [`Op::Acquire`](crate::shard::Op::Acquire).
@@ -21,7 +21,7 @@ pub(super) struct Ask<'a> {
     pub(super) lease: Duration,
     pub(super) tokens: u32,
     pub(super) ticket: Option<Ticket>,
-    pub(super) proof: Option<Epoch>,
+    pub(super) proof: Option<Proof>,
 }
 
 impl Context<'_> {
@@ -37,7 +37,7 @@ impl Context<'_> {
         if mode == Mode::Sealed {
             return self.acquire_sealed(ask, epoch);
         }
-        let proven = mode == Mode::Import && ask.proof == Some(epoch);
+        let proven = mode == Mode::Import && ask.proof == Some(Proof { epoch, left: 0 });
         if let Some(import) = self.import.as_mut().filter(|_| proven) {
             import.prove(self.key);
         }
@@ -61,8 +61,8 @@ impl Context<'_> {
             return self.grant_again(ask);
         }
         self.lock.leave(ask.nonce);
-        let absent = holder.is_none();
-        Reply::Moving { epoch, absent }
+        let left = holder.is_none().then_some(0);
+        Reply::Moving { epoch, left }
     }
 
     fn grant(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {

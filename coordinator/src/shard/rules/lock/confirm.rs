@@ -21,8 +21,7 @@ impl Context<'_> {
         }
         let SlotState { mode, epoch } = self.slot();
         if mode != Mode::Open {
-            let absent = false;
-            return Reply::Moving { epoch, absent };
+            return Reply::Moving { epoch, left: None };
         }
         let Some(entry) = self.live() else {
             if !install {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     ids::{Nonce, Token},
     name::{Label, LockKey},
-    shard::{Mode, Notification, Op, Record, Reply, SlotState},
+    shard::{LockMode, Mode, Notification, Op, Record, Reply, SlotState},
 };
 
 /// The documents of one operation, its time, and its effects.
@@ -48,6 +48,7 @@ impl Context<'_> {
                 nonce,
                 label,
                 lease,
+                mode: LockMode::Exclusive,
                 tokens,
                 ticket,
                 proof,
@@ -133,10 +134,7 @@ impl Context<'_> {
             return None;
         }
         Some(match mode {
-            Mode::Sealed => Reply::Moving {
-                epoch,
-                absent: false,
-            },
+            Mode::Sealed => Reply::Moving { epoch, left: None },
             _ => Reply::Grace { retry_after },
         })
     }
