@@ -83,8 +83,13 @@ pub enum Op {
         nonce: Nonce,
         /// For people.
         label: Label,
-        /// The grant's token.
+        /// Its token at the former shard. It tells which of two claims had the key last there.
+        own: Token,
+        /// The grant's token, which may be that of another shard.
         token: Token,
+        /// How many tokens are in use for this nonce from `token` on, at least 1. Every later token of the shard is
+        /// above them; the record sets only the first aside.
+        tokens: u32,
         /// From when the shard applies it.
         lease: Duration,
         /// Of the move, as the former shard said when it renewed.

@@ -198,6 +198,12 @@ impl Pair<'_> {
         }
     }
 
+    /// The token that is `more` above the greatest one seen.
+    fn above_greatest(&self, more: u64) -> Token {
+        let greatest = self.tokens.values().copied().max().unwrap_or_default();
+        Token::new(greatest.epoch(), greatest.counter() + more)
+    }
+
     fn request(&self, map: MapVersion, deed: &Deed) -> Request {
         let nonce = nonce(deed.nonce);
         let op = match &deed.verb {
@@ -222,10 +228,7 @@ impl Pair<'_> {
                     epoch: self.known(when),
                     left: 0,
                 }),
-                floor: floor.map(|more| {
-                    let greatest = self.tokens.values().copied().max().unwrap_or_default();
-                    Token::new(greatest.epoch(), greatest.counter() + more)
-                }),
+                floor: floor.map(|more| self.above_greatest(more)),
             },
             Verb::Confirm {
                 claim,
@@ -247,10 +250,18 @@ impl Pair<'_> {
                 lease: *lease,
             },
             Verb::Release => Op::Release { nonce },
-            Verb::Adopt { claim, lease, when } => Op::Adopt {
+            Verb::Adopt {
+                own,
+                claim,
+                tokens,
+                lease,
+                when,
+            } => Op::Adopt {
                 nonce,
                 label: Label::new("adopted"),
+                own: self.token(deed.nonce, own),
                 token: self.token(deed.nonce, claim),
+                tokens: *tokens,
                 lease: *lease,
                 epoch: self.known(*when),
             },

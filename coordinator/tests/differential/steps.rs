@@ -122,7 +122,10 @@ pub(crate) enum Verb {
     },
     Release,
     Adopt {
+        /// At the former shard.
+        own: Claim,
         claim: Claim,
+        tokens: u32,
         lease: Duration,
         when: When,
     },
@@ -252,8 +255,9 @@ fn verb() -> impl Strategy<Value = Verb> {
         }),
         4 => (claim(), lease()).prop_map(|(claim, lease)| Verb::Renew { claim, lease }),
         3 => Just(Verb::Release),
-        2 => (claim(), lease(), latest())
-            .prop_map(|(claim, lease, when)| Verb::Adopt { claim, lease, when }),
+        2 => (claim(), claim(), TOKENS, lease(), latest()).prop_map(
+            |(own, claim, tokens, lease, when)| Verb::Adopt { own, claim, tokens, lease, when },
+        ),
         2 => latest().prop_map(Verb::Remove),
     ]
 }

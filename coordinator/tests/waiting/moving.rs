@@ -80,7 +80,9 @@ fn adopt(key: &LockKey, sequence: u64) -> Request {
     let op = Op::Adopt {
         nonce: nonce(sequence),
         label: Label::new("moving"),
+        own: Token::new(Epoch(1), 1),
         token: Token::new(Epoch(1), 1),
+        tokens: 1,
         lease: LEASE_MAX,
         epoch: MOVE,
     };

@@ -31,7 +31,10 @@ impl LeaseRenewer {
         let op = Op::Adopt {
             nonce: lease.nonce,
             label: lease.terms.label.clone(),
+            // There is no other replica.
+            own: lease.token(),
             token: lease.token(),
+            tokens: lease.tokens,
             lease: lease.lease_to_ask(),
             epoch,
         };

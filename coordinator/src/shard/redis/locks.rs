@@ -183,13 +183,16 @@ impl RedisLink {
             Op::Release { .. } => {}
             Op::Adopt {
                 label,
+                own,
                 token,
+                tokens,
                 lease,
                 epoch,
                 ..
             } => {
-                let claim = push_token(command, label, *token).arg(millis(lease));
-                claim.arg(epoch.0);
+                let block = push_token(command, label, *token).arg(*tokens);
+                let claim = block.arg(own.epoch().0).arg(own.counter());
+                claim.arg(millis(lease)).arg(epoch.0);
             }
             Op::Remove { epoch, .. } => _ = command.arg(epoch.0),
         }

@@ -6,7 +6,7 @@ use super::{
     desk::{Desk, FIRST, LONG, PAST_WINDOW, WINDOW, locks, nonce},
     grants::assert_full,
     line::queue,
-    movers::{EARLIER, LATER, MOVE, adopt, armed_in, moving_desk, proving},
+    movers::{EARLIER, IN_USE, LATER, MOVE, adopt, adopt_agreed, armed_in, moving_desk, proving},
 };
 use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Nonce, Token},
@@ -88,6 +88,52 @@ pub async fn an_adoption_takes_a_key_from_lower_tokens_alone(fixture: &dyn Fixtu
     );
     assert_eq!(adopts(&mut desk, &key, lower).await, Reply::NotAdopted);
     assert_eq!(desk.holder(&key).await, Some(newest));
+}
+
+/// The token of another replica says nothing about the order of two claims at the former shard: an adoption may come
+/// late, of an attempt that never held the lock.
+pub async fn an_adoption_compares_the_token_of_the_former_shard(fixture: &dyn Fixture) {
+    let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
+    let (own, of_another) = (its_token(9), its_token(100));
+    let late = || adopt_agreed(nonce(), (own, of_another), MOVE);
+    for between in [10, 99, 9].map(its_token) {
+        let holder = (nonce(), between);
+        assert_eq!(adopts(&mut desk, &key, holder).await, adopted(false));
+        assert_eq!(desk.one(&key, late()).await, Reply::NotAdopted);
+        assert_full(&mut desk, &key, holder).await;
+        desk.release(&key, holder.0).await;
+    }
+
+    let below = (nonce(), its_token(8));
+    assert_eq!(adopts(&mut desk, &key, below).await, adopted(false));
+    let newer = nonce();
+    let op = adopt_agreed(newer, (own, of_another), MOVE);
+    assert_eq!(desk.one(&key, op).await, adopted(false));
+    assert_full(&mut desk, &key, (newer, of_another)).await;
+}
+
+/// The other replicas may have agreed on a greater token since.
+pub async fn an_adoption_raises_its_own_record_to_a_greater_token(fixture: &dyn Fixture) {
+    let (mut desk, key) = moving_desk(fixture, Mode::Import).await;
+    let (holder, own) = (nonce(), its_token(9));
+    assert_eq!(adopts(&mut desk, &key, (holder, own)).await, adopted(false));
+    for (agreed, recorded) in [(100, 100), (50, 100)] {
+        let op = adopt_agreed(holder, (own, its_token(agreed)), MOVE);
+        assert_eq!(desk.one(&key, op).await, adopted(false));
+        assert_full(&mut desk, &key, (holder, its_token(recorded))).await;
+    }
+    // One that only the other replicas knew.
+    let agreed = Token::new(Epoch(MOVE.0 + 1), 40);
+    let op = adopt_agreed(holder, (own, agreed), MOVE);
+    assert_eq!(desk.one(&key, op).await, adopted(false));
+    assert_full(&mut desk, &key, (holder, agreed)).await;
+    desk.release(&key, holder).await;
+    let granted = desk.one(&key, proving(nonce(), MOVE)).await;
+    let token = Token::new(agreed.epoch(), agreed.counter() + u64::from(IN_USE));
+    assert!(
+        matches!(granted, Reply::Granted { token: next, .. } if next == token),
+        "{granted:?}"
+    );
 }
 
 /// A holder that is told to move gives up its record at the former shard.

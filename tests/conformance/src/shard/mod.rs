@@ -286,6 +286,8 @@ macro_rules! shard_conformance {
             a_lock_is_brought_along_with_its_token_and_a_full_lease,
             a_repeated_adoption_extends,
             an_adoption_takes_a_key_from_lower_tokens_alone,
+            an_adoption_compares_the_token_of_the_former_shard,
+            an_adoption_raises_its_own_record_to_a_greater_token,
             an_adoption_outside_its_move_is_none,
             an_adoption_that_comes_after_all_was_open_finds_its_own_or_nothing,
             in_grace_a_lock_is_brought_along_and_taken_away,

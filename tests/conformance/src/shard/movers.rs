@@ -191,11 +191,21 @@ pub(super) fn with_proof(mut op: Op, its: Proof) -> Op {
     op
 }
 
+/// How many tokens an adopted lock has in use.
+pub(super) const IN_USE: u32 = 8;
+
 pub(super) fn adopt(nonce: Nonce, token: Token, epoch: Epoch) -> Op {
+    adopt_agreed(nonce, (token, token), epoch)
+}
+
+/// An adoption with a token at the former shard and the greatest one of all replicas.
+pub(super) fn adopt_agreed(nonce: Nonce, (own, token): (Token, Token), epoch: Epoch) -> Op {
     Op::Adopt {
         nonce,
         label: Label::new("brought along"),
+        own,
         token,
+        tokens: IN_USE,
         lease: LONG,
         epoch,
     }

@@ -26,7 +26,9 @@ fn adopt(name: &str, sequence: u64) -> Request {
     let op = Op::Adopt {
         nonce: nonce(sequence),
         label: Label::default(),
+        own: Token::new(Epoch(4), sequence),
         token: Token::new(Epoch(4), sequence),
+        tokens: 1,
         lease: LEASE,
         epoch: MOVE,
     };

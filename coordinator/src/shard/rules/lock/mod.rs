@@ -88,10 +88,18 @@ impl Context<'_> {
             Op::Adopt {
                 nonce,
                 label,
+                own,
                 token,
+                tokens,
                 lease,
                 epoch,
-            } => self.adopt(self.claim(*nonce, label, *token), *lease, *epoch),
+            } => {
+                let claim = Record {
+                    tokens: *tokens,
+                    ..self.claim(*nonce, label, *token)
+                };
+                self.adopt(claim, *own, *lease, *epoch)
+            }
             Op::Remove { nonce, epoch } => self.remove(*nonce, *epoch),
         }
     }

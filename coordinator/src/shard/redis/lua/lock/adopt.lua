@@ -10,7 +10,8 @@ KEYS[5]  ctr     the token counter
 KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
-ARGV[3].. nonce, label, te, ctr, lease_ms, epoch of the move: six per operation
+ARGV[3].. nonce, label, te, ctr, tokens, own_te, own_ctr, lease_ms, epoch of the move: nine per operation;
+          (own_te, own_ctr) is the token at the former shard, and (te, ctr) may be that of another shard
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}:
   1 adopted, with a full lease · 5 adopted, and there are waiters · 0 refused: still held there, nothing written
@@ -24,29 +25,33 @@ local now, quiet, _, arm, grace, shut = time_ms(), armed(marks[1], ARGV[2], KEYS
 if not arm then return {-1} end
 local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
 
-local function adopt(key, queue, nonce, label, te, ctr, lease, epoch)
+local function adopt(key, queue, nonce, label, te, ctr, block, own_te, own_ctr, lease, epoch)
   local mode, its_epoch = slot_of(key, KEYS[3])
   if now < shut or its_epoch ~= tonumber(epoch) or not (mode == 'I' or mode == 'O') then return 0 end
   local record = redis.pcall('GET', key)
   local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
-  if holder == nonce then
+  local own = holder == nonce
+  if own and not above(te, ctr, its_te, base, offset) then
     keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)
     return 1
   end
-  if mode == 'O' or (record and not holder) then return 0 end
-  local live = holder and (its_arm == arm or now < grace)
-  if live and not above(te, ctr, its_te, base, offset) then return 0 end
-  raise_tokens(KEYS[1], KEYS[5], KEYS[2], te, ctr)
-  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0)
+  if not own then
+    if mode == 'O' or (record and not holder) then return 0 end
+    local live = holder and (its_arm == arm or now < grace)
+    -- (te, ctr) says nothing about the order at the former shard.
+    if live and not above(own_te, own_ctr, its_te, base, offset) then return 0 end
+  end
+  raise_tokens(KEYS[1], KEYS[5], KEYS[2], te, ctr + block - 1)
+  keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, own and told or 0)
   if queue then line.drop(queue, nonce) end
   return 1
 end
 
 local answers = {now, quiet and 1 or 0}
 for i = 1, #KEYS - 5 do
-  local key, at = KEYS[5 + i], 6 * i - 3
+  local key, at = KEYS[5 + i], 9 * i - 6
   local queue = waited[key] and line.queue_of({now = now}, key)
-  local answer = adopt(key, queue, unpack(ARGV, at, at + 5))
+  local answer = adopt(key, queue, unpack(ARGV, at, at + 8))
   answers[2 + i] = answer == 1 and queue and 1 + 4 * line.contended(queue) or answer
 end
 return answers
