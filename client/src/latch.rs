@@ -65,8 +65,8 @@ pub enum LatchError {
     /// The latch was not set.
     #[error("latch {0} is not set")]
     NotSet(Account),
-    /// The latch was lost in a failure beyond its durability.
-    #[error("latch {0} is lost: set another one, with another name")]
+    /// In a failure beyond its durability, the latch may have lost counts before it was open.
+    #[error("latch {0} may have lost counts: set another one, with another name")]
     Lost(Account),
     /// The wait is over.
     #[error("latch {latch} did not open within {waited:?}")]
@@ -177,7 +177,7 @@ impl Client {
 impl Latch {
     /// Sets it, closed, to `count`. To set it again to the same count and durability is no error,
     /// and changes nothing. In a failure beyond `durability`, counts may be lost: then it is
-    /// [lost](LatchError::Lost), or stays closed. It never opens too early.
+    /// [lost](LatchError::Lost), or not set. It never opens too early.
     ///
     /// # Errors
     ///
@@ -237,11 +237,13 @@ impl Latch {
             }
         };
         let balance = counter.balance().await?;
-        if balance.lost > 0 {
+        let counted = u64::try_from(balance.available).unwrap_or_default();
+        let remaining = count.saturating_sub(counted);
+        // The counts that are left are enough to open it, if none remains.
+        if balance.lost > 0 || balance.losses > 0 && remaining > 0 {
             return Err(LatchError::Lost(self.name().clone()));
         }
-        let counted = u64::try_from(balance.available).unwrap_or_default();
-        Ok(count.saturating_sub(counted))
+        Ok(remaining)
     }
 
     /// Waits until it is open: within a second of the last count. It may be set meanwhile.

@@ -89,12 +89,17 @@ fn a_lock_is_renewed_while_its_thread_works_and_its_loss_is_told() {
     let client = client(&servers);
     let guard = client.lock("key").lease(SECOND).acquire().unwrap();
     let deadline = guard.deadline();
-    let (worked, work) = mpsc::channel::<()>();
-    work.recv_timeout(3 * SECOND).unwrap_err();
-    drop(worked);
-    assert!(guard.is_held() && guard.deadline() > deadline);
-    client.lock("key").force_release("test").unwrap().unwrap();
-    guard.lost();
+    let (told, loss) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            guard.lost();
+            told.send(guard.is_held()).unwrap();
+        });
+        loss.recv_timeout(3 * SECOND).unwrap_err();
+        assert!(guard.is_held() && guard.deadline() > deadline);
+        client.lock("key").force_release("test").unwrap().unwrap();
+        assert!(!loss.recv_timeout(10 * SECOND).unwrap());
+    });
     assert!(!guard.is_held() && guard.remaining().is_zero());
     assert_eq!(guard.release(), ReleaseAnswer::Lost);
 }

@@ -1,5 +1,6 @@
 //! Countdown latches among processes.
 
+use redis::Value;
 use ringfence_client::{LatchError, counter::Durability};
 use ringfence_test_support::{Servers, eventually};
 use tokio::{
@@ -91,4 +92,19 @@ async fn a_durable_latch_survives_a_restart_and_no_latch_opens_too_early() {
         ),
         "{waited:?}"
     );
+}
+
+#[tokio::test]
+async fn a_latch_whose_counts_were_lost_says_so() {
+    let mut servers = Servers::spawn(1).await;
+    let client = servers.client().await;
+    let latch = client.latch("memory").unwrap();
+    latch.set(2, Durability::Memory).await.unwrap();
+    let _: Value = servers.ask(0, &["SAVE"]).await;
+    let request = client.counters().request("1").unwrap();
+    latch.count_down(&request).await.unwrap();
+    servers.servers[0].kill();
+    servers.servers[0].restart().await.unwrap();
+    let lost = latch.opened_within(30 * SECOND).await.unwrap_err();
+    assert!(matches!(lost, LatchError::Lost(_)), "{lost:?}");
 }
