@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! magic      4     "RFST"
-//! version    u8    1, or 2 for a table with replicas or zones
+//! version    u8    1
 //! log2 S     u8    1 to 16
-//! replicas   u8    R, 1, 3 or 5; only in version 2
+//! replicas   u8    R, 1, 3 or 5
 //! placement  u8    0 quota | 1 classic, followed by points_per_shard u32, seed u64
 //! shards     u16   N, 1 to 1024
-//! N times:         length u8, id, weight u16; in ascending order of id
-//!                  and in version 2: length u8, zone; length 0 for none
+//! N times:         length u8, id, weight u16, length u8, zone; in ascending order of id;
+//!                  a zone of length 0 for none
 //! owners           R * S fields of ceil(log2 N) bits, by rank, lowest first, padded with zeros to whole bytes
 //! digest     u64   xxh3-64, seed 0, of everything before
 //! ```
@@ -22,9 +22,7 @@ use crate::{
 };
 
 const MAGIC: [u8; 4] = *b"RFST";
-/// A table without replicas and zones: earlier releases read it.
-const PLAIN: u8 = 1;
-const REPLICATED: u8 = 2;
+const VERSION: u8 = 1;
 const QUOTA: u8 = 0;
 const CLASSIC: u8 = 1;
 
@@ -33,12 +31,7 @@ impl Table {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         let replicas = self.membership().replicas();
-        let zones = self.membership().zones();
-        let plain = replicas == Replicas::One && zones.iter().all(Option::is_none);
-        match plain {
-            true => out.extend([PLAIN, self.slots().log2()]),
-            false => out.extend([REPLICATED, self.slots().log2(), replicas.get() as u8]),
-        }
+        out.extend([VERSION, self.slots().log2(), replicas.get() as u8]);
         match self.placement() {
             Placement::Quota => out.push(QUOTA),
             Placement::Classic {
@@ -52,12 +45,11 @@ impl Table {
         }
         out.extend((self.shards().len() as u16).to_le_bytes());
         let weights = self.membership().weights();
+        let zones = self.membership().zones();
         for ((id, weight), zone) in self.shards().iter().zip(weights).zip(zones) {
             push_name(&mut out, id.as_str());
             out.extend((weight.get() as u16).to_le_bytes());
-            if !plain {
-                push_name(&mut out, zone.as_ref().map_or("", Zone::as_str));
-            }
+            push_name(&mut out, zone.as_ref().map_or("", Zone::as_str));
         }
         pack(self.owners(), width(self.shards().len()), &mut out);
         out.extend(xxh3_64(&out).to_le_bytes());
@@ -144,19 +136,16 @@ impl<'a> Raw<'a> {
 
     fn read(bytes: &'a [u8]) -> Result<Self, RingError> {
         let mut reader = Reader { bytes, at: 0 };
-        let version = reader.header()?;
+        reader.header()?;
         let log2 = reader.u8("slots")?;
         RingError::check("log2 of slots", log2.into(), 1, 16)?;
         let slots = SlotCount::new(1 << log2)?;
-        let replicas = match version {
-            PLAIN => Replicas::One,
-            _ => Replicas::new(reader.u8("replicas")?.into())?,
-        };
+        let replicas = Replicas::new(reader.u8("replicas")?.into())?;
         let placement = reader.placement()?;
         let count = usize::from(reader.u16("shards")?);
         RingError::check("shards", count as u64, 1, SHARDS_MAX as u64)?;
         let shards = (0..count)
-            .map(|_| reader.shard(version))
+            .map(|_| reader.shard())
             .collect::<Result<_, _>>()?;
         let mut raw = Self {
             slots,
@@ -217,8 +206,7 @@ impl<'a> Reader<'a> {
         self.array(field).map(u16::from_le_bytes)
     }
 
-    /// The version.
-    fn header(&mut self) -> Result<u8, RingError> {
+    fn header(&mut self) -> Result<(), RingError> {
         let value = self.array("magic")?;
         if value != MAGIC {
             return Err(RingError::Magic {
@@ -227,10 +215,10 @@ impl<'a> Reader<'a> {
             });
         }
         match self.u8("version")? {
-            version @ PLAIN..=REPLICATED => Ok(version),
+            VERSION => Ok(()),
             value => Err(RingError::Version {
                 value,
-                newest: REPLICATED,
+                newest: VERSION,
             }),
         }
     }
@@ -251,19 +239,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn shard(&mut self, version: u8) -> Result<RawShard<'a>, RingError> {
-        let len = self.u8("shard id length")?;
+    fn shard(&mut self) -> Result<RawShard<'a>, RingError> {
         Ok(RawShard {
-            id: self.take("shard id", len.into())?,
+            id: self.name("shard id length", "shard id")?,
             weight: self.u16("weight")?,
-            zone: match version {
-                PLAIN => &[],
-                _ => {
-                    let len = self.u8("zone length")?;
-                    self.take("zone", len.into())?
-                }
-            },
+            zone: self.name("zone length", "zone")?,
         })
+    }
+
+    fn name(&mut self, length: &'static str, name: &'static str) -> Result<&'a [u8], RingError> {
+        let len = self.u8(length)?;
+        self.take(name, len.into())
     }
 
     /// Checks that the digest comes next, is right and comes last.

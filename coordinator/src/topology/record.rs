@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ringfence_ring::{ShardId, Slot, Table};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use super::{Constants, FailedShard, Goal, Migration, Namespaces, Opening, slots::hex};
+use super::{Constants, FailedShard, Goal, Migration, Namespaces, Opening};
 use crate::{
     failpoint::{Rule, is_off},
     ids::{Epoch, Incarnation, Life, MapVersion},
@@ -230,7 +230,8 @@ impl Topology {
 }
 
 fn table_to_hex<S: Serializer>(table: &Table, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&hex(table.encode().into_iter()))
+    let digits = table.encode().into_iter().map(|byte| format!("{byte:02x}"));
+    serializer.serialize_str(&digits.collect::<String>())
 }
 
 fn table_from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Table, D::Error> {

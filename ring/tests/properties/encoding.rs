@@ -8,15 +8,16 @@ use super::{Shards, alike, any_placement, id, light_shards, membership, table};
 
 /// Two shards, `a` of weight 1 and `b` of weight 2, 8 slots.
 ///
-/// Offsets: magic 0, version 4, log2 S 5, placement 6, shards 7, length 9, "a" 10, weight 11,
-/// length 13, "b" 14, weight 15, owners 17, digest 18, end 26.
+/// Offsets: magic 0, version 4, log2 S 5, replicas 6, placement 7, shards 8, length 10, "a" 11,
+/// weight 12, zone length 14, length 15, "b" 16, weight 17, zone length 19, owners 20, digest 21,
+/// end 29.
 fn small() -> Vec<u8> {
     let bytes = table(&membership(
         8,
         &Shards::from([("a".into(), 1), ("b".into(), 2)]),
     ))
     .encode();
-    assert_eq!(bytes.len(), 26);
+    assert_eq!(bytes.len(), 29);
     bytes
 }
 
@@ -54,7 +55,7 @@ proptest! {
     fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         prop_assert!(Table::decode(&bytes).is_err());
         // Behind a valid beginning and before a valid digest, the content is what decides.
-        for keep in [5, 6, 7, 9] {
+        for keep in [5, 6, 7, 8, 10] {
             let mut bytes = [&small()[..keep], &bytes, &[0; 8]].concat();
             bytes = sealed(bytes);
             if let Ok(table) = Table::decode(&bytes) {
@@ -99,13 +100,13 @@ fn each_kind_of_damage_has_its_error() {
     let mut longer = small();
     longer.push(0);
     let trailing = RingError::TrailingBytes {
-        len: 27,
-        expected: 26,
+        len: 30,
+        expected: 29,
     };
     assert_eq!(Table::decode(&longer), Err(trailing));
 
     let mut damaged = small();
-    damaged[17] ^= 1;
+    damaged[20] ^= 1;
     let error = Table::decode(&damaged).unwrap_err();
     assert!(matches!(error, RingError::Digest { .. }), "{error}");
 
@@ -115,12 +116,12 @@ fn each_kind_of_damage_has_its_error() {
 
 #[test]
 fn a_future_version_is_named_before_anything_else_is_read() {
-    let error = Table::decode(&[b"RFST".as_slice(), &[3, 0xff, 0xff]].concat()).unwrap_err();
+    let error = Table::decode(&[b"RFST".as_slice(), &[2, 0xff, 0xff]].concat()).unwrap_err();
     assert_eq!(
         error,
         RingError::Version {
-            value: 3,
-            newest: 2
+            value: 2,
+            newest: 1
         }
     );
     assert!(Table::decode(b"RFST\0").is_err());
@@ -138,30 +139,31 @@ fn content_that_no_release_writes_is_refused() {
     };
     assert_eq!(forged(&[(5, 0)]), out_of_range("log2 of slots", 0, 1, 16));
     assert_eq!(forged(&[(5, 17)]), out_of_range("log2 of slots", 17, 1, 16));
-    assert_eq!(forged(&[(6, 2)]), out_of_range("placement", 2, 0, 1));
-    assert_eq!(forged(&[(7, 0)]), out_of_range("shards", 0, 1, 1024));
+    assert_eq!(forged(&[(6, 4)]), Err(RingError::Replicas { value: 4 }));
+    assert_eq!(forged(&[(7, 2)]), out_of_range("placement", 2, 0, 1));
+    assert_eq!(forged(&[(8, 0)]), out_of_range("shards", 0, 1, 1024));
     assert_eq!(
-        forged(&[(7, 0xff), (8, 0xff)]),
+        forged(&[(8, 0xff), (9, 0xff)]),
         out_of_range("shards", 65_535, 1, 1024)
     );
-    assert_eq!(forged(&[(11, 0)]), out_of_range("weight", 0, 1, 10_000));
+    assert_eq!(forged(&[(12, 0)]), out_of_range("weight", 0, 1, 10_000));
     assert_eq!(
-        forged(&[(12, 0xff)]),
+        forged(&[(13, 0xff)]),
         out_of_range("weight", 65_281, 1, 10_000)
     );
     assert_eq!(
-        forged(&[(10, b'A')]),
+        forged(&[(11, b'A')]),
         Err(RingError::ShardId { value: "A".into() })
     );
     assert_eq!(
-        forged(&[(14, b'a')]),
+        forged(&[(16, b'a')]),
         Err(RingError::DuplicateShard { id: id("a") })
     );
     let order = RingError::ShardOrder {
         id: id("b"),
         previous: id("c"),
     };
-    assert_eq!(forged(&[(10, b'c')]), Err(order));
+    assert_eq!(forged(&[(11, b'c')]), Err(order));
 }
 
 #[test]
@@ -202,7 +204,7 @@ fn padding_and_too_many_points_are_refused() {
     };
     let shards = membership(2, &Shards::from([("a".into(), 1)]));
     let mut bytes = Table::bootstrap(&shards, classic).unwrap().encode();
-    bytes[7..11].copy_from_slice(&u32::MAX.to_le_bytes());
+    bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
     let error = Table::decode(&sealed(bytes)).unwrap_err();
     assert!(
         matches!(

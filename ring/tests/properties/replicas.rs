@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use ringfence_ring::{
     Membership, Placement, Replicas, RingError, ShardId, Slot, SlotCount, Table, Weight, Zone,
 };
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::{alike, id, table};
 
@@ -292,17 +291,4 @@ fn two_replicas_at_one_shard_are_refused() {
             id: shard
         }
     );
-}
-
-/// Without replicas and zones a table is written as earlier releases write it.
-#[test]
-fn replicas_and_zones_need_a_later_encoding() {
-    let plain = table(&alike(8, 3));
-    assert_eq!(plain.encode()[4], 1);
-    let mut bytes = plain.replicated(Replicas::Three).unwrap().encode();
-    assert_eq!((bytes[4], bytes[6]), (2, 3));
-    bytes[6] = 4;
-    bytes.truncate(bytes.len() - 8);
-    bytes.extend(xxh3_64(&bytes).to_le_bytes());
-    assert_eq!(Table::decode(&bytes), Err(RingError::Replicas { value: 4 }));
 }

@@ -444,9 +444,8 @@ fn invalid_declarations_are_refused_with_the_reason() {
     );
 }
 
-/// Without declared namespaces a record is written as earlier releases write it.
 #[test]
-fn a_record_without_replicas_is_as_before() {
+fn a_record_without_replicas_and_zones_names_none() {
     let text = topology(16, &[1, 1]).encode();
     assert!(
         !text.contains("namespaces") && !text.contains("zone"),
@@ -454,7 +453,7 @@ fn a_record_without_replicas_is_as_before() {
     );
 }
 
-/// Slots above 65,535 need more digits.
+/// Slots above 65,535 need five hex digits.
 #[test]
 fn slots_of_the_last_rank_of_a_great_ring_are_written_and_read() {
     let mut before = replicated(65_536, Replicas::Five, 5, 0);
