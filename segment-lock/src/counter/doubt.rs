@@ -5,9 +5,13 @@ use std::time::Duration;
 use super::{
     Counter, CounterError, Inspection,
     lost::{in_force, viewed},
-    resegment::PLAN_MARGIN_MS,
+    patience::Patience,
+    resegment::{PLAN_MARGIN_MS, beginning},
 };
-use crate::segment::{Accept, Request};
+use crate::{
+    Manifest, VersionedManifest,
+    segment::{Accept, Request},
+};
 
 impl Counter {
     /// The content of every segment, including doubtful ones, and the lost segments. Not read at one instant.
@@ -28,16 +32,12 @@ impl Counter {
     /// part may have decided them. A request may be from the future by up to `skew_ms` of the terms, so this call takes
     /// that long, and a second: requests created after it returns are not too old.
     ///
-    /// In those segments requests of before are too old where they are not recorded: they may have been decided in what
-    /// is lost. Requests may come from the future, so this call takes `skew_ms` of the terms, and a second: requests that
-    /// are created once it returns are not too old.
-    ///
     /// # Errors
     ///
     /// The storage gave no answer: some segments may be accepted, and others not. Repeat the call.
     pub async fn accept(&self) -> Result<Inspection, CounterError> {
-        let manifest = self.certain_manifest().await?.manifest;
-        let before = self.replace_lost(&manifest, 0).await?;
+        let (manifest, before) = self.inspect_to_accept().await?;
+        self.replace_lost(&manifest, &before, 0).await?;
         let in_force = in_force(&manifest);
         let made = before.views.keys().copied();
         let made: Vec<u32> = made
@@ -57,5 +57,37 @@ impl Counter {
             tokio::time::sleep(Duration::from_millis(until_new_ms)).await;
         }
         Ok(before)
+    }
+
+    /// The manifest and the content of its segments.
+    ///
+    /// If there is a loss, this writes the manifest: a segment may have lost its preparation for a plan, and a caller
+    /// that is about to commit that plan must prepare every segment again.
+    async fn inspect_to_accept(&self) -> Result<(Manifest, Inspection), CounterError> {
+        let mut patience = Patience::default();
+        loop {
+            patience.round()?;
+            let VersionedManifest {
+                version, manifest, ..
+            } = self.certain_manifest().await?;
+            let found = self.inspect_by(&manifest).await?;
+            if found.is_sound() {
+                return Ok((manifest, found));
+            }
+            let next = match manifest.planned() {
+                // It may be in force: no segment may continue with the layout before it.
+                Some(plan) if manifest.is_restored() => {
+                    let now_ms = found.views.values().map(|view| view.now_ms).max();
+                    let from_ms = beginning(&manifest, now_ms.unwrap_or_default());
+                    manifest.plan_later(plan.generation, from_ms)?
+                }
+                _ => manifest,
+            };
+            let manifests = &self.storage.manifests;
+            let written = manifests.swap(&self.account, version, next.clone());
+            if written.await? {
+                return Ok((next, found));
+            }
+        }
     }
 }

@@ -104,14 +104,14 @@ impl Counter {
         Ok(found)
     }
 
-    /// Replaces the lost segments, from number `first` on, one after the other. It first reads the numbers of each
-    /// one's loans at the segments before it, too. Returns the content before.
+    /// Replaces the lost segments of `found`, from number `first` on, one after the other. Each continues the numbers of
+    /// its loans at the segments replaced before it, too.
     pub(super) async fn replace_lost(
         &self,
         manifest: &Manifest,
+        found: &Inspection,
         first: u32,
-    ) -> Result<Inspection, CounterError> {
-        let found = self.inspect_by(manifest).await?;
+    ) -> Result<(), CounterError> {
         let mut lost: Vec<_> = found
             .lost
             .0
@@ -133,7 +133,7 @@ impl Counter {
             let reply = self.ask(manifest, *index, replace.into()).await?;
             views.insert(*index, viewed(reply)?);
         }
-        Ok(found)
+        Ok(())
     }
 }
 

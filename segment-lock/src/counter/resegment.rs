@@ -225,7 +225,9 @@ impl Counter {
             version, manifest, ..
         } = found;
         if manifest.is_restored() {
-            self.replace_lost(manifest, manifest.segments()).await?;
+            let found = self.inspect_by(manifest).await?;
+            self.replace_lost(manifest, &found, manifest.segments())
+                .await?;
         }
         let prepare = prepare(manifest, plan, manifest.generation());
         let terms = manifest.terms();
@@ -277,7 +279,7 @@ fn after(
 }
 
 /// The earliest time at which a plan made now may begin, in ms: no request can be from that time yet.
-fn beginning(manifest: &Manifest, now_ms: u64) -> u64 {
+pub(super) fn beginning(manifest: &Manifest, now_ms: u64) -> u64 {
     // Requests that a restored plan may have decided are refused as too old. An early begin makes them few.
     let skew_ms = match manifest.is_restored() {
         true => 0,

@@ -1,6 +1,7 @@
 //! Segments that are lost with their storage: said, done without, and replaced; nothing in them comes back.
 
 mod loans;
+mod planned;
 mod transfers;
 
 use std::sync::{
@@ -23,6 +24,7 @@ use super::*;
 const LATER: u64 = NOW + 1000;
 
 /// An account of two segments, of which one is about to be lost.
+#[derive(Debug)]
 struct Scene {
     memory: Arc<Memory>,
     clock: Arc<AtomicU64>,
@@ -76,6 +78,11 @@ impl Scene {
     async fn tell(&self, index: u32, request: impl Into<Request>) -> Answer {
         let at = at("a", index);
         self.memory.call(&at, request.into()).await.unwrap()
+    }
+
+    fn segment(&self, index: u32) -> Segment {
+        self.memory
+            .with_segments(|segments| segments[&at("a", index)].clone())
     }
 
     async fn available(&self) -> i128 {
