@@ -50,14 +50,15 @@ impl Tellers {
         Ok(self.running.is_empty())
     }
 
-    /// Kills one, and has another make the calls that it did not, and those again that were not answered.
+    /// Kills one, and has another make the calls that it did not, and those again that were not answered. Returns
+    /// whether it had made calls.
     ///
     /// # Errors
     ///
     /// A process or a log failed.
-    pub(super) async fn kill_one(&mut self, dice: u32) -> io::Result<()> {
+    pub(super) async fn kill_one(&mut self, dice: u32) -> io::Result<bool> {
         if self.running.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let (mut teller, calls) = self.running.remove(dice as usize % self.running.len());
         teller.kill().await?;
@@ -67,7 +68,8 @@ impl Tellers {
             made => made?.len(),
         };
         let killed = (made > 0).then_some(teller.number);
-        self.start_one(calls.saturating_sub(made), killed)
+        self.start_one(calls.saturating_sub(made), killed)?;
+        Ok(made > 0)
     }
 
     fn start_one(&mut self, calls: usize, after: Option<u32>) -> io::Result<()> {
