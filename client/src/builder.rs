@@ -339,7 +339,7 @@ impl Builder {
 pub(crate) struct Found {
     pub(crate) store: Arc<dyn ringfence_coordinator::topology::TopologyStore>,
     pub(crate) topology: Arc<ringfence_coordinator::topology::Topology>,
-    pub(crate) dial: Arc<dyn ringfence_coordinator::engine::Dial>,
+    pub(crate) dial: Arc<dyn ringfence_coordinator::topology::Dial>,
     pub(crate) servers_are_new: bool,
     pub(crate) grounds: Grounds,
     pub(crate) warnings: Vec<String>,

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::Clock,
-    engine::Dial,
     ids::{ClientId, Epoch, Life},
     random::Random,
     shard::{
@@ -12,7 +11,7 @@ use ringfence_coordinator::{
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Founder, Home, Namespaces, ShardEntry, Topology, TopologyError,
+        Blueprint, Dial, Founder, Home, Namespaces, ShardEntry, Topology, TopologyError,
         memory::MemoryTopology, shard_id,
     },
 };

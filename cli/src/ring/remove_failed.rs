@@ -6,9 +6,8 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use humantime::format_duration;
 use ringfence_client::{BootClock, Clock as _, Removal, ShardId, Topology};
 use ringfence_coordinator::{
-    engine::Dial as _,
     shard::ShardError,
-    topology::{FailedShard, Opening, TopologyStore as _, redis::RedisTopology},
+    topology::{Dial as _, FailedShard, Opening, TopologyStore as _, redis::RedisTopology},
 };
 use serde::Serialize;
 use tokio::time::timeout;

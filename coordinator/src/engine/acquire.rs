@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     limits::LEASE_MIN,
-    metrics::Acquiring,
+    metrics::{Acquiring, Outcome},
     name::{Label, LockKey, Namespace},
     shard::ShardError,
 };
@@ -65,7 +65,10 @@ impl Engine {
         let metrics = self.0.routing.metrics(&key);
         let acquiring = Acquiring::begin(metrics, &*self.0.around.clock);
         let mut result = self.acquire_key(&key, ask).await;
-        acquiring.end(&mut result);
+        let holding = acquiring.end(outcome(&result));
+        if let (Ok(guard), Some(holding)) = (&mut result, holding) {
+            guard.count(holding);
+        }
         result
     }
 
@@ -125,6 +128,36 @@ impl Inner {
             return Err(AcquireError::LeaseTooShort(lease));
         }
         Ok(lease)
+    }
+}
+
+/// The outcome, for the metrics.
+fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Granted,
+        Err(AcquireError::Held { .. }) => Outcome::Held,
+        Err(AcquireError::TimedOut { .. }) => Outcome::TimedOut,
+        Err(
+            AcquireError::Moving { .. }
+            | AcquireError::Moved
+            | AcquireError::Grace { .. }
+            | AcquireError::OutOfMemory(_)
+            | AcquireError::NoTokens(_)
+            | AcquireError::TooLate
+            | AcquireError::Shard(_)
+            | AcquireError::Closed,
+        ) => Outcome::Unavailable,
+        Err(
+            AcquireError::Name(_)
+            | AcquireError::Replicated { .. }
+            | AcquireError::LeaseTooLong { .. }
+            | AcquireError::LeaseTooShort(_)
+            | AcquireError::HoldTooShort(_)
+            | AcquireError::TooManyWaiters { .. }
+            | AcquireError::TooManyHeld(_)
+            | AcquireError::TooManyEntries(_)
+            | AcquireError::Foreign(_),
+        ) => Outcome::Refused,
     }
 }
 

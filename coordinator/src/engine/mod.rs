@@ -21,7 +21,6 @@ mod segmented;
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -36,8 +35,7 @@ use crate::{
     metrics::Reading,
     name::{Label, LockKey, NameError, Namespace},
     random::Random,
-    shard::{Shard, ShardError},
-    topology::{ShardEntry, Topology, TopologyStore},
+    topology::{Dial, Topology, TopologyStore},
     view::ViewLease,
 };
 pub use acquire::{Acquire, Wait};
@@ -46,18 +44,9 @@ pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use inspect::{Locks, LocksPage};
 pub use local::{Guard, Handoff, Owner, Sharing, WaitObserver, Waiting};
 use local::{Handle, LocalQueues};
+pub use ring::ShardStatus;
 use ring::{Releases, Requests, Ring, Routing, monitor};
 pub use segmented::{SubLockTerms, SubLocks};
-
-/// Creates the shard that a topology's entry names.
-pub trait Dial: fmt::Debug + Send + Sync + 'static {
-    /// The shard. Opens no connection yet.
-    ///
-    /// # Errors
-    ///
-    /// This engine cannot reach the entry's address.
-    fn dial(&self, id: &ShardId, entry: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError>;
-}
 
 /// The parts that an engine is made of.
 #[derive(Debug)]
@@ -103,17 +92,6 @@ struct Inner {
     requests: Arc<Requests>,
     store: Arc<dyn TopologyStore>,
     servers_are_new: bool,
-}
-
-/// A shard, as the engine sees it.
-#[derive(Clone, Debug)]
-pub struct ShardStatus {
-    /// Its share of the slots, of 1.
-    pub share: f64,
-    /// How long it grants nothing yet.
-    pub grace_left: Duration,
-    /// The reason if it cannot be reached.
-    pub error: Option<ShardError>,
 }
 
 impl Engine {

@@ -16,7 +16,6 @@ pub use histogram::Histogram;
 
 use crate::{
     clock::{Clock, Instant},
-    engine::{AcquireError, Guard},
     ids::Epoch,
 };
 
@@ -116,35 +115,6 @@ impl Outcome {
             Self::Unavailable => "unavailable",
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
-        }
-    }
-
-    fn of(result: &Result<Guard, AcquireError>) -> Self {
-        match result {
-            Ok(_) => Self::Granted,
-            Err(AcquireError::Held { .. }) => Self::Held,
-            Err(AcquireError::TimedOut { .. }) => Self::TimedOut,
-            Err(
-                AcquireError::Moving { .. }
-                | AcquireError::Moved
-                | AcquireError::Grace { .. }
-                | AcquireError::OutOfMemory(_)
-                | AcquireError::NoTokens(_)
-                | AcquireError::TooLate
-                | AcquireError::Shard(_)
-                | AcquireError::Closed,
-            ) => Self::Unavailable,
-            Err(
-                AcquireError::Name(_)
-                | AcquireError::Replicated { .. }
-                | AcquireError::LeaseTooLong { .. }
-                | AcquireError::LeaseTooShort(_)
-                | AcquireError::HoldTooShort(_)
-                | AcquireError::TooManyWaiters { .. }
-                | AcquireError::TooManyHeld(_)
-                | AcquireError::TooManyEntries(_)
-                | AcquireError::Foreign(_),
-            ) => Self::Refused,
         }
     }
 }
@@ -276,18 +246,15 @@ impl<'a> Acquiring<'a> {
         }
     }
 
-    /// Counts `result`, and the hold that begins with it.
-    pub(crate) fn end(mut self, result: &mut Result<Guard, AcquireError>) {
-        if let Some(metrics) = self.metrics.take() {
-            let now = self.clock.now();
-            metrics.acquired(Outcome::of(result), now.since(self.since));
-            if let Ok(guard) = result {
-                guard.count(Holding {
-                    metrics,
-                    since: now,
-                });
-            }
-        }
+    /// Counts `outcome`. Returns the hold that begins now; none if nothing was granted.
+    pub(crate) fn end(mut self, outcome: Outcome) -> Option<Holding> {
+        let metrics = self.metrics.take()?;
+        let now = self.clock.now();
+        metrics.acquired(outcome, now.since(self.since));
+        (outcome == Outcome::Granted).then_some(Holding {
+            metrics,
+            since: now,
+        })
     }
 }
 

@@ -56,10 +56,9 @@ use tokio::{sync::watch, time::sleep};
 use self::run::Run;
 use crate::{
     clock::Clock,
-    engine::Dial,
     limits::{MOVER_PAUSE, SLOTS_IN_FLIGHT},
     random::Random,
-    topology::{Topology, TopologyError, TopologyStore, Weights},
+    topology::{Dial, Topology, TopologyError, TopologyStore, Weights},
 };
 pub use phase::{Observer, Phase};
 pub use progress::{Progress, WaitingFor};

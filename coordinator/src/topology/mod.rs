@@ -2,6 +2,7 @@
 
 mod constants;
 mod decommission;
+mod dial;
 mod found;
 mod lives;
 mod migration;
@@ -22,6 +23,7 @@ mod tests;
 
 pub use constants::{Constants, Removal};
 pub use decommission::{DecommissionError, FailedShard, Opening};
+pub use dial::Dial;
 pub use found::{Blueprint, Founder, shard_id};
 pub use migration::{Goal, Migration, MigrationId, Weights};
 pub use namespaces::{DeclareError, Namespaces};

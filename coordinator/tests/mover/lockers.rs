@@ -12,11 +12,11 @@ use std::{
 use parking_lot::Mutex;
 use ringfence_coordinator::{
     clock::Clock,
-    engine::{Acquire, Dial, Engine, Guard, Parts, Sharing, Wait},
+    engine::{Acquire, Engine, Guard, Parts, Sharing, Wait},
     ids::{ClientId, Token},
     name::{Label, Namespace},
     random::Random,
-    topology::TopologyStore,
+    topology::{Dial, TopologyStore},
 };
 use tokio::{
     task::JoinSet,

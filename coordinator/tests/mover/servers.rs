@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::BootClock,
-    engine::Dial,
     ids::ClientId,
     mover::{Mover, Observer, Pace, Parts, Resized},
     random::Random,
@@ -14,7 +13,7 @@ use ringfence_coordinator::{
     },
     spawn::{RedisServer, RedisServerBuilder},
     topology::{
-        Change, Constants, ShardEntry, Topology, TopologyStore,
+        Change, Constants, Dial, ShardEntry, Topology, TopologyStore,
         redis::{Founding, RedisTopology, connect},
         shard_id,
     },

@@ -6,7 +6,6 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use ringfence_coordinator::{
     clock::TokioClock,
-    engine::Dial,
     ids::{ClientId, Epoch, Life},
     mover::{Mover, Observer, Pace, Parts, Phase, Resized},
     random::Random,
@@ -15,7 +14,7 @@ use ringfence_coordinator::{
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Change, Constants, Founder, Home, Namespaces, ShardEntry, Swap, Topology,
+        Blueprint, Change, Constants, Dial, Founder, Home, Namespaces, ShardEntry, Swap, Topology,
         TopologyStore, memory::MemoryTopology, shard_id,
     },
 };

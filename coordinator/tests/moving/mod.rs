@@ -14,13 +14,13 @@ use std::{sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::TokioClock,
-    engine::{Acquire, AcquireError, Dial, Engine, Guard, Parts, Sharing, Wait},
+    engine::{Acquire, AcquireError, Engine, Guard, Parts, Sharing, Wait},
     ids::{ClientId, Epoch, Life},
     name::{Label, LockKey, Namespace},
     random::Random,
     shard::{Holder, Shard, ShardError, memory::MemoryShard},
     topology::{
-        Blueprint, Constants, Founder, Home, Namespaces, ShardEntry, Topology, TopologyStore,
+        Blueprint, Constants, Dial, Founder, Home, Namespaces, ShardEntry, Topology, TopologyStore,
         memory::MemoryTopology, shard_id,
     },
 };

@@ -15,7 +15,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::TokioClock,
-    engine::{Acquire, AcquireError, Dial, Engine, Guard, Handoff, Parts, Sharing, Wait},
+    engine::{Acquire, AcquireError, Engine, Guard, Handoff, Parts, Sharing, Wait},
     ids::{ClientId, Epoch, Life},
     name::{Label, LockKey, Namespace},
     random::Random,
@@ -24,8 +24,8 @@ use ringfence_coordinator::{
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Constants, Founder, Home, Namespaces, ShardEntry, Swap, Topology, TopologyStore,
-        memory::MemoryTopology, shard_id,
+        Blueprint, Constants, Dial, Founder, Home, Namespaces, ShardEntry, Swap, Topology,
+        TopologyStore, memory::MemoryTopology, shard_id,
     },
 };
 use ringfence_ring::{ShardId, SlotCount, Weight};

@@ -5,6 +5,9 @@
 //!    └─ search: the shard to ask, while the slot is migrating
 //! ```
 //!
+//! A lease knows the renewer of its present shard, and the wheel of the renewer holds its leases. So these two files name
+//! each other; no other files of the engine do.
+//!
 //! | file | content |
 //! |---|---|
 //! | `shard_lease.rs` | one acquisition at a shard |
@@ -51,6 +54,7 @@ use super::{
     local::{Authority, Lease, LeaseState, Terms},
 };
 use crate::name::LockKey;
+pub use monitor::ShardStatus;
 pub(crate) use releases::Releases;
 pub(crate) use requests::Requests;
 pub(crate) use routing::Routing;

@@ -7,12 +7,7 @@ use futures_util::future::join_all;
 use ringfence_ring::ShardId;
 use tokio::time::{sleep, timeout};
 
-use super::{
-    super::{ShardStatus, local::events},
-    checks,
-    renewer::LeaseRenewer,
-    routing::Routing,
-};
+use super::{super::local::events, checks, renewer::LeaseRenewer, routing::Routing};
 use crate::{
     arming::{ArmError, Arming, Known},
     clock::sleep_until,
@@ -178,6 +173,17 @@ async fn confirm_once(routing: &Routing, store: &dyn TopologyStore, around: &Con
         routing.adopt(topology);
         around.view.confirm(sent, around.clock.now());
     }
+}
+
+/// A shard, as the engine sees it.
+#[derive(Clone, Debug)]
+pub struct ShardStatus {
+    /// Its share of the slots, of 1.
+    pub share: f64,
+    /// How long it grants nothing yet.
+    pub grace_left: Duration,
+    /// The reason if it cannot be reached.
+    pub error: Option<ShardError>,
 }
 
 /// The state of every shard, requested now.

@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use ringfence_ring::{Replicas, ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
-use super::{super::Dial, Requests, map::Map, renewer::LeaseRenewer};
+use super::{Requests, map::Map, renewer::LeaseRenewer};
 use crate::{
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Life},
@@ -17,7 +17,7 @@ use crate::{
         ShardError, Subscription,
     },
     sync::Mutex,
-    topology::{Migration, ShardName, Topology},
+    topology::{Dial, Migration, ShardName, Topology},
 };
 
 /// The route of a key.

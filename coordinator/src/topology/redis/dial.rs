@@ -6,9 +6,8 @@ use ringfence_ring::ShardId;
 
 use super::RedisTopology;
 use crate::{
-    engine::Dial,
     shard::{Shard, ShardError, redis::RedisShard},
-    topology::ShardEntry,
+    topology::{Dial, ShardEntry},
 };
 
 impl Dial for RedisTopology {

@@ -8,7 +8,6 @@ use std::{io, path::PathBuf, sync::Arc, time::Duration};
 use clap::{ArgAction, Args};
 use ringfence_client::{BootClock, Clock as _, ResizeError, ShardId, TopologyError};
 use ringfence_coordinator::{
-    engine::Dial,
     ids::ClientId,
     mover::{Mover, Observer, Pace, Parts},
     name::KeyPrefix,
@@ -18,7 +17,7 @@ use ringfence_coordinator::{
         redis::{RedisOptions, RedisShard},
     },
     topology::{
-        ShardEntry, Swap, Topology, TopologyStore as _,
+        Dial, ShardEntry, Swap, Topology, TopologyStore as _,
         redis::{Founding, RedisTopology, connect},
     },
 };
