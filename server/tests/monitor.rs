@@ -1,6 +1,6 @@
 //! Numbers and health over HTTP.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use ringfence_test_support::eventually;
 use tokio::{
@@ -107,4 +107,29 @@ async fn a_coordinator_without_shards_is_not_ready() {
     assert_eq!(get(&scene, "/healthz").await.0, 200);
     let (_, numbers) = get(&scene, "/metrics").await;
     assert_eq!(sum(&numbers, "ringfence_shard_up{", ""), 0.0);
+}
+
+/// The names `ringfence_…` in `text`.
+fn metrics_in(text: &str) -> BTreeSet<&str> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let words = text.split(|c| !is_name(c));
+    words
+        .filter(|word| word.starts_with("ringfence_"))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_alerts_and_the_dashboard_ask_for_metrics_that_exist() {
+    let scene = Scene::set().await;
+    let (_, numbers) = get(&scene, "/metrics").await;
+    let samples = numbers.lines().filter(|line| !line.starts_with('#'));
+    let existing: BTreeSet<_> = samples.flat_map(metrics_in).collect();
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+    for (file, at_least) in [("prometheus/alerts.yml", 6), ("grafana/ringfence.json", 10)] {
+        let text = fs::read_to_string(deploy.join(file)).unwrap();
+        let asked = metrics_in(&text);
+        assert!(asked.len() >= at_least, "{file}: {asked:?}");
+        let missing: Vec<_> = asked.difference(&existing).collect();
+        assert!(missing.is_empty(), "{file}: {missing:?} of {existing:?}");
+    }
 }
