@@ -3,8 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
-    engine::{AcquireError, Engine, EngineMetrics, Locks, ShardStatus},
-    name::{NameError, Namespace},
+    engine::{
+        AcquireError, DetachedLease, Engine, EngineMetrics, LeaseRef, Locks, ReleaseAnswer,
+        ShardStatus,
+    },
+    name::{LockKey, NameError, Namespace},
     shard::memory::Faults,
     topology::Topology,
 };
@@ -53,6 +56,49 @@ impl Client {
         key: impl AsRef<[u8]>,
     ) -> Result<ShardId, AcquireError> {
         self.engine.shard_of(namespace, key.as_ref())
+    }
+
+    /// `key` of `namespace`, with its slot.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`].
+    pub fn key(&self, namespace: &str, key: &[u8]) -> Result<LockKey, NameError> {
+        self.engine.key(&Namespace::new(namespace)?, key)
+    }
+
+    /// Takes up a held lock, which another client may have been granted, and renews it: see
+    /// [`Guard::detach`](crate::Guard::detach). None: it is not held any more. While the shard is in
+    /// doubt, it is asked again for `wait`.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError`]: it is not known whether the lock is held. In the recovery period of its
+    /// shard, and while its slot migrates, only a client that holds it can renew it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave the lock renewed or not.
+    pub async fn resume(
+        &self,
+        lease: &LeaseRef,
+        wait: Duration,
+    ) -> Result<Option<DetachedLease>, AcquireError> {
+        self.engine.resume(lease, wait).await
+    }
+
+    /// Releases a lock that another client may have been granted, and returns whether it was held
+    /// until now.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::TooManyHeld`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the lock in the background.
+    pub async fn release(&self, lease: &LeaseRef) -> Result<ReleaseAnswer, AcquireError> {
+        self.engine.release(lease).await
     }
 
     /// The topology in use.

@@ -56,10 +56,10 @@ pub use ring::{NewShard, Reshape, ReshapeError, Resize, Ring};
 pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
-        AcquireError, CounterFault, Danger, EngineMetrics, Guard, LockLost, Locks, LocksPage,
-        Owner, ReleaseAnswer, ShardStatus, Waiting,
+        AcquireError, CounterFault, Danger, DetachedLease, EngineMetrics, Guard, LeaseRef,
+        LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ShardStatus, Waiting,
     },
-    ids::{Epoch, Nonce, Token},
+    ids::{ClientId, Epoch, Nonce, Token},
     limits, metrics,
     mover::{Pace, Progress, Resized, WaitingFor},
     name::{Label, LockKey, NameError, Namespace},

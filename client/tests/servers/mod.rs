@@ -5,6 +5,7 @@ mod cancel;
 mod clock_steps;
 mod comeback;
 mod connections;
+mod detached;
 mod election;
 mod errors;
 mod exits;

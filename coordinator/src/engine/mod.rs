@@ -5,6 +5,7 @@
 //! | `acquire.rs` | one acquisition |
 //! | `local/` | the holder and the waiters of a key in this process; sends nothing itself |
 //! | `ring/` | requests, renewals, and releases at the shards; routing |
+//! | `resume.rs` | goes on with locks of holders outside of the process |
 //! | `inspect.rs` | holders and waiters, and releases by force |
 //! | `counters/` | the storage of counters |
 //! | `segmented.rs` | sub-locks of one name |
@@ -16,6 +17,7 @@ mod error;
 mod inspect;
 mod local;
 mod reshape;
+mod resume;
 mod ring;
 mod segmented;
 
@@ -42,7 +44,7 @@ pub use acquire::{Acquire, Wait};
 pub use counters::CounterFault;
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use inspect::{Locks, LocksPage};
-pub use local::{Guard, Handoff, Owner, Sharing, WaitObserver, Waiting};
+pub use local::{DetachedLease, Guard, Handoff, LeaseRef, Owner, Sharing, WaitObserver, Waiting};
 use local::{Handle, LocalQueues};
 pub use ring::ShardStatus;
 use ring::{Releases, Requests, Ring, Routing, monitor};

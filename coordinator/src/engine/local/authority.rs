@@ -43,7 +43,8 @@ pub(crate) type Releasing = Pin<Box<dyn Future<Output = ReleaseAnswer> + Send>>;
 /// # Contract
 ///
 /// No method blocks. Each may be called late, and more than once. Nothing is sent for a lease that is
-/// over, except its release.
+/// over, except its release. A [detached](LeaseState::is_detached) lease is released by
+/// [`release`](Self::release) only.
 pub(crate) trait Lease: fmt::Debug + Send + Sync + 'static {
     /// The state that holders see.
     fn state(&self) -> &LeaseState;
@@ -59,6 +60,13 @@ pub(crate) trait Lease: fmt::Debug + Send + Sync + 'static {
 
     /// It has a holder again.
     fn keep(self: Arc<Self>);
+
+    /// Renews it at once, unless a renewal is under way: then after that one's answer, if it is still
+    /// to be renewed.
+    fn renew(self: Arc<Self>);
+
+    /// Ends it here, without a release: another process may go on with it.
+    fn leave(self: Arc<Self>);
 
     /// Ends it, and releases it in the background. If it `yields` to another process, the local queue
     /// is told with the first answer that it is over.

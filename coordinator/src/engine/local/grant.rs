@@ -30,6 +30,11 @@ impl Grant {
         })
     }
 
+    /// Its record.
+    pub(crate) fn shared(&self) -> Arc<dyn Lease> {
+        self.lease.clone()
+    }
+
     /// The state of its acquisition.
     pub(crate) fn lease(&self) -> &LeaseState {
         self.lease.state()

@@ -50,6 +50,12 @@ impl Guard {
         }
     }
 
+    /// Its parts. The guard itself releases nothing any more.
+    pub(super) fn take_apart(mut self) -> (Arc<Grant>, Arc<Handle>, Option<Holding>) {
+        self.counted = false;
+        (self.grant.clone(), self.queues.clone(), self.holding.take())
+    }
+
     /// Counts this hold until its end.
     pub(crate) fn count(&mut self, holding: Holding) {
         self.holding = Some(holding);

@@ -66,6 +66,11 @@ pub(crate) struct LeaseState {
     /// The view of the topology under which it was granted, if views expire.
     view: Option<Arc<ViewLease>>,
     believed: Mutex<Option<Believed>>,
+    /// Its holder is outside of this process: it is renewed when the holder asks for that, and
+    /// another process may go on with it.
+    detached: AtomicBool,
+    /// If it is detached: a renewal that left before this is not enough for its holder.
+    wanted_since: AtomicU64,
     renewal_failed: AtomicBool,
     /// The clock of its shard stepped since the last renewal.
     clock_stepped: AtomicBool,
@@ -99,6 +104,8 @@ impl LeaseState {
             ends: AtomicU64::new(u64::MAX),
             idle_until: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Asked as u8),
+            detached: AtomicBool::new(false),
+            wanted_since: AtomicU64::new(0),
             renewal_failed: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
             claim: AtomicU64::new(0),
@@ -193,6 +200,34 @@ impl LeaseState {
         Phase::from(before)
     }
 
+    /// Its holder is outside of this process from now on.
+    pub(crate) fn detach(&self) {
+        self.detached.store(true, Release);
+    }
+
+    /// Whether its holder is outside of this process. Then only the holder has it released: another
+    /// process may have renewed it.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.detached.load(Acquire)
+    }
+
+    /// Its holder asks for a renewal that leaves at `since` or later.
+    pub(crate) fn want_renewal(&self, since: Instant) {
+        self.wanted_since.fetch_max(since.as_nanos(), Relaxed);
+    }
+
+    /// Whether it has been renewed, or granted for a whole lease, by a request that left at `since`
+    /// or later.
+    pub(crate) fn is_renewed_since(&self, since: Instant) -> bool {
+        self.claim.load(Acquire) == 0 && self.sent() >= since
+    }
+
+    /// Whether it is to be renewed. A detached lease is not, unless its holder asks for that.
+    pub(crate) fn is_to_be_renewed(&self) -> bool {
+        let wanted_since = Instant::from_nanos(self.wanted_since.load(Relaxed));
+        !self.is_detached() || !self.is_renewed_since(wanted_since)
+    }
+
     /// It has no holder: it is kept until `until`.
     pub(crate) fn leave_idle(&self, until: Instant) {
         self.idle_until.store(until.as_nanos(), Relaxed);
@@ -277,6 +312,12 @@ impl LeaseState {
         let deadline = Instant::from_nanos(self.deadline.load(Relaxed));
         let view = self.view.as_ref();
         view.map_or(deadline, |view| deadline.min(view.until()))
+    }
+
+    /// The end of a fixed hold.
+    pub(crate) fn ends(&self) -> Option<Instant> {
+        let ends = || Instant::from_nanos(self.ends.load(Relaxed));
+        self.terms.hold_for.map(|_| ends())
     }
 
     /// Whether the deadline is the requested end, which no renewal can move.

@@ -18,6 +18,7 @@
 //! | `deliver.rs` | the next grant, to its waiters |
 //! | `grant.rs` | one holder's time with a lease |
 //! | `guard.rs` | the holder's side of a grant |
+//! | `detached.rs` | a held lock whose holder is outside of this process |
 //! | `owner.rs` | re-entry |
 //! | `waiting.rs` | the reason why an acquisition waits, for an observer |
 //! | `events.rs` | requests about grants, and their answers, as debug events |
@@ -25,6 +26,7 @@
 mod answers;
 mod authority;
 mod deliver;
+mod detached;
 pub(crate) mod events;
 mod grant;
 mod guard;
@@ -67,6 +69,7 @@ use crate::{
 pub(crate) use answers::{Answer, Judged};
 pub(crate) use authority::{Authority, Lease, Releasing};
 use deliver::LocalGrant;
+pub use detached::{DetachedLease, LeaseRef};
 pub use guard::Guard;
 pub(crate) use join::{Joined, Waiter};
 pub(crate) use lease::{LeaseState, Phase};

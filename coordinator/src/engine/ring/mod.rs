@@ -48,7 +48,7 @@ mod wheel;
 
 use std::sync::Arc;
 
-use self::shard_lease::ShardLease;
+pub(crate) use self::shard_lease::ShardLease;
 use super::{
     AcquireError,
     local::{Authority, Lease, LeaseState, Terms},
@@ -75,7 +75,8 @@ impl Authority for Ring {
         queues: bool,
     ) -> Result<Arc<dyn Lease>, AcquireError> {
         let requests = &self.requests;
-        let nonce = requests.add_one().map_err(AcquireError::TooManyHeld)?;
+        requests.add_one().map_err(AcquireError::TooManyHeld)?;
+        let nonce = requests.next_nonce();
         let renewer = self.routing.route(key).renewer;
         let view = &requests.around.view;
         let state = LeaseState::new(key.clone(), nonce, terms, tokens, view);

@@ -48,7 +48,7 @@ fn submit_for_caller(
 
 impl ShardLease {
     /// Sends its release, after belief in it has ended. The future waits for the answer.
-    pub(super) fn send_release(
+    pub(crate) fn send_release(
         self: Arc<Self>,
         yields: bool,
         held: bool,

@@ -84,6 +84,12 @@ impl LeaseRenewer {
     }
 
     fn due(&self, lease: &ShardLease) -> Instant {
+        if lease.is_detached() {
+            return match lease.is_to_be_renewed() {
+                true => self.around.clock.now(),
+                false => lease.deadline(),
+            };
+        }
         let third = lease.lease_to_ask() / 3;
         lease.sent() + (third - self.around.random.jitter(third / 5))
     }
@@ -218,7 +224,7 @@ impl LeaseRenewer {
     }
 
     /// Requests `lease` again, renews it, waits for its end, or ends it: the step that is due.
-    fn tend(self: &Arc<Self>, lease: &Arc<ShardLease>) {
+    pub(super) fn tend(self: &Arc<Self>, lease: &Arc<ShardLease>) {
         let now = self.around.clock.now();
         match lease.phase() {
             Phase::Asked => return self.requests.recheck(lease),
@@ -234,7 +240,7 @@ impl LeaseRenewer {
             // A holder that took it meanwhile has it tended earlier.
             return self.tend_by(lease, until);
         }
-        if lease.is_final() {
+        if lease.is_final() || !lease.is_to_be_renewed() {
             return self.tend_at(lease, lease.deadline());
         }
         events::renewing(lease);
@@ -362,14 +368,17 @@ impl LeaseRenewer {
         }
     }
 
-    /// The deadline has passed: no guard is held any more, so a remaining record is released.
+    /// The deadline has passed: no guard is held any more, so a remaining record is released, unless
+    /// another process may have renewed it.
     fn expire(self: &Arc<Self>, lease: &Arc<ShardLease>) {
         if self.requests.over(lease) == Phase::Held {
             if lease.idle_until().is_none() && !lease.is_final() {
                 tracing::warn!(key = %lease.key, "lock lost: not renewed before its deadline");
                 self.driver.metrics().expired();
             }
-            self.requests.releases.send(lease, false);
+            if !lease.is_detached() {
+                self.requests.releases.send(lease, false);
+            }
         }
     }
 }

@@ -72,17 +72,22 @@ impl Requests {
         self.held.load(Relaxed)
     }
 
-    /// The nonce of one more lease; the error is how many there are already.
-    pub(super) fn add_one(&self) -> Result<Nonce, usize> {
+    /// Counts one more lease; the error is how many there are already.
+    pub(crate) fn add_one(&self) -> Result<(), usize> {
         let held = self.held.fetch_add(1, Relaxed);
         if held >= HELD_MAX {
             self.remove_one();
             return Err(held);
         }
-        Ok(Nonce {
+        Ok(())
+    }
+
+    /// The nonce of an acquisition.
+    pub(super) fn next_nonce(&self) -> Nonce {
+        Nonce {
             client: self.client,
             sequence: self.sequence.fetch_add(1, Relaxed),
-        })
+        }
     }
 
     /// A lease has ended.
@@ -98,9 +103,11 @@ impl Requests {
         before
     }
 
-    /// The shard has no record of `lease` any more. Its unanswered requests must not make one.
+    /// The shard has no record of `lease` any more. Its unanswered requests must not make one, unless
+    /// another process may have it at another shard.
     pub(super) fn lost(&self, lease: &Arc<ShardLease>) {
-        if self.over(lease) == Phase::Held && lease.in_flight.lock().is_in_doubt() {
+        let was_held = self.over(lease) == Phase::Held;
+        if was_held && !lease.is_detached() && lease.in_flight.lock().is_in_doubt() {
             self.releases.send(lease, false);
         }
     }

@@ -96,6 +96,15 @@ impl Lease for ShardLease {
         self.renewer().keep_on(&self);
     }
 
+    fn renew(self: Arc<Self>) {
+        let renewer = self.renewer().clone();
+        renewer.tend(&self);
+    }
+
+    fn leave(self: Arc<Self>) {
+        self.end_here();
+    }
+
     fn release_in_background(self: Arc<Self>, yields: bool) {
         if self.end_here() == Phase::Held {
             self.renewer().requests.releases.send(&self, yields);
