@@ -16,7 +16,10 @@ use nix::{
 };
 use ringfence_api::{
     Error, Reason,
-    v1::{AcquireRequest, ReleaseRequest, lock_service_client::LockServiceClient},
+    v1::{
+        AcquireRequest, AcquireResponse, ReleaseOutcome, ReleaseRequest, RenewRequest,
+        lock_service_client::LockServiceClient,
+    },
 };
 use ringfence_test_support::{Servers, eventually};
 use tempfile::NamedTempFile;
@@ -117,6 +120,39 @@ async fn two_coordinators_exclude_each_other_and_a_killed_one_loses_no_time() {
     one.process.wait().unwrap();
     let next = two.locks().await.acquire(ask("key", lease)).await.unwrap();
     assert!(next.into_inner().token > held.token);
+}
+
+#[tokio::test]
+async fn a_caller_of_a_killed_coordinator_keeps_its_lock_at_another() {
+    let servers = founded().await;
+    let secret = "handle_secret = \"0123456789abcdef0123456789abcdef\"";
+    let (mut one, two) = (
+        Coordinator::start(&servers, secret),
+        Coordinator::start(&servers, secret),
+    );
+    let lease = Duration::from_secs(2);
+    let held = one.locks().await.acquire(ask("key", lease)).await.unwrap();
+    let AcquireResponse { handle, token, .. } = held.into_inner();
+    one.process.kill().unwrap();
+    one.process.wait().unwrap();
+
+    let mut locks = two.locks().await;
+    // For twice the lease.
+    for _ in 0..16 {
+        let handle = handle.clone();
+        let renewed = locks.renew(RenewRequest { handle }).await.unwrap();
+        let valid_for: Duration = renewed.into_inner().valid_for.unwrap().try_into().unwrap();
+        assert!(valid_for > lease / 2, "{valid_for:?}");
+        let mut once = ask("key", lease);
+        once.wait = Some(Duration::ZERO.try_into().unwrap());
+        let refused = locks.acquire(once).await.unwrap_err();
+        assert_eq!(Error::from_status(&refused).reason, Reason::Held);
+        tokio::time::sleep(lease / 8).await;
+    }
+    let released = locks.release(ReleaseRequest { handle }).await.unwrap();
+    assert_eq!(released.into_inner().outcome, ReleaseOutcome::Held as i32);
+    let next = locks.acquire(ask("key", lease)).await.unwrap().into_inner();
+    assert!(next.token > token);
 }
 
 #[tokio::test]

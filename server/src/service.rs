@@ -24,7 +24,7 @@ use crate::{
     admin::Admin,
     connections::{STREAMS_KEPT, accept},
     counters::Counters,
-    locks::{Holds, Locks},
+    locks::{Handles, Holds, Locks},
     monitor,
 };
 
@@ -41,6 +41,7 @@ pub struct Service {
     monitor: Option<TcpListener>,
     client: Client,
     holds: Arc<Holds>,
+    handles: Arc<Handles>,
     limits: Limits,
     grace: Duration,
     authentication: Authentication,
@@ -68,9 +69,10 @@ impl Service {
         Ok(Self {
             listener,
             monitor,
-            client,
             authentication: Authentication::new(&config.principals, rate, &clock),
-            holds: Holds::new(clock),
+            holds: Holds::new(client.clone(), clock),
+            client,
+            handles: Arc::new(Handles::new(config.handle_secret.as_deref())),
             limits: config.limits,
             grace: config.grace,
             tls: config.tls.clone(),
@@ -113,6 +115,7 @@ impl Service {
             monitor,
             client,
             holds,
+            handles,
             limits,
             grace,
             authentication,
@@ -122,7 +125,8 @@ impl Service {
         let health = HealthReporter::new();
         let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
         let server = server.max_concurrent_streams(limits.streams + STREAMS_KEPT);
-        let router = router(server, &client, &holds, &stopping, &health, &authentication);
+        let locks = Locks::new(client.clone(), holds.clone(), handles, stopping.clone());
+        let router = router(server, &client, locks, &health, &authentication);
         let connections = accept(listener, limits.connections, limits.streams);
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
@@ -153,12 +157,10 @@ impl Service {
 fn router(
     server: Server,
     client: &Client,
-    holds: &Arc<Holds>,
-    stopping: &CancellationToken,
+    locks: Locks,
     health: &HealthReporter,
     authentication: &Authentication,
 ) -> Router {
-    let locks = Locks::new(client.clone(), holds.clone(), stopping.clone());
     let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let counters = CounterServiceServer::new(Counters::new(client.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX);

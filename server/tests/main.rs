@@ -4,6 +4,7 @@
 mod access;
 mod admin;
 mod counters;
+mod handles;
 mod limits;
 mod locks;
 mod monitor;

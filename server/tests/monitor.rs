@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::scene::{Scene, acquire, ask, release};
+use super::scene::{Scene, acquire, ask, release, renew};
 
 /// The status code and the content of `path`.
 async fn get(scene: &Scene, path: &str) -> (u16, String) {
@@ -59,6 +59,7 @@ async fn acquisitions_and_holds_are_counted_without_keys() {
     );
 
     eventually("it is renewed at its shard", || async {
+        renew(&mut locks.clone(), &held.handle).await.unwrap();
         let (_, numbers) = get(&scene, "/metrics").await;
         sum(&numbers, "ringfence_renewals_total{", "answer=\"renewed\"") > 0.0
     })

@@ -1,6 +1,11 @@
 //! A coordinator in this process, on Redis servers of its own.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
 
 use ringfence_api::v1::{
     AcquireRequest, AcquireResponse, ReleaseRequest, RenewRequest, RenewResponse,
@@ -15,11 +20,8 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-pub(crate) struct Scene {
-    /// They end with this value.
-    servers: Servers,
-    /// Another process: it uses the servers without the coordinator.
-    pub(crate) other: Client,
+/// A coordinator. It ends at once when this value is dropped.
+pub(crate) struct Coordinator {
     pub(crate) url: String,
     /// The address of its numbers.
     pub(crate) monitor: SocketAddr,
@@ -27,14 +29,9 @@ pub(crate) struct Scene {
     service: JoinSet<()>,
 }
 
-impl Scene {
-    pub(crate) async fn set() -> Self {
-        Self::set_with(|_| {}).await
-    }
-
-    /// A coordinator with settings changed by `set_up`.
-    pub(crate) async fn set_with(set_up: impl FnOnce(&mut Config)) -> Self {
-        let servers = Servers::spawn(2).await;
+impl Coordinator {
+    /// A coordinator on `servers`, with settings changed by `set_up`.
+    async fn start(servers: &Servers, set_up: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
             monitor: Some("127.0.0.1:0".parse().unwrap()),
@@ -42,6 +39,7 @@ impl Scene {
             insecure: false,
             grace: Duration::from_secs(10),
             prefix: "ringfence".into(),
+            handle_secret: None,
             shards: BTreeMap::new(),
             limits: Limits::default(),
             principals: BTreeMap::new(),
@@ -59,8 +57,6 @@ impl Scene {
             service.run(stopped).await.unwrap();
         });
         Self {
-            other: servers.client().await,
-            servers,
             url,
             monitor,
             stop: Some(stop),
@@ -91,6 +87,50 @@ impl Scene {
     /// Waits until the service has ended.
     pub(crate) async fn ended(&mut self) {
         self.service.join_next().await.unwrap().unwrap();
+    }
+}
+
+pub(crate) struct Scene {
+    /// They end with this value.
+    servers: Servers,
+    /// Another process: it uses the servers without the coordinator.
+    pub(crate) other: Client,
+    coordinator: Coordinator,
+}
+
+impl Deref for Scene {
+    type Target = Coordinator;
+
+    fn deref(&self) -> &Coordinator {
+        &self.coordinator
+    }
+}
+
+impl DerefMut for Scene {
+    fn deref_mut(&mut self) -> &mut Coordinator {
+        &mut self.coordinator
+    }
+}
+
+impl Scene {
+    pub(crate) async fn set() -> Self {
+        Self::set_with(|_| {}).await
+    }
+
+    /// A coordinator with settings changed by `set_up`.
+    pub(crate) async fn set_with(set_up: impl FnOnce(&mut Config)) -> Self {
+        let servers = Servers::spawn(2).await;
+        let coordinator = Coordinator::start(&servers, set_up).await;
+        Self {
+            other: servers.client().await,
+            servers,
+            coordinator,
+        }
+    }
+
+    /// Another coordinator on the same servers.
+    pub(crate) async fn another(&self, set_up: impl FnOnce(&mut Config)) -> Coordinator {
+        Coordinator::start(&self.servers, set_up).await
     }
 
     /// Kills its servers.

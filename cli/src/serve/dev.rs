@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
         // Its callers lose nothing that they could keep.
         grace: Duration::ZERO,
         prefix: "ringfence".into(),
+        handle_secret: None,
         shards: BTreeMap::new(),
         limits: Limits::default(),
         principals: BTreeMap::new(),
@@ -44,7 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, ServeError> {
     runtime.block_on(async {
         let stop = told_to_stop()?;
         let shards = usize::from(args.shards);
-        let client = Client::builder().embedded(shards).build().await?;
+        let client = Client::builder().embedded(shards);
+        let client = client.handoff(0, Duration::ZERO).build().await?;
         let line = |address: &str| LINE.replace("ADDRESS", address);
         serve(&config, client, stop, line).await
     })?;

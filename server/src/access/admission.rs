@@ -62,6 +62,11 @@ impl Caller {
         }
     }
 
+    /// Its name in the settings; none: callers need no identity.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     fn allows(&self, call: Call<'_>) -> bool {
         let Roles {
             acquire,
@@ -91,9 +96,7 @@ impl Caller {
 /// caller whose calls are refused keeps its locks.
 pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted, Error> {
     let extensions = request.extensions();
-    let Some(caller) = extensions.get::<Arc<Caller>>() else {
-        return Err(Error::new(Reason::Internal, "the call has no caller"));
-    };
+    let caller = caller_of(request)?;
     if !caller.allows(call) {
         let name = caller.name.as_deref().unwrap_or_default();
         return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
@@ -112,6 +115,12 @@ pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted,
         limited(message, PLACE_AFTER)
     })?;
     Ok(Admitted { _place: place })
+}
+
+/// The caller of `request`.
+pub(crate) fn caller_of<T>(request: &Request<T>) -> Result<&Arc<Caller>, Error> {
+    let caller = request.extensions().get::<Arc<Caller>>();
+    caller.ok_or_else(|| Error::new(Reason::Internal, "the call has no caller"))
 }
 
 /// Without the key: it may be a secret of others.

@@ -41,6 +41,9 @@ pub struct Config {
     pub grace: Duration,
     /// `prefix`: the prefix of every key on the servers. Default: `ringfence`.
     pub prefix: String,
+    /// `handle_secret`, or `handle_secret_file`: seals the handles of locks. Coordinators with the
+    /// same secret go on with each other's locks. None: each has its own.
+    pub handle_secret: Option<String>,
     /// `shards.NAME.url`, or `shards.NAME.url_file`: servers to find the topology at.
     pub shards: BTreeMap<String, String>,
     /// `limits`.
@@ -101,6 +104,7 @@ impl std::fmt::Debug for Config {
             .field("insecure", &self.insecure)
             .field("grace", &self.grace)
             .field("prefix", &self.prefix)
+            .field("handle_secret", &self.handle_secret.is_some())
             .field("shards", &shards)
             .field("limits", &self.limits)
             .field("principals", &principals)
@@ -168,6 +172,7 @@ impl Config {
                 .length("grace", Duration::from_secs(3600))
                 .unwrap_or(Duration::from_secs(10)),
             prefix: reader.prefix("prefix"),
+            handle_secret: reader.secret("handle_secret"),
             shards: reader.shards("shards"),
             limits: Limits {
                 connections: reader
@@ -222,6 +227,8 @@ impl Config {
         Client::builder()
             .redis(self.shards.values())
             .prefix(&self.prefix)
+            // Another coordinator may go on with a lock: it cannot be handed on here.
+            .handoff(0, Duration::ZERO)
             .existing_topology(true)
             .members_only(true)
     }

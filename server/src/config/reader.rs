@@ -10,6 +10,9 @@ use ringfence_coordinator::{name::KeyPrefix, shard::redis::Address};
 use super::ConfigError;
 use crate::{PemFile, Principal, Proof, Roles, Scope, Tls, TokenDigest};
 
+/// The shortest secret: 128 random bits in hex.
+const SECRET_BYTES_MIN: usize = 32;
+
 /// The settings not read yet, and the problems so far.
 pub(super) struct Reader {
     unread: Map<String, Value>,
@@ -114,6 +117,39 @@ impl Reader {
         prefix.unwrap_or_default().as_str().to_owned()
     }
 
+    /// A secret at `path`, or in the file that is named at `path`_file. Not shown in a problem.
+    pub(super) fn secret(&mut self, path: &str) -> Option<String> {
+        let in_file = format!("{path}_file");
+        let (key, secret) = match (self.take(path), self.take(&in_file)) {
+            (None, None) => return None,
+            (Some(secret), None) => (path, secret.into_string().ok()),
+            (None, Some(file)) => (&*in_file, self.file(&in_file, file)?.into()),
+            (Some(_), Some(_)) => {
+                self.problem(format!("{path} and {in_file} are set, must be one of them"));
+                return None;
+            }
+        };
+        let secret = secret.filter(|secret| secret.len() >= SECRET_BYTES_MIN);
+        if secret.is_none() {
+            self.problem(format!(
+                "{key} must be a text of at least {SECRET_BYTES_MIN} bytes, as from: openssl rand -hex 32"
+            ));
+        }
+        secret
+    }
+
+    /// The text of the file that `value`, at `path`, names.
+    fn file(&mut self, path: &str, value: Value) -> Option<String> {
+        let file = value.into_string().ok()?;
+        match fs::read_to_string(&file) {
+            Ok(text) => Some(text.trim().to_owned()),
+            Err(error) => {
+                self.problem(format!("{path} is {file:?}, which cannot be read: {error}"));
+                None
+            }
+        }
+    }
+
     /// The URLs of shards: at least one. Their names only tell settings apart.
     pub(super) fn shards(&mut self, path: &str) -> BTreeMap<String, String> {
         let value = self.take(path);
@@ -147,14 +183,8 @@ impl Reader {
             (Some(url), None) => (format!("{path}.url"), url.into_string().ok()?),
             (None, Some(file)) => {
                 let key = format!("{path}.url_file");
-                let file = file.into_string().ok()?;
-                match fs::read_to_string(&file) {
-                    Ok(url) => (key, url.trim().to_owned()),
-                    Err(error) => {
-                        self.problem(format!("{key} is {file:?}, which cannot be read: {error}"));
-                        return None;
-                    }
-                }
+                let url = self.file(&key, file)?;
+                (key, url)
             }
             (Some(_), Some(_)) | (None, None) => {
                 self.problem(format!("{path} must have either url or url_file"));

@@ -95,6 +95,7 @@ impl Config {
             insecure,
             grace,
             prefix,
+            handle_secret,
             shards,
             limits,
             principals,
@@ -126,6 +127,14 @@ impl Config {
             quoted(prefix),
             "The prefix of every key on the servers. Default: ringfence.",
         );
+        if let Some(secret) = handle_secret {
+            let shown = if file.redacted { REDACTED } else { secret };
+            file.line(
+                "handle_secret",
+                quoted(shown),
+                "Seals the handles of locks: coordinators with the same secret go on with each other's locks. Or handle_secret_file, a file with it. Default: each has its own.",
+            );
+        }
         for (name, url) in shards {
             file.section(
                 format_args!("shards.{}", key(name)),
@@ -305,6 +314,7 @@ fn sample() -> Config {
         insecure: false,
         grace: Duration::from_secs(10),
         prefix: "ringfence".into(),
+        handle_secret: Some("at least 32 random characters, as from openssl rand -hex 32".into()),
         shards: BTreeMap::from([
             ("a".into(), "redis://10.0.0.1".into()),
             (

@@ -1,25 +1,28 @@
-//! The locks held for callers. A caller renews its lock; otherwise its lease ends, and the lock is
-//! released.
+//! The locks of callers that this coordinator goes on with.
 //!
-//! Two leases protect a lock: the engine renews the record at the shard while this process lives, and
-//! the caller renews its lease here. The caller's belief ends before either does.
+//! The record at the shard ends with the caller's lease: only a renewal by the caller renews it, here
+//! or at another coordinator. So a lock that ends here is dropped without a release.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use hashbrown::{HashMap, hash_map::Entry};
 use parking_lot::Mutex;
 use ringfence_api::{Error, Reason};
-use ringfence_client::{Clock, Guard, Instant, limits::RHO_PERMILLE};
-use ringfence_coordinator::{clock::sleep_until, random::Random};
+use ringfence_client::{
+    Client, Clock, DetachedLease, Instant, LeaseRef, Nonce, ReleaseAnswer, limits::RHO_PERMILLE,
+};
+use ringfence_coordinator::clock::sleep_until;
 use tokio::sync::Notify;
 
-/// Identifies a held lock: 128 random bits that only its holder knows.
-type Handle = u128;
+use crate::errors;
 
-/// The locks held for callers, by handle.
+/// How long a shard in doubt is asked again about a lock of another coordinator.
+const RESUME_FOR: Duration = Duration::from_secs(2);
+
+/// The locks of callers.
 pub(crate) struct Holds {
+    client: Client,
     clock: Arc<dyn Clock>,
-    random: Random,
     table: Mutex<Table>,
     earlier: Notify,
     empty: Notify,
@@ -27,98 +30,96 @@ pub(crate) struct Holds {
 
 #[derive(Default)]
 struct Table {
-    held: HashMap<Handle, Held>,
-    /// The ends of all leases.
-    ends: BTreeSet<(Instant, Handle)>,
+    held: HashMap<Nonce, Arc<DetachedLease>>,
+    /// A time at which to look at each: its end, unless it was renewed since.
+    looks: BTreeSet<(Instant, Nonce)>,
     /// The time until which the task sleeps; none: until it is notified.
     asleep_until: Option<Instant>,
 }
 
-struct Held {
-    guard: Guard,
-    lease: Duration,
-    /// The end of the lease, unless the caller renews it.
-    ends: Instant,
-}
-
 impl Holds {
     /// Holds no lock yet. [`run`](Self::run) must run.
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub(crate) fn new(client: Client, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Self {
+            client,
             clock,
-            random: Random::from_os(),
             table: Mutex::default(),
             earlier: Notify::new(),
             empty: Notify::new(),
         })
     }
 
-    /// Holds `guard` until its caller releases it, or does not renew it for `lease`. Returns its
-    /// handle, and the time that the caller may rely on.
-    pub(crate) fn add(&self, guard: Guard, lease: Duration) -> (Vec<u8>, Duration) {
-        let now = self.clock.now();
-        let held = Held {
-            guard,
-            lease,
-            ends: now + lease,
-        };
-        let valid_for = held.valid_for(now);
-        let ends = held.ends;
+    /// Keeps `lease` until its end. If two calls took up the same lock, the first one's stays.
+    pub(crate) fn add(&self, lease: DetachedLease) -> Arc<DetachedLease> {
+        let (nonce, ends) = (lease.nonce(), lease.deadline());
         let mut table = self.table.lock();
-        let handle = loop {
-            let handle = self.random.id();
-            if let Entry::Vacant(place) = table.held.entry(handle) {
-                place.insert(held);
-                break handle;
+        let kept = match table.held.entry(nonce) {
+            Entry::Occupied(kept) if kept.get().is_held() => kept.get().clone(),
+            Entry::Occupied(mut ended) => {
+                let lease = Arc::new(lease);
+                ended.insert(lease.clone());
+                lease
             }
+            Entry::Vacant(place) => place.insert(Arc::new(lease)).clone(),
         };
-        table.ends.insert((ends, handle));
+        table.looks.insert((ends, nonce));
         let wake = table.asleep_until.is_none_or(|until| ends < until);
         drop(table);
         if wake {
             self.earlier.notify_one();
         }
-        (handle.to_be_bytes().to_vec(), valid_for)
+        kept
     }
 
-    /// Renews the lease of `handle`, to its full length. Returns the time that the caller may rely
-    /// on.
-    pub(crate) fn renew(&self, handle: &[u8]) -> Result<Duration, Error> {
-        let handle = parse(handle)?;
-        let now = self.clock.now();
-        let mut table = self.table.lock();
-        let table = &mut *table;
-        let held = table.held.get_mut(&handle);
-        // A lease that has ended but whose lock is still held here has no other holder.
-        let held = held.filter(|held| held.guard.is_held()).ok_or_else(lost)?;
-        table.ends.remove(&(held.ends, handle));
-        held.ends = now + held.lease;
-        table.ends.insert((held.ends, handle));
-        Ok(held.valid_for(now))
-    }
-
-    /// Takes the lock of `handle` out, to be released.
-    pub(crate) fn take(&self, handle: &[u8]) -> Result<Option<Guard>, Error> {
-        let handle = parse(handle)?;
-        let mut table = self.table.lock();
-        let held = table.held.remove(&handle);
-        if let Some(held) = &held {
-            table.ends.remove(&(held.ends, handle));
+    /// Renews the lock at its shard. Returns the lock.
+    pub(crate) async fn renew(&self, lease: &LeaseRef) -> Result<Arc<DetachedLease>, Error> {
+        if let Some(held) = self.get(lease.nonce) {
+            if held.renew().await.is_ok() {
+                return Ok(held);
+            }
+            // Another coordinator may have renewed it.
+            self.remove(lease.nonce);
         }
+        if lease.hold_for.is_some_and(|hold_for| hold_for.is_zero()) {
+            return Err(lost());
+        }
+        let resumed = self.client.resume(lease, RESUME_FOR).await;
+        let resumed = resumed.map_err(|error| errors::lock(&error))?;
+        Ok(self.add(resumed.ok_or_else(lost)?))
+    }
+
+    /// Releases the lock. It may be one of another coordinator.
+    pub(crate) async fn release(&self, lease: &LeaseRef) -> Result<ReleaseAnswer, Error> {
+        if let Some(held) = self.remove(lease.nonce)
+            && held.is_held()
+        {
+            return Ok(held.release().await);
+        }
+        let released = self.client.release(lease).await;
+        released.map_err(|error| errors::lock(&error))
+    }
+
+    fn get(&self, nonce: Nonce) -> Option<Arc<DetachedLease>> {
+        self.table.lock().held.get(&nonce).cloned()
+    }
+
+    fn remove(&self, nonce: Nonce) -> Option<Arc<DetachedLease>> {
+        let mut table = self.table.lock();
+        let held = table.held.remove(&nonce);
         let is_empty = table.held.is_empty();
         drop(table);
         if is_empty {
             self.empty.notify_waiters();
         }
-        Ok(held.map(|held| held.guard))
+        held
     }
 
-    /// Releases locks whose leases have ended, for ever.
+    /// Drops locks whose leases have ended, for ever.
     pub(crate) async fn run(&self) {
         loop {
             let next = {
                 let mut table = self.table.lock();
-                table.asleep_until = table.ends.first().map(|(ends, _)| *ends);
+                table.asleep_until = table.looks.first().map(|(ends, _)| *ends);
                 table.asleep_until
             };
             match next {
@@ -129,23 +130,30 @@ impl Holds {
                     () = sleep_until(&*self.clock, ends) => {}
                 },
             }
-            self.expire(self.clock.now());
+            self.look(self.clock.now());
         }
     }
 
-    fn expire(&self, now: Instant) {
-        let mut expired = Vec::new();
+    fn look(&self, now: Instant) {
+        let mut ended = Vec::new();
         let mut table = self.table.lock();
-        while let Some((ends, handle)) = table.ends.first().copied()
-            && ends <= now
+        while let Some((at, nonce)) = table.looks.first().copied()
+            && at <= now
         {
-            table.ends.pop_first();
-            expired.extend(table.held.remove(&handle));
+            table.looks.pop_first();
+            match table.held.get(&nonce) {
+                Some(held) if held.is_held() => {
+                    let ends = held.deadline();
+                    table.looks.insert((ends, nonce));
+                }
+                Some(_) => ended.extend(table.held.remove(&nonce)),
+                None => {}
+            }
         }
         let is_empty = table.held.is_empty();
         drop(table);
-        // The drop of a guard releases its lock: not under the lock of the table.
-        drop(expired);
+        // Not under the lock of the table.
+        drop(ended);
         if is_empty {
             self.empty.notify_waiters();
         }
@@ -164,36 +172,18 @@ impl Holds {
         }
     }
 
-    /// Lets go of all locks without their release: their callers may rely on them for the rest of
-    /// their leases. The records at the shards last longer. Returns their number.
+    /// Drops all locks, without their release: their callers may rely on them for the rest of their
+    /// leases. Returns their number.
     pub(crate) fn forget(&self) -> usize {
-        let mut table = self.table.lock();
-        table.ends.clear();
-        let held = std::mem::take(&mut table.held);
-        let count = held.len();
-        held.into_values()
-            .for_each(|held| std::mem::forget(held.guard));
-        count
+        let table = std::mem::take(&mut *self.table.lock());
+        table.held.len()
     }
 }
 
-impl Held {
-    /// The time that the caller may rely on, at `now`: less than is left, since its clock may be
-    /// slower than this one.
-    fn valid_for(&self, now: Instant) -> Duration {
-        let left = self.ends.since(now).min(self.guard.remaining());
-        left - left * RHO_PERMILLE / 1000
-    }
-}
-
-fn parse(handle: &[u8]) -> Result<Handle, Error> {
-    match handle.try_into() {
-        Ok(bytes) => Ok(Handle::from_be_bytes(bytes)),
-        Err(_) => {
-            let value = format!("{} bytes long", handle.len());
-            Err(Error::invalid("handle", value, "the handle of a grant"))
-        }
-    }
+/// The time that a caller may rely on: less than is left, since its clock may be slower than this one.
+pub(crate) fn valid_for(lease: &DetachedLease) -> Duration {
+    let left = lease.remaining();
+    left - left * RHO_PERMILLE / 1000
 }
 
 fn lost() -> Error {

@@ -1,5 +1,6 @@
 //! LockService: one call per step.
 
+mod handle;
 mod holds;
 mod pages;
 
@@ -14,14 +15,15 @@ use ringfence_api::{
         RenewRequest, RenewResponse, lock_service_server::LockService,
     },
 };
-use ringfence_client::{Client, Guard, Holder, ReleaseAnswer};
+use ringfence_client::{Client, Guard, Holder, LeaseRef, ReleaseAnswer};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-pub(crate) use holds::Holds;
+pub(crate) use handle::Handles;
+pub(crate) use holds::{Holds, valid_for};
 
 use crate::{
-    access::{Call, admit},
+    access::{Call, admit, caller_of},
     deadline::Deadline,
     errors,
     fields::{length, namespace, to_length},
@@ -31,16 +33,23 @@ use crate::{
 pub(crate) struct Locks {
     client: Client,
     holds: Arc<Holds>,
+    handles: Arc<Handles>,
     /// No new locks: the coordinator stops.
     stop: CancellationToken,
 }
 
 impl Locks {
     /// Serves locks of `client` until `stop`.
-    pub(crate) fn new(client: Client, holds: Arc<Holds>, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        holds: Arc<Holds>,
+        handles: Arc<Handles>,
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             client,
             holds,
+            handles,
             stop,
         }
     }
@@ -77,6 +86,12 @@ impl Locks {
         }
     }
 
+    /// The lock of `handle`, if that is a handle of the caller of `request`.
+    fn lock_of<T>(&self, request: &Request<T>, handle: &[u8]) -> Result<LeaseRef, Error> {
+        let caller = caller_of(request)?.name();
+        self.handles.open(handle, caller, &self.client)
+    }
+
     /// The lease that `ask` is for.
     fn lease(&self, ask: &AcquireRequest) -> Result<Duration, Error> {
         let longest = || self.client.topology().constants.max_lease();
@@ -93,16 +108,16 @@ impl LockService for Locks {
         let AcquireRequest { namespace, key, .. } = request.get_ref();
         let _admitted = admit(&request, Call::Acquire(namespace, key))?;
         let deadline = Deadline::of(&request);
+        let caller = caller_of(&request)?.clone();
         let ask = request.into_inner();
         let lease = self.lease(&ask)?;
         // If the call is dropped until here, the lock is released; from here on nothing is awaited.
         let guard = self.grant(&ask, lease, deadline).await?;
-        let token = guard.token().get();
-        let (handle, valid_for) = self.holds.add(guard, lease);
+        let held = self.holds.add(guard.detach());
         Ok(Response::new(AcquireResponse {
-            handle,
-            token,
-            valid_for: Some(to_length(valid_for)),
+            handle: self.handles.seal(&held.reference(), caller.name()),
+            token: held.token().get(),
+            valid_for: Some(to_length(valid_for(&held))),
         }))
     }
 
@@ -110,9 +125,11 @@ impl LockService for Locks {
         &self,
         request: Request<RenewRequest>,
     ) -> Result<Response<RenewResponse>, Status> {
-        let valid_for = self.holds.renew(&request.get_ref().handle)?;
+        let lease = self.lock_of(&request, &request.get_ref().handle)?;
+        let deadline = Deadline::of(&request);
+        let held = deadline.run(self.holds.renew(&lease)).await??;
         Ok(Response::new(RenewResponse {
-            valid_for: Some(to_length(valid_for)),
+            valid_for: Some(to_length(valid_for(&held))),
         }))
     }
 
@@ -120,17 +137,11 @@ impl LockService for Locks {
         &self,
         request: Request<ReleaseRequest>,
     ) -> Result<Response<ReleaseResponse>, Status> {
+        let lease = self.lock_of(&request, &request.get_ref().handle)?;
         let deadline = Deadline::of(&request);
-        let outcome = match self.holds.take(&request.get_ref().handle)? {
-            None => ReleaseOutcome::Lost,
-            Some(guard) => match deadline.run(guard.release()).await? {
-                ReleaseAnswer::Held => ReleaseOutcome::Held,
-                ReleaseAnswer::Lost => ReleaseOutcome::Lost,
-                ReleaseAnswer::Unknown => ReleaseOutcome::Unknown,
-            },
-        };
+        let answer = deadline.run(self.holds.release(&lease)).await??;
         Ok(Response::new(ReleaseResponse {
-            outcome: outcome.into(),
+            outcome: outcome(answer).into(),
         }))
     }
 
@@ -171,6 +182,15 @@ impl LockService for Locks {
     }
 }
 
+/// The answer to a release.
+pub(crate) fn outcome(answer: ReleaseAnswer) -> ReleaseOutcome {
+    match answer {
+        ReleaseAnswer::Held => ReleaseOutcome::Held,
+        ReleaseAnswer::Lost => ReleaseOutcome::Lost,
+        ReleaseAnswer::Unknown => ReleaseOutcome::Unknown,
+    }
+}
+
 /// A holder, for an answer.
 pub(crate) fn holder(holder: &Holder) -> LockHolder {
     LockHolder {
@@ -194,9 +214,10 @@ mod tests {
     async fn an_expired_deadline_is_told_with_the_reason_to_wait() {
         let client = Client::builder().embedded(1).build().await.unwrap();
         let held = client.lock("key").label("worker 7").acquire().await;
-        let holds = Holds::new(Arc::new(BootClock));
+        let holds = Holds::new(client.clone(), Arc::new(BootClock));
+        let handles = Arc::new(Handles::new(None));
         let caller = Caller::new(None, Roles::all(), 10, Arc::new(BootClock));
-        let locks = Locks::new(client.clone(), holds, CancellationToken::new());
+        let locks = Locks::new(client.clone(), holds, handles, CancellationToken::new());
         let mut request = Request::new(AcquireRequest {
             key: "key".into(),
             ..AcquireRequest::default()

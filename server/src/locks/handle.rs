@@ -1,0 +1,139 @@
+//! Handles: all that a coordinator needs to go on with a caller's lock, sealed with a secret that
+//! coordinators share.
+//!
+//! ```text
+//! version (1 byte) │ HMAC-SHA256 (32 bytes) of version, principal, content │ content
+//! ```
+
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use prost::Message;
+use ringfence_api::Error;
+use ringfence_client::{Client, ClientId, Label, LeaseRef, Nonce, Token};
+use ringfence_coordinator::{
+    clock::{BootClock, Clock},
+    random::Random,
+};
+use sha2::Sha256;
+
+/// The version of the layout.
+const VERSION: u8 = 1;
+const MAC_BYTES: usize = 32;
+
+/// Makes handles, and opens them.
+pub(crate) struct Handles {
+    sealer: Hmac<Sha256>,
+}
+
+/// The content of a handle.
+#[derive(Clone, PartialEq, Message)]
+struct Content {
+    #[prost(string, tag = "1")]
+    namespace: String,
+    #[prost(bytes = "vec", tag = "2")]
+    key: Vec<u8>,
+    /// The client of the nonce: 16 bytes.
+    #[prost(bytes = "vec", tag = "3")]
+    client: Vec<u8>,
+    #[prost(uint64, tag = "4")]
+    sequence: u64,
+    #[prost(uint64, tag = "5")]
+    token: u64,
+    #[prost(string, tag = "6")]
+    label: String,
+    /// In microseconds.
+    #[prost(uint64, tag = "7")]
+    lease_us: u64,
+    /// The end of a fixed hold, in ms since 1970. 0: there is none.
+    #[prost(uint64, tag = "8")]
+    ends_at_ms: u64,
+}
+
+impl Handles {
+    /// Sealed with `secret`; by default, with one that only this process has.
+    pub(crate) fn new(secret: Option<&str>) -> Self {
+        let random = || {
+            let random = Random::from_os();
+            [random.id().to_be_bytes(), random.id().to_be_bytes()].concat()
+        };
+        let secret = secret.map_or_else(random, |secret| secret.as_bytes().to_vec());
+        Self {
+            sealer: Hmac::new_from_slice(&secret).expect("HMAC takes keys of every length"),
+        }
+    }
+
+    /// The handle of `lease`, for the principal `caller` only.
+    pub(crate) fn seal(&self, lease: &LeaseRef, caller: Option<&str>) -> Vec<u8> {
+        let ends_at = lease.hold_for.map(|hold_for| unix_now() + hold_for);
+        let content = Content {
+            namespace: lease.key.namespace().to_owned(),
+            key: lease.key.key().to_vec(),
+            client: lease.nonce.client.0.to_be_bytes().to_vec(),
+            sequence: lease.nonce.sequence,
+            token: lease.token.get(),
+            label: lease.label.as_str().to_owned(),
+            lease_us: lease.lease.as_micros() as u64,
+            ends_at_ms: ends_at.map_or(0, |ends_at| ends_at.as_millis() as u64),
+        };
+        let content = content.encode_to_vec();
+        let mac = self.mac(caller, &content).finalize().into_bytes();
+        [&[VERSION], &mac[..], &content].concat()
+    }
+
+    /// The lock of `handle`, if it was sealed with the same secret for `caller`.
+    pub(crate) fn open(
+        &self,
+        handle: &[u8],
+        caller: Option<&str>,
+        client: &Client,
+    ) -> Result<LeaseRef, Error> {
+        let opened = handle.split_at_checked(1 + MAC_BYTES);
+        let opened = opened.filter(|(head, content)| {
+            let mac = self.mac(caller, content);
+            head[0] == VERSION && mac.verify_slice(&head[1..]).is_ok()
+        });
+        let content = opened.and_then(|(_, content)| Content::decode(content).ok());
+        let lease = content.and_then(|content| lease(&content, client));
+        lease.ok_or_else(|| {
+            let value = format!("{} bytes that are no handle of yours", handle.len());
+            let limit = "the handle of a grant to this principal, by a coordinator with the same \
+                         handle_secret";
+            Error::invalid("handle", value, limit)
+        })
+    }
+
+    fn mac(&self, caller: Option<&str>, content: &[u8]) -> Hmac<Sha256> {
+        let mac = self.sealer.clone().chain_update([VERSION]);
+        let mac = match caller {
+            None => mac.chain_update([0]),
+            // The length tells where the name ends.
+            Some(name) => mac
+                .chain_update([1])
+                .chain_update((name.len() as u64).to_be_bytes())
+                .chain_update(name),
+        };
+        mac.chain_update(content)
+    }
+}
+
+fn lease(content: &Content, client: &Client) -> Option<LeaseRef> {
+    let bytes = content.client.as_slice().try_into().ok()?;
+    let ends_at = (content.ends_at_ms > 0).then(|| Duration::from_millis(content.ends_at_ms));
+    Some(LeaseRef {
+        key: client.key(&content.namespace, &content.key).ok()?,
+        nonce: Nonce {
+            client: ClientId(u128::from_be_bytes(bytes)),
+            sequence: content.sequence,
+        },
+        token: Token::from_number(content.token),
+        label: Label::new(&content.label),
+        lease: Duration::from_micros(content.lease_us),
+        hold_for: ends_at.map(|ends_at| ends_at.saturating_sub(unix_now())),
+    })
+}
+
+/// The time since 1970. Only the end of a fixed hold, which coordinators have in common, goes by it.
+fn unix_now() -> Duration {
+    BootClock.unix()
+}
