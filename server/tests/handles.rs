@@ -86,7 +86,6 @@ async fn a_handle_is_of_no_use_to_others_and_its_refusal_reaches_no_shard() {
     let mut locks = scene.locks().await;
     let held = locks.acquire(with("worker", ask("key", 30_000, None)));
     let handle = held.await.unwrap().into_inner().handle;
-    let before = scene.script_calls().await;
     let mut refusals = Vec::new();
     for at in 0..handle.len() {
         let mut changed = handle.clone();
@@ -98,21 +97,25 @@ async fn a_handle_is_of_no_use_to_others_and_its_refusal_reaches_no_shard() {
     refusals.push((&stranger, "worker", handle.clone()));
     refusals.push((&other, "worker", handle[..handle.len() - 1].to_vec()));
     refusals.push((&other, "worker", Vec::new()));
-    for (coordinator, caller, handle) in refusals {
-        let mut locks = coordinator.locks().await;
-        let renewal: Request<RenewRequest> = with(
-            caller,
-            RenewRequest {
-                handle: handle.clone(),
-            },
-        );
-        let renewed = locks.renew(renewal).await.map(drop);
-        let released = locks.release(with(caller, ReleaseRequest { handle }));
-        for refused in [renewed, released.await.map(drop)] {
-            is_no_handle(&refused.unwrap_err());
+    let refused = async || {
+        for (coordinator, caller, handle) in &refusals {
+            let handle = handle.clone();
+            let mut locks = coordinator.locks().await;
+            let renewal: Request<RenewRequest> = with(
+                caller,
+                RenewRequest {
+                    handle: handle.clone(),
+                },
+            );
+            let renewed = locks.renew(renewal).await.map(drop);
+            let released = locks.release(with(caller, ReleaseRequest { handle }));
+            for refused in [renewed, released.await.map(drop)] {
+                is_no_handle(&refused.unwrap_err());
+            }
         }
-    }
-    assert_eq!(scene.script_calls().await, before);
+    };
+    scene.reaches_no_shard(refused).await;
+    let before = scene.script_calls().await;
     let mut locks = other.locks().await;
     let released = locks.release(with("worker", ReleaseRequest { handle }));
     assert_eq!(released.await.unwrap().into_inner().outcome, HELD);

@@ -32,8 +32,7 @@ pub(crate) fn with<T>(token: &str, message: T) -> Request<T> {
 async fn a_call_without_a_token_reaches_no_shard() {
     let token = "correct-horse-battery-staple";
     let scene = Scene::set_with(|config| principal(config, token, Roles::all())).await;
-    let mut locks = LockServiceClient::new(scene.channel().await);
-    let before = scene.script_calls().await;
+    let locks = LockServiceClient::new(scene.channel().await);
     let request = |header: Option<&str>| -> Request<AcquireRequest> {
         let mut request = Request::new(ask("key", 1000, Some(0)));
         if let Some(header) = header {
@@ -44,22 +43,26 @@ async fn a_call_without_a_token_reaches_no_shard() {
     };
     let wrong = format!("Bearer {token}x");
     let other_scheme = format!("Basic {token}");
-    for header in [
-        None,
-        Some(&*wrong),
-        Some(token),
-        Some(&*other_scheme),
-        Some("Bearer"),
-    ] {
-        let refused: Status = locks.acquire(request(header)).await.unwrap_err();
-        assert_eq!(refused.code(), Code::Unauthenticated, "{header:?}");
-        let error = Error::from_status(&refused);
-        assert_eq!(error.reason, Reason::Unauthenticated);
-        assert!(!error.is_retryable && !error.message.contains(token));
-    }
-    assert_eq!(scene.script_calls().await, before);
+    let refused = async || {
+        for header in [
+            None,
+            Some(&*wrong),
+            Some(token),
+            Some(&*other_scheme),
+            Some("Bearer"),
+        ] {
+            let refused = locks.clone().acquire(request(header)).await;
+            let refused: Status = refused.unwrap_err();
+            assert_eq!(refused.code(), Code::Unauthenticated, "{header:?}");
+            let error = Error::from_status(&refused);
+            assert_eq!(error.reason, Reason::Unauthenticated);
+            assert!(!error.is_retryable && !error.message.contains(token));
+        }
+    };
+    scene.reaches_no_shard(refused).await;
+    let before = scene.script_calls().await;
     let bearer = format!("Bearer {token}");
-    locks.acquire(request(Some(&bearer))).await.unwrap();
+    locks.clone().acquire(request(Some(&bearer))).await.unwrap();
     assert!(scene.script_calls().await > before);
 
     let mut health = HealthClient::new(scene.channel().await);
