@@ -125,6 +125,7 @@ impl LocalQueues {
 
     /// Another process waits for `lease`.
     pub(crate) fn contended(&self, lease: &LeaseState) {
+        lease.contend();
         self.change(&lease.key, |queue, now| {
             if queue.holds(lease.nonce) {
                 queue.contended(now);

@@ -108,6 +108,11 @@ impl DetachedLease {
         self.lease.state().is_held(self.queues.now())
     }
 
+    /// Whether another process waited for the lock at one of its renewals.
+    pub fn is_contended(&self) -> bool {
+        self.lease.state().is_contended()
+    }
+
     /// Renews the lock at its shard, and waits for the answer. It holds for at least eleven twelfths of
     /// the lease then, or until the end of a fixed hold.
     ///

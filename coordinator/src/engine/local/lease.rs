@@ -71,6 +71,8 @@ pub(crate) struct LeaseState {
     detached: AtomicBool,
     /// If it is detached: a renewal that left before this is not enough for its holder.
     wanted_since: AtomicU64,
+    /// Another process waited for it when it was renewed.
+    contended: AtomicBool,
     renewal_failed: AtomicBool,
     /// The clock of its shard stepped since the last renewal.
     clock_stepped: AtomicBool,
@@ -106,6 +108,7 @@ impl LeaseState {
             phase: AtomicU8::new(Phase::Asked as u8),
             detached: AtomicBool::new(false),
             wanted_since: AtomicU64::new(0),
+            contended: AtomicBool::new(false),
             renewal_failed: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
             claim: AtomicU64::new(0),
@@ -209,6 +212,16 @@ impl LeaseState {
     /// process may have renewed it.
     pub(crate) fn is_detached(&self) -> bool {
         self.detached.load(Acquire)
+    }
+
+    /// Another process waits for it.
+    pub(crate) fn contend(&self) {
+        self.contended.store(true, Relaxed);
+    }
+
+    /// Whether another process has waited for it.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.contended.load(Relaxed)
     }
 
     /// Its holder asks for a renewal that leaves at `since` or later.
