@@ -4,11 +4,12 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "ringfence/v1/admin.proto",
     "ringfence/v1/counter.proto",
     "ringfence/v1/error.proto",
     "ringfence/v1/lock.proto",
+    "ringfence/v1/session.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -110,23 +110,28 @@ impl Error {
     }
 }
 
-impl From<Error> for Status {
-    fn from(error: Error) -> Self {
-        let code = code(error.reason);
-        let detail = ErrorDetail {
+impl From<&Error> for ErrorDetail {
+    fn from(error: &Error) -> Self {
+        Self {
             reason: error.reason.into(),
             retryable: error.is_retryable,
             effect: error.effect.into(),
             retry_after: error.retry_after.and_then(|length| length.try_into().ok()),
-            invalid_input: error.input.map(|input| InvalidInput {
-                field: input.field,
-                value: input.value,
-                limit: input.limit,
+            invalid_input: error.input.as_deref().map(|input| InvalidInput {
+                field: input.field.clone(),
+                value: input.value.clone(),
+                limit: input.limit.clone(),
             }),
-        };
+        }
+    }
+}
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        let code = code(error.reason);
         let detail = Any {
             type_url: TYPE_URL.to_owned(),
-            value: detail.encode_to_vec(),
+            value: ErrorDetail::from(&error).encode_to_vec(),
         };
         let whole = pb::Status {
             code: code as i32,

@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `proto/ringfence/v1/lock.proto` | locks |
+//! | `proto/ringfence/v1/session.proto` | many locks of one caller over one stream |
 //! | `proto/ringfence/v1/counter.proto` | counters |
 //! | `proto/ringfence/v1/admin.proto` | for operators |
 //! | `proto/ringfence/v1/error.proto` | the details of an error |

@@ -16,7 +16,7 @@ const HEADER: &str = "grpc-timeout";
 const ANSWER_WITHIN: Duration = Duration::from_millis(50);
 
 /// The time that a call may take; none: no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Deadline(Option<Duration>);
 
 impl Deadline {

@@ -16,6 +16,7 @@
 //! | `fields.rs` | fields of requests that the API crate cannot check |
 //! | `errors.rs` | errors of locks and counters, as errors of the API |
 //! | `locks/` | LockService, and the locks held for callers |
+//! | `sessions/` | SessionService |
 //! | `counters/` | CounterService |
 //! | `admin/` | AdminService |
 //! | `monitor.rs` | numbers and health over HTTP |
@@ -31,6 +32,7 @@ mod fields;
 mod locks;
 mod monitor;
 mod service;
+mod sessions;
 mod tls;
 
 pub use access::{Principal, Proof, Roles, Scope, TokenDigest, token_digest};

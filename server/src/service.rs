@@ -6,7 +6,7 @@ use ringfence_api::{
     DESCRIPTORS, MESSAGE_BYTES_MAX,
     v1::{
         admin_service_server::AdminServiceServer, counter_service_server::CounterServiceServer,
-        lock_service_server::LockServiceServer,
+        lock_service_server::LockServiceServer, session_service_server::SessionServiceServer,
     },
 };
 use ringfence_client::{BootClock, Client, Clock};
@@ -26,6 +26,7 @@ use crate::{
     counters::Counters,
     locks::{Handles, Holds, Locks},
     monitor,
+    sessions::{Sessions, Shared},
 };
 
 /// A connection without traffic is checked this often, and closed if no answer comes in time.
@@ -125,8 +126,17 @@ impl Service {
         let health = HealthReporter::new();
         let server = tls.map_or_else(|| Ok(Server::builder()), |tls| tls.server())?;
         let server = server.max_concurrent_streams(limits.streams + STREAMS_KEPT);
+        let sessions = Sessions(Arc::new(Shared {
+            client: client.clone(),
+            holds: holds.clone(),
+            handles: handles.clone(),
+            limits,
+            grace,
+            stopping: stopping.clone(),
+            closing: closing.clone(),
+        }));
         let locks = Locks::new(client.clone(), holds.clone(), handles, stopping.clone());
-        let router = router(server, &client, locks, &health, &authentication);
+        let router = router(server, &client, (locks, sessions), &health, &authentication);
         let connections = accept(listener, limits.connections, limits.streams);
         let closed = closing.clone().cancelled_owned();
         let serve = router.serve_with_incoming_shutdown(connections, closed);
@@ -157,11 +167,12 @@ impl Service {
 fn router(
     server: Server,
     client: &Client,
-    locks: Locks,
+    (locks, sessions): (Locks, Sessions),
     health: &HealthReporter,
     authentication: &Authentication,
 ) -> Router {
     let locks = LockServiceServer::new(locks).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let sessions = SessionServiceServer::new(sessions).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let counters = CounterServiceServer::new(Counters::new(client.clone()))
         .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let admin = AdminServiceServer::new(Admin::new(client.clone()))
@@ -181,6 +192,7 @@ fn router(
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
         .add_service(InterceptedService::new(locks, authentication.clone()))
+        .add_service(InterceptedService::new(sessions, authentication.clone()))
         .add_service(InterceptedService::new(counters, authentication.clone()))
         .add_service(InterceptedService::new(admin, authentication.clone()))
         .add_service(InterceptedService::new(current, authentication.clone()))

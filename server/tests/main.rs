@@ -10,5 +10,6 @@ mod locks;
 mod monitor;
 mod resize;
 mod scene;
+mod sessions;
 mod stops;
 mod tls;

@@ -67,6 +67,16 @@ impl Caller {
         self.name.as_deref()
     }
 
+    /// Lets `call` pass, if the caller has the role, and is within its rate.
+    pub(crate) fn admit(&self, call: Call<'_>) -> Result<(), Error> {
+        if !self.allows(call) {
+            let name = self.name.as_deref().unwrap_or_default();
+            return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
+        }
+        let counted = self.rate.count(self.clock.now());
+        counted.map_err(|wait| limited("more calls per second than limits.rate", wait))
+    }
+
     fn allows(&self, call: Call<'_>) -> bool {
         let Roles {
             acquire,
@@ -95,26 +105,27 @@ impl Caller {
 /// Renewals and releases are not admitted: they need no role but the handle, and no place. So a
 /// caller whose calls are refused keeps its locks.
 pub(crate) fn admit<T>(request: &Request<T>, call: Call<'_>) -> Result<Admitted, Error> {
-    let extensions = request.extensions();
-    let caller = caller_of(request)?;
-    if !caller.allows(call) {
-        let name = caller.name.as_deref().unwrap_or_default();
-        return Err(Error::new(Reason::NotAllowed, refusal(name, call)));
-    }
-    let limited = |message: &str, retry_after| Error {
-        is_retryable: true,
-        retry_after: Some(retry_after),
-        ..Error::new(Reason::RateLimited, message)
-    };
-    let counted = caller.rate.count(caller.clock.now());
-    counted.map_err(|wait| limited("more calls per second than limits.rate", wait))?;
-    let places = extensions.get::<Places>();
+    caller_of(request)?.admit(call)?;
+    place(request)
+}
+
+/// Gives `request` a place on its connection.
+pub(crate) fn place<T>(request: &Request<T>) -> Result<Admitted, Error> {
+    let places = request.extensions().get::<Places>();
     let place = places.map(|places| places.0.clone().try_acquire_owned());
     let place = place.transpose().map_err(|_| {
         let message = "more calls at a time on the connection than limits.streams";
         limited(message, PLACE_AFTER)
     })?;
     Ok(Admitted { _place: place })
+}
+
+fn limited(message: &str, retry_after: Duration) -> Error {
+    Error {
+        is_retryable: true,
+        retry_after: Some(retry_after),
+        ..Error::new(Reason::RateLimited, message)
+    }
 }
 
 /// The caller of `request`.

@@ -14,7 +14,7 @@ mod principal;
 mod rate;
 mod scope;
 
-pub(crate) use admission::{Admitted, Call, Caller, admit, caller_of};
+pub(crate) use admission::{Admitted, Call, Caller, admit, caller_of, place};
 pub(crate) use authentication::Authentication;
 pub use principal::{Principal, Proof, Roles, TokenDigest, token_digest};
 pub use scope::Scope;

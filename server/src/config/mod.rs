@@ -62,6 +62,10 @@ pub struct Limits {
     pub streams: u32,
     /// `rate`: calls per second of one principal. More calls are refused. Default: 20,000.
     pub rate: u32,
+    /// `session_locks`: locks of one session, held or waited for. More are refused. Default: 4,096.
+    pub session_locks: usize,
+    /// `session_waiters`: locks that one session waits for. More are refused. Default: 1,024.
+    pub session_waiters: usize,
 }
 
 /// Settings of the command line.
@@ -118,6 +122,8 @@ impl Default for Limits {
             connections: 1024,
             streams: 256,
             rate: 20_000,
+            session_locks: 4096,
+            session_waiters: 1024,
         }
     }
 }
@@ -184,6 +190,12 @@ impl Config {
                 rate: reader
                     .number("limits.rate", 1..=1_000_000)
                     .map_or(Limits::default().rate, |number| number as u32),
+                session_locks: reader
+                    .number("limits.session_locks", 1..=100_000)
+                    .map_or(Limits::default().session_locks, |number| number as usize),
+                session_waiters: reader
+                    .number("limits.session_waiters", 1..=100_000)
+                    .map_or(Limits::default().session_waiters, |number| number as usize),
             },
             principals: reader.principals("principals"),
         };

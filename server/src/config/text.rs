@@ -187,6 +187,8 @@ fn write_limits(limits: &Limits, file: &mut File) {
         connections,
         streams,
         rate,
+        session_locks,
+        session_waiters,
     } = limits;
     file.section("limits", "Limits.");
     file.line(
@@ -203,6 +205,16 @@ fn write_limits(limits: &Limits, file: &mut File) {
         "rate",
         rate,
         "Calls per second of one principal, apart from renewals and releases; more are refused. Default: 20000.",
+    );
+    file.line(
+        "session_locks",
+        session_locks,
+        "Locks of one session, held or waited for; more are refused. Default: 4096.",
+    );
+    file.line(
+        "session_waiters",
+        session_waiters,
+        "Locks that one session waits for; more are refused. Default: 1024.",
     );
 }
 

@@ -15,7 +15,7 @@ use ringfence_api::{
         RenewRequest, RenewResponse, lock_service_server::LockService,
     },
 };
-use ringfence_client::{Client, Guard, Holder, LeaseRef, ReleaseAnswer};
+use ringfence_client::{Client, Guard, Holder, LeaseRef, ReleaseAnswer, Waiting};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
@@ -28,6 +28,9 @@ use crate::{
     errors,
     fields::{length, namespace, to_length},
 };
+
+/// Receives the reasons to wait.
+pub(crate) type Observe = Box<dyn Fn(Waiting) + Send + Sync>;
 
 /// Serves LockService.
 pub(crate) struct Locks {
@@ -51,38 +54,6 @@ impl Locks {
             holds,
             handles,
             stop,
-        }
-    }
-
-    async fn grant(
-        &self,
-        ask: &AcquireRequest,
-        lease: Duration,
-        deadline: Deadline,
-    ) -> Result<Guard, Error> {
-        let mut lock = self
-            .client
-            .lock(&ask.key)
-            .namespace(namespace(&ask.namespace))
-            .lease(lease);
-        if let Some(hold_for) = length("hold_for", ask.hold_for)? {
-            lock = lock.hold_for(hold_for);
-        }
-        if !ask.label.is_empty() {
-            lock = lock.label(&ask.label);
-        }
-        let wait = length("wait", ask.wait)?;
-        let granted = async {
-            match (wait, deadline.limit(wait)) {
-                (Some(Duration::ZERO), _) => lock.try_acquire().await,
-                (_, None) => lock.acquire().await,
-                (_, Some(wait)) => lock.wait(wait).acquire().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = self.stop.cancelled() => Err(errors::stopping()),
-            granted = granted => granted.map_err(|error| errors::lock(&error)),
         }
     }
 
@@ -112,7 +83,7 @@ impl LockService for Locks {
         let ask = request.into_inner();
         let lease = self.lease(&ask)?;
         // If the call is dropped until here, the lock is released; from here on nothing is awaited.
-        let guard = self.grant(&ask, lease, deadline).await?;
+        let guard = grant(&self.client, &self.stop, &ask, lease, deadline, None).await?;
         let held = self.holds.add(guard.detach());
         Ok(Response::new(AcquireResponse {
             handle: self.handles.seal(&held.reference(), caller.name()),
@@ -179,6 +150,43 @@ impl LockService for Locks {
             .locks(of)
             .map_err(|error| errors::name(&error))?;
         Ok(Response::new(Box::pin(pages::of(locks, admitted))))
+    }
+}
+
+/// A place in the queue of waiters, and the grant. `observe` gets the reasons to wait.
+pub(crate) async fn grant(
+    client: &Client,
+    stop: &CancellationToken,
+    ask: &AcquireRequest,
+    lease: Duration,
+    deadline: Deadline,
+    observe: Option<Observe>,
+) -> Result<Guard, Error> {
+    let mut lock = client
+        .lock(&ask.key)
+        .namespace(namespace(&ask.namespace))
+        .lease(lease);
+    if let Some(hold_for) = length("hold_for", ask.hold_for)? {
+        lock = lock.hold_for(hold_for);
+    }
+    if !ask.label.is_empty() {
+        lock = lock.label(&ask.label);
+    }
+    if let Some(observe) = observe {
+        lock = lock.on_wait(observe);
+    }
+    let wait = length("wait", ask.wait)?;
+    let granted = async {
+        match (wait, deadline.limit(wait)) {
+            (Some(Duration::ZERO), _) => lock.try_acquire().await,
+            (_, None) => lock.acquire().await,
+            (_, Some(wait)) => lock.wait(wait).acquire().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Err(errors::stopping()),
+        granted = granted => granted.map_err(|error| errors::lock(&error)),
     }
 }
 

@@ -1,0 +1,182 @@
+//! What a caller asks for.
+
+use std::time::Duration;
+
+use ringfence_api::{
+    Error, Reason,
+    v1::{
+        AcquireAsk, AcquireRequest, Ask, ReleaseAsk, ReleaseNotice, ReleaseOutcome, ResumeAsk,
+        SessionRequest, SessionTerms, answer, ask,
+    },
+};
+use ringfence_client::LeaseRef;
+
+use super::{
+    session::{Entry, Session, Terms},
+    work,
+};
+use crate::{access::Call, errors, fields::length};
+
+impl Session {
+    /// Takes in a message. The error ends the session.
+    pub(super) fn ask(&mut self, message: SessionRequest) -> Result<(), Error> {
+        match (message.terms, &self.terms) {
+            (Some(terms), None) => self.terms = Some(self.terms_of(terms)?),
+            (None, Some(_)) => {}
+            (None, None) => {
+                let limit = "set in the first message";
+                return Err(Error::invalid("terms", "unset", limit));
+            }
+            (Some(_), Some(_)) => {
+                let limit = "unset after the first message";
+                return Err(Error::invalid("terms", "set", limit));
+            }
+        }
+        message.asks.into_iter().try_for_each(|ask| self.one(ask))
+    }
+
+    fn terms_of(&self, terms: SessionTerms) -> Result<Terms, Error> {
+        let max = self.shared.client.topology().constants.max_lease();
+        let ttl = length("terms.ttl", terms.ttl)?.unwrap_or(max);
+        let min = ringfence_client::limits::LEASE_MIN;
+        if !(min..=max).contains(&ttl) {
+            let limit = format!("{min:?} to {max:?}");
+            return Err(Error::invalid("terms.ttl", format!("{ttl:?}"), limit));
+        }
+        let label = terms.label;
+        Ok(Terms { ttl, label })
+    }
+
+    fn one(&mut self, Ask { id, kind }: Ask) -> Result<(), Error> {
+        let Some(kind) = kind else {
+            return Err(Error::invalid("asks.kind", "unset", "one of the kinds"));
+        };
+        self.latest = id;
+        let is_for_a_lock = matches!(kind, ask::Kind::Acquire(_) | ask::Kind::Resume(_));
+        if is_for_a_lock && self.entries.contains_key(&id) {
+            let limit = "an id that no lock or wait of the session has";
+            return Err(Error::invalid("asks.id", id, limit));
+        }
+        let begun = match kind {
+            ask::Kind::Acquire(ask) => self.acquire(id, ask),
+            ask::Kind::Resume(ask) => self.resume(id, &ask),
+            ask::Kind::Release(ask) => {
+                self.release(id, &ask);
+                Ok(())
+            }
+            ask::Kind::Ping(_) => {
+                self.ping(id);
+                Ok(())
+            }
+        };
+        if let Err(error) = begun {
+            self.refuse(id, &error);
+        }
+        Ok(())
+    }
+
+    fn acquire(&mut self, id: u64, ask: AcquireAsk) -> Result<(), Error> {
+        self.caller.admit(Call::Acquire(&ask.namespace, &ask.key))?;
+        self.has_room()?;
+        let max = self.shared.limits.session_waiters;
+        if self.waits >= max {
+            return Err(limited(Reason::TooManyWaiters, "session_waiters", max));
+        }
+        let Terms { ttl, label } = self.terms().clone();
+        let AcquireAsk {
+            namespace,
+            key,
+            hold_for,
+            wait,
+        } = ask;
+        let ask = AcquireRequest {
+            namespace,
+            key,
+            lease: None,
+            hold_for,
+            wait,
+            label,
+        };
+        let (shared, reasons) = (self.shared.clone(), self.reasons.clone());
+        let (acquisition, abort) = work::acquire(shared, id, ask, ttl, reasons);
+        self.work.push(acquisition);
+        self.waits += 1;
+        self.entries.insert(id, Entry::Waits { abort, told: None });
+        Ok(())
+    }
+
+    fn resume(&mut self, id: u64, ask: &ResumeAsk) -> Result<(), Error> {
+        if self.shared.stopping.is_cancelled() {
+            return Err(errors::stopping());
+        }
+        let lease = self.open(&ask.handle)?;
+        self.has_room()?;
+        let (resumption, abort) = work::resume(self.shared.clone(), id, lease.clone());
+        self.work.push(resumption);
+        self.entries.insert(id, Entry::Resumes { abort, lease });
+        Ok(())
+    }
+
+    fn open(&self, handle: &[u8]) -> Result<LeaseRef, Error> {
+        let caller = self.caller.name();
+        self.shared
+            .handles
+            .open(handle, caller, &self.shared.client)
+    }
+
+    fn has_room(&self) -> Result<(), Error> {
+        let max = self.shared.limits.session_locks;
+        match self.entries.len() < max {
+            true => Ok(()),
+            false => Err(limited(Reason::TooManyHeld, "session_locks", max)),
+        }
+    }
+
+    fn release(&mut self, id: u64, ask: &ReleaseAsk) {
+        self.contended.remove(&ask.ask_id);
+        let lease = match self.entries.remove(&ask.ask_id) {
+            Some(Entry::Held(held)) => held.reference(),
+            Some(Entry::Resumes { abort, lease }) => {
+                abort.abort();
+                lease
+            }
+            waits => {
+                if let Some(Entry::Waits { abort, .. }) = waits {
+                    abort.abort();
+                    self.waits -= 1;
+                }
+                let outcome = ReleaseOutcome::Lost.into();
+                return self.tell(id, answer::Kind::Release(ReleaseNotice { outcome }));
+            }
+        };
+        self.releasing += 1;
+        self.work
+            .push(work::release(self.shared.clone(), id, lease));
+    }
+
+    fn ping(&mut self, id: u64) {
+        self.pings.push(id);
+        if self.pings.len() == 1 {
+            self.renew();
+        }
+    }
+
+    /// Renews all locks, for the pings that wait.
+    pub(super) fn renew(&mut self) {
+        let locks = self.entries.values().filter_map(|entry| match entry {
+            Entry::Held(lease) => Some(lease.clone()),
+            Entry::Waits { .. } | Entry::Resumes { .. } => None,
+        });
+        let within = Duration::from_secs(1).min(self.terms().ttl / 6);
+        self.work.push(work::renew(locks.collect(), within));
+    }
+}
+
+fn limited(reason: Reason, setting: &str, max: usize) -> Error {
+    let value = format!("more than {max} locks in the session");
+    Error {
+        is_retryable: true,
+        reason,
+        ..Error::invalid("asks.acquire", value, format!("limits.{setting} = {max}"))
+    }
+}

@@ -1,0 +1,256 @@
+//! One session: its locks and waits, what happens to them, and the answers.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{FutureExt, StreamExt, future::AbortHandle, stream::FuturesUnordered};
+use hashbrown::{HashMap, HashSet};
+use ringfence_api::{
+    Error,
+    v1::{
+        Answer, ContendedNotice, Drain, Grant, LockBehind, LossNotice, Pong, Refusal,
+        ReleaseNotice, SessionRequest, SessionResponse, WaitNotice, WaitReason, answer::Kind,
+    },
+};
+use ringfence_client::{DetachedLease, LeaseRef, Waiting};
+use tonic::Streaming;
+
+use super::{
+    Shared,
+    work::{self, Event, Reasons, Work},
+};
+use crate::{
+    access::Caller,
+    fields::to_length,
+    locks::{outcome, valid_for},
+};
+
+/// Pings without an answer, at most: then nothing more is read.
+const PINGS_MAX: usize = 16;
+
+/// Answers in one message, at most.
+const ANSWERS_MAX: usize = 256;
+
+/// The terms of all its locks.
+#[derive(Clone)]
+pub(super) struct Terms {
+    pub(super) ttl: Duration,
+    pub(super) label: String,
+}
+
+/// The state of an ask for a lock.
+pub(super) enum Entry {
+    Waits {
+        abort: AbortHandle,
+        told: Option<Waiting>,
+    },
+    Resumes {
+        abort: AbortHandle,
+        lease: LeaseRef,
+    },
+    Held(Arc<DetachedLease>),
+}
+
+pub(super) struct Session {
+    pub(super) shared: Arc<Shared>,
+    pub(super) caller: Arc<Caller>,
+    messages: Streaming<SessionRequest>,
+    /// None before the first message.
+    pub(super) terms: Option<Terms>,
+    /// By id of the ask.
+    pub(super) entries: HashMap<u64, Entry>,
+    /// The number of `Entry::Waits`.
+    pub(super) waits: usize,
+    pub(super) reasons: Arc<Reasons>,
+    pub(super) work: FuturesUnordered<Work>,
+    /// Pings without an answer.
+    pub(super) pings: Vec<u64>,
+    /// The id of the latest ask.
+    pub(super) latest: u64,
+    /// Locks that the caller knows to be contended.
+    pub(super) contended: HashSet<u64>,
+    drained: bool,
+    /// Releases without an answer: the session does not end before they have one.
+    pub(super) releasing: usize,
+    answers: Vec<Answer>,
+}
+
+impl Session {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        caller: Arc<Caller>,
+        messages: Streaming<SessionRequest>,
+    ) -> Self {
+        Self {
+            shared,
+            caller,
+            messages,
+            terms: None,
+            entries: HashMap::new(),
+            waits: 0,
+            reasons: Arc::default(),
+            work: FuturesUnordered::new(),
+            pings: Vec::new(),
+            latest: 0,
+            contended: HashSet::new(),
+            drained: false,
+            releasing: 0,
+            answers: Vec::new(),
+        }
+    }
+
+    /// The terms, which the first message has.
+    pub(super) fn terms(&self) -> &Terms {
+        self.terms.as_ref().expect("checked with every message")
+    }
+
+    /// The next answers; none: the stream has ended. Nothing is read while answers wait.
+    pub(super) async fn next(&mut self) -> Result<Option<SessionResponse>, Error> {
+        loop {
+            // New asks take their places in the order in which they came.
+            while let Some(Some(event)) = self.work.next().now_or_never() {
+                self.happened(event);
+            }
+            if !self.answers.is_empty() {
+                let count = self.answers.len().min(ANSWERS_MAX);
+                let answers = self.answers.drain(..count).collect();
+                return Ok(Some(SessionResponse { answers }));
+            }
+            let (stopping, closing) = (&self.shared.stopping, &self.shared.closing);
+            tokio::select! {
+                biased;
+                () = closing.cancelled(), if self.releasing == 0 => return Ok(None),
+                () = stopping.cancelled(), if !self.drained => self.drain(),
+                Some(event) = self.work.next() => self.happened(event),
+                () = self.reasons.some.notified() => self.waiting(),
+                message = self.messages.message(), if self.pings.len() < PINGS_MAX => {
+                    match message {
+                        Ok(Some(message)) => self.ask(message)?,
+                        Ok(None) => return Ok(None),
+                        Err(status) => return Err(Error::from_status(&status)),
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell(&mut self, ask_id: u64, kind: Kind) {
+        let kind = Some(kind);
+        self.answers.push(Answer { ask_id, kind });
+    }
+
+    pub(super) fn refuse(&mut self, ask_id: u64, error: &Error) {
+        let refusal = Refusal {
+            error: Some(error.into()),
+            message: error.message.clone(),
+        };
+        self.tell(ask_id, Kind::Refusal(refusal));
+    }
+
+    fn drain(&mut self) {
+        self.drained = true;
+        let grace = Some(to_length(self.shared.grace));
+        self.tell(0, Kind::Drain(Drain { grace }));
+    }
+
+    fn happened(&mut self, event: Event) {
+        match event {
+            Event::TakenBack => {}
+            Event::Granted(id, Ok(lease)) => self.granted(id, lease),
+            Event::Granted(id, Err(error)) => {
+                if let Some(Entry::Waits { .. }) = self.entries.remove(&id) {
+                    self.waits -= 1;
+                }
+                self.refuse(id, &error);
+            }
+            Event::Released(id, answer) => {
+                self.releasing -= 1;
+                match answer.map(|answer| outcome(answer).into()) {
+                    Ok(outcome) => self.tell(id, Kind::Release(ReleaseNotice { outcome })),
+                    Err(error) => self.refuse(id, &error),
+                }
+            }
+            Event::Ended(id) => self.ended(id),
+            Event::Renewed => self.renewed(),
+        }
+    }
+
+    fn granted(&mut self, id: u64, lease: Arc<DetachedLease>) {
+        let held = Entry::Held(lease.clone());
+        if let Some(Entry::Waits { .. }) = self.entries.insert(id, held) {
+            self.waits -= 1;
+        }
+        let grant = Grant {
+            handle: (self.shared.handles).seal(&lease.reference(), self.caller.name()),
+            token: lease.token().get(),
+            valid_for: Some(to_length(valid_for(&lease))),
+            counted_from: self.latest,
+        };
+        self.work.push(work::watch(id, lease));
+        self.tell(id, Kind::Grant(grant));
+    }
+
+    /// The lock of ask `id` has ended, unless the id has another lock by now.
+    fn ended(&mut self, id: u64) {
+        if let Some(Entry::Held(lease)) = self.entries.get(&id)
+            && !lease.is_held()
+        {
+            self.entries.remove(&id);
+            self.contended.remove(&id);
+            self.tell(id, Kind::Loss(LossNotice {}));
+        }
+    }
+
+    /// The shards have answered the renewals.
+    fn renewed(&mut self) {
+        let held = self.entries.iter().filter_map(|(id, entry)| match entry {
+            Entry::Held(lease) => Some((*id, lease.clone())),
+            Entry::Waits { .. } | Entry::Resumes { .. } => None,
+        });
+        let mut pong = Pong::default();
+        let mut least = None;
+        for (id, lease) in held.collect::<Vec<_>>() {
+            let left = valid_for(&lease);
+            if left.is_zero() {
+                self.ended(id);
+                continue;
+            }
+            if left >= lease.reference().lease * 2 / 3 {
+                least = Some(least.map_or(left, |least: Duration| least.min(left)));
+            } else {
+                pong.behind.push(LockBehind {
+                    ask_id: id,
+                    valid_for: Some(to_length(left)),
+                });
+            }
+            if lease.is_contended() && self.contended.insert(id) {
+                self.tell(id, Kind::Contended(ContendedNotice {}));
+            }
+        }
+        pong.valid_for = least.map(to_length);
+        for id in std::mem::take(&mut self.pings) {
+            self.tell(id, Kind::Pong(pong.clone()));
+        }
+    }
+
+    /// Tells new reasons to wait.
+    fn waiting(&mut self) {
+        for (id, waiting) in self.reasons.take() {
+            let Some(Entry::Waits { told, .. }) = self.entries.get_mut(&id) else {
+                continue;
+            };
+            if told.as_ref().is_some_and(|told| told.is_same_as(&waiting)) {
+                continue;
+            }
+            let reason = match &waiting {
+                Waiting::Held { .. } => WaitReason::Held,
+                Waiting::Grace { .. } => WaitReason::Recovering,
+                Waiting::Trouble { .. } => WaitReason::ShardUnavailable,
+                _ => WaitReason::Unspecified,
+            };
+            let message = waiting.to_string();
+            *told = Some(waiting);
+            let reason = reason.into();
+            self.tell(id, Kind::Wait(WaitNotice { reason, message }));
+        }
+    }
+}

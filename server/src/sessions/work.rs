@@ -1,0 +1,109 @@
+//! What a session waits for.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::{AbortHandle, BoxFuture, FutureExt, abortable, join_all};
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use ringfence_api::{Error, v1::AcquireRequest};
+use ringfence_client::{DetachedLease, LeaseRef, ReleaseAnswer, Waiting};
+use tokio::{sync::Notify, time::timeout};
+
+use super::Shared;
+use crate::{deadline::Deadline, locks::grant};
+
+/// Something that has happened.
+pub(super) enum Event {
+    /// The ask for a lock is answered.
+    Granted(u64, Result<Arc<DetachedLease>, Error>),
+    /// The ask for a lock was taken back.
+    TakenBack,
+    /// The ask for a release is answered.
+    Released(u64, Result<ReleaseAnswer, Error>),
+    /// The lock of an ask has ended.
+    Ended(u64),
+    /// All shards have answered renewals, or it took too long.
+    Renewed,
+}
+
+pub(super) type Work = BoxFuture<'static, Event>;
+
+/// The reasons to wait that are not told yet: one per ask.
+#[derive(Default)]
+pub(super) struct Reasons {
+    latest: Mutex<HashMap<u64, Waiting>>,
+    pub(super) some: Notify,
+}
+
+impl Reasons {
+    pub(super) fn take(&self) -> HashMap<u64, Waiting> {
+        std::mem::take(&mut *self.latest.lock())
+    }
+}
+
+/// Acquires a lock.
+pub(super) fn acquire(
+    shared: Arc<Shared>,
+    id: u64,
+    ask: AcquireRequest,
+    ttl: Duration,
+    reasons: Arc<Reasons>,
+) -> (Work, AbortHandle) {
+    let observe = move |waiting| {
+        reasons.latest.lock().insert(id, waiting);
+        reasons.some.notify_one();
+    };
+    let granted = async move {
+        let Shared {
+            client, stopping, ..
+        } = &*shared;
+        let observe = Some(Box::new(observe) as Box<_>);
+        let deadline = Deadline::default();
+        let guard = grant(client, stopping, &ask, ttl, deadline, observe).await?;
+        Ok(shared.holds.add(guard.detach()))
+    };
+    unless_taken_back(id, granted.boxed())
+}
+
+/// Goes on with a lock.
+pub(super) fn resume(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> (Work, AbortHandle) {
+    let resumed = async move { shared.holds.renew(&lease).await };
+    unless_taken_back(id, resumed.boxed())
+}
+
+fn unless_taken_back(
+    id: u64,
+    granted: BoxFuture<'static, Result<Arc<DetachedLease>, Error>>,
+) -> (Work, AbortHandle) {
+    let (granted, abort) = abortable(granted);
+    let work = granted.map(move |granted| match granted {
+        Ok(granted) => Event::Granted(id, granted),
+        Err(_) => Event::TakenBack,
+    });
+    (work.boxed(), abort)
+}
+
+/// Releases a lock.
+pub(super) fn release(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> Work {
+    let released = async move { Event::Released(id, shared.holds.release(&lease).await) };
+    released.boxed()
+}
+
+/// Waits for the end of a lock.
+pub(super) fn watch(id: u64, lease: Arc<DetachedLease>) -> Work {
+    async move {
+        lease.lost().await;
+        Event::Ended(id)
+    }
+    .boxed()
+}
+
+/// Renews locks, for at most `within`.
+pub(super) fn renew(locks: Vec<Arc<DetachedLease>>, within: Duration) -> Work {
+    async move {
+        let renewals = join_all(locks.iter().map(|lease| lease.renew()));
+        let _ = timeout(within, renewals).await;
+        Event::Renewed
+    }
+    .boxed()
+}

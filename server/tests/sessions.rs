@@ -1,0 +1,410 @@
+//! Sessions: their locks, waits, losses and limits.
+
+use std::{collections::VecDeque, time::Duration};
+
+use futures_util::stream;
+use ringfence_api::{
+    Error, Reason,
+    v1::{
+        AcquireAsk, Ask, Grant, PingAsk, Pong, ReleaseAsk, ReleaseOutcome, ResumeAsk,
+        SessionRequest, SessionResponse, SessionTerms, answer::Kind as Told, ask::Kind,
+        session_service_client::SessionServiceClient,
+    },
+};
+use ringfence_client::{BootClock, Clock};
+use ringfence_server::{Config, Roles};
+use ringfence_test_support::eventually;
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+use tonic::{Code, Status, Streaming};
+
+use super::{
+    access::{principal, with},
+    scene::{Coordinator, Scene},
+};
+
+const HELD: i32 = ReleaseOutcome::Held as i32;
+const LOST: i32 = ReleaseOutcome::Lost as i32;
+const TTL_MS: u64 = 1000;
+
+/// The caller's side of a session.
+struct Session {
+    asks: mpsc::Sender<SessionRequest>,
+    answers: Streaming<SessionResponse>,
+    unread: VecDeque<(u64, Told)>,
+}
+
+impl Session {
+    async fn open(coordinator: &Coordinator, caller: &str) -> Self {
+        let (asks, receiver) = mpsc::channel(16);
+        let messages = stream::unfold(receiver, |mut receiver| async {
+            Some((receiver.recv().await?, receiver))
+        });
+        let mut client = SessionServiceClient::new(coordinator.channel().await);
+        let opened = client.session(with(caller, messages)).await;
+        Self {
+            asks,
+            answers: opened.unwrap().into_inner(),
+            unread: VecDeque::new(),
+        }
+    }
+
+    async fn with_ttl(coordinator: &Coordinator, ttl_ms: u64) -> Self {
+        let session = Self::open(coordinator, "worker").await;
+        let terms = SessionTerms {
+            ttl: Some(length(ttl_ms)),
+            label: "worker".into(),
+        };
+        session.send(Some(terms), Vec::new()).await;
+        session
+    }
+
+    async fn send(&self, terms: Option<SessionTerms>, asks: Vec<(u64, Option<Kind>)>) {
+        let asks = asks.into_iter().map(|(id, kind)| Ask { id, kind });
+        let asks = asks.collect();
+        self.asks
+            .send(SessionRequest { terms, asks })
+            .await
+            .unwrap();
+    }
+
+    async fn ask(&self, id: u64, kind: Kind) {
+        self.send(None, vec![(id, Some(kind))]).await;
+    }
+
+    async fn next(&mut self) -> Result<Option<(u64, Told)>, Status> {
+        while self.unread.is_empty() {
+            let message = timeout(Duration::from_secs(20), self.answers.message());
+            let Some(message) = message.await.expect("an answer comes")? else {
+                return Ok(None);
+            };
+            let answers = message.answers.into_iter();
+            let told = answers.map(|answer| (answer.ask_id, answer.kind.unwrap()));
+            self.unread.extend(told);
+        }
+        Ok(self.unread.pop_front())
+    }
+
+    async fn told(&mut self) -> (u64, Told) {
+        self.next().await.unwrap().expect("the session goes on")
+    }
+
+    async fn granted(&mut self, id: u64) -> Grant {
+        match self.told().await {
+            (ask, Told::Grant(grant)) if ask == id => grant,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn acquired(&mut self, id: u64, key: &str) -> Grant {
+        self.ask(id, acquire(key, None)).await;
+        self.granted(id).await
+    }
+
+    async fn waits(&mut self, id: u64) {
+        match self.told().await {
+            (ask, Told::Wait(notice)) if ask == id => {
+                assert!(notice.message.contains("worker"), "{}", notice.message);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn released(&mut self, id: u64, ask_id: u64) -> i32 {
+        self.ask(id, Kind::Release(ReleaseAsk { ask_id })).await;
+        match self.told().await {
+            (ask, Told::Release(notice)) if ask == id => notice.outcome,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn pinged(&mut self, id: u64) -> Pong {
+        self.ask(id, Kind::Ping(PingAsk {})).await;
+        match self.told().await {
+            (ask, Told::Pong(pong)) if ask == id => pong,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn refused(&mut self, id: u64) -> ringfence_api::v1::ErrorDetail {
+        match self.told().await {
+            (ask, Told::Refusal(refusal)) if ask == id => refusal.error.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn length(ms: u64) -> prost_types::Duration {
+    Duration::from_millis(ms).try_into().unwrap()
+}
+
+fn acquire(key: &str, wait_ms: Option<u64>) -> Kind {
+    Kind::Acquire(AcquireAsk {
+        key: key.into(),
+        wait: wait_ms.map(length),
+        ..AcquireAsk::default()
+    })
+}
+
+fn resume(handle: &[u8]) -> Kind {
+    let handle = handle.to_vec();
+    Kind::Resume(ResumeAsk { handle })
+}
+
+fn shared(config: &mut Config) {
+    config.handle_secret = Some("0123456789abcdef0123456789abcdef".into());
+    principal(config, "worker", Roles::all());
+    principal(config, "thief", Roles::all());
+    principal(config, "nobody", Roles::default());
+}
+
+#[tokio::test]
+async fn a_wait_then_a_grant_then_a_loss() {
+    let scene = Scene::set_with(shared).await;
+    let mut one = Session::with_ttl(&scene, 3 * TTL_MS).await;
+    let mut two = Session::with_ttl(&scene, TTL_MS).await;
+    let first = one.acquired(1, "key").await;
+    assert_eq!(first.counted_from, 1);
+    two.ask(7, acquire("key", None)).await;
+    two.waits(7).await;
+    two.pinged(8).await;
+    sleep(Duration::from_millis(500)).await;
+    // The renewal tells that another caller waits.
+    one.ask(2, Kind::Ping(PingAsk {})).await;
+    assert!(matches!(one.told().await, (1, Told::Contended(_))));
+    assert!(matches!(one.told().await, (2, Told::Pong(_))));
+    assert_eq!(one.released(3, 1).await, HELD);
+    let second = two.granted(7).await;
+    assert!(second.token > first.token);
+    assert_eq!(second.counted_from, 8);
+    assert!(matches!(two.told().await, (7, Told::Loss(_))));
+    assert_eq!(two.released(9, 7).await, LOST);
+    assert_eq!(one.released(4, 1).await, LOST);
+    let pong = one.pinged(5).await;
+    assert!(pong.valid_for.is_none() && pong.behind.is_empty());
+}
+
+#[tokio::test]
+async fn a_ping_renews_all_locks_of_a_session() {
+    let scene = Scene::set_with(shared).await;
+    let mut session = Session::with_ttl(&scene, TTL_MS).await;
+    for id in 0..20 {
+        session.acquired(id, &format!("key/{id}")).await;
+    }
+    for id in 100..125 {
+        let pong = session.pinged(id).await;
+        let valid_for: Duration = pong.valid_for.unwrap().try_into().unwrap();
+        assert!(valid_for > Duration::from_millis(TTL_MS * 2 / 3));
+        assert!(pong.behind.is_empty(), "{pong:?}");
+        sleep(Duration::from_millis(100)).await;
+    }
+    for id in 0..20 {
+        assert_eq!(session.released(200, id).await, HELD);
+    }
+}
+
+#[tokio::test]
+async fn two_sessions_get_a_lock_in_the_order_in_which_they_asked() {
+    let scene = Scene::set_with(shared).await;
+    let mut holder = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    let mut one = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    let mut two = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    let mut last = holder.acquired(1, "key").await.token;
+    one.ask(1, acquire("key", None)).await;
+    one.waits(1).await;
+    two.ask(1, acquire("key", None)).await;
+    two.waits(1).await;
+    holder.released(2, 1).await;
+    for session in [&mut one, &mut two] {
+        let grant = session.granted(1).await;
+        assert!(grant.token > last);
+        last = grant.token;
+        assert_eq!(session.released(2, 1).await, HELD);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_vanishes_loses_its_locks_after_its_ttl_and_its_waits_at_once() {
+    let scene = Scene::set_with(shared).await;
+    let taken = scene.other.lock("taken").label("worker").acquire().await;
+    let mut session = Session::with_ttl(&scene, 2 * TTL_MS).await;
+    session.ask(1, acquire("taken", None)).await;
+    session.waits(1).await;
+    let asked = BootClock.now();
+    let grant = session.acquired(2, "key").await;
+    drop(session);
+    eventually("its wait ends", || async {
+        scene.waiters("taken").await == 0
+    })
+    .await;
+    assert!(!scene.is_free("key").await);
+    let next = scene.other.lock("key").acquire().await.unwrap();
+    let lasted = BootClock.now().since(asked);
+    let valid_for: Duration = grant.valid_for.unwrap().try_into().unwrap();
+    assert!(lasted >= valid_for, "{lasted:?}");
+    assert!(lasted < Duration::from_millis(4 * TTL_MS), "{lasted:?}");
+    assert!(next.token().get() > grant.token);
+    drop(taken);
+    eventually("nothing is left", || scene.is_free("taken")).await;
+}
+
+#[tokio::test]
+async fn a_session_goes_on_at_another_coordinator_with_the_same_token() {
+    let scene = Scene::set_with(shared).await;
+    let other = scene.another(shared).await;
+    let mut one = Session::with_ttl(&scene, TTL_MS).await;
+    let grant = one.acquired(1, "key").await;
+    drop(one);
+    let mut two = Session::with_ttl(&other, TTL_MS).await;
+    two.ask(5, resume(&grant.handle)).await;
+    assert_eq!(two.granted(5).await.token, grant.token);
+    for id in 10..30 {
+        two.pinged(id).await;
+        let refused = scene.other.lock("key").try_acquire().await;
+        assert!(refused.is_err());
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(two.released(6, 5).await, HELD);
+    two.ask(7, resume(&grant.handle)).await;
+    let refusal = two.refused(7).await;
+    assert_eq!(refusal.reason(), Reason::LockLost);
+}
+
+#[tokio::test]
+async fn a_coordinator_that_stops_tells_its_sessions() {
+    let mut scene = Scene::set_with(|config| {
+        shared(config);
+        config.grace = Duration::from_secs(60);
+    })
+    .await;
+    let mut session = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    session.acquired(1, "key").await;
+    session.ask(2, acquire("key", None)).await;
+    session.waits(2).await;
+    scene.stop();
+    let mut drained = false;
+    let mut refused = false;
+    while !(drained && refused) {
+        match session.told().await {
+            (0, Told::Drain(_)) => drained = true,
+            (2, Told::Refusal(refusal)) => {
+                assert_eq!(refusal.error.unwrap().reason(), Reason::Stopping);
+                refused = true;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    session.pinged(3).await;
+    session.ask(4, acquire("free", None)).await;
+    assert_eq!(session.refused(4).await.reason(), Reason::Stopping);
+    assert_eq!(session.released(5, 1).await, HELD);
+    assert!(session.next().await.unwrap().is_none());
+    scene.ended().await;
+}
+
+#[tokio::test]
+async fn limits_name_the_setting_and_the_value() {
+    let scene = Scene::set_with(|config| {
+        shared(config);
+        config.limits.session_locks = 3;
+        config.limits.session_waiters = 1;
+    })
+    .await;
+    let mut session = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    session.acquired(1, "key").await;
+    session.ask(2, acquire("key", None)).await;
+    session.waits(2).await;
+    session.ask(3, acquire("key", None)).await;
+    let refusal = session.refused(3).await;
+    assert_eq!(refusal.reason(), Reason::TooManyWaiters);
+    let input = refusal.invalid_input.unwrap();
+    assert_eq!(input.limit, "limits.session_waiters = 1");
+    assert_eq!(session.released(4, 2).await, LOST);
+    session.acquired(2, "key/2").await;
+    session.acquired(3, "key/3").await;
+    session.ask(4, acquire("key/4", None)).await;
+    let refusal = session.refused(4).await;
+    assert_eq!(refusal.reason(), Reason::TooManyHeld);
+    let input = refusal.invalid_input.unwrap();
+    assert_eq!(input.limit, "limits.session_locks = 3");
+    assert_eq!(session.released(5, 1).await, HELD);
+    session.acquired(4, "key/4").await;
+}
+
+#[tokio::test]
+async fn refused_asks_reach_no_shard() {
+    let scene = Scene::set_with(shared).await;
+    let mut worker = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    let grant = worker.acquired(1, "key").await;
+    let mut changed = grant.handle.clone();
+    *changed.last_mut().unwrap() ^= 1;
+    let asks = [
+        ("thief", resume(&grant.handle), Reason::InvalidInput),
+        ("worker", resume(&changed), Reason::InvalidInput),
+        ("nobody", acquire("key", None), Reason::NotAllowed),
+        ("worker", acquire("", None), Reason::InvalidInput),
+    ];
+    let refused = async || {
+        for (caller, ask, reason) in asks.clone() {
+            let mut session = Session::open(&scene, caller).await;
+            let terms = Some(SessionTerms::default());
+            session.send(terms, vec![(9, Some(ask))]).await;
+            assert_eq!(session.refused(9).await.reason(), reason, "{caller}");
+        }
+    };
+    scene.reaches_no_shard(refused).await;
+}
+
+#[tokio::test]
+async fn asks_are_not_read_while_the_answers_are_not() {
+    let scene = Scene::set_with(shared).await;
+    let mut session = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    let no_handle = resume(&[0; 600]);
+    let asks = || (0..50).map(|_| (9, Some(no_handle.clone()))).collect();
+    let mut sent = 0;
+    while timeout(Duration::from_secs(1), session.send(None, asks()))
+        .await
+        .is_ok()
+    {
+        sent += 50;
+        assert!(sent < 100_000, "its asks pile up");
+    }
+    for _ in 0..sent {
+        session.refused(9).await;
+    }
+}
+
+#[tokio::test]
+async fn malformed_asks_end_the_session() {
+    let scene = Scene::set_with(shared).await;
+    let terms = || Some(SessionTerms::default());
+    let short = SessionTerms {
+        ttl: Some(length(99)),
+        ..SessionTerms::default()
+    };
+    let key = || Some(acquire("key", None));
+    let messages = [
+        (vec![(None, vec![(1, key())])], "terms"),
+        (vec![(terms(), Vec::new()), (terms(), Vec::new())], "terms"),
+        (vec![(Some(short), Vec::new())], "terms.ttl"),
+        (vec![(terms(), vec![(1, None)])], "asks.kind"),
+        (vec![(terms(), vec![(1, key()), (1, key())])], "asks.id"),
+    ];
+    for (messages, field) in messages {
+        let mut session = Session::open(&scene, "worker").await;
+        for (terms, asks) in messages {
+            session.send(terms, asks).await;
+        }
+        let ended = loop {
+            match session.next().await {
+                Ok(told) => assert!(told.is_some()),
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(ended.code(), Code::InvalidArgument, "{ended:?}");
+        assert_eq!(Error::from_status(&ended).input.unwrap().field, field);
+    }
+    eventually("nothing is left", || scene.is_free("key")).await;
+}
