@@ -1,4 +1,4 @@
-//! What a caller asks for.
+//! The asks of a caller.
 
 use std::time::Duration;
 

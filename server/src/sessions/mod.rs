@@ -11,9 +11,9 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `session.rs` | one session: its locks and waits, what happens to them, and the answers |
-//! | `asks.rs` | what a caller asks for |
-//! | `work.rs` | what a session waits for |
+//! | `session.rs` | one session: its locks and waits, their events, and the answers |
+//! | `asks.rs` | the asks of a caller |
+//! | `work.rs` | the work that a session waits for |
 
 mod asks;
 mod session;
@@ -34,7 +34,7 @@ use crate::{
     locks::{Handles, Holds},
 };
 
-/// What the sessions of a coordinator have in common.
+/// The parts that the sessions of a coordinator share.
 pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) holds: Arc<Holds>,

@@ -1,4 +1,4 @@
-//! One session: its locks and waits, what happens to them, and the answers.
+//! One session: its locks and waits, their events, and the answers.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a session waits for.
+//! The work that a session waits for.
 
 use std::{sync::Arc, time::Duration};
 
