@@ -7,9 +7,11 @@ use std::{
         unix::net::{SocketAddr, UnixDatagram},
     },
     process::{Child, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
+use futures_util::stream;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -17,13 +19,16 @@ use nix::{
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AcquireRequest, AcquireResponse, ReleaseOutcome, ReleaseRequest, RenewRequest,
-        lock_service_client::LockServiceClient,
+        AcquireAsk, AcquireRequest, AcquireResponse, Ask, Grant, PingAsk, ReleaseOutcome,
+        ReleaseRequest, RenewRequest, ResumeAsk, SessionRequest, SessionResponse, SessionTerms,
+        answer, ask::Kind, lock_service_client::LockServiceClient,
+        session_service_client::SessionServiceClient,
     },
 };
+use ringfence_client::{BootClock, Clock};
 use ringfence_test_support::{Servers, eventually};
 use tempfile::NamedTempFile;
-use tonic::transport::Channel;
+use tonic::{Streaming, transport::Channel};
 
 use crate::binary::{command, ringfence, ringfence_with};
 
@@ -153,6 +158,95 @@ async fn a_caller_of_a_killed_coordinator_keeps_its_lock_at_another() {
     assert_eq!(released.into_inner().outcome, ReleaseOutcome::Held as i32);
     let next = locks.acquire(ask("key", lease)).await.unwrap().into_inner();
     assert!(next.token > token);
+}
+
+/// A session that asks once, and pings ten times per second from then on, until `stop` is dropped.
+async fn session(
+    coordinator: &Coordinator,
+    ttl: Duration,
+    ask: Kind,
+    stop: &Arc<()>,
+) -> Streaming<SessionResponse> {
+    let terms = SessionTerms {
+        ttl: Some(ttl.try_into().unwrap()),
+        ..SessionTerms::default()
+    };
+    let message = |terms, id, kind| SessionRequest {
+        terms,
+        asks: vec![Ask {
+            id,
+            kind: Some(kind),
+        }],
+    };
+    let first = message(Some(terms), 1, ask);
+    let open = Arc::downgrade(stop);
+    let messages = stream::unfold((2, Some(first)), move |(id, first)| {
+        let open = open.clone();
+        async move {
+            if let Some(first) = first {
+                return Some((first, (id, None)));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            open.upgrade()?;
+            Some((message(None, id, Kind::Ping(PingAsk {})), (id + 1, None)))
+        }
+    });
+    let client = SessionServiceClient::connect(coordinator.url.clone()).await;
+    let opened = client.unwrap().session(messages).await;
+    opened.unwrap().into_inner()
+}
+
+/// Waits for the grant to the first ask of `session`.
+async fn granted(session: &mut Streaming<SessionResponse>) -> Grant {
+    loop {
+        let answers = session.message().await.unwrap().unwrap().answers;
+        for told in answers {
+            match (told.ask_id, told.kind.unwrap()) {
+                (1, answer::Kind::Grant(grant)) => return grant,
+                (1, other) => panic!("{other:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_a_killed_coordinator_goes_on_at_another() {
+    let servers = founded().await;
+    let secret = "handle_secret = \"0123456789abcdef0123456789abcdef\"";
+    let (mut one, two) = (
+        Coordinator::start(&servers, secret),
+        Coordinator::start(&servers, secret),
+    );
+    let ttl = Duration::from_secs(2);
+    let acquire = AcquireAsk {
+        key: "key".into(),
+        ..AcquireAsk::default()
+    };
+    let open = Arc::new(());
+    let mut first = session(&one, ttl, Kind::Acquire(acquire), &open).await;
+    let grant = granted(&mut first).await;
+    one.process.kill().unwrap();
+    one.process.wait().unwrap();
+    while let Ok(Some(_)) = first.message().await {}
+
+    let handle = grant.handle.clone();
+    let mut second = session(&two, ttl, Kind::Resume(ResumeAsk { handle }), &open).await;
+    assert_eq!(granted(&mut second).await.token, grant.token);
+    let until = BootClock.now() + 2 * ttl;
+    while BootClock.now() < until {
+        let answers = second.message().await.unwrap().unwrap().answers;
+        for told in answers {
+            assert!(matches!(told.kind, Some(answer::Kind::Pong(_))), "{told:?}");
+        }
+        let mut once = ask("key", ttl);
+        once.wait = Some(Duration::ZERO.try_into().unwrap());
+        let refused = two.locks().await.acquire(once).await.unwrap_err();
+        assert_eq!(Error::from_status(&refused).reason, Reason::Held);
+    }
+    drop((open, second));
+    let next = two.locks().await.acquire(ask("key", ttl)).await.unwrap();
+    assert!(next.into_inner().token > grant.token);
 }
 
 #[tokio::test]
