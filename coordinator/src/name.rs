@@ -178,6 +178,25 @@ impl LockKey {
         })
     }
 
+    /// The same key in another slot: the slot of another rank.
+    pub(crate) fn at(&self, slot: Slot) -> Self {
+        if slot == self.slot {
+            return self.clone();
+        }
+        let named = self
+            .text
+            .iter()
+            .position(|byte| *byte == b'}')
+            .unwrap_or_default();
+        let index = Decimal::of(slot.index() as u64);
+        let text = concat([b"{", &index, &self.text[named..]]);
+        Self {
+            slot,
+            key_at: (text.len() - self.key().len()) as u16,
+            text,
+        }
+    }
+
     /// The slot the key falls in.
     pub fn slot(&self) -> Slot {
         self.slot

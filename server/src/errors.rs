@@ -81,11 +81,12 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::Replicated {
             namespace,
             replicas,
+            refusal,
         } => {
             return Error::invalid(
                 "namespace",
                 namespace.to_string(),
-                format!("one with 1 replica, not {replicas}: this release cannot lock there"),
+                format!("one with 1 replica, not {replicas}: {}", refusal.as_str()),
             );
         }
         AcquireError::LeaseTooShort(lease) => return short("lease", lease),
@@ -262,7 +263,7 @@ mod tests {
     use std::time::Duration;
 
     use ringfence_client::{
-        Replicas,
+        ReplicaRefusal, Replicas,
         counter::{Account, RequestId},
     };
     use ringfence_coordinator::name::Namespace;
@@ -290,6 +291,7 @@ mod tests {
         let replicated = AcquireError::Replicated {
             namespace: Namespace::unnamed().clone(),
             replicas: Replicas::Three,
+            refusal: ReplicaRefusal::Elsewhere,
         };
         let waiters = AcquireError::TooManyWaiters { retry_after: SHORT };
         let timed_out = AcquireError::TimedOut {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use ringfence_ring::Replicas;
 use tokio::time::timeout;
 
 use super::{
@@ -73,7 +72,7 @@ impl Engine {
     }
 
     async fn acquire_key(&self, key: &LockKey, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
-        self.0.check_replicas(ask.namespace)?;
+        self.0.routing.check_replicas(ask.namespace)?;
         let lease = self.0.lease(ask.lease)?;
         if let Some(hold_for) = ask.hold_for.filter(|hold_for| *hold_for < LEASE_MIN) {
             return Err(AcquireError::HoldTooShort(hold_for));
@@ -106,18 +105,6 @@ impl Engine {
 }
 
 impl Inner {
-    /// Refuses a namespace with several replicas.
-    fn check_replicas(&self, namespace: &Namespace) -> Result<(), AcquireError> {
-        let replicas = self.routing.replicas(namespace);
-        match replicas {
-            Replicas::One => Ok(()),
-            Replicas::Three | Replicas::Five => Err(AcquireError::Replicated {
-                namespace: namespace.clone(),
-                replicas,
-            }),
-        }
-    }
-
     fn lease(&self, asked: Option<Duration>) -> Result<Duration, AcquireError> {
         let max = self.routing.max_lease();
         let lease = asked.unwrap_or(max);

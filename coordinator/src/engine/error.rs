@@ -18,15 +18,15 @@ pub enum AcquireError {
     /// The key or the namespace is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The namespace has several replicas, and this release cannot lock at more than one shard.
-    #[error(
-        "namespace {namespace} has {replicas} replicas: this release cannot lock in a namespace with replicas"
-    )]
+    /// Locks of the namespace have several replicas, and the call is not for such locks.
+    #[error("namespace {namespace} has {replicas} replicas: {}", .refusal.as_str())]
     Replicated {
         /// The namespace.
         namespace: Namespace,
         /// Its replicas.
         replicas: Replicas,
+        /// The reason.
+        refusal: ReplicaRefusal,
     },
     /// The lease is longer than the topology allows.
     #[error("lease {lease:?} is too long: at most {max:?} (the topology's max_lease)")]
@@ -185,6 +185,29 @@ pub enum ReleaseAnswer {
     Lost,
     /// No answer came: the lock is released in the background, or ends with its lease.
     Unknown,
+}
+
+/// The reason why a call is not for locks with several replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplicaRefusal {
+    /// The namespace was added after the founding of the topology. A process that has not read that would acquire its
+    /// locks without replicas.
+    Added,
+    /// Only the engine that acquired such a lock can renew it.
+    Elsewhere,
+}
+
+impl ReplicaRefusal {
+    /// The reason in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "it was added after the founding, and this release refuses locks in it",
+            Self::Elsewhere => {
+                "only the process that acquired such a lock can renew and release it"
+            }
+        }
+    }
 }
 
 /// The reason why a guard is in danger.

@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl Engine {
-    /// The holder of `key` and its waiters, as its shard knows them.
+    /// The holder of `key` and its waiters, as its shard knows them. If the lock has replicas: as the first of them
+    /// knows that has a holder.
     ///
     /// # Errors
     ///
@@ -31,23 +32,21 @@ impl Engine {
         key: &[u8],
     ) -> Result<Inspection, AcquireError> {
         let key = self.key(namespace, key)?;
-        let mut found = Inspection::default();
-        for renewer in self.0.routing.route(&key).renewers() {
-            let shard = renewer.driver.shard();
-            let mut link = shard.connect_control().await?;
-            let Inspection { holder, waiters } = link.inspect(&key).await?;
-            // A lock that was just moved may still be at the former shard.
-            found.holder = holder.or(found.holder);
-            let known: HashSet<Nonce> = found.waiters.iter().map(|waiter| waiter.nonce).collect();
-            let new = waiters
-                .into_iter()
-                .filter(|waiter| !known.contains(&waiter.nonce));
-            found.waiters.extend(new);
+        let mut answer = None;
+        for rank in self.0.routing.ranks_of(&key) {
+            let found = self.0.inspect(&rank).await;
+            let has_holder = |found: &Inspection| found.holder.is_some();
+            if answer.is_none() || found.as_ref().is_ok_and(has_holder) {
+                answer = Some(found);
+            }
+            if matches!(&answer, Some(Ok(found)) if has_holder(found)) {
+                break;
+            }
         }
-        Ok(found)
+        Ok(answer.expect("a lock has one replica at least")?)
     }
 
-    /// Takes `key` from its holder, and returns that holder. The next grant's token is greater, as
+    /// Takes `key` from its holder, and returns that holder; none if no majority of its replicas had one. The next grant's token is greater, as
     /// always. The former holder learns of it with its next renewal, and a resource that checks
     /// tokens refuses it before. In grace a holder may put its record back.
     ///
@@ -64,17 +63,33 @@ impl Engine {
         key: &[u8],
         reason: &str,
     ) -> Result<Option<Holder>, AcquireError> {
-        let Some(holder) = self.inspect(namespace, key).await?.holder else {
-            return Ok(None);
-        };
         let key = self.key(namespace, key)?;
-        let released = self.0.force_release(&key, holder.nonce).await?;
-        self.0.queues.taken(&key, holder.nonce);
-        tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
-        Ok(released.then_some(holder))
+        let ranks = self.0.routing.ranks_of(&key);
+        let majority = ranks.len() / 2 + 1;
+        let (mut taken, mut answered, mut failed) = (Vec::new(), 0, None);
+        for rank in ranks {
+            match self.0.take(&rank).await {
+                Ok(holder) => {
+                    answered += 1;
+                    taken.extend(holder);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        for holder in &taken {
+            self.0.queues.taken(&key, holder.nonce);
+        }
+        if let Some(error) = failed.filter(|_| answered < majority) {
+            return Err(error.into());
+        }
+        let released = taken.len() >= majority;
+        if let Some(holder) = taken.first() {
+            tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
+        }
+        Ok(taken.into_iter().next().filter(|_| released))
     }
 
-    /// The held locks, of `namespace` or of all, page by page. Sends no request yet.
+    /// The held locks, of `namespace` or of all, page by page. A lock with replicas is listed for each of them. Sends no request yet.
     pub fn locks(&self, namespace: Option<Namespace>) -> Locks {
         let walk = |renewer: &Arc<LeaseRenewer>| Walk {
             id: renewer.driver.id().clone(),
@@ -161,6 +176,33 @@ impl Walk {
 }
 
 impl Inner {
+    /// The holder and the waiters of a key with one replica, or of one rank of a key.
+    async fn inspect(&self, key: &LockKey) -> Result<Inspection, ShardError> {
+        let mut found = Inspection::default();
+        for renewer in self.routing.route(key).renewers() {
+            let shard = renewer.driver.shard();
+            let mut link = shard.connect_control().await?;
+            let Inspection { holder, waiters } = link.inspect(key).await?;
+            // A lock that was just moved may still be at the former shard.
+            found.holder = holder.or(found.holder);
+            let known: HashSet<Nonce> = found.waiters.iter().map(|waiter| waiter.nonce).collect();
+            let new = waiters
+                .into_iter()
+                .filter(|waiter| !known.contains(&waiter.nonce));
+            found.waiters.extend(new);
+        }
+        Ok(found)
+    }
+
+    /// Takes a key with one replica, or one rank of a key, from its holder; returns the holder if it was still there.
+    async fn take(&self, key: &LockKey) -> Result<Option<Holder>, ShardError> {
+        let Some(holder) = self.inspect(key).await?.holder else {
+            return Ok(None);
+        };
+        let released = self.force_release(key, holder.nonce).await?;
+        Ok(released.then_some(holder))
+    }
+
     /// Releases an acquisition of any process; returns whether its record was still there.
     async fn force_release(&self, key: &LockKey, nonce: Nonce) -> Result<bool, ShardError> {
         let mut released = false;

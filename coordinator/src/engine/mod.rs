@@ -6,6 +6,7 @@
 //! | `local/` | the holder and the waiters of a key in this process; sends nothing itself |
 //! | `ring/` | requests, renewals, and releases at the shards; routing |
 //! | `resume.rs` | goes on with locks of holders outside of the process |
+//! | `quorum/` | locks with several replicas |
 //! | `inspect.rs` | holders and waiters, and releases by force |
 //! | `counters/` | the storage of counters |
 //! | `segmented.rs` | sub-locks of one name |
@@ -16,6 +17,7 @@ mod counters;
 mod error;
 mod inspect;
 mod local;
+mod quorum;
 mod reshape;
 mod resume;
 mod ring;
@@ -42,10 +44,11 @@ use crate::{
 };
 pub use acquire::{Acquire, Wait};
 pub use counters::CounterFault;
-pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
+pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer, ReplicaRefusal};
 pub use inspect::{Locks, LocksPage};
 pub use local::{DetachedLease, Guard, Handoff, LeaseRef, Owner, Sharing, WaitObserver, Waiting};
 use local::{Handle, LocalQueues};
+use quorum::Shards;
 pub use ring::ShardStatus;
 use ring::{Releases, Requests, Ring, Routing, monitor};
 pub use segmented::{SubLockTerms, SubLocks};
@@ -138,7 +141,7 @@ impl Engine {
             requests: requests.clone(),
             routing: routing.clone(),
         };
-        let queues = Handle::new(queues, Arc::new(ring));
+        let queues = Handle::new(queues, Arc::new(Shards(Arc::new(ring))));
         let inner = Arc::new(Inner {
             label,
             queues,

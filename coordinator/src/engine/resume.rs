@@ -42,6 +42,7 @@ impl Engine {
         lease: &LeaseRef,
         wait: Duration,
     ) -> Result<Option<DetachedLease>, AcquireError> {
+        self.0.routing.check_single(&lease.key)?;
         let until = self.0.now() + wait;
         let mut pauses = Backoff::new(RETRY.0, RETRY.1);
         loop {
@@ -62,12 +63,13 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooManyHeld`].
+    /// [`AcquireError::TooManyHeld`], [`AcquireError::Replicated`].
     ///
     /// # Cancel safety
     ///
     /// Dropping the future releases the lock in the background.
     pub async fn release(&self, lease: &LeaseRef) -> Result<ReleaseAnswer, AcquireError> {
+        self.0.routing.check_single(&lease.key)?;
         let route = self.0.routing.route(&lease.key);
         let shard_lease = self.lease(lease, &route.renewer)?;
         {
@@ -134,7 +136,8 @@ impl Engine {
         };
         let view = &self.0.around.view;
         let state = LeaseState::new(lease.key.clone(), lease.nonce, terms, 1, view);
-        Ok(ShardLease::new(state, false, at.clone()))
+        let receiver = requests.local.clone();
+        Ok(ShardLease::new(state, false, at.clone(), receiver))
     }
 }
 

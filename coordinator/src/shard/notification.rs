@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
+use ringfence_ring::{Replicas, SlotCount};
 
 use super::ShardError;
 use crate::{
@@ -26,6 +27,16 @@ pub enum Notification {
 }
 
 impl Notification {
+    /// The same, with the slot of the key's first rank.
+    pub(crate) fn of_first_rank(mut self, slots: SlotCount) -> Self {
+        let (Self::Granted(QueuedGrant { key, .. }) | Self::Contended { key, .. }) = &mut self;
+        if slots.rank(key.slot()) > 0 {
+            let first = slots.replicas(key.slot(), Replicas::One).next();
+            *key = key.at(first.expect("one replica"));
+        }
+        self
+    }
+
     /// The client that gets the message.
     pub(crate) fn client(&self) -> ClientId {
         match self {

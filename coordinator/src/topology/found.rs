@@ -89,6 +89,7 @@ impl Topology {
             last_epoch: epoch,
             constants,
             namespaces,
+            added: Namespaces::default(),
             shards,
             table,
             goal: None,

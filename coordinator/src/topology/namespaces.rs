@@ -84,6 +84,17 @@ impl Namespaces {
         self.0.get(namespace).copied().unwrap_or_default()
     }
 
+    /// The replicas of each lock of the namespace called `name`.
+    pub fn of_name(&self, name: &str) -> Replicas {
+        let mut declared = self
+            .0
+            .iter()
+            .filter(|(namespace, _)| namespace.as_str() == name);
+        declared
+            .next()
+            .map_or_else(Replicas::default, |(_, replicas)| *replicas)
+    }
+
     /// The declared namespaces, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Namespace, Replicas)> {
         self.0.iter().map(|(name, &replicas)| (name, replicas))
@@ -177,6 +188,7 @@ impl Topology {
         if next.namespaces == self.namespaces {
             return Ok(None);
         }
+        next.added.declare(namespace.clone(), replicas)?;
         if self.is_under_way() {
             return Err(DeclareError::UnderWay(namespace));
         }

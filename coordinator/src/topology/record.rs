@@ -75,6 +75,10 @@ pub struct Topology {
     /// Namespaces with a declared number of replicas.
     #[serde(default, skip_serializing_if = "Namespaces::is_empty")]
     pub namespaces: Namespaces,
+    /// Those of them that were added after the founding. A process that has not read that would acquire their locks
+    /// without replicas.
+    #[serde(default, skip_serializing_if = "Namespaces::is_empty")]
+    pub added: Namespaces,
     /// The members.
     pub shards: BTreeMap<ShardName, ShardEntry>,
     /// The owner of each slot of every rank.

@@ -14,6 +14,7 @@ mod interrupted;
 mod killed;
 mod lockers;
 mod replicas;
+mod replicated;
 mod resizes;
 mod restarts;
 mod servers;

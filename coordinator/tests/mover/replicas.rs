@@ -1,28 +1,27 @@
-//! Namespaces with replicas: their slots are opened, and move like others; their locks are refused.
+//! Namespaces with replicas: their slots are opened, and move like others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, Wait},
     ids::{ClientId, MapVersion, Nonce},
     mover::Observer,
     name::{Label, LockKey, Namespace},
-    shard::{Effect, LockLane, LockMode, Op, Reply, Request, Shard},
+    shard::{LockLane, LockMode, Op, Reply, Request, Shard},
     topology::shard_id,
 };
 use ringfence_ring::{Replicas, Slot, SlotCount};
 
 use super::{
-    lockers::{Lockers, engine},
+    lockers::Lockers,
     stage::{Stage, UNIX},
 };
 
-fn ledger() -> Namespace {
+pub(super) fn ledger() -> Namespace {
     Namespace::new("ledger").unwrap()
 }
 
 /// Declares that locks of `ledger` have three replicas.
-fn declare(stage: &Stage) {
+pub(super) fn declare(stage: &Stage) {
     stage.change(|record| {
         let declared = record.declare(ledger(), Replicas::Three, UNIX);
         declared.unwrap().expect("it is new")
@@ -81,20 +80,6 @@ async fn each_slot_grants_at_its_owner_alone(stage: &Stage) {
     }
 }
 
-async fn ask(engine: &Engine, namespace: &Namespace) -> Result<Guard, AcquireError> {
-    let ask = Acquire {
-        namespace,
-        key: b"key",
-        lease: None,
-        hold_for: None,
-        wait: Wait::No,
-        owner: None,
-        label: None,
-        observer: None,
-    };
-    engine.acquire(ask).await
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_slots_of_a_declared_namespace_are_opened_and_no_lock_is_lost() {
     let stage = Stage::new(4).await;
@@ -127,38 +112,6 @@ async fn ranks_move_from_shard_to_shard_and_no_lock_is_lost() {
     lockers.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_lock_in_a_namespace_with_replicas_is_refused_and_nothing_is_asked() {
-    let stage = Stage::new(3).await;
-    let engine = engine(&stage.ring(), 1).await;
-    let guard = ask(&engine, &ledger()).await.expect("nothing is declared");
-    guard.release().await;
-    declare(&stage);
-    stage.resize().await;
-    engine.refresh().await.unwrap();
-
-    let refused = ask(&engine, &ledger()).await.unwrap_err();
-    let AcquireError::Replicated { replicas, .. } = &refused else {
-        panic!("{refused}")
-    };
-    assert_eq!(*replicas, Replicas::Three);
-    assert!(
-        refused
-            .to_string()
-            .starts_with("namespace ledger has 3 replicas"),
-        "{refused}"
-    );
-    assert!(!refused.is_retryable());
-    assert_eq!(refused.effect(), Effect::None);
-    let inspection = engine.inspect(&ledger(), b"key").await.unwrap();
-    assert!(inspection.holder.is_none());
-    let guard = ask(&engine, &Namespace::default())
-        .await
-        .expect("one replica");
-    guard.release().await;
-}
-
-/// The shards that are left have room for the ranks of the one that is gone.
 #[tokio::test(start_paused = true)]
 async fn the_ranks_of_a_dead_shard_are_opened_elsewhere() {
     let stage = Stage::new(4).await;

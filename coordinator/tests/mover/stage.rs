@@ -51,6 +51,11 @@ impl Dial for Shards {
 impl Stage {
     /// A ring of `count` shards of 64 slots.
     pub(crate) async fn new(count: usize) -> Arc<Self> {
+        Self::with_namespaces(count, Namespaces::default()).await
+    }
+
+    /// The same, founded with these namespaces.
+    pub(crate) async fn with_namespaces(count: usize, namespaces: Namespaces) -> Arc<Self> {
         let clock = TokioClock::starting_at(UNIX);
         let random = Arc::new(Random::seeded(1));
         let shards = Arc::new(Shards::default());
@@ -65,7 +70,7 @@ impl Stage {
             after: Epoch::default(),
             constants: Constants::default(),
             slots: SlotCount::new(64).unwrap(),
-            namespaces: Namespaces::default(),
+            namespaces,
             home: Home {
                 address: "memory".into(),
                 life: Life::new("memory"),

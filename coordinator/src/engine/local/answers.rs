@@ -6,7 +6,8 @@ use std::{sync::Arc, time::Duration};
 use ringfence_ring::ShardId;
 
 use super::{
-    super::AcquireError, KeyQueue, LeaseState, LocalQueues, Waiting, events, tokens::Tokens,
+    super::AcquireError, KeyQueue, LeaseState, LocalQueues, Receiver, Waiting, events,
+    tokens::Tokens,
 };
 use crate::{clock::Instant, shard::Notification};
 
@@ -33,9 +34,8 @@ pub(crate) enum Judged {
     Known,
 }
 
-impl LocalQueues {
-    /// The request for `lease` was granted.
-    pub(crate) fn granted(&self, lease: &LeaseState, answer: Answer) -> Judged {
+impl Receiver for LocalQueues {
+    fn granted(&self, lease: &LeaseState, answer: Answer) -> Judged {
         let Answer {
             tokens,
             contended,
@@ -65,15 +65,12 @@ impl LocalQueues {
         judged.unwrap_or(Judged::Known)
     }
 
-    /// The request for `lease` waits, for the time being: waiters that ask once are `dismissed`, if
-    /// that is an answer; observers are told. Returns whether the request is to queue, if it is
-    /// still wanted.
-    pub(crate) fn waits(
+    fn waits(
         &self,
         lease: &LeaseState,
         because: &AcquireError,
         dismissed: bool,
-        waiting: impl Fn() -> Waiting,
+        waiting: &dyn Fn() -> Waiting,
     ) -> Option<bool> {
         *lease.refusal.lock() = Some(because.clone());
         let waits = |queue: &mut KeyQueue, _| {
@@ -98,8 +95,7 @@ impl LocalQueues {
         Some(patient)
     }
 
-    /// The request for `lease` is refused, for all waiters.
-    pub(crate) fn refused(&self, lease: &LeaseState, refusal: &AcquireError) {
+    fn refused(&self, lease: &LeaseState, refusal: &AcquireError) {
         let dismissed = self.change(&lease.key, |queue, _| {
             let asking = queue.is_asking(lease.nonce);
             asking.then(|| queue.dismiss())
@@ -109,22 +105,21 @@ impl LocalQueues {
         }
     }
 
-    /// Calls `then` if the request for `lease` is still wanted, and tells it whether the request is
-    /// to queue. Meanwhile nothing is granted.
-    pub(crate) fn if_asked<T>(
-        &self,
-        lease: &LeaseState,
-        then: impl FnOnce(bool) -> T,
-    ) -> Option<T> {
+    fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(bool)) -> bool {
+        // Meanwhile nothing is granted.
         let asked = self.change(&lease.key, |queue, _| {
             let asking = queue.is_asking(lease.nonce);
-            asking.then(|| then(queue.is_patient()))
+            if asking {
+                then(queue.is_patient());
+            }
+            asking
         });
-        asked.flatten()
+        asked.unwrap_or_default()
     }
 
-    /// Another process waits for `lease`.
-    pub(crate) fn contended(&self, lease: &LeaseState) {
+    fn renewed(&self, _lease: &LeaseState) {}
+
+    fn contended(&self, lease: &LeaseState) {
         lease.contend();
         self.change(&lease.key, |queue, now| {
             if queue.holds(lease.nonce) {
@@ -133,15 +128,11 @@ impl LocalQueues {
         });
     }
 
-    /// Nothing of `lease` counts any more, or its release for another process was answered: the waiters
-    /// ask anew.
-    pub(crate) fn over(&self, lease: &LeaseState) {
+    fn over(&self, lease: &LeaseState) {
         self.change(&lease.key, |queue, _| queue.over(lease.nonce));
     }
 
-    /// It is time to look after `lease`, which has no holder: returns until when it may be kept, if
-    /// it still is.
-    pub(crate) fn idle(&self, lease: &LeaseState) -> Option<Instant> {
+    fn idle(&self, lease: &LeaseState) -> Option<Instant> {
         let ended = |queue: &mut KeyQueue, now| {
             let until = lease.idle_until().filter(|_| queue.holds(lease.nonce))?;
             if until <= now {
@@ -151,14 +142,15 @@ impl LocalQueues {
         };
         self.change(&lease.key, ended).flatten()
     }
+}
 
+impl LocalQueues {
     /// A message from `shard`.
     pub(crate) fn pushed(&self, shard: &ShardId, message: Notification) {
         match message {
             Notification::Granted(grant) => {
                 let table = self.table(&grant.key).lock();
                 let asking = table.get(&grant.key).and_then(|queue| queue.asking());
-                let asking = asking.filter(|lease| lease.state().nonce == grant.nonce);
                 let lease = asking.map(Arc::clone);
                 drop(table);
                 if let Some(lease) = lease {

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! LocalQueues ── begin, request, keep, release, abandon ─► Authority, Lease
-//! LocalQueues ◄─ granted, waits, refused, contended, over ── Authority
+//! LocalQueues ◄─ granted, waits, refused, contended, over ── Receiver ── Lease
 //! ```
 //!
-//! Today the shards of the ring are the only authority.
+//! The shards of the ring are an authority. So are the replicas of a lock: each of them is a lease at a shard, whose
+//! receiver is the replicated lease.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -13,8 +14,10 @@ use ringfence_ring::ShardId;
 
 use super::{
     super::{AcquireError, ReleaseAnswer},
+    answers::{Answer, Judged},
     lease::LeaseState,
     terms::Terms,
+    waiting::Waiting,
 };
 use crate::{clock::Instant, name::LockKey, shard::QueuedGrant};
 
@@ -32,6 +35,42 @@ pub(crate) trait Authority: fmt::Debug + Send + Sync + 'static {
 
     /// The last handle is gone: sends what is left to release, if other processes can see it.
     fn shut_down(&self);
+}
+
+/// Receives what comes of a lease: the answers to its requests, and what the authority sends on its own. Any of them may
+/// be late, or come twice; it changes nothing if the lease is over.
+pub(crate) trait Receiver: fmt::Debug + Send + Sync + 'static {
+    /// The request was granted.
+    fn granted(&self, lease: &LeaseState, answer: Answer) -> Judged;
+
+    /// The request waits, for the time being. `dismissed`: that is an answer for waiters that ask once. Returns whether
+    /// the request is to queue, if it is still wanted.
+    fn waits(
+        &self,
+        lease: &LeaseState,
+        because: &AcquireError,
+        dismissed: bool,
+        waiting: &dyn Fn() -> Waiting,
+    ) -> Option<bool>;
+
+    /// The request is refused.
+    fn refused(&self, lease: &LeaseState, refusal: &AcquireError);
+
+    /// Calls `then` if the request is still wanted, and tells it whether the request is to queue. Returns whether it is
+    /// wanted.
+    fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(bool)) -> bool;
+
+    /// It was renewed, or adopted by another shard.
+    fn renewed(&self, lease: &LeaseState);
+
+    /// Another process waits for it.
+    fn contended(&self, lease: &LeaseState);
+
+    /// Nothing of it counts any more, or its release for another process was answered.
+    fn over(&self, lease: &LeaseState);
+
+    /// It is time to look after it, while it has no holder: returns until when it may be kept, if it still is.
+    fn idle(&self, lease: &LeaseState) -> Option<Instant>;
 }
 
 /// The outcome of a release.

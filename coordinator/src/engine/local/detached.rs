@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     super::{LockLost, ReleaseAnswer},
-    Guard, Handle, Lease,
+    Guard, Handle, Lease, Receiver,
 };
 use crate::{
     clock::{Instant, sleep_until},

@@ -142,10 +142,9 @@ impl LeaseState {
             *self.believed.lock() = view.believed(now);
         }
         let useful = now < deadline && self.is_believed(now);
-        if useful {
-            self.phase.store(Phase::Held as u8, Release);
-        }
-        useful
+        let over = Phase::Over as u8;
+        let held = |phase| (phase != over).then_some(Phase::Held as u8);
+        useful && self.phase.fetch_update(Release, Relaxed, held).is_ok()
     }
 
     /// The shard renewed it, by a request sent at `sent`. Returns whether the renewal still counts:
@@ -181,6 +180,12 @@ impl LeaseState {
         self.renewal_failed.store(false, Relaxed);
         self.clock_stepped.store(false, Relaxed);
         self.claim.store(0, Release);
+        self.changed.notify_waiters();
+    }
+
+    /// Belief ends at `deadline`, if not before: fewer replicas have it.
+    pub(crate) fn shorten(&self, deadline: Instant) {
+        self.deadline.fetch_min(deadline.as_nanos(), Relaxed);
         self.changed.notify_waiters();
     }
 
@@ -346,13 +351,22 @@ impl LeaseState {
         }
     }
 
+    /// The latest time of a request whose answer has belief last no longer than `deadline`.
+    pub(crate) fn sent_for(&self, deadline: Instant) -> Instant {
+        deadline - believed(self.lease_to_ask())
+    }
+
     /// The time when belief ends, if a request sent at `sent` is answered: the shard counts the
     /// lease from no earlier than that, by a clock with a possibly different rate.
     fn deadline_of(&self, sent: Instant, lease: Duration) -> Instant {
-        let believed = (lease - lease * RHO_PERMILLE / 1000).saturating_sub(MARGIN);
         let ends = Instant::from_nanos(self.ends.load(Relaxed));
-        (sent + believed).min(ends)
+        (sent + believed(lease)).min(ends)
     }
+}
+
+/// How long after its request a grant of `lease` is believed.
+fn believed(lease: Duration) -> Duration {
+    (lease - lease * RHO_PERMILLE / 1000).saturating_sub(MARGIN)
 }
 
 /// The lease with a deadline at least `length` after the request.

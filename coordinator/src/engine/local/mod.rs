@@ -67,7 +67,7 @@ use crate::{
     sync::Mutex,
 };
 pub(crate) use answers::{Answer, Judged};
-pub(crate) use authority::{Authority, Lease, Releasing};
+pub(crate) use authority::{Authority, Lease, Receiver, Releasing};
 use deliver::LocalGrant;
 pub use detached::{DetachedLease, LeaseRef};
 pub use guard::Guard;

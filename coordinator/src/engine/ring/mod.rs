@@ -22,6 +22,7 @@
 //! | `unsent.rs` | one release at one shard |
 //! | `renewer.rs` | renewals, one task per shard |
 //! | `moving.rs` | a holder moves with its slot |
+//! | `confirm.rs` | the replicas of a lock agree on its token |
 //! | `wheel.rs` | the times at which to tend each lease |
 //! | `routing.rs` | key → shard |
 //! | `map.rs` | the slots a shard has at rest |
@@ -29,6 +30,7 @@
 //! | `checks.rs` | checks again and again whether servers are set up as required |
 
 pub(crate) mod checks;
+mod confirm;
 mod current_shard;
 mod in_flight;
 mod last_releases;
@@ -51,7 +53,7 @@ use std::sync::Arc;
 pub(crate) use self::shard_lease::ShardLease;
 use super::{
     AcquireError,
-    local::{Authority, Lease, LeaseState, Terms},
+    local::{Authority, Lease, LeaseState, Receiver, Terms},
 };
 use crate::name::LockKey;
 pub use monitor::ShardStatus;
@@ -66,6 +68,19 @@ pub(crate) struct Ring {
     pub(crate) routing: Arc<Routing>,
 }
 
+impl Ring {
+    /// A lease at the shard of its key, not requested yet.
+    pub(crate) fn lease(
+        &self,
+        state: LeaseState,
+        queues: bool,
+        receiver: Arc<dyn Receiver>,
+    ) -> Arc<ShardLease> {
+        let renewer = self.routing.route(&state.key).renewer;
+        ShardLease::new(state, queues, renewer, receiver)
+    }
+}
+
 impl Authority for Ring {
     fn begin(
         &self,
@@ -77,10 +92,9 @@ impl Authority for Ring {
         let requests = &self.requests;
         requests.add_one().map_err(AcquireError::TooManyHeld)?;
         let nonce = requests.next_nonce();
-        let renewer = self.routing.route(key).renewer;
         let view = &requests.around.view;
         let state = LeaseState::new(key.clone(), nonce, terms, tokens, view);
-        Ok(ShardLease::new(state, queues, renewer))
+        Ok(self.lease(state, queues, requests.local.clone()))
     }
 
     fn shut_down(&self) {

@@ -82,10 +82,11 @@ impl LeaseRenewer {
         }
         drop(in_flight);
         events::renewed(lease, false, sent, now);
+        lease.receiver.renewed(lease);
         to.keep(lease);
         self.remove(lease, epoch);
         if contended {
-            self.requests.local.contended(lease);
+            lease.receiver.contended(lease);
         }
     }
 

@@ -35,9 +35,9 @@ fn submit_for_caller(
     let respond = match yields {
         false => Respond::Caller(caller),
         true => {
-            let (requests, lease) = (at.requests.clone(), lease.clone());
+            let lease = lease.clone();
             Respond::Engine(Box::new(move |answer| {
-                requests.local.over(&lease);
+                lease.receiver.over(&lease);
                 drop(caller.send(answer));
             }))
         }

@@ -158,11 +158,11 @@ impl Releases {
             Behind::Both => LockLane::Work,
         };
         let releases = self.clone();
-        let yields = unsent.yields.then(|| (at.requests.clone(), lease.clone()));
+        let yields = unsent.yields.then(|| lease.clone());
         let respond = move |answer: Answer| {
             releases.answered(number, behind, answer);
-            if let Some((requests, lease)) = yields {
-                requests.local.over(&lease);
+            if let Some(lease) = yields {
+                lease.receiver.over(&lease);
             }
         };
         submit(lease, at, lane, Respond::Engine(Box::new(respond)));

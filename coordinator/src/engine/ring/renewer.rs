@@ -235,7 +235,7 @@ impl LeaseRenewer {
             return self.expire(lease);
         }
         if lease.idle_until().is_some()
-            && let Some(until) = self.requests.local.idle(lease)
+            && let Some(until) = lease.receiver.idle(lease)
         {
             // A holder that took it meanwhile has it tended earlier.
             return self.tend_by(lease, until);
@@ -329,14 +329,14 @@ impl LeaseRenewer {
                 }
                 let useful = lease.is_held(now);
                 events::renewed(lease, reclaimed, sent, now);
+                lease.receiver.renewed(lease);
                 self.driver.metrics().renewal(Renewal::Renewed);
-                if useful {
-                    self.keep(lease);
-                } else {
-                    self.expire(lease);
+                match useful {
+                    true => self.keep(lease),
+                    false => self.expire(lease),
                 }
                 if contended {
-                    self.requests.local.contended(lease);
+                    lease.receiver.contended(lease);
                 }
                 if let Some(epoch) = moving.filter(|_| useful) {
                     self.bring_along(lease, epoch);

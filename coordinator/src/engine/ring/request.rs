@@ -99,12 +99,12 @@ impl Requests {
                     self.wait(lease, &because, pause);
                 }
             }
-            Verdict::Refuse(refusal) => self.local.refused(lease, &refusal),
+            Verdict::Refuse(refusal) => lease.receiver.refused(lease, &refusal),
         }
     }
 
     fn granted(&self, lease: &Arc<ShardLease>, grant: Grant) {
-        match self.local.granted(lease, grant) {
+        match lease.receiver.granted(lease, grant) {
             Judged::Held => lease.renewer().keep(lease),
             Judged::TooLate => {
                 let pause = lease.in_flight.lock().retry.next(&self.around.random);
@@ -139,7 +139,7 @@ impl Requests {
             let shard = routing.route(&lease.key).renewer.driver.id().clone();
             Waiting::new(because, &shard, routing.topology().constants.grace())
         };
-        if let Some(patient) = self.local.waits(lease, because, is_answer, waiting) {
+        if let Some(patient) = lease.receiver.waits(lease, because, is_answer, &waiting) {
             let now = self.around.clock.now();
             // The present waiters came while a request without a ticket was out.
             let at = match ticket || !patient {
@@ -156,13 +156,13 @@ impl Requests {
             return;
         };
         let route = routing.route(&lease.key);
-        let again = self.local.if_asked(lease, |queues| {
+        let again = lease.receiver.if_asked(lease, &mut |queues| {
             lease.in_flight.lock().ticket = queues;
             if !route.leads_by(&lease.renewer()) {
                 lease.go(&route.renewer);
             }
         });
-        if again.is_some() {
+        if again {
             self.ask(lease);
         }
     }

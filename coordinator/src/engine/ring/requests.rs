@@ -27,7 +27,7 @@ pub(crate) struct Requests {
     pub(crate) around: Context,
     pub(crate) releases: Arc<Releases>,
     /// Receives the answers.
-    pub(super) local: Arc<LocalQueues>,
+    pub(crate) local: Arc<LocalQueues>,
     client: ClientId,
     sequence: AtomicU64,
     held: AtomicUsize,
@@ -82,8 +82,13 @@ impl Requests {
         Ok(())
     }
 
+    /// Counts one more lease, however many there are.
+    pub(crate) fn add_another(&self) {
+        self.held.fetch_add(1, Relaxed);
+    }
+
     /// The nonce of an acquisition.
-    pub(super) fn next_nonce(&self) -> Nonce {
+    pub(crate) fn next_nonce(&self) -> Nonce {
         Nonce {
             client: self.client,
             sequence: self.sequence.fetch_add(1, Relaxed),
@@ -99,7 +104,7 @@ impl Requests {
     /// the phase until now.
     pub(super) fn over(&self, lease: &ShardLease) -> Phase {
         let before = lease.end_here();
-        self.local.over(lease);
+        lease.receiver.over(lease);
         before
     }
 
@@ -119,7 +124,7 @@ impl Requests {
         };
         // Its ticket may have moved with its slot, or the request may have moved on before this
         // message came.
-        self.local.if_asked(lease, |_| lease.go(&there));
+        lease.receiver.if_asked(lease, &mut |_| lease.go(&there));
         let answer = Answer {
             tokens: Tokens::new(grant.token, grant.tokens),
             contended: grant.contended,
@@ -127,7 +132,7 @@ impl Requests {
             claim: Some(grant.claim),
         };
         // After its deadline it is ignored: the next re-check decides.
-        if self.local.granted(lease, answer) == Judged::Held {
+        if lease.receiver.granted(lease, answer) == Judged::Held {
             // Only for the claim time: it is renewed at the next tick.
             there.tend_at(lease, self.around.clock.now());
         }

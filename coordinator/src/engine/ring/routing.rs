@@ -6,15 +6,20 @@ use arc_swap::ArcSwap;
 use ringfence_ring::{Replicas, ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
-use super::{Requests, map::Map, renewer::LeaseRenewer};
+use super::{
+    super::{AcquireError, error::ReplicaRefusal},
+    Requests,
+    map::Map,
+    renewer::LeaseRenewer,
+};
 use crate::{
     driver::{Context, Driver},
     ids::{ClientId, Epoch, Life},
     metrics::ShardMetrics,
     name::{LockKey, Namespace},
     shard::{
-        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
-        ShardError, Subscription,
+        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Notification,
+        Shard, ShardError, Subscription,
     },
     sync::Mutex,
     topology::{Dial, Migration, ShardName, Topology},
@@ -139,9 +144,44 @@ impl Routing {
         self.view.load().topology.opening_of(key.slot()).is_some()
     }
 
-    /// The replicas of each lock of `namespace`.
-    pub(crate) fn replicas(&self, namespace: &Namespace) -> Replicas {
-        self.view.load().topology.namespaces.replicas(namespace)
+    /// Refuses a namespace whose replicas not every process may know.
+    pub(crate) fn check_replicas(&self, namespace: &Namespace) -> Result<(), AcquireError> {
+        let view = self.view.load();
+        match view.topology.added.replicas(namespace) {
+            Replicas::One => Ok(()),
+            replicas => Err(AcquireError::Replicated {
+                namespace: namespace.clone(),
+                replicas,
+                refusal: ReplicaRefusal::Added,
+            }),
+        }
+    }
+
+    /// Refuses a key whose lock has several replicas.
+    pub(crate) fn check_single(&self, key: &LockKey) -> Result<(), AcquireError> {
+        match self.replicas_of(key) {
+            Replicas::One => Ok(()),
+            replicas => Err(AcquireError::Replicated {
+                namespace: Namespace::new(key.namespace())?,
+                replicas,
+                refusal: ReplicaRefusal::Elsewhere,
+            }),
+        }
+    }
+
+    /// The replicas of the lock of `key`.
+    pub(crate) fn replicas_of(&self, key: &LockKey) -> Replicas {
+        self.view
+            .load()
+            .topology
+            .namespaces
+            .of_name(key.namespace())
+    }
+
+    /// The keys of the ranks of the lock of `key`.
+    pub(crate) fn ranks_of(&self, key: &LockKey) -> Vec<LockKey> {
+        let slots = self.slots.replicas(key.slot(), self.replicas_of(key));
+        slots.map(|slot| key.at(slot)).collect()
     }
 
     /// The renewer of shard `id`, if it is a member.
@@ -228,7 +268,11 @@ impl Routing {
                 ..self.around.clone()
             };
             let (local, from) = (self.requests.local.clone(), id.clone());
-            let callback = Arc::new(move |message| local.pushed(&from, message));
+            let slots = self.slots;
+            // The local queue knows the key by the slot of its first rank.
+            let callback = Arc::new(move |message: Notification| {
+                local.pushed(&from, message.of_first_rank(slots));
+            });
             let present = (entry.life.clone(), entry.epoch);
             let driver = Driver::start(id.clone(), shard, present, self.client, callback, &around);
             LeaseRenewer::start(driver, map, self.requests.clone(), around)

@@ -167,7 +167,7 @@ impl Requests {
 
     /// Goes on to the shard of `to`, if it still waits. Returns whether it does.
     pub(super) fn goes(&self, lease: &Arc<ShardLease>, to: &Arc<LeaseRenewer>) -> bool {
-        self.local.if_asked(lease, |_| lease.go(to)).is_some()
+        lease.receiver.if_asked(lease, &mut |_| lease.go(to))
     }
 }
 

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use ringfence_ring::ShardId;
 
 use super::{
-    super::local::{Lease, LeaseState, Phase, Releasing},
+    super::local::{Lease, LeaseState, Phase, Receiver, Releasing},
     current_shard::{CurrentShard, Found},
     in_flight::InFlight,
     renewer::LeaseRenewer,
@@ -20,6 +20,7 @@ pub(crate) struct ShardLease {
     /// The present shard. Changed under the lock of `in_flight`, and outside that shard's wheel.
     current_shard: CurrentShard<LeaseRenewer>,
     place: Place,
+    pub(crate) receiver: Arc<dyn Receiver>,
     pub(crate) in_flight: Mutex<InFlight<LeaseRenewer>>,
 }
 
@@ -33,11 +34,17 @@ impl Deref for ShardLease {
 
 impl ShardLease {
     /// A lease that is about to be requested. The request queues if it has a `ticket`.
-    pub(crate) fn new(state: LeaseState, ticket: bool, renewer: Arc<LeaseRenewer>) -> Arc<Self> {
+    pub(crate) fn new(
+        state: LeaseState,
+        ticket: bool,
+        renewer: Arc<LeaseRenewer>,
+        receiver: Arc<dyn Receiver>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             state,
             current_shard: CurrentShard::new(renewer),
             place: Place::default(),
+            receiver,
             in_flight: Mutex::new(InFlight::new(ticket)),
         })
     }
@@ -118,7 +125,9 @@ impl Lease for ShardLease {
     }
 
     fn pushed(self: Arc<Self>, shard: &ShardId, grant: &QueuedGrant) {
-        self.renewer().requests.pushed(&self, shard, grant);
+        if self.nonce == grant.nonce {
+            self.renewer().requests.pushed(&self, shard, grant);
+        }
     }
 
     fn taken(self: Arc<Self>) {

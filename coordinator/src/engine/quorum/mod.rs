@@ -1,0 +1,61 @@
+//! Locks with several replicas: the [`Authority`] of namespaces with 3 or 5 replicas (Redlock).
+//!
+//! A replica is a lease at a shard, under the slot of its rank. A majority of them is the lock. Rules:
+//! docs/protocol.md, "Replicated namespaces".
+//!
+//! ```text
+//! LocalQueues ─► ReplicatedLease ─► a ShardLease per rank ─► shards
+//! LocalQueues ◄─ vote ◄─ Ballot ◄─ a ShardLease per rank ◄─ shards
+//! ```
+//!
+//! | file | content |
+//! |---|---|
+//! | `lease.rs` | one acquisition at all ranks: requested, held, released |
+//! | `ballot.rs` | what the ranks answer |
+//! | `ranks.rs` | the state of the ranks |
+//! | `vote.rs` | the decision, from the answers of the ranks |
+
+mod ballot;
+mod lease;
+mod ranks;
+mod vote;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use ringfence_ring::Replicas;
+
+use self::lease::ReplicatedLease;
+use super::{
+    AcquireError,
+    local::{Authority, Lease, Terms},
+    ring::Ring,
+};
+use crate::name::LockKey;
+
+/// The shards of the ring: each key is at one, or has replicas at several, by its namespace.
+#[derive(Debug)]
+pub(crate) struct Shards(pub(crate) Arc<Ring>);
+
+impl Authority for Shards {
+    fn begin(
+        &self,
+        key: &LockKey,
+        terms: Terms,
+        tokens: u32,
+        queues: bool,
+    ) -> Result<Arc<dyn Lease>, AcquireError> {
+        let Self(ring) = self;
+        match ring.routing.replicas_of(key) {
+            Replicas::One => ring.begin(key, terms, tokens, queues),
+            replicas => ReplicatedLease::begin(ring, replicas, key, terms, tokens, queues)
+                .map(|lease| lease as Arc<dyn Lease>),
+        }
+    }
+
+    fn shut_down(&self) {
+        self.0.shut_down();
+    }
+}
