@@ -1,6 +1,6 @@
 //! Where the shards are, and how to use them.
 
-use std::{fmt, io, ops::Range, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, io, ops::Range, sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
@@ -10,8 +10,9 @@ use ringfence_coordinator::{
     name::{Label, NameError, Namespace},
     random::Random,
     shard::{Effect, redis::AddressError},
-    topology::{Constants, Removal, TopologyError, redis::RedisTopology},
+    topology::{Constants, DeclareError, Namespaces, Removal, TopologyError, redis::RedisTopology},
 };
+use ringfence_ring::Replicas;
 
 use crate::{Client, RedisUrls, embedded, embedded::Embedded, latch::Latches, redis};
 
@@ -32,6 +33,7 @@ pub struct Builder {
     pub(crate) members_only: bool,
     pub(crate) connect_within: Option<Duration>,
     pub(crate) sharing: Sharing,
+    pub(crate) replicas: BTreeMap<String, u32>,
     pub(crate) counters_per_call: usize,
 }
 
@@ -71,6 +73,21 @@ pub enum BuildError {
     /// A namespace or the prefix is invalid.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// A namespace with replicas is invalid.
+    #[error(transparent)]
+    Declare(#[from] DeclareError),
+    /// The topology exists, and its locks have other replicas.
+    #[error(
+        "namespace {namespace} has {declared} replicas in this topology, for good; asked for {replicas}"
+    )]
+    Replicas {
+        /// The namespace.
+        namespace: Namespace,
+        /// Its replicas.
+        declared: Replicas,
+        /// The replicas asked for.
+        replicas: Replicas,
+    },
     /// The topology cannot be founded or joined.
     #[error(transparent)]
     Topology(#[from] TopologyError),
@@ -103,6 +120,8 @@ impl BuildError {
             | Self::SeedOnServers
             | Self::Address(_)
             | Self::Name(_)
+            | Self::Declare(_)
+            | Self::Replicas { .. }
             | Self::Thread(_) => None,
         }
     }
@@ -124,6 +143,7 @@ impl Default for Builder {
             members_only: false,
             connect_within: None,
             sharing: Sharing::default(),
+            replicas: BTreeMap::new(),
             counters_per_call: BATCH_MAX,
         }
     }
@@ -265,6 +285,14 @@ impl Builder {
         self
     }
 
+    /// Each lock of `namespace` has this many replicas, 1, 3 or 5, on distinct shards: a majority of them is the lock, so
+    /// it survives the loss of one shard, or of two. For a topology that is founded here; the build fails with
+    /// [`BuildError::Replicas`] if one exists whose locks have other replicas.
+    pub fn replicas(mut self, namespace: &str, replicas: u32) -> Self {
+        self.replicas.insert(namespace.into(), replicas);
+        self
+    }
+
     /// The limit of counter requests in one script call on Redis; default: 128. With 1, each
     /// request has its own call, which is useful only for comparison.
     pub fn counters_per_call(mut self, requests: usize) -> Self {
@@ -288,14 +316,41 @@ impl Builder {
         for namespace in self.sharing.linger.keys() {
             Namespace::new(namespace)?;
         }
+        let namespaces = self.namespaces()?;
         let random = Arc::new(self.seed.map_or_else(Random::from_os, Random::seeded));
-        match &self.place {
-            None | Some(Place::Embedded(0)) => Err(BuildError::NoShards),
-            Some(Place::Redis(urls)) if urls.is_empty() => Err(BuildError::NoShards),
-            Some(Place::Redis(_)) if self.seed.is_some() => Err(BuildError::SeedOnServers),
-            Some(Place::Embedded(shards)) => embedded::build(&self, *shards, random).await,
-            Some(Place::Redis(urls)) => redis::build(&self, urls, random).await,
+        let client = match &self.place {
+            None | Some(Place::Embedded(0)) => return Err(BuildError::NoShards),
+            Some(Place::Redis(urls)) if urls.is_empty() => return Err(BuildError::NoShards),
+            Some(Place::Redis(_)) if self.seed.is_some() => return Err(BuildError::SeedOnServers),
+            Some(Place::Embedded(shards)) => embedded::build(&self, *shards, random).await?,
+            Some(Place::Redis(urls)) => redis::build(&self, urls, random).await?,
+        };
+        let there = &client.topology().namespaces;
+        for (namespace, replicas) in namespaces.iter() {
+            let declared = there.replicas(namespace);
+            if declared != replicas {
+                return Err(BuildError::Replicas {
+                    namespace: namespace.clone(),
+                    declared,
+                    replicas,
+                });
+            }
         }
+        Ok(client)
+    }
+
+    /// The namespaces with replicas.
+    pub(crate) fn namespaces(&self) -> Result<Namespaces, BuildError> {
+        let mut namespaces = Namespaces::default();
+        for (name, &replicas) in &self.replicas {
+            let name = Namespace::new(name)?;
+            let replicas = Replicas::new(replicas).map_err(|error| DeclareError::Ring {
+                name: name.clone(),
+                error,
+            })?;
+            namespaces.declare(name, replicas)?;
+        }
+        Ok(namespaces)
     }
 
     /// Starts the parts of the engine that do not depend on where the shards are.

@@ -11,7 +11,7 @@ use ringfence_coordinator::{
         memory::{Faults, MemoryShard},
     },
     topology::{
-        Blueprint, Dial, Founder, Home, Namespaces, ShardEntry, Topology, TopologyError,
+        Blueprint, Dial, Founder, Home, ShardEntry, Topology, TopologyError,
         memory::MemoryTopology, shard_id,
     },
 };
@@ -105,7 +105,7 @@ pub(crate) async fn build(
         after: Epoch::default(),
         constants: builder.constants,
         slots: SlotCount::default(),
-        namespaces: Namespaces::default(),
+        namespaces: builder.namespaces()?,
         home: Home {
             address: HERE.into(),
             life: Life::new(HERE),

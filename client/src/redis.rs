@@ -41,6 +41,7 @@ pub(crate) async fn build(
         allowed: !builder.existing_topology,
         members_only: builder.members_only,
         constants: builder.constants,
+        namespaces: builder.namespaces()?,
         home,
         ..Founding::default()
     };

@@ -50,9 +50,8 @@ pub(crate) struct Init {
     /// the loss of every server
     #[arg(long, value_name = "TOKEN", value_parser = token)]
     after: Option<Token>,
-    /// Each lock of this namespace gets N replicas, 1, 3 or 5, on as many shards, for good. Not of use
-    /// yet: this release refuses every lock in a namespace with 3 or 5 replicas. Repeat it for
-    /// further namespaces
+    /// Each lock of this namespace gets N replicas, 1, 3 or 5, on as many shards, for good: a majority of
+    /// them is the lock. Repeat it for further namespaces
     #[arg(long, value_name = "NAME=N")]
     namespace: Vec<Declared>,
     /// The zones of the servers, such as data centers, in their order: one for each server, or none.

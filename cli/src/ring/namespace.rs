@@ -16,8 +16,7 @@ use crate::{seeds::Seeds, table::Table};
 
 /// Namespaces, and the number of replicas of their locks
 ///
-/// Not of use yet: this release refuses every lock in a namespace with 3 or 5 replicas. Locks in all
-/// other namespaces have one replica.
+/// Locks in a namespace that is not declared have one replica.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Add(Box<Add>),
@@ -27,8 +26,9 @@ pub(crate) enum Command {
 /// Give each lock of an unused namespace several replicas, for good
 ///
 /// Refused while a lock of the namespace is held; do not use the namespace meanwhile. The
-/// replicas lie on distinct shards, in distinct zones if shards have zones. Not of use yet: from then
-/// on, this release refuses every lock in the namespace if it has 3 or 5 replicas.
+/// replicas lie on distinct shards, in distinct zones if shards have zones. Preparation only: from then
+/// on, this release refuses every lock in the namespace if it has 3 or 5 replicas. Declare namespaces
+/// with ring init to use them.
 #[derive(Args, Debug)]
 pub(crate) struct Add {
     /// The namespace, and the number of replicas: 1, 3 or 5
@@ -59,6 +59,8 @@ pub(super) struct Declared {
 #[derive(Debug, Serialize)]
 struct Listed {
     namespaces: BTreeMap<String, u32>,
+    /// Those whose locks are refused: they were added after the founding.
+    refused: Vec<String>,
 }
 
 impl Command {
@@ -118,7 +120,10 @@ async fn check_unused(seeds: &Seeds, name: &Namespace) -> Result<(), RingError> 
 impl Listed {
     fn of(topology: &Topology) -> Self {
         let namespaces = topology.namespaces.iter();
+        let added = topology.added.iter();
+        let refused = added.filter(|(_, replicas)| *replicas > Replicas::One);
         Self {
+            refused: refused.map(|(name, _)| name.to_string()).collect(),
             namespaces: namespaces
                 .map(|(name, replicas)| (name.to_string(), replicas.get()))
                 .collect(),
@@ -136,10 +141,11 @@ impl fmt::Display for Listed {
             table.row([name.clone(), replicas.to_string()]);
         }
         write!(out, "{table}")?;
-        if self.namespaces.values().any(|&replicas| replicas > 1) {
+        if !self.refused.is_empty() {
             writeln!(
                 out,
-                "\nthis release refuses every lock in a namespace with several replicas"
+                "\nadded after the founding, so that this release refuses their locks: {}",
+                self.refused.join(", ")
             )?;
         }
         Ok(())

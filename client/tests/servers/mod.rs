@@ -21,6 +21,7 @@ mod multi;
 mod odd_names;
 mod queue;
 mod recover;
+mod replicated;
 mod restart;
 mod rights;
 mod scene;

@@ -1,0 +1,168 @@
+//! Locks with three replicas on real servers, of which one at a time is killed or stopped.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+};
+
+use parking_lot::Mutex;
+use ringfence_client::{AcquireError, BuildError, Client, Guard, ReleaseAnswer, Token};
+use ringfence_test_support::{Servers, eventually};
+use tokio::{
+    task::JoinSet,
+    time::{Duration, sleep, timeout},
+};
+
+use super::SECOND;
+
+/// Every lease, and so the recovery period of a server.
+const LEASE: Duration = Duration::from_secs(2);
+
+async fn client(servers: &Servers) -> Client {
+    let builder = servers.builder().max_lease(LEASE).replicas("ledger", 3);
+    builder.build().await.unwrap()
+}
+
+async fn acquire(client: &Client, key: &str, wait: Duration) -> Result<Guard, AcquireError> {
+    client
+        .lock(key)
+        .namespace("ledger")
+        .wait(wait)
+        .acquire()
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_one_server_killed_locks_are_granted_and_kept_without_a_recovery_period() {
+    let mut servers = Servers::spawn(3).await;
+    let (one, other) = (client(&servers).await, client(&servers).await);
+    for killed in 0..3 {
+        let kept = acquire(&one, "kept", LEASE).await.unwrap();
+        servers.servers[killed].kill();
+        let key = format!("key {killed}");
+        let guard = timeout(LEASE, acquire(&one, &key, LEASE)).await;
+        let guard = guard.expect("sooner than a recovery period").unwrap();
+        let refused = acquire(&other, &key, SECOND / 5).await.unwrap_err();
+        assert!(
+            matches!(refused, AcquireError::TimedOut { .. }),
+            "{refused:?}"
+        );
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+        let next = acquire(&other, &key, LEASE).await.unwrap();
+        sleep(2 * LEASE).await;
+        assert!(kept.is_held() && next.is_held());
+        servers.servers[killed].restart().await.unwrap();
+        // It is one of three again only once its recovery period is over, and holders have written their locks there.
+        let health = async || {
+            one.shards()
+                .await
+                .values()
+                .all(|shard| shard.error.is_none() && shard.grace_left.is_zero())
+        };
+        eventually("its recovery period is over", health).await;
+        sleep(LEASE).await;
+        assert!(kept.is_held() && next.is_held());
+        assert_eq!(next.release().await, ReleaseAnswer::Held);
+        assert_eq!(kept.release().await, ReleaseAnswer::Held);
+    }
+}
+
+/// The last guard of the key, and its token.
+#[derive(Debug, Default)]
+struct Book(Mutex<(Option<Arc<Guard>>, Option<Token>)>);
+
+impl Book {
+    fn enter(&self, guard: Guard) -> Arc<Guard> {
+        let mut book = self.0.lock();
+        let (former, last) = &*book;
+        let former = former.as_ref().is_some_and(|former| former.is_held());
+        assert!(!(former && guard.is_held()), "two holders");
+        assert!(
+            Some(guard.token()) > *last,
+            "{} after {last:?}",
+            guard.token()
+        );
+        let guard = Arc::new(guard);
+        *book = (Some(guard.clone()), Some(guard.token()));
+        guard
+    }
+
+    fn leave(&self, guard: Arc<Guard>) -> Guard {
+        let mut book = self.0.lock();
+        let is_last = |last: &Arc<Guard>| Arc::ptr_eq(last, &guard);
+        if book.0.as_ref().is_some_and(is_last) {
+            book.0 = None;
+        }
+        Arc::into_inner(guard).expect("the book does not have it any more")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_servers_killed_and_stopped_there_is_one_holder_and_tokens_rise() {
+    let mut servers = Servers::spawn(3).await;
+    let book = Arc::new(Book::default());
+    let over = Arc::new(AtomicBool::new(false));
+    let grants = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for number in 0..4_u32 {
+        let client = client(&servers).await;
+        let (book, over, grants) = (book.clone(), over.clone(), grants.clone());
+        tasks.spawn(async move {
+            while !over.load(Relaxed) {
+                let wait = SECOND * (1 + number);
+                let Ok(guard) = acquire(&client, "key", wait).await else {
+                    continue;
+                };
+                let guard = book.enter(guard);
+                grants.fetch_add(1, Relaxed);
+                tokio::select! {
+                    () = sleep(Duration::from_millis(40 * u64::from(number))) => {}
+                    () = guard.lost() => {}
+                }
+                book.leave(guard).release().await;
+            }
+            // Once all servers are there, everybody can have it.
+            let guard = acquire(&client, "key", 10 * LEASE).await.unwrap();
+            book.leave(book.enter(guard)).release().await;
+        });
+    }
+    for round in 0..6 {
+        let index = round % 3;
+        let before = grants.load(Relaxed);
+        match round < 3 {
+            true => servers.servers[index].kill(),
+            false => servers.servers[index].stop(),
+        }
+        sleep(2 * LEASE).await;
+        match round < 3 {
+            true => servers.servers[index].restart().await.unwrap(),
+            false => servers.servers[index].cont(),
+        }
+        let granted = grants.load(Relaxed) - before;
+        assert!(granted >= 5, "round {round}: {granted} grants");
+        // Only a minority is away or in its recovery period at any time.
+        sleep(LEASE * 5 / 4).await;
+    }
+    over.store(true, Relaxed);
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn replicas_are_fixed_at_the_founding() {
+    let servers = Servers::spawn(3).await;
+    let first = client(&servers).await;
+    assert_eq!(first.topology().namespaces.to_string(), "ledger=3");
+    let other = servers.builder().replicas("ledger", 5).build().await;
+    let BuildError::Replicas { declared, .. } = other.unwrap_err() else {
+        panic!("another error")
+    };
+    assert_eq!(declared.get(), 3);
+    let even = servers.builder().replicas("ledger", 2).build().await;
+    let told = even.unwrap_err().to_string();
+    assert!(told.contains("ledger") && told.contains('2'), "{told}");
+    let few = Client::builder().embedded(2).replicas("ledger", 3).build();
+    let told = few.await.unwrap_err().to_string();
+    assert!(told.contains('2') && told.contains('3'), "{told}");
+}
