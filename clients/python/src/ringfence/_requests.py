@@ -1,0 +1,81 @@
+"""What users give: keys, terms, ids of requests; and what they get: balances."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any, Optional, Tuple, Union
+
+from .v1 import counter_pb2
+
+
+def key_bytes(key: Union[str, bytes]) -> bytes:
+    return key.encode() if isinstance(key, str) else key
+
+
+@dataclass(frozen=True)
+class RequestId:
+    """The id of a change. Keep it: a repeat with the same id has no second effect."""
+
+    #: The time of the request, in ms since 1970.
+    created_at_ms: int
+    #: No other request of the account has this name at that time. 1 to 128 bytes.
+    name: str
+
+    @classmethod
+    def new(cls, name: Optional[str] = None) -> RequestId:
+        """An id of now. The default for the name is random."""
+        return cls(time.time_ns() // 1_000_000, name or uuid.uuid4().hex)
+
+    def message(self) -> counter_pb2.RequestId:
+        message = counter_pb2.RequestId(name=self.name)
+        message.created_at.FromMilliseconds(self.created_at_ms)
+        return message
+
+
+@dataclass(frozen=True)
+class Balance:
+    """A balance, in the smallest unit."""
+
+    #: The amount that can be spent, with the part that moves between segments.
+    available: int
+    #: The amount set aside in addition, by reservations and transfers.
+    held: int
+    #: How often a shard may have lost its last changes, and the account went on.
+    losses: int
+    #: The number of segments that are lost. Their amounts do not count.
+    lost_segments: int
+    #: Whether an amount that moved during the call counts twice. Never, if the balance is exact.
+    counts_twice: bool
+
+    @classmethod
+    def of(cls, answer: counter_pb2.GetBalanceResponse) -> Balance:
+        return cls(
+            answer.available,
+            answer.held,
+            answer.losses,
+            answer.lost_segments,
+            answer.counts_twice,
+        )
+
+
+Request = Tuple[str, Any]
+
+
+def create(account: counter_pb2.Account, segments: int) -> Request:
+    return "CreateAccount", counter_pb2.CreateAccountRequest(account=account, segments=segments)
+
+
+def deposit(account: counter_pb2.Account, request: RequestId, amount: int) -> Request:
+    message = counter_pb2.DepositRequest(account=account, id=request.message(), amount=amount)
+    return "Deposit", message
+
+
+def deduct(account: counter_pb2.Account, request: RequestId, amount: int) -> Request:
+    message = counter_pb2.DeductRequest(account=account, id=request.message(), amount=amount)
+    return "Deduct", message
+
+
+def balance(account: counter_pb2.Account, exact: bool) -> Request:
+    return "GetBalance", counter_pb2.GetBalanceRequest(account=account, exact=exact)

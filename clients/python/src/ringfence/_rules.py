@@ -1,0 +1,279 @@
+"""The rules of locks and counters, without I/O.
+
+Each rule is a generator: it yields a step, and gets the answer of a call, or its error. The blocking
+client and the one for asyncio carry out the same steps.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import threading
+from dataclasses import dataclass
+from typing import Any, Callable, Generator, Optional, Union
+
+from ._clock import now
+from .errors import LockLost, RingfenceError
+from .v1 import lock_pb2
+
+Rule = Generator[Union["Call", "Pause", "Danger"], Any, Any]
+
+#: Between two attempts of a call, in seconds: the first pause, doubled with each failure.
+_PAUSE, _PAUSE_MAX = 0.02, 1.0
+
+#: How long a call that the caller has given up may still get its answer, in seconds. If it is a
+#: grant, it is released; a grant that comes after that stays until its lease ends.
+GIVE_UP_AFTER = 1.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """A step: makes a call, and gets its answer."""
+
+    service: str
+    method: str
+    request: Any
+    #: In seconds. None: no limit.
+    timeout: Optional[float]
+    #: Whether the next call goes to another coordinator after any failure of this one, and not
+    #: only if the coordinator cannot serve.
+    move_on: bool = False
+    #: The rule to carry out if the caller gives up during this call. Gets the answer, if one came.
+    undo: Optional[Callable[[Optional[Any]], Optional[Rule]]] = None
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A step: waits for a number of seconds, or until the lock is released."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Danger:
+    """A step: tells the holder that the lock is about to be lost."""
+
+    key: bytes
+    token: int
+    #: Why renewals have failed. None: none has, and the lock's longest time ends.
+    error: Optional[RingfenceError]
+
+
+class Outcome(enum.Enum):
+    """The state of a lock when it was released."""
+
+    #: It was held until its release.
+    HELD = "held"
+    #: It was lost before.
+    LOST = "lost"
+    #: No coordinator or shard answered. The lock is free when its lease ends at the latest.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of an acquisition. Times are in seconds."""
+
+    key: bytes
+    namespace: str
+    label: str
+    lease: Optional[float]
+    hold_for: Optional[float]
+    on_danger: Optional[Callable[[Danger], object]]
+
+    def request(self, wait: Optional[float]) -> lock_pb2.AcquireRequest:
+        request = lock_pb2.AcquireRequest(
+            namespace=self.namespace, key=self.key, label=self.label
+        )
+        for field, seconds in (
+            (request.lease, self.lease),
+            (request.hold_for, self.hold_for),
+            (request.wait, wait),
+        ):
+            if seconds is not None:
+                # Sets the field, even to zero.
+                field.FromNanoseconds(round(seconds * 1e9))
+                field.SetInParent()
+        return request
+
+
+class Hold:
+    """A grant, from its answer until its end."""
+
+    def __init__(self, terms: Terms, answer: lock_pb2.AcquireResponse, sent: float) -> None:
+        self.terms = terms
+        self.handle: bytes = answer.handle
+        self.token: int = answer.token
+        self.lease = _seconds(answer.valid_for)
+        #: The answer tells the rest of the lease at a time after `sent`.
+        self.deadline = sent + self.lease
+        self.renew_at = sent + self.lease / 3
+        self.error: Optional[RingfenceError] = None
+        self.warned = False
+        #: Nobody can use the lock any more: its guard was garbage.
+        self.dropped = False
+        self.released = False
+        self.lost = False
+        self._mutex = threading.Lock()
+        self._process = os.getpid()
+
+    def is_held(self) -> bool:
+        """By the clock: true does not wait for the task that renews, and a fork holds nothing."""
+        return (
+            not (self.released or self.lost)
+            and now() < self.deadline
+            and os.getpid() == self._process
+        )
+
+    def end(self) -> bool:
+        """Releases, unless the lock has ended. Returns whether this call did."""
+        with self._mutex:
+            ends = self.is_held()
+            self.lost = self.lost or not (ends or self.released)
+            self.released = self.released or ends
+            return ends
+
+    def lose(self) -> None:
+        with self._mutex:
+            self.lost = not self.released
+
+    def renewed(self, sent: float, valid_for: float) -> None:
+        self.deadline = max(self.deadline, sent + valid_for)
+        self.renew_at = sent + self.lease / 3
+        self.error, self.warned = None, False
+
+    def failed(self, error: RingfenceError) -> None:
+        self.error = error
+        self.renew_at = now() + self.lease / 24
+
+
+def acquire(terms: Terms, wait: Optional[float], timeout: float, coordinators: int) -> Rule:
+    """Asks until the lock is granted, or `wait` is over. Returns a `Hold`.
+
+    Without `wait`, it gives up once no coordinator has served for twice `timeout`.
+    """
+    ends = None if wait is None else now() + wait
+    failures, down_since = 0, now()
+    while True:
+        left = None if ends is None else max(0.0, ends - now())
+        sent = now()
+
+        def undo(answer: Optional[lock_pb2.AcquireResponse]) -> Optional[Rule]:
+            return answer and _drop(Hold(terms, answer, now()), timeout, coordinators)
+
+        try:
+            request, limit = terms.request(left), None if left is None else left + timeout
+            answer = yield Call("LockService", "Acquire", request, limit, undo=undo)
+            hold = Hold(terms, answer, sent)
+            if now() > hold.renew_at:
+                # After a wait, `sent` was long ago: the time that is left counts from a renewal.
+                yield from _renew(hold, hold.lease / 3, lambda _: undo(answer))
+            if hold.is_held():
+                return hold
+            raise hold.error or LockLost("the grant came too late")
+        except RingfenceError as error:
+            if not error.retryable or error.reason in ("HELD", "TIMED_OUT"):
+                raise
+            if not error.elsewhere or now() - sent > 10 * timeout:
+                failures, down_since = 0, now()
+            failures += 1
+            untried = error.elsewhere and failures < coordinators
+            pause = 0.0 if untried else _pause(failures, error)
+            if ends is None:
+                over = failures > 2 * coordinators and now() - down_since > 2 * timeout
+            else:
+                over = not untried and now() + pause >= ends
+            if over:
+                raise
+            yield Pause(pause)
+
+
+def keep(hold: Hold, timeout: float, coordinators: int) -> Rule:
+    """Renews a lock every third of its lease, until it is released, dropped or lost."""
+    while hold.is_held():
+        if hold.dropped:
+            yield from _drop(hold, timeout, coordinators)
+            break
+        # No call lasts past the time of the warning, nor past the deadline.
+        warns_at = hold.deadline if hold.warned else hold.deadline - hold.lease / 3
+        if now() >= warns_at:
+            hold.warned = True
+            yield Danger(hold.terms.key, hold.token, hold.error)
+        elif now() >= hold.renew_at:
+            limit = warns_at - now()
+            # Early enough to ask another coordinator.
+            yield from _renew(hold, limit if coordinators == 1 else min(hold.lease / 6, limit))
+        else:
+            yield Pause(min(hold.renew_at, warns_at) - now())
+    hold.lose()
+
+
+def _renew(
+    hold: Hold,
+    timeout: float,
+    undo: Optional[Callable[[Optional[Any]], Optional[Rule]]] = None,
+) -> Rule:
+    sent = now()
+    request = lock_pb2.RenewRequest(handle=hold.handle)
+    try:
+        answer = yield Call("LockService", "Renew", request, timeout, True, undo)
+    except LockLost as error:
+        hold.error = error
+        hold.lose()
+    except RingfenceError as error:
+        hold.failed(error)
+    else:
+        hold.renewed(sent, _seconds(answer.valid_for))
+
+
+def release(hold: Hold, timeout: float, coordinators: int) -> Rule:
+    """Releases a lock that `Hold.end` has ended. Returns an `Outcome`."""
+    request = lock_pb2.ReleaseRequest(handle=hold.handle)
+    for attempt in range(coordinators + 1):
+        # After the deadline, there is nothing to release.
+        limit = min(timeout, hold.deadline - now())
+        if limit <= 0:
+            break
+        try:
+            answer = yield Call("LockService", "Release", request, limit, move_on=True)
+        except RingfenceError:
+            continue
+        if answer.outcome == lock_pb2.RELEASE_OUTCOME_HELD:
+            return Outcome.HELD
+        # Perhaps an attempt without an answer has released it.
+        return Outcome.LOST if attempt == 0 and _lost(answer) else Outcome.UNKNOWN
+    return Outcome.UNKNOWN
+
+
+def _drop(hold: Hold, timeout: float, coordinators: int) -> Rule:
+    """Releases a lock that nobody uses any more."""
+    if hold.end():
+        yield from release(hold, timeout, coordinators)
+
+
+def _lost(answer: lock_pb2.ReleaseResponse) -> bool:
+    return bool(answer.outcome == lock_pb2.RELEASE_OUTCOME_LOST)
+
+
+def count(method: str, request: Any, timeout: float, coordinators: int) -> Rule:
+    """A call on an account. Repeats have one effect, so it asks again until `timeout` is over."""
+    ends = now() + timeout
+    failures = 0
+    while True:
+        try:
+            limit = min(ends - now(), timeout / coordinators)
+            return (yield Call("CounterService", method, request, limit, move_on=True))
+        except RingfenceError as error:
+            failures += 1
+            pause = _pause(failures, error)
+            if not error.retryable or now() + pause >= ends:
+                raise
+            yield Pause(pause)
+
+
+def _pause(failures: int, error: RingfenceError) -> float:
+    return max(min(_PAUSE * 2.0 ** min(failures, 16), _PAUSE_MAX), error.retry_after or 0.0)
+
+
+def _seconds(duration: Any) -> float:
+    return float(duration.ToNanoseconds() / 1e9)

@@ -1,0 +1,134 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ReleaseOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RELEASE_OUTCOME_UNSPECIFIED: _ClassVar[ReleaseOutcome]
+    RELEASE_OUTCOME_HELD: _ClassVar[ReleaseOutcome]
+    RELEASE_OUTCOME_LOST: _ClassVar[ReleaseOutcome]
+    RELEASE_OUTCOME_UNKNOWN: _ClassVar[ReleaseOutcome]
+RELEASE_OUTCOME_UNSPECIFIED: ReleaseOutcome
+RELEASE_OUTCOME_HELD: ReleaseOutcome
+RELEASE_OUTCOME_LOST: ReleaseOutcome
+RELEASE_OUTCOME_UNKNOWN: ReleaseOutcome
+
+class AcquireRequest(_message.Message):
+    __slots__ = ("namespace", "key", "lease", "hold_for", "wait", "label")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FOR_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    lease: _duration_pb2.Duration
+    hold_for: _duration_pb2.Duration
+    wait: _duration_pb2.Duration
+    label: str
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., hold_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
+
+class AcquireResponse(_message.Message):
+    __slots__ = ("handle", "token", "valid_for")
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    handle: bytes
+    token: int
+    valid_for: _duration_pb2.Duration
+    def __init__(self, handle: _Optional[bytes] = ..., token: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class RenewRequest(_message.Message):
+    __slots__ = ("handle",)
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    handle: bytes
+    def __init__(self, handle: _Optional[bytes] = ...) -> None: ...
+
+class RenewResponse(_message.Message):
+    __slots__ = ("valid_for",)
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    valid_for: _duration_pb2.Duration
+    def __init__(self, valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ("handle",)
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    handle: bytes
+    def __init__(self, handle: _Optional[bytes] = ...) -> None: ...
+
+class ReleaseResponse(_message.Message):
+    __slots__ = ("outcome",)
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    outcome: ReleaseOutcome
+    def __init__(self, outcome: _Optional[_Union[ReleaseOutcome, str]] = ...) -> None: ...
+
+class InspectRequest(_message.Message):
+    __slots__ = ("namespace", "key")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ...) -> None: ...
+
+class InspectResponse(_message.Message):
+    __slots__ = ("holder", "waiters")
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    holder: LockHolder
+    waiters: _containers.RepeatedCompositeFieldContainer[LockWaiter]
+    def __init__(self, holder: _Optional[_Union[LockHolder, _Mapping]] = ..., waiters: _Optional[_Iterable[_Union[LockWaiter, _Mapping]]] = ...) -> None: ...
+
+class LockHolder(_message.Message):
+    __slots__ = ("label", "first_token", "tokens", "remaining")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    FIRST_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    first_token: int
+    tokens: int
+    remaining: _duration_pb2.Duration
+    def __init__(self, label: _Optional[str] = ..., first_token: _Optional[int] = ..., tokens: _Optional[int] = ..., remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class LockWaiter(_message.Message):
+    __slots__ = ("label",)
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    def __init__(self, label: _Optional[str] = ...) -> None: ...
+
+class ListRequest(_message.Message):
+    __slots__ = ("namespace",)
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    def __init__(self, namespace: _Optional[str] = ...) -> None: ...
+
+class ListResponse(_message.Message):
+    __slots__ = ("shard", "locks", "error")
+    SHARD_FIELD_NUMBER: _ClassVar[int]
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    shard: str
+    locks: _containers.RepeatedCompositeFieldContainer[HeldLock]
+    error: str
+    def __init__(self, shard: _Optional[str] = ..., locks: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., error: _Optional[str] = ...) -> None: ...
+
+class HeldLock(_message.Message):
+    __slots__ = ("namespace", "key", "holder", "waiting")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    key: bytes
+    holder: LockHolder
+    waiting: int
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[bytes] = ..., holder: _Optional[_Union[LockHolder, _Mapping]] = ..., waiting: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,173 @@
+"""Locks of the client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+
+import pytest
+
+import ringfence
+from ringfence import LockLost, NotAcquired, Outcome
+from ringfence._clock import now
+from ringfence.aio import Client
+
+from conftest import SECRET, Coordinator, Redis
+
+LEASE = 1.2
+
+
+def test_tasks_exclude_each_other_and_tokens_rise(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        state = [0, 0]
+
+        async def add() -> None:
+            for _ in range(20):
+                async with client.lock(key) as guard:
+                    assert guard.token > state[1]
+                    number = state[0]
+                    await asyncio.sleep(0.001)
+                    state[:] = [number + 1, guard.token]
+
+        async with Client(shared.address) as client:
+            await asyncio.gather(*(add() for _ in range(5)))
+        assert state[0] == 100
+
+    asyncio.run(work())
+
+
+def test_a_guard_is_lost_before_another_gets_the_lock_of_a_stopped_coordinator(
+    serve: type[Coordinator], shared: Coordinator, key: str
+) -> None:
+    stopped = serve()
+
+    async def work() -> None:
+        dangers: list[ringfence.Danger] = []
+        async with Client(stopped.address) as one, Client(shared.address) as other:
+            guard = await one.lock(key, lease=LEASE, on_danger=dangers.append).acquire()
+            await asyncio.sleep(LEASE)
+            assert guard.held and not dangers
+            stopped.signal(signal.SIGSTOP)
+            lost_at: list[float] = []
+
+            async def watch() -> None:
+                await guard.lost()
+                lost_at.append(now())
+
+            watcher = asyncio.create_task(watch())
+            async with other.lock(key, wait=20):
+                granted_at = now()
+                assert not guard.held
+            await watcher
+            assert lost_at[0] < granted_at and len(dangers) == 1
+            assert await guard.release() is Outcome.LOST
+
+    asyncio.run(work())
+
+
+def test_a_lock_goes_on_at_another_coordinator(
+    serve: type[Coordinator], shared: Coordinator, key: str
+) -> None:
+    one, two = (serve(f'handle_secret = "{SECRET}"') for _ in range(2))
+
+    async def work() -> None:
+        async with Client([one.address, two.address]) as both, Client(shared.address) as other:
+            async with both.lock(key, lease=LEASE) as guard:
+                one.kill()
+                ends = now() + 2 * LEASE
+                while now() < ends:
+                    assert guard.held
+                    assert await other.lock(key).try_acquire() is None
+                    await asyncio.sleep(LEASE / 20)
+
+    asyncio.run(work())
+
+
+def test_a_cancelled_acquisition_leaves_nothing_locked(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        chance = random.Random(1)
+        async with Client(shared.address) as client:
+            began, cancelled = time.monotonic(), 0
+            for number in range(200):
+                attempt = asyncio.create_task(client.lock(f"{key}/{number}").acquire())
+                await asyncio.sleep(chance.uniform(0, 0.004))
+                attempt.cancel()
+                try:
+                    await (await attempt).release()
+                except asyncio.CancelledError:
+                    cancelled += 1
+            for number in range(200):
+                await (await client.lock(f"{key}/{number}").acquire()).release()
+            # The lease is 30 s.
+            assert 20 < cancelled < 200 and time.monotonic() - began < 20
+
+    asyncio.run(work())
+
+
+def test_work_is_cancelled_when_the_lock_is_lost(
+    shared: Coordinator, redis: Redis, key: str
+) -> None:
+    async def work() -> None:
+        async with Client(shared.address) as client:
+            cancelled = asyncio.Event()
+
+            async def long() -> None:
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    cancelled.set()
+                    raise
+
+            with pytest.raises(LockLost):
+                async with client.lock(key, lease=LEASE) as guard:
+                    assert await guard.run_while_held(asyncio.sleep(0, "done")) == "done"
+                    command = ("locks", "release", key, "--reason", "test")
+                    await asyncio.to_thread(redis.ringfence, *command)
+                    await guard.run_while_held(long())
+            assert cancelled.is_set()
+
+    asyncio.run(work())
+
+
+def test_waits_end_exceptions_release_and_so_does_garbage(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        async with Client(shared.address) as client:
+            with pytest.raises(ZeroDivisionError):
+                async with client.lock(key):
+                    with pytest.raises(NotAcquired):
+                        await client.lock(key, wait=0.1).acquire()
+                    1 / 0
+            guard = await client.lock(key).try_acquire()
+            assert guard
+            del guard
+            async with client.lock(key, wait=20) as guard:
+                pass
+
+    asyncio.run(work())
+
+
+def test_a_closed_client_loses_its_locks(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        client = Client(shared.address)
+        guard = await client.lock(key, lease=LEASE).acquire()
+        await client.close()
+        await asyncio.wait_for(guard.lost(), 20)
+        assert not guard.held
+
+    asyncio.run(work())
+
+
+def test_counters_change_once_per_request(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        async with Client(shared.address) as client:
+            account = client.account(key)
+            await account.create()
+            gift = ringfence.RequestId.new()
+            for _ in range(2):
+                await account.deposit(gift, 100)
+            await account.deduct(ringfence.RequestId.new(), 1)
+            assert (await account.balance(exact=True)).available == 99
+
+    asyncio.run(work())

@@ -1,0 +1,228 @@
+"""Locks of the blocking client."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import multiprocessing
+import pathlib
+import signal
+import threading
+import time
+
+import grpc
+import pytest
+
+import ringfence
+from ringfence import Client, LockLost, NotAcquired, Outcome
+from ringfence._clock import now
+
+from conftest import SECRET, Coordinator, Redis, eventually, slow_answers
+
+LEASE = 1.2
+
+
+def add_one(address: str, key: str, path: pathlib.Path, times: int) -> None:
+    """Adds one to the number in a file, again and again, in steps that exclude nothing."""
+    with Client(address) as client:
+        for _ in range(times):
+            with client.lock(key) as guard:
+                number, token = map(int, path.read_text().split())
+                assert guard.token > token
+                time.sleep(0.001)
+                path.write_text(f"{number + 1} {guard.token}")
+
+
+def test_processes_exclude_each_other_and_tokens_rise(
+    shared: Coordinator, key: str, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / "number"
+    path.write_text("0 0")
+    context = multiprocessing.get_context("spawn")
+    arguments = (shared.address, key, path, 100)
+    processes = [context.Process(target=add_one, args=arguments) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert path.read_text().startswith("200 ")
+
+
+def test_a_guard_is_lost_before_another_gets_the_lock_of_a_stopped_coordinator(
+    serve: type[Coordinator], client: Client, key: str
+) -> None:
+    stopped, dangers = serve(), []
+    with Client(stopped.address) as other:
+        guard = other.lock(key, lease=LEASE, on_danger=dangers.append).acquire()
+        lost_at = []
+        watcher = threading.Thread(target=lambda: lost_at.append(guard.wait_lost() and now()))
+        watcher.start()
+        time.sleep(LEASE)  # some renewals
+        assert guard.held and not dangers
+        stopped.signal(signal.SIGSTOP)
+        with client.lock(key, wait=20):
+            granted_at = now()
+            assert not guard.held
+        watcher.join(20)
+        assert lost_at[0] < granted_at
+        (danger,) = dangers
+        assert danger.key == key.encode() and danger.token == guard.token
+        assert isinstance(danger.error, ringfence.Unavailable)
+        with pytest.raises(LockLost):
+            guard.check()
+        assert guard.release() is Outcome.LOST
+
+
+def test_a_lease_counts_from_before_the_request(shared: Coordinator, key: str) -> None:
+    delay = LEASE / 5
+    with Client(slow_answers(shared.address, delay)) as client:
+        client.account(key).create()  # connects
+        guard = client.lock(key, lease=LEASE).acquire()
+        # The answer was late, and so is that of every renewal.
+        for _ in range(20):
+            assert guard.remaining <= LEASE - delay
+            time.sleep(LEASE / 20)
+        assert guard.held
+
+
+def test_a_lock_goes_on_at_another_coordinator(
+    serve: type[Coordinator], client: Client, key: str
+) -> None:
+    one, two = (serve(f'handle_secret = "{SECRET}"') for _ in range(2))
+    with Client([one.address, two.address]) as both:
+        with both.lock(key, lease=LEASE) as guard:
+            one.kill()
+            ends = now() + 2 * LEASE
+            while now() < ends:
+                assert guard.held
+                assert client.lock(key).try_acquire() is None
+                time.sleep(LEASE / 20)
+        with client.lock(key) as next_guard:
+            assert next_guard.token > guard.token
+
+
+def test_a_wait_goes_on_at_another_coordinator(serve: type[Coordinator], key: str) -> None:
+    one, two = serve(), serve()
+    with Client(two.address) as other, Client([one.address, two.address], timeout=0.5) as both:
+        held = other.lock(key).acquire()
+        granted = []
+        waiter = threading.Thread(
+            target=lambda: granted.append(both.lock(key).acquire()), daemon=True
+        )
+        waiter.start()
+        time.sleep(0.1)
+        one.signal(signal.SIGSTOP)
+        time.sleep(2)
+        assert not granted
+        held.release()
+        waiter.join(20)
+        assert granted[0].release() is Outcome.HELD
+
+
+def test_without_a_coordinator_an_acquisition_fails(serve: type[Coordinator], key: str) -> None:
+    gone = serve()
+    gone.kill()
+    with Client(gone.address, timeout=0.2) as client:
+        for wait in (0.0, 0.3, None):
+            with pytest.raises(ringfence.Unavailable):
+                client.lock(key, wait=wait).acquire()
+
+
+def test_a_wait_has_an_end(client: Client, key: str) -> None:
+    with client.lock(key):
+        began = now()
+        with pytest.raises(NotAcquired) as caught:
+            client.lock(key, wait=0.3).acquire()
+        assert 0.3 <= now() - began
+        assert caught.value.reason == "TIMED_OUT" and caught.value.retryable
+        assert not caught.value.may_have_taken_effect
+        assert client.lock(key).try_acquire() is None
+
+
+def test_an_exception_releases(client: Client, key: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        with client.lock(key):
+            1 / 0
+    guard = client.lock(key).try_acquire()
+    assert guard and guard.release() is Outcome.HELD
+    assert guard.release() is Outcome.LOST
+
+
+def test_a_lock_that_was_taken_away_is_told(client: Client, redis: Redis, key: str) -> None:
+    with pytest.raises(LockLost):
+        with client.lock(key, lease=LEASE) as guard:
+            redis.ringfence("locks", "release", key, "--reason", "test")
+            assert guard.wait_lost(20) and not guard.held and guard.remaining == 0
+
+
+def test_a_fixed_hold_ends_and_warns(client: Client, key: str) -> None:
+    warned = threading.Event()
+    lock = client.lock(key, lease=LEASE, hold_for=1.5 * LEASE, on_danger=lambda _: warned.set())
+    guard = lock.acquire()
+    assert warned.wait(20) and guard.held
+    assert guard.wait_lost(20)
+
+
+def test_after_a_long_wait_the_lease_is_a_whole_one(client: Client, key: str) -> None:
+    held = client.lock(key).acquire()
+    threading.Timer(2 * LEASE, held.release).start()
+    with client.lock(key, lease=LEASE) as guard:
+        assert guard.remaining > LEASE / 2
+
+
+def test_a_guard_that_is_garbage_releases(client: Client, key: str) -> None:
+    guard = client.lock(key).acquire()
+    assert client.lock(key).try_acquire() is None
+    del guard
+    gc.collect()
+    client.lock(key, wait=20).acquire().release()
+
+
+def test_bad_input_names_the_limit(client: Client, key: str) -> None:
+    with pytest.raises(ringfence.RingfenceError, match="lease is .*at least 100ms") as caught:
+        client.lock(key, lease=0.001).acquire()
+    assert caught.value.reason == "INVALID_INPUT" and not caught.value.retryable
+
+
+def test_a_lock_is_in_one_with_at_a_time(client: Client, key: str) -> None:
+    lock = client.lock(key)
+    with lock:
+        with pytest.raises(RuntimeError, match="Client.lock"):
+            lock.__enter__()
+    with lock:
+        pass
+
+
+def test_principals_have_tokens_over_tls(
+    serve: type[Coordinator], certificate: tuple[str, str], key: str
+) -> None:
+    cert, secret = certificate
+    digest = hashlib.sha256(b"s3cret").hexdigest()
+    more = f'[tls]\ncert = "{cert}"\nkey = "{secret}"\n'
+    more += f'[principals.job]\nsha256 = "{digest}"\nacquire = ["*"]'
+    address = serve(more).address
+    credentials = grpc.ssl_channel_credentials(pathlib.Path(cert).read_bytes())
+    with Client(address, credentials=credentials, token="s3cret") as client:
+        with client.lock(key) as guard:
+            assert guard.held
+    with Client(address, credentials=credentials, token="wrong") as client:
+        with pytest.raises(ringfence.RingfenceError) as caught:
+            client.lock(key).acquire()
+        assert caught.value.reason == "UNAUTHENTICATED"
+    with Client(address, timeout=0.2) as client, pytest.raises(ringfence.Unavailable):
+        client.lock(key, wait=0).acquire()
+
+
+def test_counters_change_once_per_request(client: Client, key: str) -> None:
+    account = client.account(key)
+    account.create(segments=2)
+    gift, order = ringfence.RequestId.new("gift"), ringfence.RequestId.new("order")
+    for _ in range(2):
+        account.deposit(gift, 100)
+        account.deduct(order, 30)
+    with pytest.raises(ringfence.Insufficient):
+        account.deduct(ringfence.RequestId.new(), 71)
+    balance = account.balance(exact=True)
+    assert (balance.available, balance.held, balance.counts_twice) == (70, 0, False)
+    eventually(lambda: account.balance().available == 70)

@@ -1,0 +1,39 @@
+"""The package itself: its generated code, its types, its version."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import pathlib
+import re
+import subprocess
+import sys
+
+from conftest import ROOT
+
+PACKAGE = ROOT / "clients/python"
+
+
+def test_generated_code_is_fresh(tmp_path: pathlib.Path) -> None:
+    # To renew it: the same command, with src for tmp_path, in clients/python.
+    protos = [f"ringfence/v1/{name}.proto" for name in ("counter", "error", "lock")]
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'api/proto'}"]
+    command += [f"--python_out={tmp_path}", f"--pyi_out={tmp_path}", *protos]
+    subprocess.run(command, check=True)
+    made = {path.name: path.read_text() for path in (tmp_path / "ringfence/v1").iterdir()}
+    here = {path.name: path.read_text() for path in (PACKAGE / "src/ringfence/v1").glob("*_pb2*")}
+    assert made == here and len(made) == 6
+
+
+def test_types_hold() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", str(ROOT / "target/mypy")],
+        cwd=PACKAGE,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_the_version_is_that_of_the_workspace() -> None:
+    found = re.search(r'^version = "(.*)"$', (ROOT / "Cargo.toml").read_text(), re.M)
+    assert found and importlib.metadata.version("ringfence") == found[1]
