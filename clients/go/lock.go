@@ -1,0 +1,150 @@
+// Package ringfence holds locks of a Ringfence coordinator: an example of a client, to be copied.
+package ringfence
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	pb "github.com/ringfence/ringfence/clients/go/ringfencev1"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// ErrLost is the cause of the end of a Lock's context.
+var ErrLost = errors.New("the lock is lost")
+
+// Client acquires locks through one of several coordinators, and moves on to the next if that one fails. With the
+// same handle_secret at each of them, held locks go on at the next.
+type Client struct {
+	coordinators []pb.LockServiceClient
+	current      atomic.Uint64
+}
+
+// New uses the connections to the coordinators, at least one. They stay the caller's.
+func New(connections ...grpc.ClientConnInterface) *Client {
+	c := &Client{}
+	for _, connection := range connections {
+		c.coordinators = append(c.coordinators, pb.NewLockServiceClient(connection))
+	}
+	return c
+}
+
+// Lock is a held lock: renewed in the background until it is unlocked or lost.
+type Lock struct {
+	// Context ends when the lock is released or lost (context.Cause: ErrLost): give it to the work.
+	Context context.Context
+	// Token is for the resource: it refuses a token smaller than one it has seen.
+	Token    uint64
+	client   *Client
+	end      context.CancelCauseFunc
+	handle   []byte
+	lease    time.Duration
+	deadline atomic.Int64 // on the clock of now
+}
+
+// Lock waits for the lock until ctx ends, and holds it under ctx: then it is not renewed any more. The lease is
+// the time until it is free if this process disappears; so long, too, stays a grant that is on its way when ctx ends.
+func (c *Client) Lock(ctx context.Context, key string, lease time.Duration) (*Lock, error) {
+	return c.acquire(ctx, &pb.AcquireRequest{Key: []byte(key), Lease: durationpb.New(lease)})
+}
+
+// TryLock asks once. If another holder has the lock, the status of the error is codes.Aborted.
+func (c *Client) TryLock(ctx context.Context, key string, lease time.Duration) (*Lock, error) {
+	return c.acquire(ctx, &pb.AcquireRequest{Key: []byte(key), Lease: durationpb.New(lease), Wait: durationpb.New(0)})
+}
+
+func (c *Client) acquire(ctx context.Context, request *pb.AcquireRequest) (*Lock, error) {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		index, sent := c.current.Load(), now()
+		answer, err := c.at(index).Acquire(ctx, request)
+		if err == nil {
+			l := &Lock{Token: answer.Token, client: c, handle: answer.Handle, lease: answer.ValidFor.AsDuration()}
+			l.deadline.Store(int64(sent + l.lease))
+			l.Context, l.end = context.WithCancelCause(ctx)
+			// After a wait, the request was sent long ago: the lease counts from a renewal.
+			if now()-sent < l.lease/3 || l.renew(l.lease/3) == nil {
+				go l.keep()
+				return l, nil
+			}
+			_ = l.Unlock()
+		} else if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
+			return nil, err
+		}
+		c.current.CompareAndSwap(index, index+1)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// keep renews the lock every third of its lease. It wakes more often: timers stop while the machine is suspended.
+func (l *Lock) keep() {
+	renewAt := now() + l.lease/3
+	for l.Held() {
+		left := time.Duration(l.deadline.Load()) - now()
+		if now() >= renewAt {
+			if renewAt += l.lease / 3; l.renew(min(l.lease/6, left)) != nil {
+				renewAt = now() + l.lease/24
+			}
+			continue
+		}
+		select {
+		case <-l.Context.Done():
+		case <-time.After(min(left, renewAt-now(), l.lease/24)):
+		}
+	}
+	l.end(ErrLost) // unless it has ended before
+}
+
+func (l *Lock) renew(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(l.Context, timeout)
+	defer cancel()
+	index, sent := l.client.current.Load(), now()
+	answer, err := l.client.at(index).Renew(ctx, &pb.RenewRequest{Handle: l.handle})
+	if err == nil {
+		l.deadline.Store(max(l.deadline.Load(), int64(sent+answer.ValidFor.AsDuration())))
+	} else if status.Code(err) == codes.FailedPrecondition { // LOCK_LOST
+		l.end(ErrLost)
+	} else {
+		l.client.current.CompareAndSwap(index, index+1)
+	}
+	return err
+}
+
+// Held tells whether the lock is held now, by the clock.
+func (l *Lock) Held() bool {
+	return l.Context.Err() == nil && now() < time.Duration(l.deadline.Load())
+}
+
+// Unlock releases the lock. ErrLost: it was not held any more. Another error: it is free when its lease ends.
+func (l *Lock) Unlock() error {
+	left := time.Duration(l.deadline.Load()) - now()
+	if l.end(context.Canceled); context.Cause(l.Context) == ErrLost || left <= 0 {
+		return ErrLost
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), left)
+	defer cancel()
+	answer, err := l.client.at(l.client.current.Load()).Release(ctx, &pb.ReleaseRequest{Handle: l.handle})
+	if err == nil && answer.Outcome == pb.ReleaseOutcome_RELEASE_OUTCOME_LOST {
+		return ErrLost
+	}
+	return err
+}
+
+func (c *Client) at(index uint64) pb.LockServiceClient {
+	return c.coordinators[index%uint64(len(c.coordinators))]
+}
+
+// now is a clock that goes on while the machine is suspended.
+func now() time.Duration {
+	var at unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &at) // every Linux has it
+	return time.Duration(at.Nano())
+}

@@ -1,0 +1,205 @@
+package ringfence_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	ringfence "github.com/ringfence/ringfence/clients/go"
+)
+
+const lease = 1200 * time.Millisecond
+
+// secret lets locks go on at another coordinator.
+const secret = `handle_secret = "0123456789abcdef0123456789abcdef"`
+
+func binary() string {
+	if path := os.Getenv("RINGFENCE_BINARY"); path != "" {
+		return path
+	}
+	return "../../target/debug/ringfence"
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// redis starts a Redis server with a topology, and returns its URL.
+func redis(t *testing.T) string {
+	free := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	address := free.Addr().String()
+	free.Close()
+	_, port, _ := net.SplitHostPort(address)
+	server := exec.Command("redis-server", "--port", port, "--save", "", "--dir", t.TempDir())
+	start(t, server)
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if connection, err := net.Dial("tcp", address); err == nil {
+			connection.Close()
+			break
+		} else if time.Since(began) > 20*time.Second {
+			t.Fatal(err)
+		}
+	}
+	url := "redis://" + address
+	out, err := exec.Command(binary(), "ring", "init", "--servers-are-new", "--redis", url).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return url
+}
+
+func start(t *testing.T, command *exec.Cmd) {
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+}
+
+// serve starts a coordinator, and returns its process and a connection to it.
+func serve(t *testing.T, redis, more string) (*os.Process, *grpc.ClientConn) {
+	settings := filepath.Join(t.TempDir(), "ringfence.toml")
+	text := fmt.Sprintf("listen = \"127.0.0.1:0\"\n%s\n[shards.a]\nurl = %q\n", more, redis)
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(binary(), "serve", "-c", settings)
+	out := must[interface {
+		Read([]byte) (int, error)
+	}](t)(command.StdoutPipe())
+	start(t, command)
+	line := must[string](t)(bufio.NewReader(out).ReadString('\n'))
+	address := strings.TrimPrefix(strings.TrimSpace(line), "serves on ")
+	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
+	connection := must[*grpc.ClientConn](t)(grpc.NewClient(address, plain))
+	t.Cleanup(func() { connection.Close() })
+	return command.Process, connection
+}
+
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestHoldersExcludeEachOtherAndTokensRise(t *testing.T) {
+	ctx, url := within(t), redis(t)
+	number, last := 0, uint64(0)
+	var work sync.WaitGroup
+	for range 2 {
+		_, connection := serve(t, url, "")
+		client := ringfence.New(connection)
+		work.Add(1)
+		go func() {
+			defer work.Done()
+			for range 100 {
+				lock, err := client.Lock(ctx, "key", lease)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if lock.Token <= last {
+					t.Errorf("token %d after %d", lock.Token, last)
+				}
+				seen := number
+				time.Sleep(time.Millisecond)
+				number, last = seen+1, lock.Token
+				if err := lock.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	work.Wait()
+	if number != 200 {
+		t.Errorf("%d of 200 are left", number)
+	}
+}
+
+func TestTheContextEndsBeforeAnotherGetsTheLockOfAStoppedCoordinator(t *testing.T) {
+	ctx, url := within(t), redis(t)
+	stopped, connection := serve(t, url, "")
+	_, other := serve(t, url, "")
+	lock := must[*ringfence.Lock](t)(ringfence.New(connection).Lock(ctx, "key", lease))
+	time.Sleep(lease) // some renewals
+	if !lock.Held() {
+		t.Fatal("not renewed")
+	}
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	next := must[*ringfence.Lock](t)(ringfence.New(other).Lock(ctx, "key", lease))
+	if cause := context.Cause(lock.Context); !errors.Is(cause, ringfence.ErrLost) || lock.Held() {
+		t.Errorf("still held: %v", cause)
+	}
+	if err := lock.Unlock(); !errors.Is(err, ringfence.ErrLost) {
+		t.Error(err)
+	}
+	if next.Token <= lock.Token {
+		t.Errorf("token %d after %d", next.Token, lock.Token)
+	}
+}
+
+func TestALockGoesOnAtAnotherCoordinator(t *testing.T) {
+	ctx, url := within(t), redis(t)
+	killed, one := serve(t, url, secret)
+	_, two := serve(t, url, secret)
+	lock := must[*ringfence.Lock](t)(ringfence.New(one, two).Lock(ctx, "key", lease))
+	if err := killed.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	other := ringfence.New(two)
+	for ends := time.Now().Add(2 * lease); time.Now().Before(ends); time.Sleep(lease / 20) {
+		if _, err := other.TryLock(ctx, "key", lease); status.Code(err) != codes.Aborted || !lock.Held() {
+			t.Fatalf("not held any more: %v", err)
+		}
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+	next := must[*ringfence.Lock](t)(other.TryLock(ctx, "key", lease))
+	if err := next.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWaitHasAnEndAndThenTheLeaseIsAWholeOne(t *testing.T) {
+	ctx := within(t)
+	_, connection := serve(t, redis(t), "")
+	client := ringfence.New(connection)
+	lock := must[*ringfence.Lock](t)(client.Lock(ctx, "key", lease))
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if _, err := client.Lock(short, "key", lease); status.Code(err) != codes.DeadlineExceeded {
+		t.Error(err)
+	}
+	time.AfterFunc(2*lease, func() { _ = lock.Unlock() })
+	next := must[*ringfence.Lock](t)(client.Lock(ctx, "key", lease))
+	time.Sleep(lease / 3)
+	if !next.Held() {
+		t.Error("no time is left after the wait")
+	}
+}
