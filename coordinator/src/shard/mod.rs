@@ -16,6 +16,7 @@ mod op;
 mod rules;
 mod slots;
 
+pub mod docs;
 pub mod memory;
 pub mod redis;
 pub mod stored;

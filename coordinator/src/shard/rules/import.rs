@@ -7,7 +7,7 @@ use crate::name::LockKey;
 /// The knowledge about the keys of a slot, while it arrives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Import {
-    keys: HashMap<LockKey, Known>,
+    pub(super) keys: HashMap<LockKey, Known>,
     /// The former shard holds only the keys in `keys`.
     pub(super) complete: bool,
     /// A mover has told which tokens the former shard made. Before that, the tokens made here may be lower.
@@ -17,7 +17,7 @@ pub(crate) struct Import {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+pub(super) enum Known {
     /// The former shard held the key when it was scanned.
     Listed,
     /// The former shard no longer holds the key.

@@ -11,7 +11,7 @@ use crate::{ids::Nonce, shard::Record};
 pub(crate) struct LockState {
     pub(super) record: Option<Entry>,
     /// Boxed: most locks have none.
-    queue: Option<Box<Queue>>,
+    pub(super) queue: Option<Box<Queue>>,
 }
 
 /// A record and its end.
@@ -26,6 +26,17 @@ impl LockState {
     /// Whether the document says nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.record.is_none() && self.queue.is_none()
+    }
+
+    /// The last millisecond at which the document says something.
+    pub(crate) fn ends_ms(&self) -> Option<u64> {
+        let queue = self.queue.as_ref().map(|queue| queue.ends_ms());
+        self.record_ends_ms().max(queue)
+    }
+
+    /// The last millisecond of the record.
+    pub(crate) fn record_ends_ms(&self) -> Option<u64> {
+        self.record.as_ref().map(|entry| entry.expires_ms)
     }
 
     /// Whether the document has a record, which may have expired.

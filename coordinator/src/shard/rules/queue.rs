@@ -45,6 +45,24 @@ impl Queue {
         self.order.is_empty()
     }
 
+    /// The queue of `waiters`, in their order; the latest end of a waiter was `ends_ms`.
+    pub(super) fn of(waiters: Vec<Waiter>, ends_ms: u64) -> Self {
+        let numbered = (1..).zip(waiters);
+        let waiters: Vec<(u64, Waiter)> = numbered.collect();
+        let order = waiters.iter().map(|(number, its)| (*number, its.nonce));
+        Self {
+            order: order.collect(),
+            last_number: waiters.len() as u64,
+            waiters: waiters.into_iter().map(|its| (its.1.nonce, its)).collect(),
+            ends_ms,
+        }
+    }
+
+    /// The latest end of a waiter, which may have left since.
+    pub(super) fn ends_ms(&self) -> u64 {
+        self.ends_ms
+    }
+
     /// The number of waiters, including ended ones.
     pub(crate) fn len(&self) -> usize {
         self.order.len()

@@ -108,7 +108,41 @@ pub trait Fixture: Send + Sync {
 #[macro_export]
 macro_rules! shard_conformance {
     ($make:expr) => {
-        $crate::shard_conformance!(@each $make;
+        $crate::lock_conformance!($make);
+        $crate::lock_conformance!(@each $make;
+            a_moved_counter_is_unchanged,
+            groups_are_told_until_none_is_left,
+            groups_leave_by_their_own_move_alone,
+            groups_come_by_their_own_move_alone,
+            a_group_arrives_once_all_of_it_is_there,
+            of_slots_that_a_move_has_reached_nothing_is_copied_ahead,
+            of_a_group_that_has_arrived_nothing_is_lacked,
+            a_copy_of_other_content_does_not_arrive,
+            a_group_is_dropped_only_if_it_is_what_arrived,
+            pieces_of_another_life_or_another_move_do_not_fit,
+            a_later_group_is_never_replaced,
+            an_older_group_is_replaced,
+            counters_of_a_slot_that_comes_are_served_once_they_are_admitted,
+            carried_counters_outlast_a_life,
+            counters_are_asked_only_where_their_slot_is_open,
+            an_unarmed_shard_answers_no_counter,
+            counters_do_not_wait_for_a_grace,
+            counters_say_whether_the_shard_is_quiet,
+            counters_on_their_way_are_frozen_beside_those_that_are_not,
+            a_batch_of_counters_keeps_its_order,
+            a_request_counts_once_over_connections,
+            a_manifest_is_swapped_from_its_version_alone,
+            locks_segments_and_manifests_of_one_key_do_not_touch,
+            a_full_batch_of_counters_is_answered_one_by_one,
+        );
+    };
+}
+
+/// The properties that do not concern counters: those of a shard that keeps none, and says so.
+#[macro_export]
+macro_rules! lock_conformance {
+    ($make:expr) => {
+        $crate::lock_conformance!(@each $make;
             a_held_key_refuses_another_nonce,
             a_repeated_acquire_finds_the_same_token_and_a_full_lease,
             a_renewal_gives_a_full_lease_and_keeps_the_token,
@@ -295,20 +329,6 @@ macro_rules! shard_conformance {
             a_removal_is_of_its_own_move_and_its_own_nonce,
             moving_operations_on_one_key_keep_their_order,
             an_unarmed_shard_adopts_and_removes_nothing,
-            a_moved_counter_is_unchanged,
-            groups_are_told_until_none_is_left,
-            groups_leave_by_their_own_move_alone,
-            groups_come_by_their_own_move_alone,
-            a_group_arrives_once_all_of_it_is_there,
-            of_slots_that_a_move_has_reached_nothing_is_copied_ahead,
-            of_a_group_that_has_arrived_nothing_is_lacked,
-            a_copy_of_other_content_does_not_arrive,
-            a_group_is_dropped_only_if_it_is_what_arrived,
-            pieces_of_another_life_or_another_move_do_not_fit,
-            a_later_group_is_never_replaced,
-            an_older_group_is_replaced,
-            counters_of_a_slot_that_comes_are_served_once_they_are_admitted,
-            carried_counters_outlast_a_life,
             an_unarmed_shard_carries_nothing,
             a_slot_opened_by_force_is_shut_then_in_grace_then_open,
             records_outlast_slots_opened_by_force,
@@ -319,16 +339,6 @@ macro_rules! shard_conformance {
             a_force_ends_the_quiet,
             a_stale_force_and_one_at_an_unarmed_shard_open_nothing,
             a_life_armed_by_force_is_shut_before_its_grace,
-            counters_are_asked_only_where_their_slot_is_open,
-            an_unarmed_shard_answers_no_counter,
-            counters_do_not_wait_for_a_grace,
-            counters_say_whether_the_shard_is_quiet,
-            counters_on_their_way_are_frozen_beside_those_that_are_not,
-            a_batch_of_counters_keeps_its_order,
-            a_request_counts_once_over_connections,
-            a_manifest_is_swapped_from_its_version_alone,
-            locks_segments_and_manifests_of_one_key_do_not_touch,
-            a_full_batch_of_counters_is_answered_one_by_one,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod adopt;
+mod batch;
 mod confirm;
 mod pass;
 mod release;
@@ -10,6 +11,7 @@ mod renew;
 use std::time::Duration;
 
 use self::acquire::Ask;
+pub(crate) use self::batch::{Batch, Locks};
 use super::{
     head::Armed,
     import::Import,
@@ -25,24 +27,24 @@ use crate::{
 
 /// The documents of one operation, its time, and its effects.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
-    pub(crate) armed: &'a mut Armed,
+struct Context<'a> {
+    armed: &'a mut Armed,
     /// The state of the key's slot.
-    pub(crate) slot: SlotState,
+    slot: SlotState,
     /// The import of the key's slot, if the slot arrives.
-    pub(crate) import: Option<&'a mut Import>,
-    pub(crate) key: &'a LockKey,
-    pub(crate) lock: &'a mut LockState,
+    import: Option<&'a mut Import>,
+    key: &'a LockKey,
+    lock: &'a mut LockState,
     /// Receives the notifications to send. The nonce of each one names the receiver.
-    pub(crate) notifications: &'a mut Vec<Notification>,
+    notifications: &'a mut Vec<Notification>,
     /// The shard is quiet at the map version of the request: an acquire, a renewal or a release needs no check of the slot.
-    pub(crate) quiet: bool,
-    pub(crate) now_ms: u64,
+    quiet: bool,
+    now_ms: u64,
 }
 
 impl Context<'_> {
     /// Applies `op`. The tokens of an acquire come from `block`, which has enough for it, or none.
-    pub(crate) fn apply(&mut self, op: &Op, block: &mut TokenBlock) -> Reply {
+    fn apply(&mut self, op: &Op, block: &mut TokenBlock) -> Reply {
         match op {
             Op::Acquire {
                 nonce,
