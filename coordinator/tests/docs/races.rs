@@ -177,6 +177,7 @@ async fn renew_and_ask(
                 nonce: nonce(1, 1),
                 label: Label::new("holder"),
                 token,
+                mode: LockMode::Exclusive,
                 lease: LEASE,
             };
             match &link.call(&[request(key, renewal)]).await.unwrap().replies[0] {

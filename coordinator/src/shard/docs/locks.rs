@@ -53,10 +53,8 @@ impl Locks {
 
     /// The last millisecond at which the same records count as at `now_ms`.
     pub(super) fn unchanged_until(&self, now_ms: u64) -> u64 {
-        let ends = self
-            .0
-            .values()
-            .filter_map(|lock| lock.before.record_ends_ms());
+        let locks = self.0.values();
+        let ends = locks.flat_map(|lock| lock.before.record_ends_ms());
         let ahead = ends.filter(|ends_ms| *ends_ms >= now_ms);
         ahead.min().unwrap_or(u64::MAX)
     }

@@ -80,7 +80,7 @@ impl Desk {
             let (armed, now_ms) = (self.view.head.armed()?, read.now_ms);
             let is_held = |key: &LockKey| {
                 let lock = read.locks.get(key);
-                lock.is_some_and(|lock| lock.live(armed, now_ms).is_some())
+                lock.is_some_and(|lock| lock.held(armed, now_ms).is_some())
             };
             let held = rules::still_held(armed, &self.view.slots, still, is_held, now_ms);
             if self.commit(&read, NOTHING).await? {

@@ -13,6 +13,7 @@ use super::{
     lock_state::{Entry, LockState},
     millis,
     queue::{Queue, Waiter},
+    shares::Shares,
     timers::Timers,
     tokens::Tokens,
 };
@@ -20,7 +21,7 @@ use crate::{
     clock::Instant,
     ids::{Epoch, Incarnation, Life, MapVersion, Nonce, Token},
     name::{Label, LockKey},
-    shard::{Notification, QueuedGrant, Record, Ticket},
+    shard::{LockKind, LockMode, Notification, QueuedGrant, Record, Ticket},
 };
 
 /// A document that is none of ours.
@@ -193,6 +194,9 @@ pub(crate) fn import(arming: &Arming, epoch: Epoch, content: &str) -> Result<Imp
 struct LockText {
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<RecordText>,
+    /// The letter of the kind, and the holders of shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<(char, Vec<RecordText>)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     queue: Option<QueueText>,
 }
@@ -205,60 +209,88 @@ struct RecordText {
     tokens: u32,
     arm: Epoch,
     told: bool,
+    shares: u32,
     expires_ms: u64,
 }
 
 #[derive(Serialize, Deserialize)]
 struct QueueText {
     ends_ms: u64,
-    /// Nonce, label, tokens, sent, claim, end.
-    waiters: Vec<(String, String, u32, u64, u64, u64)>,
+    waiters: Vec<WaiterText>,
 }
+
+/// Nonce, label, mode, tokens, sent, claim, end.
+type WaiterText = (String, String, ModeText, u32, u64, u64, u64);
+
+/// The letter of the kind, shares, and capacity.
+type ModeText = (char, u32, u32);
 
 /// A lock; empty if there is nothing to say.
 pub(crate) fn lock_text(lock: &LockState) -> String {
     if lock.is_empty() {
         return String::new();
     }
-    let LockState { record, queue } = lock;
-    let record = record.as_ref().map(|entry| {
-        let Entry { record, expires_ms } = entry;
-        let Record {
-            nonce,
-            label,
-            token,
-            tokens,
-            arm,
-            told,
-        } = record;
-        RecordText {
-            nonce: nonce.to_string(),
-            label: label.to_string(),
-            token: token.get(),
-            tokens: *tokens,
-            arm: *arm,
-            told: *told,
-            expires_ms: *expires_ms,
-        }
+    let LockState {
+        record,
+        shares,
+        queue,
+    } = lock;
+    let record = record.as_ref().map(record_text);
+    let shares = shares.as_ref().map(|shares| {
+        let entries = shares.entries().map(record_text);
+        (char::from(shares.kind.letter()), entries.collect())
     });
     let queue = queue.as_ref().map(|queue| QueueText {
         ends_ms: queue.ends_ms(),
         waiters: queue.live(0).map(waiter_text).collect(),
     });
-    text(&LockText { record, queue })
+    text(&LockText {
+        record,
+        shares,
+        queue,
+    })
 }
 
-fn waiter_text(waiter: &Waiter) -> (String, String, u32, u64, u64, u64) {
+fn record_text(entry: &Entry) -> RecordText {
+    let Entry {
+        record,
+        shares,
+        expires_ms,
+    } = entry;
+    let Record {
+        nonce,
+        label,
+        token,
+        tokens,
+        arm,
+        told,
+    } = record;
+    RecordText {
+        nonce: nonce.to_string(),
+        label: label.to_string(),
+        token: token.get(),
+        tokens: *tokens,
+        arm: *arm,
+        told: *told,
+        shares: *shares,
+        expires_ms: *expires_ms,
+    }
+}
+
+fn waiter_text(waiter: &Waiter) -> WaiterText {
     let Waiter {
         nonce,
         label,
+        mode,
         tokens,
         ticket: Ticket { sent, claim },
         ends_ms,
     } = waiter;
     let (nonce, label) = (nonce.to_string(), label.to_string());
     let (sent, claim) = (sent.as_nanos(), millis(*claim));
-    (nonce, label, *tokens, sent, claim, *ends_ms)
+    let kind = char::from(mode.kind().letter());
+    let mode = (kind, mode.shares(), mode.capacity());
+    (nonce, label, mode, *tokens, sent, claim, *ends_ms)
 }
 
 /// Reads a lock.
@@ -266,36 +298,65 @@ pub(crate) fn lock(content: &str) -> Result<LockState, Malformed> {
     if content.is_empty() {
         return Ok(LockState::default());
     }
-    let LockText { record, queue } = serde_json::from_str(content)?;
-    let record = record.map(|its| {
-        Ok::<_, Malformed>(Entry {
-            record: Record {
-                nonce: parsed(&its.nonce)?,
-                label: Label::new(&its.label),
-                token: Token::from_number(its.token),
-                tokens: its.tokens,
-                arm: its.arm,
-                told: its.told,
-            },
-            expires_ms: its.expires_ms,
-        })
+    let LockText {
+        record,
+        shares,
+        queue,
+    } = serde_json::from_str(content)?;
+    let shares = shares.map(|(letter, entries)| {
+        let mut shares = Box::new(Shares::new(kind(letter)?));
+        for its in entries {
+            shares.write(entry(its)?);
+        }
+        Ok::<_, Malformed>(shares)
     });
     let queue = queue.map(|QueueText { ends_ms, waiters }| {
         let waiters: Result<Vec<_>, Malformed> = waiters.into_iter().map(waiter).collect();
         Ok::<_, Malformed>(Box::new(Queue::of(waiters?, ends_ms)))
     });
     Ok(LockState {
-        record: record.transpose()?,
+        record: record.map(entry).transpose()?,
+        shares: shares.transpose()?,
         queue: queue.transpose()?,
     })
 }
 
+fn entry(its: RecordText) -> Result<Entry, Malformed> {
+    Ok(Entry {
+        record: Record {
+            nonce: parsed(&its.nonce)?,
+            label: Label::new(&its.label),
+            token: Token::from_number(its.token),
+            tokens: its.tokens,
+            arm: its.arm,
+            told: its.told,
+        },
+        shares: its.shares,
+        expires_ms: its.expires_ms,
+    })
+}
+
+fn kind(letter: char) -> Result<LockKind, Malformed> {
+    let kind = u8::try_from(letter).ok().and_then(LockKind::of_letter);
+    kind.ok_or_else(|| Malformed(format!("a lock of kind {letter:?}")))
+}
+
+fn mode((letter, count, capacity): ModeText) -> Result<LockMode, Malformed> {
+    Ok(match kind(letter)? {
+        LockKind::Mutex => LockMode::Exclusive,
+        LockKind::Semaphore => LockMode::Permits { count, capacity },
+        LockKind::ReadWrite if count == LockMode::Read.shares() => LockMode::Read,
+        LockKind::ReadWrite => LockMode::Write,
+    })
+}
+
 fn waiter(
-    (nonce, label, tokens, sent, claim, ends_ms): (String, String, u32, u64, u64, u64),
+    (nonce, label, its_mode, tokens, sent, claim, ends_ms): WaiterText,
 ) -> Result<Waiter, Malformed> {
     Ok(Waiter {
         nonce: parsed(&nonce)?,
         label: Label::new(&label),
+        mode: mode(its_mode)?,
         tokens,
         ticket: Ticket {
             sent: Instant::from_nanos(sent),

@@ -26,13 +26,22 @@ pub(super) enum Known {
 
 impl Import {
     /// Whether the former shard certainly does not hold `key`, and made no token above the next ones here.
-    pub(super) fn is_free(&self, key: &LockKey) -> bool {
+    fn is_free(&self, key: &LockKey) -> bool {
         let free = match self.keys.get(key) {
             Some(Known::Listed) => false,
             Some(Known::Proven) => true,
             None => self.complete,
         };
         self.begun && free
+    }
+
+    /// How many shares of `key` the former shard has left, if it has proved `left`, and made no token above the next
+    /// ones here.
+    pub(super) fn left(&self, key: &LockKey, left: Option<u32>) -> Option<u32> {
+        if self.is_free(key) {
+            return Some(0);
+        }
+        left.filter(|_| self.begun)
     }
 
     /// The former shard has proved that it does not hold `key`.

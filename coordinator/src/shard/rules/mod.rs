@@ -28,6 +28,7 @@ mod lock;
 mod lock_state;
 mod migration;
 mod queue;
+mod shares;
 mod slots;
 mod timers;
 mod tokens;

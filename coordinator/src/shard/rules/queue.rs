@@ -4,13 +4,19 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-use crate::{ids::Nonce, limits::WAITERS_MAX, name::Label, shard::Ticket};
+use crate::{
+    ids::Nonce,
+    limits::WAITERS_MAX,
+    name::Label,
+    shard::{LockMode, Ticket},
+};
 
 /// An acquisition that waits, by its latest request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
     pub(crate) nonce: Nonce,
     pub(crate) label: Label,
+    pub(crate) mode: LockMode,
     pub(crate) tokens: u32,
     pub(crate) ticket: Ticket,
     /// The last millisecond that it waits, by the shard's clock, unless it asks again.

@@ -30,6 +30,8 @@ mod queue;
 mod rearming;
 mod scans;
 mod sealed;
+mod shares;
+mod shares_moves;
 mod slots;
 mod turns;
 
@@ -60,6 +62,8 @@ pub use queue::*;
 pub use rearming::*;
 pub use scans::*;
 pub use sealed::*;
+pub use shares::*;
+pub use shares_moves::*;
 pub use slots::*;
 pub use turns::*;
 
@@ -300,6 +304,39 @@ macro_rules! lock_conformance {
             keys_held_in_an_arriving_slot_are_held,
             an_adopted_lock_is_not_free_when_it_is_released,
             in_grace_a_proof_is_not_looked_at,
+            permits_are_granted_up_to_the_capacity,
+            each_request_is_granted_by_its_own_capacity,
+            readers_share_and_a_writer_is_alone,
+            tokens_rise_from_share_to_share,
+            a_repeated_share_takes_no_more_room,
+            one_of_many_shares_ends_alone,
+            the_end_of_every_share_frees_the_key,
+            a_release_takes_its_own_shares,
+            no_newcomer_goes_before_a_ticket_that_does_not_fit,
+            free_shares_go_to_the_first_tickets_while_they_fit,
+            a_release_grants_to_a_bounded_number_of_tickets,
+            a_ticket_given_up_lets_the_next_ones_in,
+            an_ended_share_is_passed_on_by_a_recheck,
+            a_writer_that_downgrades_lets_readers_in,
+            a_key_is_of_one_kind_at_a_time,
+            a_key_changes_its_kind_when_its_last_holder_has_ended,
+            a_try_for_a_share_leaves_nothing_behind,
+            an_inspection_tells_every_holder_of_a_share,
+            a_spent_counter_grants_no_shares,
+            in_grace_a_share_is_put_back_without_room,
+            after_grace_a_share_of_an_older_arming_is_lost,
+            in_grace_no_share_is_put_back_beside_another_kind,
+            a_sealed_slot_tells_how_many_shares_are_left,
+            a_share_in_a_sealed_slot_is_renewed_and_found_again,
+            shares_left_at_the_former_shard_take_room,
+            a_proof_of_shares_left_is_of_its_request,
+            a_proof_of_shares_left_serves_the_first_tickets,
+            an_open_slot_asks_for_no_proof_of_shares,
+            shares_are_brought_along_without_room,
+            an_adoption_never_adds_shares,
+            no_share_is_brought_along_to_another_kind,
+            a_share_is_removed_alone,
+            a_mover_finds_keys_with_shares,
             an_open_slot_needs_no_proof,
             a_complete_list_frees_the_keys_it_does_not_name,
             a_list_frees_nothing_before_it_is_complete,

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     ids::Token,
     name::LockKey,
-    shard::{Answers, Notification, Op, Reply, Request, ShardTime},
+    shard::{Answers, LockMode, Notification, Op, Reply, Request, ShardTime},
 };
 
 /// The documents of locks.
@@ -41,7 +41,7 @@ impl<L: Locks> Batch<'_, L> {
         let could_grant = !self.full && requests.iter().any(is_acquire);
         let mut replies = Vec::with_capacity(requests.len());
         let together = |one: &Request, next: &Request| {
-            one.map.takes_along(next.map) && is_acquire(one) == is_acquire(next)
+            one.map.takes_along(next.map) && acquired(one) == acquired(next)
         };
         for run in requests.chunk_by(together) {
             // Not sooner: waiters that got a key in an earlier run must have the lower tokens.
@@ -107,4 +107,12 @@ impl<L: Locks> Batch<'_, L> {
 
 fn is_acquire(request: &Request) -> bool {
     matches!(request.op, Op::Acquire { .. })
+}
+
+/// Whether an acquire takes the whole key; none: it is another operation.
+fn acquired(request: &Request) -> Option<bool> {
+    match request.op {
+        Op::Acquire { mode, .. } => Some(mode == LockMode::Exclusive),
+        _ => None,
+    }
 }
