@@ -2,6 +2,7 @@
 
 mod counter;
 mod demo;
+mod describe;
 mod lock;
 mod locks;
 mod redact;
@@ -22,7 +23,7 @@ use std::{
 };
 
 use clap::{
-    Parser, Subcommand,
+    CommandFactory, Parser, Subcommand,
     error::{ContextKind, ContextValue},
 };
 use ringfence_client::Effect;
@@ -36,9 +37,12 @@ const USAGE: u8 = 2;
 /// The servers cannot be reached or used (sysexits: EX_UNAVAILABLE).
 const UNAVAILABLE: u8 = 69;
 
+/// The version, and the commit that it was built from.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RINGFENCE_BUILT_FROM"));
+
 /// A sharded lock coordinator: one holder, rising fencing tokens, no lost coin.
 #[derive(Debug, Parser)]
-#[command(name = "ringfence", version)]
+#[command(name = "ringfence", version = VERSION)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -63,6 +67,8 @@ enum Command {
     Config(serve::Command),
     Demo(Box<demo::Args>),
     Uninstall(uninstall::Args),
+    Completions(describe::Completions),
+    Man(describe::Man),
     /// Ends the process group it leads when its stdin closes: for `lock` alone
     #[command(name = lock::GUARDIAN, hide = true)]
     Guardian,
@@ -146,6 +152,12 @@ impl Command {
                 let nature = error.nature();
                 Failure::new(error.code(), error).of(nature)
             }),
+            Self::Completions(args) => {
+                describe::completions(args, <Cli as CommandFactory>::command())
+                    .map_err(|error| Failure::new(FAILED, error))
+            }
+            Self::Man(args) => describe::man(args, <Cli as CommandFactory>::command())
+                .map_err(|error| Failure::new(FAILED, error)),
             Self::Guardian => Ok(lock::guardian()),
         }
     }

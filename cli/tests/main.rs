@@ -5,6 +5,8 @@ mod binary;
 mod cli;
 mod counter;
 mod demo;
+mod describe;
+mod jobs;
 mod lock;
 mod locks;
 mod ring;

@@ -6,7 +6,7 @@ use ringfence_coordinator::{
     clock::Instant,
     ids::{ClientId, Epoch, MapVersion, Nonce, Token},
     name::Label,
-    shard::{Answers, Notification, Op, Proof, Reply, Request, Ticket},
+    shard::{Answers, LockMode, Notification, Op, Proof, Reply, Request, Ticket},
 };
 
 use super::{
@@ -66,11 +66,7 @@ impl Pair<'_> {
                     label: its,
                     position: its_position,
                 },
-                // Redis may not know of a renewal yet when it tells which share ends first.
-            ) => {
-                let is_sooner = label.as_str().is_empty() && one < other;
-                (self.near(*one, *other) || is_sooner) && label == its && position == its_position
-            }
+            ) => self.near(*one, *other) && label == its && position == its_position,
             (Reply::Grace { retry_after: one }, Reply::Grace { retry_after: other }) => {
                 self.near(*one, *other)
             }
@@ -124,7 +120,7 @@ impl Pair<'_> {
                 self.tally
                     .count(if again { "granted again" } else { "granted" });
                 self.count_contended(*contended);
-                self.ends.also(deed.key, end_ms);
+                self.ends.record(deed.key, Some(end_ms));
             }
             Reply::Renewed {
                 reclaimed,
@@ -141,17 +137,18 @@ impl Pair<'_> {
                     self.tally.count("renewed, moving");
                 }
                 self.count_contended(*contended);
-                self.ends.also(deed.key, end_ms);
+                self.ends.record(deed.key, Some(end_ms));
             }
             Reply::Adopted { contended } => {
                 self.tally.count("adopted");
                 self.count_contended(*contended);
-                self.ends.also(deed.key, end_ms);
+                self.ends.record(deed.key, Some(end_ms));
             }
             Reply::Released { held: true } => {
                 let removed = matches!(deed.verb, Verb::Remove(_));
                 self.tally
                     .count(if removed { "removed" } else { "released" });
+                self.ends.record(deed.key, None);
             }
             Reply::Released { held: false } => self.tally.count("gone"),
             Reply::Held { .. } => self.tally.count("held"),
@@ -160,14 +157,10 @@ impl Pair<'_> {
             Reply::Grace { .. } => self.tally.count("grace"),
             Reply::NotAdopted => self.tally.count("not adopted"),
             Reply::Moving { left, .. } => {
-                self.tally.count(match left {
-                    Some(0) => "absent",
-                    Some(_) => "some left",
-                    None => "moving",
-                });
+                self.tally
+                    .count(if *left == Some(0) { "absent" } else { "moving" });
             }
             Reply::NeedProof { .. } => self.tally.count("need proof"),
-            Reply::OtherKind { .. } => self.tally.count("other kind"),
             Reply::TooManyWaiters { .. }
             | Reply::NoTokens
             | Reply::OutOfMemory
@@ -212,19 +205,10 @@ impl Pair<'_> {
     }
 
     fn request(&self, map: MapVersion, deed: &Deed) -> Request {
-        Request {
-            key: lock_key(deed.key),
-            map,
-            op: self.op(deed),
-        }
-    }
-
-    fn op(&self, deed: &Deed) -> Op {
         let nonce = nonce(deed.nonce);
-        match &deed.verb {
+        let op = match &deed.verb {
             Verb::Acquire {
                 label,
-                mode,
                 lease,
                 tokens,
                 ticket,
@@ -234,15 +218,15 @@ impl Pair<'_> {
                 nonce,
                 label: Label::new(label),
                 lease: *lease,
-                mode: *mode,
+                mode: LockMode::Exclusive,
                 tokens: *tokens,
                 ticket: ticket.map(|(sent, claim)| Ticket {
                     sent: Instant::from_nanos(sent),
                     claim,
                 }),
-                proof: proof.map(|(when, left)| Proof {
+                proof: proof.map(|when| Proof {
                     epoch: self.known(when),
-                    left,
+                    left: 0,
                 }),
                 floor: floor.map(|more| self.above_greatest(more)),
             },
@@ -259,11 +243,10 @@ impl Pair<'_> {
                 lease: *lease,
                 install: *install,
             },
-            Verb::Renew { claim, mode, lease } => Op::Renew {
+            Verb::Renew { claim, lease } => Op::Renew {
                 nonce,
                 label: Label::new("renewed"),
                 token: self.token(deed.nonce, claim),
-                mode: *mode,
                 lease: *lease,
             },
             Verb::Release => Op::Release { nonce },
@@ -271,7 +254,6 @@ impl Pair<'_> {
                 own,
                 claim,
                 tokens,
-                mode,
                 lease,
                 when,
             } => Op::Adopt {
@@ -280,7 +262,6 @@ impl Pair<'_> {
                 own: self.token(deed.nonce, own),
                 token: self.token(deed.nonce, claim),
                 tokens: *tokens,
-                mode: *mode,
                 lease: *lease,
                 epoch: self.known(*when),
             },
@@ -288,6 +269,11 @@ impl Pair<'_> {
                 nonce,
                 epoch: self.known(*when),
             },
+        };
+        Request {
+            key: lock_key(deed.key),
+            map,
+            op,
         }
     }
 }

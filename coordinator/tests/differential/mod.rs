@@ -18,7 +18,6 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::redis_fixture::Redis;
 use pair::Pair;
-use steps::Kinds;
 use tally::Tally;
 
 /// Runs at a time, each with a server of its own: most of a run is waiting.
@@ -32,20 +31,9 @@ const AT_MOST: u64 = 4 * ENOUGH;
 
 #[test]
 fn memory_and_redis_answer_alike() {
-    compare(Kinds::Mutexes, &tally::MINIMA);
-}
-
-#[test]
-fn memory_and_redis_answer_alike_on_shares() {
-    compare(Kinds::Shares, &tally::MINIMA_OF_SHARES);
-}
-
-fn compare(kinds: Kinds, minima: &'static [(&'static str, u64)]) {
-    let tally = Tally::new(minima);
+    let tally = Tally::default();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..WORKERS)
-            .map(|_| scope.spawn(|| work(kinds, &tally)))
-            .collect();
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(|| work(&tally))).collect();
         for worker in workers {
             worker.join().unwrap();
         }
@@ -54,7 +42,7 @@ fn compare(kinds: Kinds, minima: &'static [(&'static str, u64)]) {
     tally.assert_not_vacuous();
 }
 
-fn work(kinds: Kinds, tally: &Tally) {
+fn work(tally: &Tally) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -70,7 +58,7 @@ fn work(kinds: Kinds, tally: &Tally) {
     };
     let goes_on = |operations| operations < ENOUGH || operations < AT_MOST && tally.is_vacuous();
     while goes_on(tally.of("operations")) {
-        let outcome = TestRunner::new(config.clone()).run(&steps::run(kinds), |steps| {
+        let outcome = TestRunner::new(config.clone()).run(&steps::run(), |steps| {
             runtime.block_on(async { Pair::new(&redis, tally).await.run(&steps).await })
         });
         if let Err(difference) = outcome {

@@ -160,8 +160,7 @@ impl LocalQueues {
             Notification::Contended { key, nonce } => {
                 self.change(&key, |queue, now| {
                     // It may overtake the answer that gives this process the record.
-                    let lease = queue.held().or(queue.asking());
-                    if lease.is_some_and(|lease| lease.has(nonce)) {
+                    if queue.holds(nonce) || queue.is_asking(nonce) {
                         queue.contended(now);
                     }
                 });

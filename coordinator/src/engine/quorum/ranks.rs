@@ -42,8 +42,7 @@ impl Rank {
     pub(super) fn granted(&mut self, token: Token) {
         self.is_wanted = false;
         self.because = None;
-        // The lock has the same view, and ends with it.
-        let deadline = self.lease.record_deadline();
+        let deadline = self.lease.deadline();
         self.answer = Answer::Granted(Grant { token, deadline });
     }
 

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use crate::{
-    name::LockKey,
-    shard::rules::{self, LockState},
-};
+use crate::{name::LockKey, shard::rules::LockState};
 
 /// With fewer documents than this there is no sweep: they cost nothing.
 const SWEEP_MIN: usize = 1024;
@@ -49,21 +46,8 @@ impl Locks {
         documents.filter(|(_, lock)| lock.has_record())
     }
 
-    /// Drops expired documents, if there are too many.
-    fn sweep(&mut self, now_ms: u64) {
-        if self.documents.len() < self.sweep_at {
-            return;
-        }
-        self.documents.retain(|_, lock| {
-            lock.expire(now_ms);
-            !lock.is_empty()
-        });
-        self.sweep_at = SWEEP_MIN.max(2 * self.documents.len());
-    }
-}
-
-impl rules::Locks for Locks {
-    fn change<T>(
+    /// Lets `change` read and write the document of `key`.
+    pub(super) fn change<T>(
         &mut self,
         key: &LockKey,
         now_ms: u64,
@@ -83,5 +67,17 @@ impl rules::Locks for Locks {
             self.documents.insert(key.clone(), lock);
         }
         answer
+    }
+
+    /// Drops expired documents, if there are too many.
+    fn sweep(&mut self, now_ms: u64) {
+        if self.documents.len() < self.sweep_at {
+            return;
+        }
+        self.documents.retain(|_, lock| {
+            lock.expire(now_ms);
+            !lock.is_empty()
+        });
+        self.sweep_at = SWEEP_MIN.max(2 * self.documents.len());
     }
 }

@@ -119,7 +119,6 @@ fn renew(name: &str, sequence: u64) -> Request {
         nonce: nonce(sequence),
         label: Label::default(),
         token,
-        mode: LockMode::Exclusive,
         lease: LEASE,
     };
     Request {
