@@ -1,6 +1,10 @@
-//! Pages that name tests name tests that exist.
+//! Pages that name tests name tests that exist, and links of pages lead somewhere.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// Every function in a Rust file below `folder`.
 fn functions(folder: &Path, found: &mut BTreeSet<String>) {
@@ -47,4 +51,75 @@ fn tests_that_pages_name_exist() {
             .collect();
         assert!(missing.is_empty(), "{page}: no such test: {missing:?}");
     }
+}
+
+/// Every Markdown file below `folder`.
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            pages(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of `page` outside of code blocks.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    page.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    })
+}
+
+/// The anchors of the headings in `page`, as GitHub makes them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = prose(page).filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = text.chars().filter_map(|c| match c {
+            ' ' => Some('-'),
+            c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+            _ => None,
+        });
+        kept.collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn links_of_pages_lead_to_files_and_headings_that_exist() {
+    let mut all = Vec::new();
+    pages(Path::new(env!("CARGO_MANIFEST_DIR")), &mut all);
+    let (mut checked, mut broken) = (0, Vec::new());
+    for path in &all {
+        let page = fs::read_to_string(path).unwrap();
+        let targets = prose(&page).flat_map(|line| line.split("](").skip(1));
+        for target in targets.filter_map(|rest| rest.split_once(')').map(|(target, _)| target)) {
+            if target.starts_with("http") {
+                continue;
+            }
+            checked += 1;
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = match file {
+                "" => path.clone(),
+                file => path.parent().unwrap().join(file),
+            };
+            let holds = match heading {
+                "" => file.exists(),
+                heading => {
+                    fs::read_to_string(&file).is_ok_and(|page| anchors(&page).contains(heading))
+                }
+            };
+            if !holds {
+                broken.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert!(checked >= 50, "{checked} links in {} pages", all.len());
+    assert!(broken.is_empty(), "{broken:#?}");
 }

@@ -2,4 +2,5 @@
 #![expect(clippy::unwrap_used, reason = "what a test unwraps is what it expects")]
 
 mod docs;
+mod examples;
 mod fencing;

@@ -1,0 +1,56 @@
+//! A sale of a few pieces to many buyers: the stock is a counter, in segments over the shards, and no buyer waits for a lock.
+//!
+//! ```sh
+//! cargo run --example seckill                                           # shards in this process
+//! RINGFENCE_REDIS=redis://localhost cargo run --example seckill         # after `ringfence ring init`
+//! ```
+
+use std::{env, error::Error, sync::Arc};
+
+use ringfence::{
+    Client,
+    counter::{Amount, CounterError, Terms},
+};
+use tokio::task::JoinSet;
+
+const PIECES: i64 = 100;
+const BUYERS: usize = 1_000;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let builder = match env::var("RINGFENCE_REDIS") {
+        Ok(seeds) => Client::builder().redis(seeds.split(',')),
+        Err(_) => Client::builder().embedded(3),
+    };
+    let client = builder.build().await?;
+    let counters = client.counters();
+    let sale = format!("sale/{}", std::process::id());
+    let stock = Arc::new(counters.create(&sale, Terms::default(), 8).await?);
+    let delivery = counters.request("delivery")?;
+    stock.deposit(&delivery, Amount::new(PIECES)?).await?;
+
+    let mut buyers = JoinSet::new();
+    for buyer in 0..BUYERS {
+        let (counters, stock) = (counters.clone(), stock.clone());
+        buyers.spawn(async move {
+            // A buyer keeps the id: if the answer is lost, a repeat sells no second piece.
+            let order = counters.request(&format!("order-{buyer}"))?;
+            for _ in 0..2 {
+                match stock.deduct(&order, Amount::new(1)?).await {
+                    Ok(()) => {}
+                    Err(CounterError::Insufficient) => return Ok(false),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok::<_, Box<dyn Error + Send + Sync>>(true)
+        });
+    }
+    let mut sold = 0;
+    while let Some(bought) = buyers.join_next().await {
+        sold += i64::from(bought?.map_err(|error| error.to_string())?);
+    }
+    let left = stock.exact_balance().await?.available;
+    println!("{BUYERS} buyers asked twice each; sold {sold} of {PIECES}, left {left}");
+    client.close().await;
+    Ok(())
+}

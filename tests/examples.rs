@@ -1,0 +1,135 @@
+//! The programs in examples, on real servers.
+
+use std::{env, path::PathBuf, process::Stdio};
+
+use ringfence_test_support::{Servers, database::postgresql::PostgreSql};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
+    net::TcpStream,
+    process::{Child, ChildStdout, Command},
+    task::JoinSet,
+    time::{Duration, timeout},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running example; killed when dropped.
+struct Example {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Example {
+    fn start(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let tests = env::current_exe().unwrap();
+        let mut path = PathBuf::from(tests.parent().unwrap().parent().unwrap());
+        path.extend(["examples", name]);
+        let child = Command::new(&path)
+            .args(arguments)
+            .env_remove("RINGFENCE_REDIS")
+            .envs(environment.iter().copied())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        let mut child = child.unwrap_or_else(|error| {
+            panic!("{error}: {path:?}: cargo build --examples --all-features makes it")
+        });
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// Waits for a line with `part`; the rest of it.
+    async fn says(&mut self, part: &str) -> String {
+        let said = timeout(PATIENCE, async {
+            while let Some(line) = self.lines.next_line().await.unwrap() {
+                if let Some((_, rest)) = line.split_once(part) {
+                    return rest.to_owned();
+                }
+            }
+            panic!("it ended before it said {part:?}");
+        });
+        said.await.unwrap_or_else(|_| panic!("no {part:?}"))
+    }
+}
+
+/// Servers with a topology.
+async fn founded() -> Servers {
+    let servers = Servers::spawn(2).await;
+    servers.client().await.close().await;
+    servers
+}
+
+async fn post(address: String, path: &'static str) -> u16 {
+    let mut stream = TcpStream::connect(&address).await.unwrap();
+    let request = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).unwrap();
+    status.parse().unwrap()
+}
+
+/// The number of requests that succeed, of 40 at a time.
+async fn succeed(address: &str, path: &'static str) -> i64 {
+    let requests: JoinSet<_> = (0..40).map(|_| post(address.to_owned(), path)).collect();
+    let answers = requests.join_all().await;
+    answers.iter().filter(|status| **status == 200).count() as i64
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn coins_are_deducted_once_under_the_lock_and_lost_without_it() {
+    let (servers, database) = tokio::join!(founded(), PostgreSql::spawn());
+    let sql = database.connect().await;
+    let table = "CREATE TABLE account (id BIGINT PRIMARY KEY, balance BIGINT NOT NULL, fence BIGINT NOT NULL DEFAULT 0);
+                 INSERT INTO account VALUES (1, 1000), (2, 1000)";
+    sql.batch_execute(table).await.unwrap();
+    let (seeds, address) = (servers.urls().join(","), database.address());
+    let environment = [
+        ("RINGFENCE_REDIS", &*seeds),
+        ("DATABASE", &*address),
+        ("LISTEN", "127.0.0.1:0"),
+    ];
+    let mut service = Example::start("coins", &[], &environment);
+    let address = service.says("serves on ").await;
+    let balance = async |id: i64| {
+        let select = "SELECT balance FROM account WHERE id = $1";
+        sql.query_one(select, &[&id])
+            .await
+            .unwrap()
+            .get::<_, i64>(0)
+    };
+
+    assert_eq!(succeed(&address, "/accounts/1/deduct/20").await, 40);
+    assert_eq!(balance(1).await, 200);
+    let raced = succeed(&address, "/accounts/2/race/20").await;
+    assert!(
+        balance(2).await > 1000 - 20 * raced,
+        "no coin was spent twice"
+    );
+    // A later holder's token: the service comes too late.
+    let fence = "UPDATE account SET fence = fence + 1000000 WHERE id = 1";
+    sql.execute(fence, &[]).await.unwrap();
+    assert_eq!(post(address, "/accounts/1/deduct/20").await, 503);
+    assert_eq!(balance(1).await, 200);
+}
+
+#[tokio::test]
+async fn a_sale_sells_each_piece_once() {
+    let mut sale = Example::start("seckill", &[], &[]);
+    assert_eq!(sale.says("sold ").await, "100 of 100, left 0");
+}
+
+#[tokio::test]
+async fn a_standby_leads_when_the_leader_is_killed() {
+    let servers = founded().await;
+    let seeds = servers.urls().join(",");
+    let start = |name| Example::start("leader", &[name], &[("RINGFENCE_REDIS", &seeds)]);
+    let mut first = start("node-1");
+    let token: u64 = first.says("leads with token ").await.parse().unwrap();
+    let mut second = start("node-2");
+    second.says("is a candidate").await;
+    first.says("round 2").await;
+    first.child.kill().await.unwrap();
+    let next: u64 = second.says("leads with token ").await.parse().unwrap();
+    assert!(next > token);
+}
