@@ -63,7 +63,9 @@ pub use ringfence_coordinator::{
     limits, metrics,
     mover::{Pace, Progress, Resized, WaitingFor},
     name::{Label, LockKey, NameError, Namespace},
-    shard::{Effect, HeldLock, Holder, Inspection, QueuedWaiter, ShardError, memory::Faults},
+    shard::{
+        Effect, HeldLock, Holder, Inspection, LockKind, QueuedWaiter, ShardError, memory::Faults,
+    },
     topology::{Constants, Removal, ResizeError, Topology, TopologyError},
 };
 pub use ringfence_ring::{Replicas, RingError, ShardId, Weight};

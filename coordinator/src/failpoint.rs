@@ -35,6 +35,8 @@ pub enum Rule {
     OpenWhenEmpty = 1 << 17,
     /// A mover ends a move only in the record that it read before the slots were opened.
     FinishAtVersion = 1 << 18,
+    /// A lock with replicas is held once a majority has its token: the others confirm it first.
+    Confirm = 1 << 19,
 }
 
 /// Whether `rule` is switched off.

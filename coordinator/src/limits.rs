@@ -69,6 +69,12 @@ pub const RECHECK_MAX: Duration = Duration::from_secs(1);
 /// Most tickets in one key's queue. A process has at most one.
 pub const WAITERS_MAX: u32 = 10_000;
 
+/// Most permits of a semaphore.
+pub const PERMITS_MAX: u32 = 1 << 30;
+
+/// Most tickets that one request grants, when shares become free.
+pub const PASS_MAX: usize = 64;
+
 /// Most acquisitions of one key that wait in one process.
 pub const LINE_MAX: usize = 16_384;
 

@@ -7,6 +7,10 @@ mod memory {
     ringfence_conformance::shard_conformance!(crate::memory_fixture::Memory::new());
 }
 
+mod docs {
+    ringfence_conformance::lock_conformance!(crate::docs_fixture::Docs::new());
+}
+
 mod redis {
     ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
 }

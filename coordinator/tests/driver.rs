@@ -273,6 +273,7 @@ async fn a_dropped_renewal_loses_nothing(desk: Desk) {
         nonce: holder,
         label: Label::new("driver"),
         token,
+        mode: LockMode::Exclusive,
         lease: LEASE_MAX,
     };
     after_every_turn("a submitted renewal", async |turns| {

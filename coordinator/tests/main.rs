@@ -4,6 +4,8 @@
 mod conformance;
 mod counters;
 mod differential;
+mod docs;
+mod docs_fixture;
 mod driver;
 mod memory_fixture;
 mod mover;

@@ -100,7 +100,7 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::TooManyHeld(_) => Reason::TooManyHeld,
         AcquireError::OutOfMemory(_) => Reason::OutOfMemory,
         AcquireError::NoTokens(_) => Reason::ShardUnavailable,
-        AcquireError::Foreign(_) => Reason::Foreign,
+        AcquireError::Foreign(_) | AcquireError::OtherKind { .. } => Reason::Foreign,
         AcquireError::TooLate => Reason::TooLate,
         AcquireError::Shard(error) => shard(error),
         AcquireError::TooManyEntries(_) => Reason::Internal,

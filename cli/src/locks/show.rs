@@ -57,7 +57,9 @@ impl Args {
         let lock = client.lock(&key).namespace(namespace.as_str());
         let inspection = lock.inspect().await;
         client.close().await;
-        let Inspection { holder, waiters } = inspection?;
+        let Inspection {
+            holder, waiters, ..
+        } = inspection?;
         let waiters = waiters.iter().map(|waiter| Waiter {
             label: waiter.label.to_string(),
             nonce: waiter.nonce.to_string(),
@@ -110,7 +112,7 @@ impl fmt::Display for Shown {
 mod tests {
     use std::time::Duration;
 
-    use ringfence_client::{Holder, Label, Nonce, Token};
+    use ringfence_client::{Holder, Label, LockKind, Nonce, Token};
     use ringfence_coordinator::ids::ClientId;
 
     use super::*;
@@ -125,6 +127,8 @@ mod tests {
             label: Label::new("host/1"),
             token: Token::from_number(40),
             tokens: 8,
+            kind: LockKind::Mutex,
+            shares: 1,
             remaining: Duration::from_millis(2_349),
         };
         let shown = |holder| Shown {

@@ -12,7 +12,7 @@ use crate::{
     limits::LEASE_MIN,
     metrics::{Acquiring, Outcome},
     name::{Label, LockKey, Namespace},
-    shard::ShardError,
+    shard::{LockMode, ShardError},
 };
 
 /// How long to wait for a lock.
@@ -79,6 +79,7 @@ impl Engine {
         }
         let terms = Terms {
             label: ask.label.unwrap_or_else(|| self.0.label.clone()),
+            mode: LockMode::Exclusive,
             lease,
             hold_for: ask.hold_for,
         };
@@ -143,6 +144,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
             | AcquireError::TooManyWaiters { .. }
             | AcquireError::TooManyHeld(_)
             | AcquireError::TooManyEntries(_)
+            | AcquireError::OtherKind { .. }
             | AcquireError::Foreign(_),
         ) => Outcome::Refused,
     }

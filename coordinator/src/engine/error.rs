@@ -8,7 +8,7 @@ use ringfence_segment_lock::{impl_failure, invalid_input};
 use crate::{
     limits::{HELD_MAX, LEASE_MIN, REENTRY_MAX},
     name::{Label, NameError, Namespace},
-    shard::{Effect, ShardError},
+    shard::{Effect, LockKind, ShardError},
 };
 
 /// The reason why a lock was not granted.
@@ -100,6 +100,14 @@ pub enum AcquireError {
     /// The key's name is in use for something else than a lock.
     #[error("shard {0} has a foreign value under this key: use another prefix")]
     Foreign(String),
+    /// The key is held as a lock of another kind.
+    #[error("a {asked} was asked for, and the key is held as a {held}: use another key")]
+    OtherKind {
+        /// The kind of the request.
+        asked: LockKind,
+        /// The kind of the present holders.
+        held: LockKind,
+    },
     /// The grant came after its deadline. It is released.
     #[error("granted too late to be used")]
     TooLate,
@@ -132,6 +140,7 @@ impl AcquireError {
             | Self::HoldTooShort(_)
             | Self::TooManyEntries(_)
             | Self::Foreign(_)
+            | Self::OtherKind { .. }
             | Self::Closed => false,
             Self::Shard(error) => error.is_retryable(),
         }
@@ -159,6 +168,7 @@ impl AcquireError {
             | Self::OutOfMemory(_)
             | Self::NoTokens(_)
             | Self::Foreign(_)
+            | Self::OtherKind { .. }
             | Self::Closed => Effect::None,
         }
     }

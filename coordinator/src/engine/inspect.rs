@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use ringfence_ring::ShardId;
 
 use super::{AcquireError, Engine, Inner, ring::renewer::LeaseRenewer};
@@ -46,7 +46,8 @@ impl Engine {
         Ok(answer.expect("a lock has one replica at least")?)
     }
 
-    /// Takes `key` from its holder, and returns that holder; none if no majority of its replicas had one. The next grant's token is greater, as
+    /// Takes `key` from all of its holders, and returns the holder; of several, the one with the least token; none if no
+    /// majority of its replicas had one. The next grant's token is greater, as
     /// always. The former holder learns of it with its next renewal, and a resource that checks
     /// tokens refuses it before. In grace a holder may put its record back.
     ///
@@ -66,12 +67,13 @@ impl Engine {
         let key = self.key(namespace, key)?;
         let ranks = self.0.routing.ranks_of(&key);
         let majority = ranks.len() / 2 + 1;
-        let (mut taken, mut answered, mut failed) = (Vec::new(), 0, None);
+        let (mut taken, mut answered, mut held, mut failed) = (Vec::new(), 0, 0, None);
         for rank in ranks {
             match self.0.take(&rank).await {
-                Ok(holder) => {
+                Ok(holders) => {
                     answered += 1;
-                    taken.extend(holder);
+                    held += usize::from(!holders.is_empty());
+                    taken.extend(holders);
                 }
                 Err(error) => failed = Some(error),
             }
@@ -82,8 +84,8 @@ impl Engine {
         if let Some(error) = failed.filter(|_| answered < majority) {
             return Err(error.into());
         }
-        let released = taken.len() >= majority;
-        if let Some(holder) = taken.first() {
+        let released = held >= majority;
+        for holder in &taken {
             tracing::warn!(%key, holder = %holder.label, token = %holder.token, released, reason, "lock released by force");
         }
         Ok(taken.into_iter().next().filter(|_| released))
@@ -178,29 +180,41 @@ impl Walk {
 impl Inner {
     /// The holder and the waiters of a key with one replica, or of one rank of a key.
     async fn inspect(&self, key: &LockKey) -> Result<Inspection, ShardError> {
-        let mut found = Inspection::default();
+        let (mut found, mut holders) = (Inspection::default(), HashMap::new());
         for renewer in self.routing.route(key).renewers() {
             let shard = renewer.driver.shard();
             let mut link = shard.connect_control().await?;
-            let Inspection { holder, waiters } = link.inspect(key).await?;
+            let Inspection {
+                holder,
+                others,
+                waiters,
+            } = link.inspect(key).await?;
             // A lock that was just moved may still be at the former shard.
-            found.holder = holder.or(found.holder);
+            holders.extend(holder.into_iter().chain(others).map(|it| (it.nonce, it)));
             let known: HashSet<Nonce> = found.waiters.iter().map(|waiter| waiter.nonce).collect();
             let new = waiters
                 .into_iter()
                 .filter(|waiter| !known.contains(&waiter.nonce));
             found.waiters.extend(new);
         }
+        found.others = holders.into_values().collect();
+        found.others.sort_by_key(|holder: &Holder| holder.token);
+        if !found.others.is_empty() {
+            found.holder = Some(found.others.remove(0));
+        }
         Ok(found)
     }
 
-    /// Takes a key with one replica, or one rank of a key, from its holder; returns the holder if it was still there.
-    async fn take(&self, key: &LockKey) -> Result<Option<Holder>, ShardError> {
-        let Some(holder) = self.inspect(key).await?.holder else {
-            return Ok(None);
-        };
-        let released = self.force_release(key, holder.nonce).await?;
-        Ok(released.then_some(holder))
+    /// Takes a key with one replica, or one rank of a key, from its holders; returns those that were still there.
+    async fn take(&self, key: &LockKey) -> Result<Vec<Holder>, ShardError> {
+        let Inspection { holder, others, .. } = self.inspect(key).await?;
+        let mut taken = Vec::new();
+        for holder in holder.into_iter().chain(others) {
+            if self.force_release(key, holder.nonce).await? {
+                taken.push(holder);
+            }
+        }
+        Ok(taken)
     }
 
     /// Releases an acquisition of any process; returns whether its record was still there.

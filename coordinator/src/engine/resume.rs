@@ -16,7 +16,7 @@ use crate::{
     backoff::Backoff,
     driver::Answered,
     ids::Token,
-    shard::{Op, Reply, Request, ShardError},
+    shard::{LockMode, Op, Reply, Request, ShardError},
 };
 
 /// First and longest pause before the shard is asked again.
@@ -131,6 +131,7 @@ impl Engine {
         requests.add_one().map_err(AcquireError::TooManyHeld)?;
         let terms = Terms {
             label: lease.label.clone(),
+            mode: LockMode::Exclusive,
             lease: lease.lease,
             hold_for: lease.hold_for,
         };

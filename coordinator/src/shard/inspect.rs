@@ -5,13 +5,16 @@ use std::{fmt, time::Duration};
 use crate::{
     ids::{Nonce, Token},
     name::{Label, LockKey, Namespace},
+    shard::LockKind,
 };
 
 /// What there is to know of one key at its shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// The holder, from the record of its grant.
+    /// The holder, from the record of its grant. Of several: the one with the least token.
     pub holder: Option<Holder>,
+    /// The other holders of a semaphore, or of a read-write lock, by their tokens.
+    pub others: Vec<Holder>,
     /// The waiters: one per process, in the order in which they will get the lock. Those that have
     /// not asked again in time are left out.
     pub waiters: Vec<QueuedWaiter>,
@@ -32,6 +35,10 @@ pub struct Holder {
     pub token: Token,
     /// How many there are, in a row: at least 1.
     pub tokens: u32,
+    /// The kind of the lock.
+    pub kind: LockKind,
+    /// How many shares it takes: 1 of a mutex.
+    pub shares: u32,
     /// How much of the lease is left.
     pub remaining: Duration,
 }
@@ -57,8 +64,10 @@ pub struct QueuedWaiter {
 pub struct HeldLock {
     /// The key.
     pub key: LockKey,
-    /// The holder.
+    /// The holder. Of several: the one with the least token.
     pub holder: Holder,
+    /// How many other holders a semaphore, or a read-write lock, has.
+    pub others: u32,
     /// Tickets in its queue. One that has ended is counted until it comes to the head.
     pub waiting: u32,
 }

@@ -11,11 +11,13 @@ mod error;
 mod inspect;
 mod link;
 mod migration;
+mod mode;
 mod notification;
 mod op;
 mod rules;
 mod slots;
 
+pub mod docs;
 pub mod memory;
 pub mod redis;
 pub mod stored;
@@ -33,8 +35,9 @@ pub use link::{
     ConnectionId, ControlLink, CounterLink, Lane, Link, LockLane, LockLink, MigrationLink, Shard,
 };
 pub use migration::{HeldStill, Listing, Scan, ScanPage, Step, Stepped, StillHeld};
+pub use mode::{LockKind, LockMode};
 pub use notification::{Notification, QueuedGrant, Subscription};
-pub use op::{Answers, LockMode, Op, Proof, Release, Reply, Request, ShardTime, Ticket};
+pub use op::{Answers, Op, Proof, Release, Reply, Request, ShardTime, Ticket};
 pub use ringfence_segment_lock::Effect;
 pub use slots::{Mode, SlotState, SlotStates};
 

@@ -6,7 +6,7 @@ use crate::{
     clock::Instant,
     ids::{Epoch, MapVersion, Nonce, Token},
     name::{Label, LockKey},
-    shard::LockLane,
+    shard::{LockKind, LockLane, LockMode},
 };
 
 /// One operation on one key.
@@ -32,7 +32,7 @@ pub enum Op {
         label: Label,
         /// From when the shard applies it.
         lease: Duration,
-        /// How many clients may hold the key at once.
+        /// Which share of the key it takes.
         mode: LockMode,
         /// How many tokens to set aside for this nonce, at least 1: a process that hands the lock on
         /// among its own tasks gives each the next one.
@@ -53,6 +53,9 @@ pub enum Op {
         label: Label,
         /// The grant's token.
         token: Token,
+        /// As granted, or [`Read`](LockMode::Read) to keep one share of [`Write`](LockMode::Write): a renewal may lower
+        /// the shares of its grant, and never adds any.
+        mode: LockMode,
         /// From when the shard applies it.
         lease: Duration,
     },
@@ -90,6 +93,8 @@ pub enum Op {
         /// How many tokens are in use for this nonce from `token` on, at least 1. Every later token of the shard is
         /// above them; the record sets only the first aside.
         tokens: u32,
+        /// As in a renewal.
+        mode: LockMode,
         /// From when the shard applies it.
         lease: Duration,
         /// Of the move, as the former shard said when it renewed.
@@ -146,20 +151,14 @@ pub struct Ticket {
     pub claim: Duration,
 }
 
-/// How many clients may hold the key at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockMode {
-    /// Only one.
-    Exclusive,
-}
-
 /// The former shard's answer on the holders of a key in a migrating slot. Valid for this key and this move at any
 /// later time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// Of the move: the former shard sealed the slot at it.
     pub epoch: Epoch,
-    /// How many holders the former shard has left, at most. An exclusive lock is granted only at 0.
+    /// How many shares the former shard has left, at most, all of the kind that was asked for. An exclusive lock is
+    /// granted only at 0.
     pub left: u32,
 }
 
@@ -175,11 +174,11 @@ pub enum Reply {
         /// Another client waits in the key's queue.
         contended: bool,
     },
-    /// Somebody else holds it.
+    /// Somebody else holds it; or too many shares of it are held, or other clients wait for shares.
     Held {
-        /// For at most this long, unless renewed.
+        /// For at most this long, unless renewed. Of shares: none of the leases ends sooner.
         remaining: Duration,
-        /// The holder.
+        /// The holder. Of shares: empty.
         label: Label,
         /// How many tickets are before the one that was sent, at most.
         position: Option<u32>,
@@ -223,7 +222,7 @@ pub enum Reply {
     Moving {
         /// Of the move.
         epoch: Epoch,
-        /// How many holders the key has left here, for a [`Proof`]: the number never rises. `None`: not known, or the
+        /// How many shares of the key are held here, for a [`Proof`]: the number never rises. `None`: not known, or the
         /// key has an exclusive holder.
         left: Option<u32>,
     },
@@ -242,6 +241,11 @@ pub enum Reply {
     NoTokens,
     /// The shard has no memory for new locks; renewals and releases still work. Nothing was written.
     OutOfMemory,
+    /// The key is held as a lock of another kind. Nothing was written, and no ticket of this nonce is left.
+    OtherKind {
+        /// The kind of its holders.
+        held: LockKind,
+    },
     /// Something that is not a lock lies under the key's name. Nothing was written.
     Foreign,
 }

@@ -122,6 +122,27 @@ impl SlotStates {
         self.0[at + 1..at + PACKED].copy_from_slice(&(state.epoch.0 as u32).to_be_bytes());
     }
 
+    /// The packed states of the slots `from..until`, as far as there are any.
+    pub(crate) fn packed(&self, from: usize, until: usize) -> &[u8] {
+        let length = self.0.len();
+        &self.0[length.min(from * PACKED)..length.min(until * PACKED)]
+    }
+
+    /// Puts packed states in, from the slot at `from` on.
+    pub(crate) fn put(&mut self, from: usize, packed: &[u8]) {
+        let (at, end) = (from * PACKED, from * PACKED + packed.len());
+        while self.0.len() < end {
+            self.0.extend(NEVER);
+        }
+        self.0[at..end].copy_from_slice(packed);
+    }
+
+    /// Forgets the states of the slots `from..until`, which exist.
+    pub(crate) fn forget(&mut self, from: usize, until: usize) {
+        let forgotten = self.0[from * PACKED..until * PACKED].chunks_mut(PACKED);
+        forgotten.for_each(|packed| packed.copy_from_slice(&NEVER));
+    }
+
     /// The open slots.
     pub(crate) fn open(&self) -> impl Iterator<Item = Slot> {
         let packed = (0..).zip(self.0.chunks(PACKED));

@@ -158,5 +158,8 @@ fn timeless(inspection: &Inspection) -> (Inspection, Duration) {
     let left = holder.map_or(Duration::ZERO, |holder| {
         std::mem::take(&mut holder.remaining)
     });
+    for holder in &mut timeless.others {
+        holder.remaining = Duration::ZERO;
+    }
     (timeless, left)
 }

@@ -11,19 +11,13 @@ use super::steps::KEYS;
 pub(crate) struct Ends {
     /// Of the present grace.
     pub(crate) grace_ms: u64,
-    /// Of each key's record; of more than one, where it is not known which was the last.
+    /// Of each key's records, of former ones too.
     records_ms: [Vec<u64>; KEYS.len()],
     tickets_ms: Vec<u64>,
 }
 
 impl Ends {
-    /// A record was written, or deleted where it has no end.
-    pub(crate) fn record(&mut self, key: usize, end_ms: Option<u64>) {
-        self.records_ms[key].clear();
-        self.records_ms[key].extend(end_ms);
-    }
-
-    /// A record was written at some time in a batch.
+    /// A record was written.
     pub(crate) fn also(&mut self, key: usize, end_ms: u64) {
         self.records_ms[key].push(end_ms);
     }

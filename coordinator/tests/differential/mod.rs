@@ -18,6 +18,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::redis_fixture::Redis;
 use pair::Pair;
+use steps::Kinds;
 use tally::Tally;
 
 /// Runs at a time, each with a server of its own: most of a run is waiting.
@@ -31,9 +32,20 @@ const AT_MOST: u64 = 4 * ENOUGH;
 
 #[test]
 fn memory_and_redis_answer_alike() {
-    let tally = Tally::default();
+    compare(Kinds::Mutexes, &tally::MINIMA);
+}
+
+#[test]
+fn memory_and_redis_answer_alike_on_shares() {
+    compare(Kinds::Shares, &tally::MINIMA_OF_SHARES);
+}
+
+fn compare(kinds: Kinds, minima: &'static [(&'static str, u64)]) {
+    let tally = Tally::new(minima);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(|| work(&tally))).collect();
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|_| scope.spawn(|| work(kinds, &tally)))
+            .collect();
         for worker in workers {
             worker.join().unwrap();
         }
@@ -42,7 +54,7 @@ fn memory_and_redis_answer_alike() {
     tally.assert_not_vacuous();
 }
 
-fn work(tally: &Tally) {
+fn work(kinds: Kinds, tally: &Tally) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -58,7 +70,7 @@ fn work(tally: &Tally) {
     };
     let goes_on = |operations| operations < ENOUGH || operations < AT_MOST && tally.is_vacuous();
     while goes_on(tally.of("operations")) {
-        let outcome = TestRunner::new(config.clone()).run(&steps::run(), |steps| {
+        let outcome = TestRunner::new(config.clone()).run(&steps::run(kinds), |steps| {
             runtime.block_on(async { Pair::new(&redis, tally).await.run(&steps).await })
         });
         if let Err(difference) = outcome {

@@ -8,7 +8,7 @@ use proptest::{
     prelude::*,
     sample::{select, subsequence},
 };
-use ringfence_coordinator::shard::Mode;
+use ringfence_coordinator::shard::{LockMode, Mode};
 
 /// Keys in play. The slots of the first and of the last one move.
 pub(crate) const KEYS: [&str; 4] = ["a", "b", "\0{9}|", "gone"];
@@ -102,11 +102,13 @@ pub(crate) struct Deed {
 pub(crate) enum Verb {
     Acquire {
         label: &'static str,
+        mode: LockMode,
         lease: Duration,
         tokens: u32,
         /// `sent`, and the claim.
         ticket: Option<(u64, Duration)>,
-        proof: Option<When>,
+        /// Of which move, and how many shares are left.
+        proof: Option<(When, u32)>,
         /// So far above the greatest token seen.
         floor: Option<u64>,
     },
@@ -118,6 +120,7 @@ pub(crate) enum Verb {
     },
     Renew {
         claim: Claim,
+        mode: LockMode,
         lease: Duration,
     },
     Release,
@@ -126,6 +129,7 @@ pub(crate) enum Verb {
         own: Claim,
         claim: Claim,
         tokens: u32,
+        mode: LockMode,
         lease: Duration,
         when: When,
     },
@@ -152,14 +156,21 @@ pub(crate) struct Arming {
     pub(crate) away: Option<(When, Mode)>,
 }
 
+/// What the keys are: mutexes, or mostly semaphores and read-write locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kinds {
+    Mutexes,
+    Shares,
+}
+
 /// A run: of everything, or of slots that move, while nothing else happens.
-pub(crate) fn run() -> impl Strategy<Value = Vec<Step>> {
-    let everything = (arming(), vec(step(), 30..60));
+pub(crate) fn run(kinds: Kinds) -> impl Strategy<Value = Vec<Step>> {
+    let everything = (arming(), vec(step(kinds), 30..60));
     let moves = arming().prop_map(|arming| Arming {
         grace: None,
         ..arming
     });
-    let moves = (moves, vec(step_of_a_move(), 30..60));
+    let moves = (moves, vec(step_of_a_move(kinds), 30..60));
     prop_oneof![everything, moves].prop_map(|(arming, mut steps)| {
         let begin = Step::Arm(Arming {
             incarnation: 0,
@@ -170,14 +181,14 @@ pub(crate) fn run() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step(kinds: Kinds) -> impl Strategy<Value = Step> {
     let rearm = || option::weighted(0.9, arming());
     prop_oneof![
-        60 => batch(&[0, 1, 2, 3]),
+        60 => batch(&[0, 1, 2, 3], kinds),
         12 => (0..KEYS.len()).prop_map(|key| Step::Inspect { key }),
         2 => arming().prop_map(Step::Arm),
         8 => mark_quiet(),
-        9 => step_of_a_move(),
+        9 => step_of_a_move(kinds),
         2 => (incarnation(), 1..40_u64)
             .prop_map(|(incarnation, epoch)| Step::Raise { incarnation, epoch }),
         4 => rearm().prop_map(|rearm| Step::LoseState { rearm }),
@@ -188,10 +199,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn step_of_a_move() -> impl Strategy<Value = Step> {
+fn step_of_a_move(kinds: Kinds) -> impl Strategy<Value = Step> {
     let list = (latest(), vec(held(), 0..4), some_moving());
     prop_oneof![
-        10 => batch(&MOVING),
+        10 => batch(&MOVING, kinds),
         5 => change(),
         4 => list.prop_map(|(when, held, complete)| Step::List { when, held, complete }),
         2 => latest().prop_map(Step::Scan),
@@ -209,54 +220,88 @@ fn mark_quiet() -> impl Strategy<Value = Step> {
     })
 }
 
-fn batch(keys: &'static [usize]) -> impl Strategy<Value = Step> {
-    (map(), deeds(keys)).prop_map(|(map, ops)| Step::Batch { map, ops })
+fn batch(keys: &'static [usize], kinds: Kinds) -> impl Strategy<Value = Step> {
+    (map(), deeds(keys, kinds)).prop_map(|(map, ops)| Step::Batch { map, ops })
 }
 
 /// A batch. Redis applies it by verbs, which must not matter to the tokens: it is of one key, or in
 /// that order.
-fn deeds(keys: &'static [usize]) -> impl Strategy<Value = Vec<Deed>> {
-    let of_one_key = (select(keys), vec(deed(keys), 1..=8)).prop_map(|(key, mut deeds)| {
-        deeds.iter_mut().for_each(|deed| deed.key = key);
-        deeds
-    });
-    let in_order = vec(deed(keys), 1..=8).prop_map(|mut deeds| {
+fn deeds(keys: &'static [usize], kinds: Kinds) -> impl Strategy<Value = Vec<Deed>> {
+    let of_one_key = select(keys).prop_flat_map(move |key| vec(deed(Just(key), kinds), 1..=8));
+    let in_order = vec(deed(select(keys), kinds), 1..=8).prop_map(|mut deeds| {
         deeds.sort_by_key(|deed| match deed.verb {
             Verb::Release => 0,
             Verb::Remove(_) => 1,
             Verb::Renew { .. } => 2,
             Verb::Confirm { .. } => 3,
             Verb::Adopt { .. } => 4,
-            Verb::Acquire { .. } => 5,
+            Verb::Acquire { mode, .. } => 5 + u8::from(mode != LockMode::Exclusive),
         });
         deeds
     });
     prop_oneof![of_one_key, in_order]
 }
 
-fn deed(keys: &'static [usize]) -> impl Strategy<Value = Deed> {
-    (select(keys), 0..NONCES, verb()).prop_map(|(key, nonce, verb)| Deed { key, nonce, verb })
+fn deed(key: impl Strategy<Value = usize>, kinds: Kinds) -> impl Strategy<Value = Deed> {
+    (key, 0..NONCES, verb(), 0..24_u32).prop_map(move |(key, nonce, mut verb, choice)| {
+        if kinds == Kinds::Shares
+            && let Verb::Acquire { mode, floor, .. } = &mut verb
+        {
+            // Only mutexes have replicas, and floors.
+            (*mode, *floor) = (mode_of(key, nonce, choice), None);
+        }
+        if kinds == Kinds::Shares
+            && let Verb::Renew { mode, .. } | Verb::Adopt { mode, .. } = &mut verb
+        {
+            *mode = mode_of(key, nonce, choice);
+        }
+        // Nor confirmations.
+        let of_mutex = kinds == Kinds::Shares && matches!(verb, Verb::Confirm { .. });
+        let nonce = if of_mutex { NONCES - 1 } else { nonce };
+        Deed { key, nonce, verb }
+    })
+}
+
+/// Mostly shares of one kind per key. A nonce is of one kind.
+fn mode_of(key: usize, nonce: u64, choice: u32) -> LockMode {
+    let is_semaphore = key.is_multiple_of(2) != (nonce == NONCES - 2);
+    match choice % 8 {
+        _ if nonce == NONCES - 1 => LockMode::Exclusive,
+        _ if is_semaphore => LockMode::Permits {
+            count: 1 + choice % 2,
+            capacity: 3 + choice % 3,
+        },
+        0 | 1 => LockMode::Write,
+        _ => LockMode::Read,
+    }
 }
 
 fn verb() -> impl Strategy<Value = Verb> {
     let lease = || LEASE_MS.prop_map(Duration::from_millis);
     let label = select(vec!["", "host/1", "a|b\r\n", "\u{1f512} %s {1}"]);
     let ticket = option::weighted(0.7, (SENT, lease()));
-    let proof = option::weighted(0.3, latest());
+    let proof = option::weighted(0.3, (latest(), prop_oneof![3 => Just(0), 2 => 1..4_u32]));
     let floor = option::weighted(0.2, 0..50_u64);
     prop_oneof![
         6 => (label, lease(), TOKENS, ticket, proof, floor).prop_map(
             |(label, lease, tokens, ticket, proof, floor)| {
-                Verb::Acquire { label, lease, tokens, ticket, proof, floor }
+                let mode = LockMode::Exclusive;
+                Verb::Acquire { label, mode, lease, tokens, ticket, proof, floor }
             },
         ),
         2 => (claim(), lease(), TOKENS, any::<bool>()).prop_map(|(claim, lease, tokens, install)| {
             Verb::Confirm { claim, lease, tokens, install }
         }),
-        4 => (claim(), lease()).prop_map(|(claim, lease)| Verb::Renew { claim, lease }),
+        4 => (claim(), lease()).prop_map(|(claim, lease)| {
+            let mode = LockMode::Exclusive;
+            Verb::Renew { claim, mode, lease }
+        }),
         3 => Just(Verb::Release),
         2 => (claim(), claim(), TOKENS, lease(), latest()).prop_map(
-            |(own, claim, tokens, lease, when)| Verb::Adopt { own, claim, tokens, lease, when },
+            |(own, claim, tokens, lease, when)| {
+                let mode = LockMode::Exclusive;
+                Verb::Adopt { own, claim, tokens, mode, lease, when }
+            },
         ),
         2 => latest().prop_map(Verb::Remove),
     ]

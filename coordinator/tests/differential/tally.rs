@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Mutex};
 
 /// How often at least: half of what a run finds, or less.
-const MINIMA: [(&str, u64); 40] = [
+pub(crate) const MINIMA: [(&str, u64); 40] = [
     ("operations", 10_000),
     ("granted", 250),
     ("granted again", 50),
@@ -46,17 +46,47 @@ const MINIMA: [(&str, u64); 40] = [
     ("stale", 10),
 ];
 
+/// The same, of a run with semaphores and read-write locks.
+pub(crate) const MINIMA_OF_SHARES: [(&str, u64); 18] = [
+    ("operations", 10_000),
+    ("granted", 250),
+    ("granted again", 50),
+    ("held", 100),
+    ("renewed", 100),
+    ("reclaimed", 40),
+    ("lost", 300),
+    ("released", 100),
+    ("grace", 200),
+    ("queued", 1_000),
+    ("turns", 80),
+    ("other kind", 100),
+    ("absent", 50),
+    ("some left", 20),
+    ("need proof", 80),
+    ("adopted", 60),
+    ("removed", 3),
+    ("still held", 20),
+];
+
 /// Counts by name.
-#[derive(Debug, Default)]
-pub(crate) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
+#[derive(Debug)]
+pub(crate) struct Tally {
+    counts: Mutex<BTreeMap<&'static str, u64>>,
+    minima: &'static [(&'static str, u64)],
+}
 
 impl Tally {
+    pub(crate) fn new(minima: &'static [(&'static str, u64)]) -> Self {
+        let counts = Mutex::default();
+        Self { counts, minima }
+    }
+
     pub(crate) fn count(&self, name: &'static str) {
-        *self.0.lock().unwrap().entry(name).or_default() += 1;
+        *self.counts.lock().unwrap().entry(name).or_default() += 1;
     }
 
     pub(crate) fn of(&self, name: &str) -> u64 {
-        self.0
+        self.counts
             .lock()
             .unwrap()
             .get(name)
@@ -75,15 +105,14 @@ impl Tally {
     }
 
     fn first_missing(&self) -> Option<(&'static str, u64)> {
-        MINIMA
-            .into_iter()
-            .find(|(name, minimum)| self.of(name) < *minimum)
+        let mut minima = self.minima.iter().copied();
+        minima.find(|(name, minimum)| self.of(name) < *minimum)
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self.0.lock().unwrap();
+        let counts = self.counts.lock().unwrap();
         counts
             .iter()
             .try_for_each(|(name, count)| writeln!(formatter, "{count:>8} {name}"))

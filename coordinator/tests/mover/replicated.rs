@@ -176,6 +176,30 @@ async fn others_wait_and_get_it_in_turn() {
     assert!(first < second && first < third && second != third);
 }
 
+/// A process that gave the lock to another asks for it again, whichever replicas it had.
+#[tokio::test(start_paused = true)]
+async fn with_any_one_shard_away_processes_get_it_in_turn() {
+    for away in 0..3 {
+        let (stage, engines) = scene::<2>(3).await;
+        stage.faults(away).unreachable(true);
+        stage.faults(away).hang_up();
+        let mut tasks = JoinSet::new();
+        for process in 0..4 {
+            let engine = engines[process % 2].clone();
+            tasks.spawn(async move {
+                for _ in 0..10 {
+                    let guard = ask(&engine, "key", Wait::For(60 * SECOND)).await.unwrap();
+                    sleep(SECOND).await;
+                    guard.release().await;
+                }
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn with_any_one_shard_away_locks_are_granted_kept_and_released() {
     for away in 0..3 {

@@ -10,17 +10,18 @@ use ringfence_coordinator::{
     random::Random,
     shard::{Holder, Shard},
     topology::{
-        Removal, ShardName, Swap, Topology, TopologyError, TopologyStore, Version,
+        Namespaces, Removal, ShardName, Swap, Topology, TopologyError, TopologyStore, Version,
         memory::MemoryTopology, shard_id,
     },
 };
+use ringfence_ring::Replicas;
 use tokio::{
     sync::watch,
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
 
-use super::{lockers::acquire, stage::Stage};
+use super::{lockers::acquire, replicas::ledger, stage::Stage};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -94,9 +95,17 @@ impl Process {
     }
 
     async fn ask(&self, key: &str, lease: Option<Duration>) -> Result<Guard, AcquireError> {
-        let namespace = Namespace::default();
+        self.ask_in(&Namespace::default(), key, lease).await
+    }
+
+    async fn ask_in(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+        lease: Option<Duration>,
+    ) -> Result<Guard, AcquireError> {
         let ask = Acquire {
-            namespace: &namespace,
+            namespace,
             key: key.as_bytes(),
             lease,
             hold_for: None,
@@ -118,14 +127,18 @@ impl Stage {
     /// Where a shard may be removed without asking.
     async fn leased() -> Arc<Self> {
         let stage = Self::new(3).await;
-        stage.change(|record| {
+        stage.without_asking();
+        stage
+    }
+
+    fn without_asking(&self) {
+        self.change(|record| {
             let mut next = record.clone();
             next.version += 1;
             next.constants.removal = Removal::Leased;
             next
         });
-        assert_eq!(stage.record().constants.view_lease(), Some(V));
-        stage
+        assert_eq!(self.record().constants.view_lease(), Some(V));
     }
 
     async fn process(&self, number: u128) -> Process {
@@ -216,6 +229,24 @@ async fn a_client_that_cannot_confirm_the_topology_holds_nothing_and_sends_nothi
     let granted = timeout(V, waiting).await.expect("confirmed").unwrap();
     assert!(granted.is_held());
     assert!(!guard.is_held(), "what is lost is lost");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_with_replicas_is_held_while_the_topology_is_confirmed_and_no_longer() {
+    let mut namespaces = Namespaces::default();
+    namespaces.declare(ledger(), Replicas::Three).unwrap();
+    let stage = Stage::with_namespaces(3, namespaces).await;
+    stage.without_asking();
+    let one = stage.process(1).await;
+    let guard = one.ask_in(&ledger(), "key", None).await.unwrap();
+    // Its renewals are further apart than confirmations.
+    for _ in 0..60 {
+        sleep(SECOND).await;
+        assert!(guard.is_held());
+    }
+    one.cut_off(true);
+    sleep(V).await;
+    assert!(!guard.is_held());
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,6 +58,7 @@ fn op(lengths: Range<u64>) -> impl Strategy<Value = Op> {
             nonce,
             label: Label::default(),
             token: Token::default(),
+            mode: LockMode::Exclusive,
             lease,
         }),
         3 => nonce().prop_map(|nonce| Op::Release { nonce }),

@@ -5,7 +5,7 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Token},
     limits::LEASE_MAX,
     name::{Label, LockKey},
-    shard::{Listing, Mode, Op, Proof, Reply, Request, Scan, Step, StillHeld},
+    shard::{Listing, LockMode, Mode, Op, Proof, Reply, Request, Scan, Step, StillHeld},
 };
 
 use super::{Desk, acquire, incarnation, key, nonce, release};
@@ -83,6 +83,7 @@ fn adopt(key: &LockKey, sequence: u64) -> Request {
         own: Token::new(Epoch(1), 1),
         token: Token::new(Epoch(1), 1),
         tokens: 1,
+        mode: LockMode::Exclusive,
         lease: LEASE_MAX,
         epoch: MOVE,
     };

@@ -14,6 +14,7 @@ pub mod checker;
 pub mod client;
 pub mod counters;
 pub mod history;
+pub mod ledger;
 pub mod mover;
 pub mod resource;
 pub mod run;

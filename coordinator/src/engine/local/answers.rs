@@ -160,7 +160,8 @@ impl LocalQueues {
             Notification::Contended { key, nonce } => {
                 self.change(&key, |queue, now| {
                     // It may overtake the answer that gives this process the record.
-                    if queue.holds(nonce) || queue.is_asking(nonce) {
+                    let lease = queue.held().or(queue.asking());
+                    if lease.is_some_and(|lease| lease.has(nonce)) {
                         queue.contended(now);
                     }
                 });

@@ -19,7 +19,7 @@ use super::{
     terms::Terms,
     waiting::Waiting,
 };
-use crate::{clock::Instant, name::LockKey, shard::QueuedGrant};
+use crate::{clock::Instant, ids::Nonce, name::LockKey, shard::QueuedGrant};
 
 /// Grants locks to this process.
 pub(crate) trait Authority: fmt::Debug + Send + Sync + 'static {
@@ -87,6 +87,11 @@ pub(crate) type Releasing = Pin<Box<dyn Future<Output = ReleaseAnswer> + Send>>;
 pub(crate) trait Lease: fmt::Debug + Send + Sync + 'static {
     /// The state that holders see.
     fn state(&self) -> &LeaseState;
+
+    /// Whether `nonce` is its nonce, or the nonce of one of its replicas.
+    fn has(&self, nonce: Nonce) -> bool {
+        self.state().nonce == nonce
+    }
 
     /// Sends the request.
     fn request(self: Arc<Self>);

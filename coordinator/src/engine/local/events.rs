@@ -3,20 +3,32 @@
 //!
 //! Times are nanoseconds on the engine's clock. `sent` is the time when the answered request left,
 //! `judged` the time when its answer was handled, `deadline` the holder's deadline from then on.
+//! Events of one replica of a lock have its `rank`, and the lock's nonce as `of`; the lock has its own events.
 
 use ringfence_ring::ShardId;
+use tracing::field::{DisplayValue, display};
 
 use super::{LeaseState, grant::Grant};
-use crate::clock::Instant;
+use crate::{clock::Instant, ids::Nonce};
 
 /// The target of these events.
 const TARGET: &str = "ringfence::lease";
+
+fn of(lease: &LeaseState) -> Option<DisplayValue<Nonce>> {
+    lease.replica.map(|replica| display(replica.of))
+}
+
+fn rank(lease: &LeaseState) -> Option<u32> {
+    lease.replica.map(|replica| replica.rank)
+}
 
 pub(crate) fn asking(lease: &LeaseState, sent: Instant) {
     tracing::debug!(
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
         sent = sent.as_nanos(),
         "asking"
     );
@@ -27,6 +39,8 @@ pub(crate) fn queued(lease: &LeaseState, position: u32, sent: Instant, judged: I
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
         position,
         sent = sent.as_nanos(),
         judged = judged.as_nanos(),
@@ -40,6 +54,8 @@ pub(crate) fn moving(lease: &LeaseState, now: Instant) {
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
         judged = now.as_nanos(),
         "moving"
     );
@@ -62,8 +78,32 @@ pub(crate) fn granted(grant: &Grant, handed: bool, judged: Instant) {
     );
 }
 
+/// A replica has a grant: it was granted, confirmed or written where it was missing.
+pub(crate) fn replica_granted(lease: &LeaseState, judged: Instant) {
+    tracing::debug!(
+        target: TARGET,
+        key = %lease.key,
+        nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
+        token = lease.token().get(),
+        sent = lease.sent().as_nanos(),
+        judged = judged.as_nanos(),
+        deadline = lease.deadline().as_nanos(),
+        turn = lease.is_claimed(),
+        "replica granted"
+    );
+}
+
 pub(crate) fn gave_up(lease: &LeaseState) {
-    tracing::debug!(target: TARGET, key = %lease.key, nonce = %lease.nonce, "gave up");
+    tracing::debug!(
+        target: TARGET,
+        key = %lease.key,
+        nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
+        "gave up"
+    );
 }
 
 pub(crate) fn renewing(lease: &LeaseState) {
@@ -71,6 +111,8 @@ pub(crate) fn renewing(lease: &LeaseState) {
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
         token = lease.token().get(),
         "renewing"
     );
@@ -81,6 +123,8 @@ pub(crate) fn renewed(lease: &LeaseState, reclaimed: bool, sent: Instant, judged
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
         token = lease.token().get(),
         sent = sent.as_nanos(),
         judged = judged.as_nanos(),
@@ -95,6 +139,8 @@ pub(crate) fn lost(lease: &LeaseState, judged: Instant) {
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
         token = lease.token().get(),
         judged = judged.as_nanos(),
         "lost"
@@ -106,6 +152,8 @@ pub(crate) fn not_renewed(lease: &LeaseState, judged: Instant) {
         target: TARGET,
         key = %lease.key,
         nonce = %lease.nonce,
+        of = of(lease),
+        rank = rank(lease),
         token = lease.token().get(),
         judged = judged.as_nanos(),
         deadline = lease.deadline().as_nanos(),

@@ -45,6 +45,15 @@ impl From<u8> for Phase {
     }
 }
 
+/// The place of a lease among the replicas of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replica {
+    /// The acquisition of the lock.
+    pub(crate) of: Nonce,
+    /// From 0.
+    pub(crate) rank: u32,
+}
+
 /// One acquisition, as its holders see it. They have it one after the other.
 #[derive(Debug)]
 pub(crate) struct LeaseState {
@@ -53,6 +62,8 @@ pub(crate) struct LeaseState {
     pub(crate) terms: Terms,
     /// How many tokens are requested.
     pub(crate) tokens: u32,
+    /// None for a lock as its holders see it.
+    pub(crate) replica: Option<Replica>,
     /// The first of its tokens.
     token: AtomicU64,
     deadline: AtomicU64,
@@ -100,6 +111,7 @@ impl LeaseState {
             nonce,
             terms,
             tokens,
+            replica: None,
             token: AtomicU64::new(0),
             deadline: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -115,6 +127,11 @@ impl LeaseState {
             refusal: Mutex::default(),
             changed: Notify::new(),
         }
+    }
+
+    /// The same, as one of the replicas of a lock.
+    pub(crate) fn with_replica(self, replica: Option<Replica>) -> Self {
+        Self { replica, ..self }
     }
 
     /// The shard granted the request sent at `sent`, for a full lease; or, by a turn, for its claim
@@ -304,7 +321,7 @@ impl LeaseState {
     pub(crate) fn danger_at(&self) -> Instant {
         // The length first: then a renewal in between only moves the deadline forward.
         let third = self.length() / 3;
-        let of_lease = Instant::from_nanos(self.deadline.load(Relaxed)) - third;
+        let of_lease = self.record_deadline() - third;
         let of_view = self.view.as_ref().map(|view| view.danger_at());
         of_view.map_or(of_lease, |of_view| of_lease.min(of_view))
     }
@@ -327,9 +344,14 @@ impl LeaseState {
     }
 
     pub(crate) fn deadline(&self) -> Instant {
-        let deadline = Instant::from_nanos(self.deadline.load(Relaxed));
+        let deadline = self.record_deadline();
         let view = self.view.as_ref();
         view.map_or(deadline, |view| deadline.min(view.until()))
+    }
+
+    /// Until when its record lasts, whatever becomes of the view: with the view, it is not believed in any longer.
+    pub(crate) fn record_deadline(&self) -> Instant {
+        Instant::from_nanos(self.deadline.load(Relaxed))
     }
 
     /// The end of a fixed hold.

@@ -72,7 +72,7 @@ use deliver::LocalGrant;
 pub use detached::{DetachedLease, LeaseRef};
 pub use guard::Guard;
 pub(crate) use join::{Joined, Waiter};
-pub(crate) use lease::{LeaseState, Phase};
+pub(crate) use lease::{LeaseState, Phase, Replica};
 pub use owner::Owner;
 use rules::{Effects, LocalQueue, Policy};
 use terms::LeaseView;
@@ -311,7 +311,7 @@ impl LocalQueues {
         let table = self.table(key).lock();
         let lease = table.get(key).and_then(|queue| queue.held().cloned());
         drop(table);
-        if let Some(lease) = lease.filter(|lease| lease.id() == nonce) {
+        if let Some(lease) = lease.filter(|lease| lease.has(nonce)) {
             lease.taken();
         }
     }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use crate::{clock::Instant, name::Label};
+use crate::{clock::Instant, name::Label, shard::LockMode};
 
 /// The terms of a lock. One record serves holders with equal terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Terms {
     /// The holder's name shown to others.
     pub(crate) label: Label,
+    /// Which share of the key the holder takes.
+    pub(crate) mode: LockMode,
     /// The lease.
     pub(crate) lease: Duration,
     /// The length of a fixed hold, which needs its own record with its own end.

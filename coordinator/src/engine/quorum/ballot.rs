@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::{
     super::{
         AcquireError,
-        local::{Answer as Granted, Judged, LeaseState, Receiver, Waiting},
+        local::{Answer as Granted, Judged, LeaseState, Receiver, Waiting, events},
     },
     lease::ReplicatedLease,
     vote::Answer,
@@ -37,6 +37,7 @@ impl Receiver for Ballot {
             let token = answer.tokens.first();
             match rank.granted(token, answer.sent, now, answer.claim) {
                 true => {
+                    events::replica_granted(rank, now);
                     found.granted(token);
                     Judged::Held
                 }

@@ -13,8 +13,8 @@ use super::{
     super::{
         AcquireError, ReleaseAnswer,
         local::{
-            Answer as Granted, Judged, Lease, LeaseState, Phase, Receiver, Releasing, Terms,
-            Tokens, Waiting,
+            Answer as Granted, Judged, Lease, LeaseState, Phase, Receiver, Releasing, Replica,
+            Terms, Tokens, Waiting, events,
         },
         ring::{Ring, ShardLease},
     },
@@ -25,6 +25,7 @@ use super::{
 use crate::{
     backoff::Backoff,
     clock::{Instant, sleep_until},
+    failpoint::{Rule, is_off},
     ids::{Nonce, Token},
     name::LockKey,
     shard::QueuedGrant,
@@ -76,17 +77,19 @@ impl ReplicatedLease {
         let requests = &ring.requests;
         requests.add_one().map_err(AcquireError::TooManyHeld)?;
         (1..replicas.get()).for_each(|_| requests.add_another());
-        let nonces: Vec<Nonce> = (0..replicas.get()).map(|_| requests.next_nonce()).collect();
+        let of = requests.next_nonce();
         let view = &ring.requests.around.view;
         let lease = Arc::new_cyclic(|me: &Weak<Self>| {
             let ballot = Arc::new(Ballot(me.clone()));
-            let rank = |(slot, nonce): (_, Nonce)| {
-                let state = LeaseState::new(key.at(slot), nonce, terms.clone(), tokens, view);
+            let rank = |(slot, rank)| {
+                let (key, nonce) = (key.at(slot), requests.next_nonce());
+                let state = LeaseState::new(key, nonce, terms.clone(), tokens, view);
+                let state = state.with_replica(Some(Replica { of, rank }));
                 Rank::new(ring.lease(state, false, ballot.clone()))
             };
-            let ranks = slots.zip(nonces.iter().copied()).map(rank).collect();
+            let ranks = slots.zip(0..).map(rank).collect();
             Self {
-                state: LeaseState::new(key.clone(), nonces[0], terms.clone(), tokens, view),
+                state: LeaseState::new(key.clone(), of, terms.clone(), tokens, view),
                 replicas,
                 ring: ring.clone(),
                 queues,
@@ -192,6 +195,9 @@ impl ReplicatedLease {
 
     /// Has `ranks` confirm `token`.
     fn confirm(&self, token: Token, ranks: &[usize]) {
+        if is_off(Rule::Confirm) {
+            return;
+        }
         for &index in ranks {
             let lease = {
                 let mut ranks = self.ranks.lock();
@@ -233,6 +239,7 @@ impl ReplicatedLease {
             rank.is_confirming = false;
             match sent.filter(|&sent| rank.lease.granted(token, sent, now, None)) {
                 Some(_) => {
+                    events::replica_granted(&rank.lease, now);
                     rank.granted(token);
                     Some(rank.lease.clone())
                 }
@@ -259,6 +266,7 @@ impl ReplicatedLease {
         let (key, nonce) = (rank.lease.key.clone(), requests.next_nonce());
         let view = &requests.around.view;
         let state = LeaseState::new(key, nonce, self.terms.clone(), self.tokens, view);
+        let state = state.with_replica(rank.lease.replica);
         let fresh = Rank {
             because: rank.because.take(),
             ..Rank::new(self.ring.lease(state, false, self.ballot.clone()))
@@ -380,15 +388,18 @@ impl ReplicatedLease {
 
     /// A rank was renewed: the lock lasts as long as a majority.
     pub(super) fn extend(&self) {
-        let now = self.now();
-        let is_held = {
+        let renewed = {
             // Under the lock, so that no rank is lost in between.
             let ranks = self.ranks.lock();
+            let now = self.now();
             let deadline = deadline(self.replicas, &ranks.answers());
-            deadline.is_some_and(|deadline| self.state.renewed(self.sent_for(deadline), now))
+            let sent = deadline.map(|deadline| self.sent_for(deadline));
+            let sent = sent.filter(|&sent| self.state.renewed(sent, now));
+            sent.map(|sent| (sent, now))
         };
-        if !is_held {
-            self.count();
+        match renewed {
+            Some((sent, now)) => events::renewed(&self.state, false, sent, now),
+            None => self.count(),
         }
     }
 
@@ -426,7 +437,9 @@ impl ReplicatedLease {
 
     /// Fewer than a majority have it.
     fn lose(&self) {
-        self.state.end();
+        if self.state.end() == Phase::Held {
+            events::lost(&self.state, self.now());
+        }
         self.local().over(&self.state);
         self.give_back(false);
     }
@@ -434,9 +447,21 @@ impl ReplicatedLease {
     /// Releases everything in the background, at the lead last: its next waiter finds the others free.
     fn give_back(&self, yields: bool) {
         let leases = self.ranks.lock().leases();
+        let teller = self.teller(&leases, yields);
         for (index, lease) in leases.into_iter().enumerate().rev() {
-            give_back(lease, yields && index == 0);
+            give_back(lease, Some(index) == teller);
         }
+    }
+
+    /// If it `yields`: the rank whose answered release tells the local queue, the first that has a grant. If none has one,
+    /// the local queue is told at once.
+    fn teller(&self, leases: &[Arc<ShardLease>], yields: bool) -> Option<usize> {
+        let is_held = |lease: &Arc<ShardLease>| lease.phase() == Phase::Held;
+        let first = leases.iter().position(is_held);
+        if yields && first.is_none() {
+            self.local().over(&self.state);
+        }
+        first.filter(|_| yields)
     }
 
     pub(super) fn refused(&self, refusal: &AcquireError) {
@@ -455,6 +480,10 @@ impl ReplicatedLease {
 impl Lease for ReplicatedLease {
     fn state(&self) -> &LeaseState {
         &self.state
+    }
+
+    fn has(&self, nonce: Nonce) -> bool {
+        self.nonce == nonce || self.ranks.lock().of(nonce).is_some()
     }
 
     fn request(self: Arc<Self>) {
@@ -504,10 +533,11 @@ impl Lease for ReplicatedLease {
             return None;
         }
         let leases = self.ranks.lock().leases();
+        let teller = self.teller(&leases, yields);
         let mut releases = FuturesUnordered::new();
         for (index, lease) in leases.into_iter().enumerate().rev() {
             match lease.phase() {
-                Phase::Held => releases.extend(lease.release(yields && index == 0, held)),
+                Phase::Held => releases.extend(lease.release(Some(index) == teller, held)),
                 Phase::Asked | Phase::Over => lease.abandon(),
             }
         }

@@ -42,7 +42,8 @@ impl Rank {
     pub(super) fn granted(&mut self, token: Token) {
         self.is_wanted = false;
         self.because = None;
-        let deadline = self.lease.deadline();
+        // The lock has the same view, and ends with it.
+        let deadline = self.lease.record_deadline();
         self.answer = Answer::Granted(Grant { token, deadline });
     }
 

@@ -13,6 +13,7 @@ use crate::{
     clock::Instant,
     ids::{ClientId, Nonce, Token},
     name::{Label, LockKey, Namespace},
+    shard::LockMode,
     view::ViewLease,
 };
 
@@ -219,6 +220,7 @@ fn a_late_confirmation_revives_no_lease() {
     };
     let terms = Terms {
         label: Label::new("test"),
+        mode: LockMode::Exclusive,
         lease: Duration::from_secs(1),
         hold_for: None,
     };

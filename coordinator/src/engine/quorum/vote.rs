@@ -2,7 +2,11 @@
 
 use ringfence_ring::Replicas;
 
-use crate::{clock::Instant, ids::Token};
+use crate::{
+    clock::Instant,
+    failpoint::{Rule, is_off},
+    ids::Token,
+};
 
 /// The latest answer of one rank to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +71,7 @@ pub(super) fn vote(replicas: Replicas, answers: &[Answer], now: Instant) -> Vote
     let token = tokens[majority - 1];
     let lower = live().filter(|(_, grant)| grant.token < token);
     let ranks: Vec<usize> = lower.map(|(rank, _)| rank).collect();
-    if tokens.len() - ranks.len() < majority {
+    if tokens.len() - ranks.len() < majority && !is_off(Rule::Confirm) {
         return Vote::Confirm { token, ranks };
     }
     Vote::Held { token, deadline }

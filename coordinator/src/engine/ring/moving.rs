@@ -35,6 +35,7 @@ impl LeaseRenewer {
             own: lease.token(),
             token: lease.token(),
             tokens: lease.tokens,
+            mode: lease.terms.mode,
             lease: lease.lease_to_ask(),
             epoch,
         };

@@ -267,6 +267,7 @@ impl LeaseRenewer {
             nonce: lease.nonce,
             label: lease.terms.label.clone(),
             token: lease.token(),
+            mode: lease.terms.mode,
             lease: lease.lease_to_ask(),
         };
         let (renewer, renewed) = (self.clone(), lease.clone());

@@ -16,7 +16,7 @@ use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
     limits::{CLAIM_MAX, RECHECK_MAX},
-    shard::{LockMode, Op, Reply, Request, ShardError, Ticket},
+    shard::{Op, Reply, Request, ShardError, Ticket},
 };
 
 /// The rest of a lease or of a grace is rounded down: this prevents two requests within one
@@ -231,6 +231,10 @@ impl Requests {
             Reply::NeedProof { epoch } => self.unproven(lease, at, epoch),
             Reply::NoTokens => self.trouble(lease, AcquireError::NoTokens(shard())),
             Reply::OutOfMemory => self.trouble(lease, AcquireError::OutOfMemory(shard())),
+            Reply::OtherKind { held } => Verdict::Refuse(AcquireError::OtherKind {
+                asked: lease.terms.mode.kind(),
+                held,
+            }),
             Reply::Foreign => Verdict::Refuse(AcquireError::Foreign(shard())),
             reply @ (Reply::Renewed { .. }
             | Reply::Lost
@@ -292,7 +296,7 @@ fn request(
             nonce: lease.nonce,
             label: lease.terms.label.clone(),
             lease: lease.lease_to_ask(),
-            mode: LockMode::Exclusive,
+            mode: lease.terms.mode,
             tokens: lease.tokens,
             ticket,
             proof: in_flight.proof,

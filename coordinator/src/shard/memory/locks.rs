@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use crate::{name::LockKey, shard::rules::LockState};
+use crate::{
+    name::LockKey,
+    shard::rules::{self, LockState},
+};
 
 /// With fewer documents than this there is no sweep: they cost nothing.
 const SWEEP_MIN: usize = 1024;
@@ -46,8 +49,21 @@ impl Locks {
         documents.filter(|(_, lock)| lock.has_record())
     }
 
-    /// Lets `change` read and write the document of `key`.
-    pub(super) fn change<T>(
+    /// Drops expired documents, if there are too many.
+    fn sweep(&mut self, now_ms: u64) {
+        if self.documents.len() < self.sweep_at {
+            return;
+        }
+        self.documents.retain(|_, lock| {
+            lock.expire(now_ms);
+            !lock.is_empty()
+        });
+        self.sweep_at = SWEEP_MIN.max(2 * self.documents.len());
+    }
+}
+
+impl rules::Locks for Locks {
+    fn change<T>(
         &mut self,
         key: &LockKey,
         now_ms: u64,
@@ -67,17 +83,5 @@ impl Locks {
             self.documents.insert(key.clone(), lock);
         }
         answer
-    }
-
-    /// Drops expired documents, if there are too many.
-    fn sweep(&mut self, now_ms: u64) {
-        if self.documents.len() < self.sweep_at {
-            return;
-        }
-        self.documents.retain(|_, lock| {
-            lock.expire(now_ms);
-            !lock.is_empty()
-        });
-        self.sweep_at = SWEEP_MIN.max(2 * self.documents.len());
     }
 }

@@ -45,7 +45,7 @@ impl Memory {
         let armed = self.head.armed()?;
         let is_held = |key: &LockKey| {
             let lock = self.locks.get(key);
-            lock.is_some_and(|lock| lock.live(armed, now_ms).is_some())
+            lock.is_some_and(|lock| lock.held(armed, now_ms).is_some())
         };
         Ok(rules::still_held(
             armed,

@@ -13,7 +13,7 @@ use crate::{
     ids::{Epoch, Token},
     limits::RECHECK_MAX,
     name::Label,
-    shard::{Answers, Op, Reply, Request, ShardError, ShardTime},
+    shard::{Answers, LockKind, Op, Reply, Request, ShardError, ShardTime},
 };
 
 /// The answers of a batch, collected call by call.
@@ -40,7 +40,7 @@ impl<'a> Reading<'a> {
     pub(super) fn read(&mut self, call: &Call, value: Value) -> Result<(), ShardError> {
         let value = match value.extract_error() {
             Ok(value) => value,
-            Err(error) if call.verb == Verb::Acquire && is_out_of_memory(&error) => {
+            Err(error) if call.verb.acquires() && is_out_of_memory(&error) => {
                 call.places
                     .iter()
                     .for_each(|&place| self.replies[place] = Some(Reply::OutOfMemory));
@@ -52,7 +52,7 @@ impl<'a> Reading<'a> {
             return Err(unexpected("a batch", &value));
         };
         let (grants, answers) = match call.verb {
-            Verb::Acquire => {
+            Verb::Acquire | Verb::Share => {
                 let ([now, quiet, te, before, after], answers) = self.header(&parts)?;
                 self.look_at_clock(now);
                 self.hear(call, quiet == 1);
@@ -136,8 +136,12 @@ impl Verb {
         match self {
             Self::Acquire | Self::Renew | Self::Confirm => Some(Value::Int(0)),
             Self::Release => Some(Value::Int(1)),
-            Self::Adopt | Self::Remove => None,
+            Self::Adopt | Self::Remove | Self::Share => None,
         }
+    }
+
+    fn acquires(self) -> bool {
+        matches!(self, Self::Acquire | Self::Share)
     }
 }
 
@@ -214,9 +218,12 @@ fn detailed(op: &Op, parts: &[Value]) -> Option<Reply> {
         [Int(4), Int(after)] if is_acquire || is_confirm => Reply::Grace {
             retry_after: Duration::from_millis(*after as u64),
         },
-        [Int(8), Int(epoch), Int(absent)] if is_acquire || is_confirm => Reply::Moving {
+        [Int(8), Int(epoch), Int(left)] if is_acquire || is_confirm => Reply::Moving {
             epoch: Epoch(*epoch as u64),
-            left: (*absent == 1).then_some(0),
+            left: (*left >= 0).then(|| u32::try_from(*left).unwrap_or(u32::MAX)),
+        },
+        [Int(10), kind] if is_acquire => Reply::OtherKind {
+            held: LockKind::of_letter(*text(kind).as_bytes().first()?)?,
         },
         [Int(8), Int(epoch), Int(code)] if matches!(op, Op::Renew { .. }) => {
             renewed(*code, Some(Epoch(*epoch as u64)))

@@ -8,7 +8,7 @@ use crate::{
     shard::{LockMode, Op, Request},
 };
 
-/// Which script runs an operation. Acquire never shares a call with the others: they must
+/// Which script runs an operation. An acquire never shares a call with the others: they must
 /// work on a full server, and it must not.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Verb {
@@ -18,17 +18,19 @@ pub(super) enum Verb {
     Confirm,
     Adopt,
     Acquire,
+    Share,
 }
 
 impl Verb {
     /// The order of the calls of one batch, unless the order of its operations demands another.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Release,
         Self::Remove,
         Self::Renew,
         Self::Confirm,
         Self::Adopt,
         Self::Acquire,
+        Self::Share,
     ];
 
     fn of(op: &Op) -> Self {
@@ -37,6 +39,7 @@ impl Verb {
                 mode: LockMode::Exclusive,
                 ..
             } => Self::Acquire,
+            Op::Acquire { .. } => Self::Share,
             Op::Renew { .. } => Self::Renew,
             Op::Confirm { .. } => Self::Confirm,
             Op::Release { .. } => Self::Release,

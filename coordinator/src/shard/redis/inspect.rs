@@ -11,17 +11,19 @@ use super::{
     scripts,
 };
 use crate::{
+    ids::{Epoch, Token},
     limits::LIST_PAGE,
     name::{Label, LockKey, Namespace},
     shard::{
-        Cursor, HeldLock, Holder, Inspection, List, LockPage, QueuedWaiter, Record, ShardError,
+        Cursor, HeldLock, Holder, Inspection, List, LockKind, LockPage, QueuedWaiter, Record,
+        ShardError,
     },
 };
 
 /// The cursor at which a listing begins, and which ends it.
 pub(super) const ENDS: &[u8] = b"0";
 
-/// Requests the holder of `key` and its waiters.
+/// Requests the holders of `key` and its waiters.
 pub(super) fn inspect(Connection { keys, server, .. }: &Connection, key: &LockKey) -> Cmd {
     let mut command = fcall(&scripts::INSPECT, 2);
     command
@@ -75,6 +77,8 @@ pub(super) fn inspection(parts: &[Value]) -> Result<Inspection, ShardError> {
         remaining,
         Value::Array(nonces),
         Value::Array(tickets),
+        kind,
+        Value::Array(shares),
     ] = parts
     else {
         return Err(unexpected("inspect", &Value::Array(parts.to_vec())));
@@ -86,8 +90,10 @@ pub(super) fn inspection(parts: &[Value]) -> Result<Inspection, ShardError> {
         let nonce = text(nonce);
         waiter(&nonce, tickets.get(&nonce)?, now_ms)
     };
+    let mut holders = holders((record, remaining), (kind, shares), now_ms).into_iter();
     Ok(Inspection {
-        holder: holder(record, remaining),
+        holder: holders.next(),
+        others: holders.collect(),
         waiters: nonces.iter().filter_map(waiter).collect(),
     })
 }
@@ -98,7 +104,7 @@ pub(super) fn page(
     prefix: &str,
     namespace: Option<&Namespace>,
 ) -> Result<LockPage, ShardError> {
-    let [_, Value::BulkString(cursor), locks @ ..] = parts else {
+    let [_, Value::BulkString(cursor), Value::Int(now_ms), locks @ ..] = parts else {
         return Err(unexpected("list", &Value::Array(parts.to_vec())));
     };
     let lock = |lock: &[Value]| {
@@ -107,6 +113,8 @@ pub(super) fn page(
             record,
             remaining,
             Value::Int(waiting),
+            kind,
+            Value::Array(shares),
         ] = lock
         else {
             return None;
@@ -116,19 +124,59 @@ pub(super) fn page(
         // The pattern may take a part of a key for a namespace.
         let its_namespace = Namespace::new(key.namespace()).ok()?;
         let asked = namespace.is_none_or(|namespace| *namespace == its_namespace);
-        asked.then_some(HeldLock {
+        let holders = holders((record, remaining), (kind, shares), *now_ms as u64);
+        let mut holders = holders.into_iter();
+        let holder = holders.next().filter(|_| asked)?;
+        Some(HeldLock {
             key,
-            holder: holder(record, remaining)?,
+            holder,
+            others: holders.len() as u32,
             waiting: u32::try_from(*waiting).unwrap_or(u32::MAX),
         })
     };
     Ok(LockPage {
-        locks: locks.chunks_exact(4).filter_map(lock).collect(),
+        locks: locks.chunks_exact(6).filter_map(lock).collect(),
         next: (cursor != ENDS).then(|| Cursor(cursor.clone())),
     })
 }
 
-/// The holder in a live record.
+/// The holders, by their tokens: of a mutex, from its record and how many milliseconds remain; or of another kind of
+/// lock, from the nonce and the text of each.
+fn holders(
+    mutex: (&Value, &Value),
+    (kind, shares): (&Value, &[Value]),
+    now_ms: u64,
+) -> Vec<Holder> {
+    let letter = text(kind).bytes().next();
+    let Some(kind) = letter.and_then(LockKind::of_letter) else {
+        return holder(mutex.0, mutex.1).into_iter().collect();
+    };
+    let pairs = shares.chunks_exact(2);
+    let shares = pairs.filter_map(|pair| share(kind, &text(&pair[0]), &text(&pair[1]), now_ms));
+    let mut holders: Vec<_> = shares.collect();
+    holders.sort_by_key(|holder| (holder.token, holder.nonce));
+    holders
+}
+
+/// The holder in an entry, "label|shares|offset|tokens|te|base|arm|ends_ms".
+fn share(kind: LockKind, nonce: &str, entry: &str, now_ms: u64) -> Option<Holder> {
+    let mut parts = entry.split('|');
+    let label = Label::new(parts.next()?);
+    let mut number = || parts.next()?.parse::<u64>().ok();
+    let (shares, offset, tokens) = (number()?, number()?, number()?);
+    let (te, base, _, ends_ms) = (number()?, number()?, number()?, number()?);
+    Some(Holder {
+        nonce: nonce.parse().ok()?,
+        label,
+        token: Token::new(Epoch(te), base + offset),
+        tokens: tokens as u32,
+        kind,
+        shares: shares as u32,
+        remaining: Duration::from_millis(ends_ms.saturating_sub(now_ms)),
+    })
+}
+
+/// The holder in a live record of a mutex.
 fn holder(record: &Value, remaining: &Value) -> Option<Holder> {
     let (Value::BulkString(_), Value::Int(remaining_ms)) = (record, remaining) else {
         return None;
@@ -139,11 +187,13 @@ fn holder(record: &Value, remaining: &Value) -> Option<Holder> {
         label: record.label,
         token: record.token,
         tokens: record.tokens,
+        kind: LockKind::Mutex,
+        shares: 1,
         remaining: Duration::from_millis(u64::try_from(*remaining_ms).unwrap_or(0)),
     })
 }
 
-/// The waiter in a ticket, "label|sent|tokens|claim_ms|ends_ms", unless the ticket has ended.
+/// The waiter in a ticket, which begins with "label|" and ends with "|ends_ms", unless the ticket has ended.
 fn waiter(nonce: &str, ticket: &str, now_ms: u64) -> Option<QueuedWaiter> {
     let (label, rest) = ticket.split_once('|')?;
     let (_, ends_ms) = rest.rsplit_once('|')?;

@@ -15,7 +15,7 @@ use crate::{
     ids::Token,
     limits::{COUNTER_MAX, TICKET_KEEP, WAITERS_MAX},
     name::{Label, push_decimal, push_digits},
-    shard::{Op, Request},
+    shard::{LockMode, Op, Proof, Request, Ticket},
 };
 
 /// A slow server must not lose its connections because leases are very short.
@@ -42,6 +42,7 @@ impl RedisLink {
         let all = [quiet, ctr, state, slots, queues];
         let (script, named): (&Script, &[&String]) = match call.verb {
             Verb::Acquire => (&scripts::ACQUIRE, &all),
+            Verb::Share => (&scripts::SHARE, &all),
             Verb::Renew => (&scripts::RENEW, &all),
             Verb::Release => (&scripts::RELEASE, &all),
             Verb::Confirm => (&scripts::CONFIRM, &all),
@@ -66,14 +67,19 @@ impl RedisLink {
         if named == all {
             command.arg(call.by_map(batch));
         }
-        if matches!(call.verb, Verb::Acquire | Verb::Renew | Verb::Release) {
+        if matches!(
+            call.verb,
+            Verb::Acquire | Verb::Share | Verb::Renew | Verb::Release
+        ) {
             command.arg(COUNTER_MAX);
         }
-        if call.verb == Verb::Acquire {
+        if matches!(call.verb, Verb::Acquire | Verb::Share) {
             command
                 .arg(call.tokens(batch))
                 .arg(TICKET_KEEP.as_millis() as u64)
                 .arg(WAITERS_MAX);
+        }
+        if call.verb == Verb::Acquire {
             self.push_more(&mut command, call, batch);
             self.push_floors(&mut command, call, batch);
         }
@@ -95,11 +101,8 @@ impl RedisLink {
             _ => (None, None),
         };
         self.push_of_all(command, call, batch, more, |(ticket, absent), out| {
-            let (sent, claim) = ticket.map_or((0, 0), |ticket| {
-                // 0 means that there is no ticket.
-                let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
-                (ticket.sent.as_nanos(), claim_ms as u64)
-            });
+            // A claim of 0 means that there is no ticket.
+            let (sent, claim) = ticket.map_or((0, 0), sent_and_claim);
             push_digits(out, sent, 20);
             push_digits(out, claim, 10);
             // 0 is the epoch of no migration.
@@ -139,6 +142,26 @@ impl RedisLink {
         command.arg(&self.scratch[..]);
     }
 
+    /// Appends the terms, the ticket and the proof of an acquire that takes shares.
+    fn push_share(
+        &mut self,
+        command: &mut Cmd,
+        mode: LockMode,
+        ticket: Option<Ticket>,
+        proof: Option<Proof>,
+    ) {
+        if mode == LockMode::Exclusive {
+            return;
+        }
+        command.arg(format!("{}|{}", share_of(mode), mode.capacity()));
+        let ticket = ticket.map(sent_and_claim);
+        // Of one width, so that texts compare.
+        let ticket = ticket.map(|(sent, claim)| format!("{sent:020}|{claim}"));
+        command.arg(ticket.unwrap_or_default());
+        let proof = proof.map(|proof| format!("{}|{}", proof.epoch.0, proof.left));
+        command.arg(proof.unwrap_or_default());
+    }
+
     /// Appends one operation's arguments; `offset` is that of its first token.
     fn push_op(&mut self, command: &mut Cmd, op: &Op, offset: u64) {
         let (Op::Acquire { nonce, .. }
@@ -160,14 +183,25 @@ impl RedisLink {
         command.arg(&self.scratch[..]);
         let millis = |lease: &Duration| lease.as_millis() as u64;
         match op {
-            Op::Acquire { lease, .. } => _ = command.arg(millis(lease)),
+            Op::Acquire {
+                lease,
+                mode,
+                ticket,
+                proof,
+                ..
+            } => {
+                command.arg(millis(lease));
+                self.push_share(command, *mode, *ticket, *proof);
+            }
             Op::Renew {
                 label,
                 token,
+                mode,
                 lease,
                 ..
             } => {
-                push_token(command, label, *token).arg(millis(lease));
+                let claim = push_token(command, label, *token).arg(millis(lease));
+                claim.arg(share_of(*mode));
             }
             Op::Confirm {
                 label,
@@ -186,16 +220,31 @@ impl RedisLink {
                 own,
                 token,
                 tokens,
+                mode,
                 lease,
                 epoch,
                 ..
             } => {
                 let block = push_token(command, label, *token).arg(*tokens);
                 let claim = block.arg(own.epoch().0).arg(own.counter());
-                claim.arg(millis(lease)).arg(epoch.0);
+                claim.arg(millis(lease)).arg(epoch.0).arg(share_of(*mode));
             }
             Op::Remove { epoch, .. } => _ = command.arg(epoch.0),
         }
+    }
+}
+
+/// The sender's clock and the claim of a ticket, in nanoseconds and milliseconds.
+fn sent_and_claim(ticket: Ticket) -> (u64, u64) {
+    let claim_ms = ticket.claim.as_millis().clamp(1, CLAIM_MS_MAX);
+    (ticket.sent.as_nanos(), claim_ms as u64)
+}
+
+/// The kind and the shares of a holder; empty for a mutex.
+fn share_of(mode: LockMode) -> String {
+    match mode {
+        LockMode::Exclusive => String::new(),
+        _ => format!("{}|{}", char::from(mode.kind().letter()), mode.shares()),
     }
 }
 

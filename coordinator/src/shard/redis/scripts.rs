@@ -82,10 +82,12 @@ const SHARED: &str = concat!(
     include_str!("lua/shared/copy.lua"),
     include_str!("lua/shared/lives.lua"),
     include_str!("lua/lock/record.lua"),
+    include_str!("lua/lock/shares.lua"),
     include_str!("lua/lock/live.lua"),
     include_str!("lua/lock/guard.lua"),
     include_str!("lua/lock/queue.lua"),
     include_str!("lua/lock/taking.lua"),
+    include_str!("lua/lock/sharing.lua"),
     include_str!("lua/slot/put_slot.lua"),
     include_str!("lua/slot/timers.lua"),
     include_str!("lua/counter/group.lua"),
@@ -136,6 +138,7 @@ macro_rules! scripts {
 
 scripts! {
     ACQUIRE = "lock" / "acquire";
+    SHARE = "lock" / "share";
     RENEW = "lock" / "renew";
     CONFIRM = "lock" / "confirm";
     RELEASE = "lock" / "release";
@@ -247,7 +250,7 @@ mod tests {
             let frugal = source.starts_with("#!lua flags=");
             assert_eq!(
                 frugal,
-                !["acquire", "copy_in", "counters", "claim"].contains(name),
+                !["acquire", "share", "copy_in", "counters", "claim"].contains(name),
                 "{name}"
             );
         }

@@ -7,7 +7,7 @@ use crate::name::LockKey;
 /// The knowledge about the keys of a slot, while it arrives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Import {
-    keys: HashMap<LockKey, Known>,
+    pub(super) keys: HashMap<LockKey, Known>,
     /// The former shard holds only the keys in `keys`.
     pub(super) complete: bool,
     /// A mover has told which tokens the former shard made. Before that, the tokens made here may be lower.
@@ -17,7 +17,7 @@ pub(crate) struct Import {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+pub(super) enum Known {
     /// The former shard held the key when it was scanned.
     Listed,
     /// The former shard no longer holds the key.
@@ -26,13 +26,22 @@ enum Known {
 
 impl Import {
     /// Whether the former shard certainly does not hold `key`, and made no token above the next ones here.
-    pub(super) fn is_free(&self, key: &LockKey) -> bool {
+    fn is_free(&self, key: &LockKey) -> bool {
         let free = match self.keys.get(key) {
             Some(Known::Listed) => false,
             Some(Known::Proven) => true,
             None => self.complete,
         };
         self.begun && free
+    }
+
+    /// How many shares of `key` the former shard has left, if it has proved `left`, and made no token above the next
+    /// ones here.
+    pub(super) fn left(&self, key: &LockKey, left: Option<u32>) -> Option<u32> {
+        if self.is_free(key) {
+            return Some(0);
+        }
+        left.filter(|_| self.begun)
     }
 
     /// The former shard has proved that it does not hold `key`.

@@ -3,21 +3,29 @@
 use super::{
     head::Armed,
     queue::{Place, Queue, Waiter},
+    shares::Shares,
 };
-use crate::{ids::Nonce, shard::Record};
+use crate::{
+    ids::Nonce,
+    shard::{LockKind, Record},
+};
 
-/// The document of one lock: the record of its grant, and the queue of its waiters.
+/// The document of one lock: the record of its grant, or those of its shares, and the queue of its waiters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LockState {
     pub(super) record: Option<Entry>,
+    /// The holders of a semaphore, or of a read-write lock. Boxed: most locks have none.
+    pub(super) shares: Option<Box<Shares>>,
     /// Boxed: most locks have none.
-    queue: Option<Box<Queue>>,
+    pub(super) queue: Option<Box<Queue>>,
 }
 
 /// A record and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) record: Record,
+    /// How many shares it takes.
+    pub(crate) shares: u32,
     /// The last millisecond of the record, by the shard's clock.
     pub(crate) expires_ms: u64,
 }
@@ -25,17 +33,31 @@ pub(crate) struct Entry {
 impl LockState {
     /// Whether the document says nothing.
     pub(crate) fn is_empty(&self) -> bool {
-        self.record.is_none() && self.queue.is_none()
+        !self.has_record() && self.queue.is_none()
+    }
+
+    /// The last millisecond at which the document says something.
+    pub(crate) fn ends_ms(&self) -> Option<u64> {
+        let queue = self.queue.as_ref().map(|queue| queue.ends_ms());
+        self.record_ends_ms().max().max(queue)
+    }
+
+    /// The last millisecond of each record.
+    pub(crate) fn record_ends_ms(&self) -> impl Iterator<Item = u64> {
+        let shares = self.shares.iter().flat_map(|shares| shares.entries());
+        let entries = self.record.iter().chain(shares);
+        entries.map(|entry| entry.expires_ms)
     }
 
     /// Whether the document has a record, which may have expired.
     pub(crate) fn has_record(&self) -> bool {
-        self.record.is_some()
+        self.record.is_some() || self.shares.is_some()
     }
 
-    /// Drops an expired record, and a queue in which all waiters have ended.
+    /// Drops expired records, and a queue in which all waiters have ended.
     pub(crate) fn expire(&mut self, now_ms: u64) {
         self.record.take_if(|entry| entry.has_expired(now_ms));
+        self.shares.take_if(|shares| shares.expire(now_ms));
         self.queue.take_if(|queue| queue.has_ended(now_ms));
     }
 
@@ -45,20 +67,46 @@ impl LockState {
         entry.filter(|entry| !entry.has_expired(now_ms))
     }
 
-    /// The live record: the lock is held.
+    /// The kind of the live records: the lock is held.
+    pub(crate) fn held(&self, armed: &Armed, now_ms: u64) -> Option<LockKind> {
+        if self.live(armed, now_ms).is_some() {
+            return Some(LockKind::Mutex);
+        }
+        let shares = self.shares.as_deref()?;
+        let held = shares.live(armed, now_ms).next().is_some();
+        held.then_some(shares.kind)
+    }
+
+    /// The live record of a mutex.
     pub(crate) fn live(&self, armed: &Armed, now_ms: u64) -> Option<&Entry> {
         let entry = self.record.as_ref();
         entry.filter(|entry| entry.is_live(armed, now_ms))
     }
 
+    /// The record of `nonce` that may be extended. That of a mutex may be of an earlier arming. A share may not:
+    /// others may have been granted in its place.
+    pub(super) fn own(&mut self, nonce: Nonce, armed: &Armed, now_ms: u64) -> Option<&mut Entry> {
+        let Self { record, shares, .. } = self;
+        let record = record.as_mut();
+        let record = record.filter(|entry| !entry.has_expired(now_ms));
+        let own = record.filter(|entry| entry.record.nonce == nonce);
+        own.or_else(|| {
+            let share = shares.as_mut()?.of(nonce);
+            share.filter(|entry| entry.is_live(armed, now_ms))
+        })
+    }
+
     /// Deletes the record of `nonce`. Returns whether there was one.
     pub(super) fn delete(&mut self, nonce: Nonce, now_ms: u64) -> bool {
         let own = self.unexpired(now_ms);
-        let held = own.is_some_and(|entry| entry.record.nonce == nonce);
-        if held {
+        if own.is_some_and(|entry| entry.record.nonce == nonce) {
             self.record = None;
+            return true;
         }
-        held
+        let shares = self.shares.as_mut();
+        let share = shares.and_then(|shares| shares.remove(nonce));
+        self.shares.take_if(|shares| shares.expire(now_ms));
+        share.is_some_and(|entry| !entry.has_expired(now_ms))
     }
 
     /// The queue, unless all waiters have ended.
@@ -92,12 +140,12 @@ impl LockState {
 
 impl Entry {
     /// Whether the record counts: it has not expired, and is of this arming. In grace, an earlier arming will do.
-    fn is_live(&self, armed: &Armed, now_ms: u64) -> bool {
+    pub(super) fn is_live(&self, armed: &Armed, now_ms: u64) -> bool {
         let of_arming = self.record.arm == armed.epoch || armed.timers.is_grace(now_ms);
         of_arming && !self.has_expired(now_ms)
     }
 
-    fn has_expired(&self, now_ms: u64) -> bool {
+    pub(super) fn has_expired(&self, now_ms: u64) -> bool {
         now_ms > self.expires_ms
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn scan<'a>(
     };
     let locks = page.into_iter();
     let held = locks.filter(|(key, lock)| {
-        slots.get(key.slot()) == sealed && lock.live(armed, now_ms).is_some()
+        slots.get(key.slot()) == sealed && lock.held(armed, now_ms).is_some()
     });
     held.map(|(key, _)| key.clone()).collect()
 }

@@ -12,13 +12,14 @@
 //!
 //! | rule | request | documents |
 //! |---|---|---|
-//! | [`Context::apply`] | an operation on one lock | head; state and import of the slot; lock |
+//! | [`Batch::apply`] | operations on locks | head; states and imports of the slots; locks |
 //! | [`arm`], [`mark_quiet`], [`raise`], [`step`], [`force_open`] | a change of the shard, or of slots | head, slots |
 //! | [`take_list`] | the keys that a former shard holds | head, slots |
 //! | [`scan`], [`still_held`] | which keys are held in slots that leave | head, slots, locks |
 //! | [`LockState::inspect`], [`LockState::listed`] | holders and waiters | head, lock |
 
 mod arm;
+pub(super) mod codec;
 mod decommission;
 mod head;
 mod import;
@@ -27,6 +28,7 @@ mod lock;
 mod lock_state;
 mod migration;
 mod queue;
+mod shares;
 mod slots;
 mod timers;
 mod tokens;
@@ -37,11 +39,11 @@ pub(crate) use self::{
     arm::{arm, mark_quiet, raise},
     decommission::force_open,
     head::{Armed, Head},
-    lock::Context,
+    import::Import,
+    lock::{Batch, Locks},
     lock_state::LockState,
     migration::{scan, step, still_held, take_list},
     slots::Slots,
-    tokens::TokenBlock,
 };
 
 /// Whole milliseconds of `length`, as a server counts them.

@@ -4,13 +4,19 @@ use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-use crate::{ids::Nonce, limits::WAITERS_MAX, name::Label, shard::Ticket};
+use crate::{
+    ids::Nonce,
+    limits::WAITERS_MAX,
+    name::Label,
+    shard::{LockMode, Ticket},
+};
 
 /// An acquisition that waits, by its latest request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
     pub(crate) nonce: Nonce,
     pub(crate) label: Label,
+    pub(crate) mode: LockMode,
     pub(crate) tokens: u32,
     pub(crate) ticket: Ticket,
     /// The last millisecond that it waits, by the shard's clock, unless it asks again.
@@ -43,6 +49,24 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
         self.order.is_empty()
+    }
+
+    /// The queue of `waiters`, in their order; the latest end of a waiter was `ends_ms`.
+    pub(super) fn of(waiters: Vec<Waiter>, ends_ms: u64) -> Self {
+        let numbered = (1..).zip(waiters);
+        let waiters: Vec<(u64, Waiter)> = numbered.collect();
+        let order = waiters.iter().map(|(number, its)| (*number, its.nonce));
+        Self {
+            order: order.collect(),
+            last_number: waiters.len() as u64,
+            waiters: waiters.into_iter().map(|its| (its.1.nonce, its)).collect(),
+            ends_ms,
+        }
+    }
+
+    /// The latest end of a waiter, which may have left since.
+    pub(super) fn ends_ms(&self) -> u64 {
+        self.ends_ms
     }
 
     /// The number of waiters, including ended ones.

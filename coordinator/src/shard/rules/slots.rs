@@ -6,7 +6,7 @@ use ringfence_ring::Slot;
 use super::import::Import;
 use crate::{
     ids::Epoch,
-    shard::{Mode, SlotState, SlotStates},
+    shard::{Mode, SlotState, SlotStates, slots::PACKED},
 };
 
 /// The slots of an armed life. A backend may fill in only the slots that a request is about.
@@ -24,6 +24,37 @@ impl Slots {
             states,
             imports: HashMap::new(),
         }
+    }
+
+    /// The packed states of the slots `from..until`, as far as the shard has heard of them.
+    pub(crate) fn packed(&self, from: usize, until: usize) -> &[u8] {
+        self.states.packed(from, until)
+    }
+
+    /// Puts packed states in, from the slot at `from` on.
+    pub(crate) fn put(&mut self, from: usize, packed: &[u8]) {
+        self.states.put(from, packed);
+    }
+
+    /// Forgets the states of the slots `from..until`: they are shut.
+    pub(crate) fn forget(&mut self, from: usize, until: usize) {
+        let until = until.min(self.len());
+        self.states.forget(from.min(until), until);
+    }
+
+    /// The import of `slot`, as far as it is known.
+    pub(crate) fn known_import(&self, slot: Slot) -> Option<&Import> {
+        self.imports.get(&slot)
+    }
+
+    /// Puts the import of `slot` in.
+    pub(crate) fn put_import(&mut self, slot: Slot, import: Import) {
+        self.imports.insert(slot, import);
+    }
+
+    /// The number of slots that the shard has heard of, or some more.
+    pub(crate) fn len(&self) -> usize {
+        self.states.as_bytes().len() / PACKED
     }
 
     /// The state of `slot`.

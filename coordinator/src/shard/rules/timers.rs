@@ -10,9 +10,9 @@ pub(crate) struct Timers {
     /// Nothing is granted or put back before this.
     pub(crate) shut_until_ms: u64,
     /// How long the grace was set for. If more seems to be left, the clock was set back since.
-    grace_ms: u64,
+    pub(super) grace_ms: u64,
     /// The same of the other timer.
-    shut_ms: u64,
+    pub(super) shut_ms: u64,
 }
 
 impl Timers {

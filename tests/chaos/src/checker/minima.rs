@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Grants, Rule, Tickets, Violation, grants::is_answer, windows};
-use crate::history::{Answer, Deed, Fault, History, Kind, Phase, Resized};
+use crate::{
+    history::{Answer, Deed, Fault, History, Kind, Phase, Resized},
+    ledger,
+};
 
 /// The counts of required events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +15,8 @@ pub struct Counts {
     pub grants: usize,
     /// Of them, granted during a fault of servers, processes or connections.
     pub grants_in_faults: usize,
+    /// Locks with several replicas granted.
+    pub grants_by_majorities: usize,
     /// Writes the resource accepted.
     pub writes: usize,
     /// Writes it refused.
@@ -85,6 +90,7 @@ impl Counts {
                 .all()
                 .filter(|grant| in_faults(grant.told_ns()))
                 .count(),
+            grants_by_majorities: grants.all().filter(|grant| ledger::has(grant.key)).count(),
             writes: answers(Kind::Apply, Answer::Accepted),
             rejected: answers(Kind::Apply, Answer::Rejected),
             renewed: answers(Kind::Renew, Answer::Renewed),
@@ -111,10 +117,11 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 17] {
+    pub fn named(&self) -> [(&'static str, usize); 18] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
+            ("grants by majorities", self.grants_by_majorities),
             ("writes accepted", self.writes),
             ("writes refused", self.rejected),
             ("renewals", self.renewed),

@@ -8,6 +8,10 @@
 //! `D(g)` where it is earlier. Grants that a
 //! process hands on share a nonce and its deadline, and each has its own token.
 //!
+//! A lock with several replicas is judged like any other, by what its engine says of it as a whole: its deadline is
+//! the one that a majority of its replicas makes, which has its own rule. Its waiters queue at a shard
+//! that may change, so they have no tickets here.
+//!
 //! A ticket certainly *stays* in its key's queue from the answer that says so, as long as its
 //! requests arrive often enough; see [`Stay`].
 
@@ -21,6 +25,7 @@ mod handoff;
 mod line;
 mod liveness;
 mod loss;
+mod majority;
 mod minima;
 mod nonces;
 mod order;
@@ -47,6 +52,7 @@ pub fn check(history: &History, minima: &Minima) -> Vec<Violation> {
     [
         exclusion::check(&grants),
         deadline::check(&grants),
+        majority::check(history),
         belief::check(history, &grants),
         fence::check(history, &grants),
         uniqueness::check(&grants),

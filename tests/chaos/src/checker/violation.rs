@@ -11,6 +11,8 @@ pub enum Rule {
     Exclusion,
     /// No client believes for longer than the lease allows.
     Deadline,
+    /// A lock with replicas is granted and renewed by a majority of them.
+    Majority,
     /// No client writes without believing.
     Belief,
     /// The resource accepts no token smaller than one it has accepted, and none that was never
@@ -41,6 +43,7 @@ impl fmt::Display for Rule {
         formatter.write_str(match self {
             Self::Exclusion => "mutual exclusion",
             Self::Deadline => "deadline from the send",
+            Self::Majority => "majority of the replicas",
             Self::Belief => "no action without belief",
             Self::Fence => "fence at the resource",
             Self::Uniqueness => "token uniqueness",

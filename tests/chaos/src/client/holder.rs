@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::Tap;
 use crate::{
     history::{Answer, Deed, Kind, Phase, Recorder},
+    ledger,
     resource::Resource,
 };
 
@@ -97,7 +98,9 @@ impl Holder {
         wait: Option<Duration>,
         invoked: Deed,
     ) -> Result<Guard, AcquireError> {
-        let lock = self.client.lock(key).lease(self.lease);
+        let namespace = ledger::namespace_of(key);
+        let lock = self.client.lock(key).namespace(namespace.as_str());
+        let lock = lock.lease(self.lease);
         match wait {
             Some(wait) => {
                 let lock = lock.wait(wait).on_wait(self.waiting(invoked));
@@ -212,7 +215,7 @@ impl Holder {
         }
     }
 
-    /// Where the lock is, if it was taken there and its slot has not moved since, nor does.
+    /// Where the lock is, if it has one replica and it was taken there and its slot has not moved since, nor does.
     fn shard_at_rest(&self, asked: &Asked) -> Option<String> {
         let key = asked.of_grant.key.as_deref()?;
         let topology = self.client.topology();
@@ -224,7 +227,11 @@ impl Holder {
         self.shard_of(key).filter(|_| !moves)
     }
 
+    /// The shard of `key`, if the lock has one replica.
     fn shard_of(&self, key: &str) -> Option<String> {
+        if ledger::has(key) {
+            return None;
+        }
         let shard = self.client.shard_of(&Namespace::default(), key).ok()?;
         Some(shard.to_string())
     }

@@ -19,7 +19,7 @@ use tracing_subscriber::{Layer as _, filter::LevelFilter, layer::SubscriberExt a
 pub use holder::{Asked, Holder};
 pub use tap::{Granted, Tap};
 
-use crate::{history::Recorder, resource::Resource};
+use crate::{history::Recorder, ledger, resource::Resource};
 
 /// Who is to ask for locks at a time, in one process.
 const WORKERS: u64 = 4;
@@ -125,8 +125,9 @@ async fn connect(args: &ClientArgs) -> Client {
         // Of servers that have just lost all, no other is to be founded.
         builder = builder.existing_topology(true);
         if let Some(linger_ms) = args.linger_ms {
-            let namespace = Namespace::default();
-            builder = builder.linger(namespace.as_str(), Duration::from_millis(linger_ms));
+            for namespace in [Namespace::default().as_str(), ledger::NAMESPACE] {
+                builder = builder.linger(namespace, Duration::from_millis(linger_ms));
+            }
         }
         match builder.build().await {
             Ok(client) => return client,

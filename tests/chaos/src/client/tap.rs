@@ -62,6 +62,11 @@ impl Tap {
     fn heard(&self, said: Said) {
         let sent = said.sent;
         match said.message.as_str() {
+            "asking" | "renewed" | "replica granted" if said.replica.is_some() => {
+                self.of_replica(said);
+            }
+            // The rest of what is done at the replicas shows in what comes of the lock.
+            _ if said.replica.is_some() => {}
             "asking" => self.record(&said, sent, Kind::Ask, Phase::Ok, None),
             // Without a place there is no ticket.
             "queued" if said.position.is_some() => {
@@ -100,6 +105,23 @@ impl Tap {
         self.granted.lock().insert((said.key, token), granted);
     }
 
+    /// What is said of one replica, under the nonce of the lock.
+    fn of_replica(&self, mut said: Said) {
+        let (t_ns, kind) = match said.message.as_str() {
+            "asking" => (said.sent, Kind::Ask),
+            _ => (said.judged, Kind::Replica),
+        };
+        let of = said.of.take().unwrap_or_default();
+        let nonce = std::mem::replace(&mut said.nonce, of);
+        let replica = said.replica.map(|rank| (rank, nonce));
+        let deed = Deed {
+            replica,
+            ..self.deed(&said, kind, Phase::Ok, None)
+        };
+        self.recorder
+            .record_at(t_ns.unwrap_or_else(|| self.recorder.now()), deed);
+    }
+
     fn renewal(&self, said: &Said, phase: Phase, answer: Option<Answer>) {
         self.record(said, said.judged, Kind::Renew, phase, answer);
     }
@@ -113,7 +135,13 @@ impl Tap {
         phase: Phase,
         answer: Option<Answer>,
     ) {
-        let deed = Deed {
+        let deed = self.deed(said, kind, phase, answer);
+        self.recorder
+            .record_at(t_ns.unwrap_or_else(|| self.recorder.now()), deed);
+    }
+
+    fn deed(&self, said: &Said, kind: Kind, phase: Phase, answer: Option<Answer>) -> Deed {
+        Deed {
             key: Some(said.key.clone()),
             nonce: Some(said.nonce.clone()),
             token: said.token.map(|token| Token::from_number(token).into()),
@@ -124,9 +152,7 @@ impl Tap {
             place: said.position,
             answer,
             ..Deed::ended(self.recorder.next_op(), kind, phase)
-        };
-        self.recorder
-            .record_at(t_ns.unwrap_or_else(|| self.recorder.now()), deed);
+        }
     }
 }
 
@@ -147,6 +173,9 @@ struct Said {
     message: String,
     key: String,
     nonce: String,
+    /// Of a replica: the nonce of the lock, and the rank.
+    of: Option<String>,
+    replica: Option<u64>,
     token: Option<u64>,
     position: Option<u64>,
     sent: Option<u64>,
@@ -160,6 +189,7 @@ struct Said {
 impl Visit for Said {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
+            "rank" => self.replica = Some(value),
             "token" => self.token = Some(value),
             "position" => self.position = Some(value),
             "sent" => self.sent = Some(value),
@@ -183,6 +213,7 @@ impl Visit for Said {
             "message" => &mut self.message,
             "key" => &mut self.key,
             "nonce" => &mut self.nonce,
+            "of" => self.of.get_or_insert_default(),
             _ => return,
         };
         *text = format!("{value:?}");

@@ -60,6 +60,9 @@ pub struct Deed {
     /// Of a grant: its ticket's turn came, so that it lasts no longer than a claim.
     #[serde(skip_serializing_if = "Not::not")]
     pub turn: bool,
+    /// Of a [`Kind::Replica`]: its rank, and the nonce of the record there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica: Option<(u64, String)>,
     /// Of a [`Kind::Queue`]: how many tickets were before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<u64>,
@@ -155,6 +158,8 @@ pub enum Kind {
     GiveUp,
     /// A process was granted a lock, or hands it on: whoever is next in its line has it.
     Grant,
+    /// One of the replicas of a lock has a record of its acquisition: it was granted, renewed or written there.
+    Replica,
     /// A lease is renewed. Only its end is recorded, with [`Deed::sent_ns`] as its beginning.
     Renew,
     /// A lock is given back.

@@ -33,6 +33,7 @@ use crate::{
     checker::{Counts, LIVENESS_WITHIN, Minima, check},
     client::ClientArgs,
     history::{Fault, History, Recorder},
+    ledger,
     mover::MoverArgs,
     resource::Server,
 };
@@ -45,6 +46,7 @@ const GROUPS: usize = 3;
 const CLIENTS_PER_GROUP: usize = 3;
 /// Few enough that clients meet, and enough that some are held whenever a shard dies.
 const KEYS_PER_SHARD: usize = 4;
+const KEYS_WITH_REPLICAS: usize = 4;
 /// Every lease, and the longest there may be.
 const LEASE: Duration = Duration::from_secs(2);
 /// How long a view of the topology is believed with `removal = leased`.
@@ -204,9 +206,10 @@ async fn all_granted(resource: &Server, keys: &[String], since_ns: u64) {
     }
 }
 
-/// Founds a topology of the servers at `urls`. Answers as many keys of each.
+/// Founds a topology of the servers at `urls`. Answers as many keys of each, and some with replicas at all.
 async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
     let builder = Client::builder().redis(urls).removal(removal);
+    let builder = builder.replicas(ledger::NAMESPACE, ledger::REPLICAS);
     let mut builder = builder.max_lease(LEASE).servers_are_new(true);
     if removal == Removal::Leased {
         builder = builder.view_lease(VIEW_LEASE);
@@ -222,6 +225,8 @@ async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
         let named = (0..).map(|number| format!("key/{number}"));
         keys.extend(named.filter(is_there).take(KEYS_PER_SHARD));
     }
+    let with_replicas = (0..KEYS_WITH_REPLICAS).map(|number| format!("ledger/{number}"));
+    keys.extend(with_replicas);
     client.close().await;
     Ok(keys)
 }
@@ -238,6 +243,7 @@ fn minima(length: Duration) -> Minima {
     Minima {
         grants: per_minute(60),
         grants_in_faults: per_minute(30),
+        grants_by_majorities: per_minute(20),
         writes: per_minute(60),
         rejected: 0,
         renewed: per_minute(20),

@@ -2,6 +2,7 @@
 //! and the checker of the chaos runs finds it; with it on, the same schedule finds nothing.
 
 mod accounts;
+mod majority;
 mod plain;
 mod resizing;
 mod ring;
@@ -100,6 +101,18 @@ async fn without_grace_a_restart_makes_two_holders() {
         schedules::restarted_empty,
     )
     .await;
+}
+
+#[tokio::test]
+async fn without_grace_a_restarted_replica_makes_two_holders() {
+    let (rule, breaks) = (failpoint::Rule::Grace, Rule::Exclusion);
+    is_needed(rule, breaks, majority::restarted_empty).await;
+}
+
+#[tokio::test]
+async fn a_majority_without_confirm_grants_tokens_that_fall() {
+    let (rule, breaks) = (failpoint::Rule::Confirm, Rule::Order);
+    is_needed(rule, breaks, majority::granted_by_another_majority).await;
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use std::{
 use ringfence_chaos::{
     client::{Holder, Tap},
     history::{Deed, Fault, History, Kind, Phase, Recorder},
+    ledger,
     run::{Member, Step},
 };
 use ringfence_client::Client;
@@ -79,7 +80,11 @@ impl Stage {
     /// Another client, as a process of its own in the history; connected in every way it will need.
     pub(crate) async fn holder(&self) -> Holder {
         let builder = Client::builder().redis(self.urls());
-        let builder = builder.topology_at(&self.home.url()).max_lease(self.lease);
+        let mut builder = builder.topology_at(&self.home.url()).max_lease(self.lease);
+        let has_replicas = self.members.len() >= ledger::REPLICAS as usize;
+        if has_replicas {
+            builder = builder.replicas(ledger::NAMESPACE, ledger::REPLICAS);
+        }
         let client = builder.servers_are_new(true).build().await.unwrap();
         let holder = Holder {
             client,
@@ -88,7 +93,8 @@ impl Stage {
             lease: self.lease,
             lingers: false,
         };
-        let key = format!("of its own/{}", self.processes.load(Relaxed));
+        let place = if has_replicas { "ledger" } else { "default" };
+        let key = format!("{place}/of its own/{}", self.processes.load(Relaxed));
         let asked = holder.acquire(&key, None).await.unwrap();
         holder.release(asked).await;
         holder

@@ -201,6 +201,7 @@ pub(super) fn word(reply: &Reply) -> &'static str {
         Reply::NotAdopted => "not adopted",
         Reply::Grace { .. } => "grace",
         Reply::NoTokens => "no tokens",
+        Reply::OtherKind { .. } => "other kind",
         Reply::Foreign => "foreign",
         Reply::OutOfMemory => "out of memory",
     }

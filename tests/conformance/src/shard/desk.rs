@@ -273,6 +273,7 @@ pub(super) fn renew(nonce: Nonce, token: Token, lease: Duration) -> Op {
         nonce,
         label: Label::new("suite"),
         token,
+        mode: LockMode::Exclusive,
         lease,
     }
 }

@@ -30,6 +30,8 @@ mod queue;
 mod rearming;
 mod scans;
 mod sealed;
+mod shares;
+mod shares_moves;
 mod slots;
 mod turns;
 
@@ -60,6 +62,8 @@ pub use queue::*;
 pub use rearming::*;
 pub use scans::*;
 pub use sealed::*;
+pub use shares::*;
+pub use shares_moves::*;
 pub use slots::*;
 pub use turns::*;
 
@@ -108,7 +112,41 @@ pub trait Fixture: Send + Sync {
 #[macro_export]
 macro_rules! shard_conformance {
     ($make:expr) => {
-        $crate::shard_conformance!(@each $make;
+        $crate::lock_conformance!($make);
+        $crate::lock_conformance!(@each $make;
+            a_moved_counter_is_unchanged,
+            groups_are_told_until_none_is_left,
+            groups_leave_by_their_own_move_alone,
+            groups_come_by_their_own_move_alone,
+            a_group_arrives_once_all_of_it_is_there,
+            of_slots_that_a_move_has_reached_nothing_is_copied_ahead,
+            of_a_group_that_has_arrived_nothing_is_lacked,
+            a_copy_of_other_content_does_not_arrive,
+            a_group_is_dropped_only_if_it_is_what_arrived,
+            pieces_of_another_life_or_another_move_do_not_fit,
+            a_later_group_is_never_replaced,
+            an_older_group_is_replaced,
+            counters_of_a_slot_that_comes_are_served_once_they_are_admitted,
+            carried_counters_outlast_a_life,
+            counters_are_asked_only_where_their_slot_is_open,
+            an_unarmed_shard_answers_no_counter,
+            counters_do_not_wait_for_a_grace,
+            counters_say_whether_the_shard_is_quiet,
+            counters_on_their_way_are_frozen_beside_those_that_are_not,
+            a_batch_of_counters_keeps_its_order,
+            a_request_counts_once_over_connections,
+            a_manifest_is_swapped_from_its_version_alone,
+            locks_segments_and_manifests_of_one_key_do_not_touch,
+            a_full_batch_of_counters_is_answered_one_by_one,
+        );
+    };
+}
+
+/// The properties that do not concern counters: those of a shard that keeps none, and says so.
+#[macro_export]
+macro_rules! lock_conformance {
+    ($make:expr) => {
+        $crate::lock_conformance!(@each $make;
             a_held_key_refuses_another_nonce,
             a_repeated_acquire_finds_the_same_token_and_a_full_lease,
             a_renewal_gives_a_full_lease_and_keeps_the_token,
@@ -266,6 +304,39 @@ macro_rules! shard_conformance {
             keys_held_in_an_arriving_slot_are_held,
             an_adopted_lock_is_not_free_when_it_is_released,
             in_grace_a_proof_is_not_looked_at,
+            permits_are_granted_up_to_the_capacity,
+            each_request_is_granted_by_its_own_capacity,
+            readers_share_and_a_writer_is_alone,
+            tokens_rise_from_share_to_share,
+            a_repeated_share_takes_no_more_room,
+            one_of_many_shares_ends_alone,
+            the_end_of_every_share_frees_the_key,
+            a_release_takes_its_own_shares,
+            no_newcomer_goes_before_a_ticket_that_does_not_fit,
+            free_shares_go_to_the_first_tickets_while_they_fit,
+            a_release_grants_to_a_bounded_number_of_tickets,
+            a_ticket_given_up_lets_the_next_ones_in,
+            an_ended_share_is_passed_on_by_a_recheck,
+            a_writer_that_downgrades_lets_readers_in,
+            a_key_is_of_one_kind_at_a_time,
+            a_key_changes_its_kind_when_its_last_holder_has_ended,
+            a_try_for_a_share_leaves_nothing_behind,
+            an_inspection_tells_every_holder_of_a_share,
+            a_spent_counter_grants_no_shares,
+            in_grace_a_share_is_put_back_without_room,
+            after_grace_a_share_of_an_older_arming_is_lost,
+            in_grace_no_share_is_put_back_beside_another_kind,
+            a_sealed_slot_tells_how_many_shares_are_left,
+            a_share_in_a_sealed_slot_is_renewed_and_found_again,
+            shares_left_at_the_former_shard_take_room,
+            a_proof_of_shares_left_is_of_its_request,
+            a_proof_of_shares_left_serves_the_first_tickets,
+            an_open_slot_asks_for_no_proof_of_shares,
+            shares_are_brought_along_without_room,
+            an_adoption_never_adds_shares,
+            no_share_is_brought_along_to_another_kind,
+            a_share_is_removed_alone,
+            a_mover_finds_keys_with_shares,
             an_open_slot_needs_no_proof,
             a_complete_list_frees_the_keys_it_does_not_name,
             a_list_frees_nothing_before_it_is_complete,
@@ -295,20 +366,6 @@ macro_rules! shard_conformance {
             a_removal_is_of_its_own_move_and_its_own_nonce,
             moving_operations_on_one_key_keep_their_order,
             an_unarmed_shard_adopts_and_removes_nothing,
-            a_moved_counter_is_unchanged,
-            groups_are_told_until_none_is_left,
-            groups_leave_by_their_own_move_alone,
-            groups_come_by_their_own_move_alone,
-            a_group_arrives_once_all_of_it_is_there,
-            of_slots_that_a_move_has_reached_nothing_is_copied_ahead,
-            of_a_group_that_has_arrived_nothing_is_lacked,
-            a_copy_of_other_content_does_not_arrive,
-            a_group_is_dropped_only_if_it_is_what_arrived,
-            pieces_of_another_life_or_another_move_do_not_fit,
-            a_later_group_is_never_replaced,
-            an_older_group_is_replaced,
-            counters_of_a_slot_that_comes_are_served_once_they_are_admitted,
-            carried_counters_outlast_a_life,
             an_unarmed_shard_carries_nothing,
             a_slot_opened_by_force_is_shut_then_in_grace_then_open,
             records_outlast_slots_opened_by_force,
@@ -319,16 +376,6 @@ macro_rules! shard_conformance {
             a_force_ends_the_quiet,
             a_stale_force_and_one_at_an_unarmed_shard_open_nothing,
             a_life_armed_by_force_is_shut_before_its_grace,
-            counters_are_asked_only_where_their_slot_is_open,
-            an_unarmed_shard_answers_no_counter,
-            counters_do_not_wait_for_a_grace,
-            counters_say_whether_the_shard_is_quiet,
-            counters_on_their_way_are_frozen_beside_those_that_are_not,
-            a_batch_of_counters_keeps_its_order,
-            a_request_counts_once_over_connections,
-            a_manifest_is_swapped_from_its_version_alone,
-            locks_segments_and_manifests_of_one_key_do_not_touch,
-            a_full_batch_of_counters_is_answered_one_by_one,
         );
     };
     (@each $make:expr; $($property:ident),+ $(,)?) => {$(

@@ -17,8 +17,8 @@ use ringfence_coordinator::{
     ids::{Epoch, MapVersion, Nonce, Token},
     name::{Label, LockKey},
     shard::{
-        Grace, Listing, Mode, Op, Proof, Scan, ScanPage, SlotState, SlotStates, Step, Stepped,
-        StillHeld,
+        Grace, Listing, LockMode, Mode, Op, Proof, Scan, ScanPage, SlotState, SlotStates, Step,
+        Stepped, StillHeld,
     },
 };
 
@@ -206,6 +206,7 @@ pub(super) fn adopt_agreed(nonce: Nonce, (own, token): (Token, Token), epoch: Ep
         own,
         token,
         tokens: IN_USE,
+        mode: LockMode::Exclusive,
         lease: LONG,
         epoch,
     }

@@ -3,7 +3,7 @@
 use tokio::time::sleep;
 
 use super::*;
-use crate::shard::{Cursor, Proof, Scan, Step};
+use crate::shard::{Cursor, LockMode, Proof, Scan, Step};
 
 const MOVE: Epoch = Epoch(20);
 
@@ -29,6 +29,7 @@ fn adopt(name: &str, sequence: u64) -> Request {
         own: Token::new(Epoch(4), sequence),
         token: Token::new(Epoch(4), sequence),
         tokens: 1,
+        mode: LockMode::Exclusive,
         lease: LEASE,
         epoch: MOVE,
     };

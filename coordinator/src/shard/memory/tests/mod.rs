@@ -119,6 +119,7 @@ fn renew(name: &str, sequence: u64) -> Request {
         nonce: nonce(sequence),
         label: Label::default(),
         token,
+        mode: LockMode::Exclusive,
         lease: LEASE,
     };
     Request {

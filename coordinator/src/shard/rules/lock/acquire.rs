@@ -10,7 +10,7 @@ use crate::{
     ids::{Epoch, Nonce, Token},
     limits::{RECHECK_MAX, TICKET_KEEP},
     name::Label,
-    shard::{Mode, Notification, Proof, Record, Reply, SlotState, Ticket},
+    shard::{LockKind, LockMode, Mode, Notification, Proof, Record, Reply, SlotState, Ticket},
 };
 
 /// The terms of an acquire, as in [`Op::Acquire`](crate::shard::Op::Acquire).
@@ -19,6 +19,7 @@ pub(super) struct Ask<'a> {
     pub(super) nonce: Nonce,
     pub(super) label: &'a Label,
     pub(super) lease: Duration,
+    pub(super) mode: LockMode,
     pub(super) tokens: u32,
     pub(super) ticket: Option<Ticket>,
     pub(super) proof: Option<Proof>,
@@ -41,34 +42,66 @@ impl Context<'_> {
         if let Some(import) = self.import.as_mut().filter(|_| proven) {
             import.prove(self.key);
         }
-        self.pass(Some(ask.nonce));
-        match self.live().map(|entry| entry.record.nonce) {
-            None if !self.is_free() => {
-                self.enter(ask);
-                Reply::NeedProof { epoch }
-            }
-            None => self.grant(ask, token),
-            Some(holder) if holder == ask.nonce => self.grant_again(ask),
-            Some(_) => self.wait(ask),
+        let starved = self.pass(Some(ask));
+        if self.has(ask.nonce) {
+            return self.grant_again(ask);
         }
+        if let Some(refusal) = self.other_kind(ask) {
+            return refusal;
+        }
+        // The waiter that pass left needs more tokens than are left, and is not overtaken.
+        if starved {
+            return Reply::NoTokens;
+        }
+        if self.live().is_some() {
+            return self.wait(ask);
+        }
+        let first = self.lock.first(self.now_ms).map(|first| first.nonce);
+        let is_next = first.is_none_or(|first| first == ask.nonce);
+        let left = self.left(ask.mode.kind(), Some(ask));
+        if is_next && left.is_some_and(|left| self.fits(ask.mode, left)) {
+            return self.grant(ask, token);
+        }
+        if left != Some(0) {
+            self.enter(ask);
+            return Reply::NeedProof { epoch };
+        }
+        self.wait(ask)
     }
 
     /// Acquires a key in a slot that leaves: only if this nonce has it already. Any other request
     /// queues at the next shard, and no longer here.
     fn acquire_sealed(&mut self, ask: &Ask<'_>, epoch: Epoch) -> Reply {
-        let holder = self.live().map(|entry| entry.record.nonce);
-        if holder == Some(ask.nonce) {
+        if self.has(ask.nonce) {
             return self.grant_again(ask);
         }
+        if let Some(refusal) = self.other_kind(ask) {
+            return refusal;
+        }
         self.lock.leave(ask.nonce);
-        let left = holder.is_none().then_some(0);
+        let left = match self.held() {
+            Some(LockKind::Mutex) => None,
+            _ => Some(u32::try_from(self.sum()).unwrap_or(u32::MAX)),
+        };
         Reply::Moving { epoch, left }
     }
 
+    /// Whether `nonce` has a live record.
+    fn has(&mut self, nonce: Nonce) -> bool {
+        let (armed, now_ms) = (&*self.armed, self.now_ms);
+        let own = self.lock.own(nonce, armed, now_ms);
+        own.is_some_and(|entry| entry.is_live(armed, now_ms))
+    }
+
+    /// The refusal of a request for a key that is held as a lock of another kind.
+    fn other_kind(&mut self, ask: &Ask<'_>) -> Option<Reply> {
+        let held = self.held().filter(|held| *held != ask.mode.kind())?;
+        self.lock.leave(ask.nonce);
+        Some(Reply::OtherKind { held })
+    }
+
     fn grant(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {
-        // The waiter that pass left needs more tokens than are left, and is not overtaken.
-        let starves = self.lock.first(self.now_ms).is_some();
-        let Some(token) = token.filter(|_| !starves) else {
+        let Some(token) = token else {
             return Reply::NoTokens;
         };
         let record = Record {
@@ -79,11 +112,12 @@ impl Context<'_> {
             arm: self.armed.epoch,
             told: false,
         };
-        self.write(record, ask.lease);
+        self.lock.leave(ask.nonce);
+        self.write(record, (ask.mode.kind(), ask.mode.shares()), ask.lease);
         Reply::Granted {
             token,
             tokens: ask.tokens,
-            contended: false,
+            contended: self.contended(),
         }
     }
 
@@ -91,7 +125,8 @@ impl Context<'_> {
     fn grant_again(&mut self, ask: &Ask<'_>) -> Reply {
         self.lock.leave(ask.nonce);
         let (contended, expires_ms) = (self.contended(), self.end_of(ask.lease));
-        let entry = self.lock.record.as_mut().expect("it was found live");
+        let own = self.lock.own(ask.nonce, self.armed, self.now_ms);
+        let entry = own.expect("it was found live");
         entry.expires_ms = expires_ms;
         Reply::Granted {
             token: entry.record.token,
@@ -100,7 +135,7 @@ impl Context<'_> {
         }
     }
 
-    /// Another nonce has the key.
+    /// Other nonces have the key, or go before this one.
     fn wait(&mut self, ask: &Ask<'_>) -> Reply {
         let mut position = None;
         if ask.ticket.is_some() {
@@ -112,17 +147,36 @@ impl Context<'_> {
             self.notify_holder(place.new);
             position = Some(place.position);
         }
-        let entry = self.live().expect("it was found live");
+        let (remaining, label) = match self.live() {
+            Some(entry) => (
+                Duration::from_millis(entry.expires_ms - self.now_ms),
+                entry.record.label.clone(),
+            ),
+            None => (self.until_a_share_ends(), Label::default()),
+        };
         Reply::Held {
-            remaining: Duration::from_millis(entry.expires_ms - self.now_ms),
-            label: entry.record.label.clone(),
+            remaining,
+            label,
             position,
         }
     }
 
-    /// Tells the holder that the key is contended, unless the waiter is new and the grant told it already.
+    /// How long until the first of the live shares ends, unless it is renewed.
+    fn until_a_share_ends(&self) -> Duration {
+        let shares = self.lock.shares.iter();
+        let live = shares.flat_map(|shares| shares.live(self.armed, self.now_ms));
+        let soonest = live.map(|entry| entry.expires_ms).min();
+        let left_ms = soonest.map(|end_ms| Duration::from_millis(end_ms - self.now_ms));
+        left_ms.unwrap_or(RECHECK_MAX)
+    }
+
+    /// Tells the holder that the key is contended, unless the waiter is new and the grant told it already. A holder of
+    /// a share hands nothing on.
     fn notify_holder(&mut self, new: bool) {
-        let Record { nonce, told, .. } = self.live().expect("it was found live").record;
+        let Some(entry) = self.live() else {
+            return;
+        };
+        let Record { nonce, told, .. } = entry.record;
         if !(new && told) {
             let key = self.key.clone();
             self.notifications
@@ -136,6 +190,7 @@ impl Context<'_> {
         let waiter = Waiter {
             nonce: ask.nonce,
             label: ask.label.clone(),
+            mode: ask.mode,
             tokens: ask.tokens,
             ticket: ask.ticket?,
             ends_ms: self.end_of(TICKET_KEEP),

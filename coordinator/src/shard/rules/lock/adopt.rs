@@ -5,17 +5,19 @@ use std::time::Duration;
 use super::Context;
 use crate::{
     ids::{Epoch, Nonce, Token},
-    shard::{Mode, Record, Reply, SlotState},
+    shard::{LockKind, LockMode, Mode, Record, Reply, SlotState},
 };
 
 impl Context<'_> {
-    /// If the slot arrives by the move of `epoch`, makes `claim` the record, unless there is a live one with a token
-    /// that is not below `own`, the claim's at the former shard. The token of `claim` may be that of another shard,
-    /// which says nothing about the order at the former one. If the record is the nonce's own, and the slot arrives or
-    /// arrived by that move, extends it, and makes a lower token that of `claim`.
+    /// If the slot arrives by the move of `epoch`, makes `claim` a record. Its shares need no room: they had it at the
+    /// former shard. A live mutex with a token that is not below `own`, the claim's at the former shard, keeps the key.
+    /// The token of `claim` may be that of another shard, which says nothing about the order at the former one. If the
+    /// record is the nonce's own, and the slot arrives or arrived by that move, extends it, and makes a lower token that
+    /// of `claim`.
     pub(super) fn adopt(
         &mut self,
         claim: Record,
+        mode: LockMode,
         own: Token,
         lease: Duration,
         epoch: Epoch,
@@ -23,29 +25,29 @@ impl Context<'_> {
         if !self.slot.arrives_by(epoch) || self.armed.timers.is_shut(self.now_ms) {
             return Reply::NotAdopted;
         }
-        if self.extend(claim.nonce, lease) {
-            let entry = self.lock.record.as_ref().expect("it was extended");
-            let Record { token, told, .. } = entry.record;
+        if self.extend(claim.nonce, mode.shares(), lease) {
+            let entry = self.lock.own(claim.nonce, self.armed, self.now_ms);
+            let entry = entry.expect("it was extended");
+            let (shares, token, told) = (entry.shares, entry.record.token, entry.record.told);
             if token < claim.token {
-                self.bring(Record { told, ..claim }, lease);
+                self.bring(Record { told, ..claim }, (mode.kind(), shares), lease);
             }
         } else {
-            let free = self.live().is_none_or(|entry| entry.record.token < own);
-            if self.slot.mode == Mode::Open || !free {
+            if self.slot.mode == Mode::Open || !self.may_come(own, mode) {
                 return Reply::NotAdopted;
             }
-            self.bring(claim, lease);
+            self.bring(claim, (mode.kind(), mode.shares()), lease);
         }
         Reply::Adopted {
             contended: self.contended(),
         }
     }
 
-    /// Makes `claim` the record, with the first of its tokens, and every later token of the shard greater than all of
+    /// Makes `claim` a record, with the first of its tokens, and every later token of the shard greater than all of
     /// them.
-    fn bring(&mut self, claim: Record, lease: Duration) {
+    fn bring(&mut self, claim: Record, shares: (LockKind, u32), lease: Duration) {
         self.raise_above(&claim);
-        self.install(Record { tokens: 1, ..claim }, lease);
+        self.install(Record { tokens: 1, ..claim }, shares, lease);
     }
 
     /// Deletes the record of `nonce`, if the slot leaves by the move of `epoch`. The waiters wait at the next shard.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Context;
+use super::{Context, MUTEX};
 use crate::{
     ids::Token,
     shard::{Mode, Record, Reply, SlotState},
@@ -24,11 +24,11 @@ impl Context<'_> {
             return Reply::Moving { epoch, left: None };
         }
         let Some(entry) = self.live() else {
-            if !install {
+            if !install || self.held().is_some() {
                 return Reply::Lost;
             }
             self.raise_above(&claim);
-            self.install(claim, lease);
+            self.install(claim, MUTEX, lease);
             return self.renewed(true);
         };
         let Record {
@@ -39,9 +39,9 @@ impl Context<'_> {
         }
         if token < claim.token {
             self.raise_above(&claim);
-            self.write(Record { told, ..claim }, lease);
+            self.write(Record { told, ..claim }, MUTEX, lease);
         } else {
-            self.extend(nonce, lease);
+            self.extend(nonce, 1, lease);
         }
         self.renewed(false)
     }

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod adopt;
+mod batch;
 mod confirm;
 mod pass;
 mod release;
@@ -10,45 +11,50 @@ mod renew;
 use std::time::Duration;
 
 use self::acquire::Ask;
+pub(crate) use self::batch::{Batch, Locks};
 use super::{
     head::Armed,
     import::Import,
     lock_state::{Entry, LockState},
     millis,
+    shares::Shares,
     tokens::TokenBlock,
 };
 use crate::{
     ids::{Nonce, Token},
     name::{Label, LockKey},
-    shard::{LockMode, Mode, Notification, Op, Record, Reply, SlotState},
+    shard::{LockKind, LockMode, Mode, Notification, Op, Record, Reply, SlotState},
 };
+
+/// Kind and shares of a mutex.
+const MUTEX: (LockKind, u32) = (LockKind::Mutex, 1);
 
 /// The documents of one operation, its time, and its effects.
 #[derive(Debug)]
-pub(crate) struct Context<'a> {
-    pub(crate) armed: &'a mut Armed,
+struct Context<'a> {
+    armed: &'a mut Armed,
     /// The state of the key's slot.
-    pub(crate) slot: SlotState,
+    slot: SlotState,
     /// The import of the key's slot, if the slot arrives.
-    pub(crate) import: Option<&'a mut Import>,
-    pub(crate) key: &'a LockKey,
-    pub(crate) lock: &'a mut LockState,
+    import: Option<&'a mut Import>,
+    key: &'a LockKey,
+    lock: &'a mut LockState,
     /// Receives the notifications to send. The nonce of each one names the receiver.
-    pub(crate) notifications: &'a mut Vec<Notification>,
+    notifications: &'a mut Vec<Notification>,
     /// The shard is quiet at the map version of the request: an acquire, a renewal or a release needs no check of the slot.
-    pub(crate) quiet: bool,
-    pub(crate) now_ms: u64,
+    quiet: bool,
+    now_ms: u64,
 }
 
 impl Context<'_> {
     /// Applies `op`. The tokens of an acquire come from `block`, which has enough for it, or none.
-    pub(crate) fn apply(&mut self, op: &Op, block: &mut TokenBlock) -> Reply {
+    fn apply(&mut self, op: &Op, block: &mut TokenBlock) -> Reply {
         match op {
             Op::Acquire {
                 nonce,
                 label,
                 lease,
-                mode: LockMode::Exclusive,
+                mode,
                 tokens,
                 ticket,
                 proof,
@@ -58,6 +64,7 @@ impl Context<'_> {
                     nonce: *nonce,
                     label,
                     lease: *lease,
+                    mode: *mode,
                     tokens: *tokens,
                     ticket: *ticket,
                     proof: *proof,
@@ -68,8 +75,9 @@ impl Context<'_> {
                 nonce,
                 label,
                 token,
+                mode,
                 lease,
-            } => self.renew(self.claim(*nonce, label, *token), *lease),
+            } => self.renew(self.claim(*nonce, label, *token), *mode, *lease),
             Op::Confirm {
                 nonce,
                 label,
@@ -91,6 +99,7 @@ impl Context<'_> {
                 own,
                 token,
                 tokens,
+                mode,
                 lease,
                 epoch,
             } => {
@@ -98,7 +107,7 @@ impl Context<'_> {
                     tokens: *tokens,
                     ..self.claim(*nonce, label, *token)
                 };
-                self.adopt(claim, *own, *lease, *epoch)
+                self.adopt(claim, *mode, *own, *lease, *epoch)
             }
             Op::Remove { nonce, epoch } => self.remove(*nonce, *epoch),
         }
@@ -147,19 +156,46 @@ impl Context<'_> {
         })
     }
 
-    /// Whether the key, if nobody holds it here, is held nowhere else and stays here.
-    fn is_free(&self) -> bool {
-        match self.slot().mode {
-            Mode::Open => true,
+    /// How many shares of the key, all of `kind`, are held at the slot's former shard, at most. `ask` may bring a
+    /// proof. `None`: not known, or nothing is granted here.
+    fn left(&self, kind: LockKind, ask: Option<&Ask<'_>>) -> Option<u32> {
+        let SlotState { mode, epoch } = self.slot();
+        match mode {
+            Mode::Open => Some(0),
             Mode::Import => {
-                let import = self.import.as_ref();
-                import.is_some_and(|import| import.is_free(self.key))
+                // The former shard proves nothing to a request of another kind than its holders.
+                let ask = ask.filter(|ask| ask.mode.kind() == kind);
+                let proof = ask.and_then(|ask| ask.proof);
+                let proof = proof.filter(|proof| proof.epoch == epoch);
+                let import = self.import.as_ref()?;
+                import.left(self.key, proof.map(|proof| proof.left))
             }
-            Mode::Sealed | Mode::Shut => false,
+            Mode::Sealed | Mode::Shut => None,
         }
     }
 
-    /// The live record.
+    /// Whether there is room for `mode` beside the holders here and `left` shares elsewhere.
+    fn fits(&self, mode: LockMode, left: u32) -> bool {
+        let sum = match self.held() {
+            Some(LockKind::Mutex) => return false,
+            Some(held) if held != mode.kind() => return false,
+            held => held.map_or(0, |_| self.sum()),
+        };
+        u64::from(left) + sum + u64::from(mode.shares()) <= u64::from(mode.capacity())
+    }
+
+    /// The kind of the live records.
+    fn held(&self) -> Option<LockKind> {
+        self.lock.held(self.armed, self.now_ms)
+    }
+
+    /// How many shares are held here.
+    fn sum(&self) -> u64 {
+        let shares = self.lock.shares.as_ref();
+        shares.map_or(0, |shares| shares.sum(self.armed, self.now_ms))
+    }
+
+    /// The live record of a mutex.
     fn live(&self) -> Option<&Entry> {
         self.lock.live(self.armed, self.now_ms)
     }
@@ -169,10 +205,25 @@ impl Context<'_> {
         self.lock.queue(self.now_ms).is_some()
     }
 
-    /// Writes a record and its end, and replaces any other record.
-    fn write(&mut self, record: Record, lease: Duration) {
-        let expires_ms = self.end_of(lease);
-        self.lock.record = Some(Entry { record, expires_ms });
+    /// Writes a record and its end. Replaces the record of a mutex, and all records of another kind.
+    fn write(&mut self, record: Record, (kind, shares): (LockKind, u32), lease: Duration) {
+        let entry = Entry {
+            record,
+            shares,
+            expires_ms: self.end_of(lease),
+        };
+        let lock = &mut *self.lock;
+        if kind == LockKind::Mutex {
+            lock.record = Some(entry);
+            lock.shares = None;
+            return;
+        }
+        lock.record = None;
+        lock.shares.take_if(|shares| shares.kind != kind);
+        let shares = lock
+            .shares
+            .get_or_insert_with(|| Box::new(Shares::new(kind)));
+        shares.write(entry);
     }
 
     fn end_of(&self, length: Duration) -> u64 {

@@ -1,25 +1,51 @@
-//! Pass: a free key goes to its first waiter.
+//! Pass: a free key goes to its first waiter, and free shares to the first waiters.
 
-use super::Context;
+use super::{super::queue::Waiter, Context, acquire::Ask};
 use crate::{
-    ids::Nonce,
-    shard::{Notification, QueuedGrant, Record},
+    limits::PASS_MAX,
+    shard::{LockKind, Notification, QueuedGrant, Record},
 };
 
 impl Context<'_> {
-    /// Grants the key to its first waiter, if the key is free and may be granted now. Notifies that
-    /// nonce's client, unless it is the `asking` one, which gets an answer anyway.
-    pub(super) fn pass(&mut self, asking: Option<Nonce>) {
-        let may_be_granted = self.contended() && self.refusal().is_none();
-        if !may_be_granted || self.live().is_some() || !self.is_free() {
-            return;
+    /// Grants the key to its first waiters, as far as they fit and the key may be granted now. Notifies the clients of
+    /// these nonces, except of the one that runs this by its request `ask`, and gets an answer anyway. Returns whether
+    /// the first waiter fits, but needs more tokens than are left.
+    pub(super) fn pass(&mut self, ask: Option<&Ask<'_>>) -> bool {
+        if !self.contended() || self.refusal().is_some() {
+            return false;
         }
-        let Some(first) = self.lock.first(self.now_ms).cloned() else {
-            return;
-        };
+        for _ in 0..PASS_MAX {
+            let Some(first) = self.first_that_fits(ask) else {
+                return false;
+            };
+            let kind = first.mode.kind();
+            if !self.grant_first(first, ask) {
+                return true;
+            }
+            if kind == LockKind::Mutex {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The first waiter, if it fits. A waiter that does not fit makes those behind it wait.
+    fn first_that_fits(&mut self, ask: Option<&Ask<'_>>) -> Option<Waiter> {
+        // In most cases somebody holds the key: then no ticket is looked at.
+        if self.live().is_some() {
+            return None;
+        }
+        let mode = self.lock.first(self.now_ms)?.mode;
+        let left = self.left(mode.kind(), ask)?;
+        let fits = self.fits(mode, left);
+        fits.then(|| self.lock.first(self.now_ms).cloned())?
+    }
+
+    /// Grants to `first`. Returns whether there are tokens for it.
+    fn grant_first(&mut self, first: Waiter, ask: Option<&Ask<'_>>) -> bool {
         let mut block = self.armed.tokens.set_aside(first.tokens.into());
         let Some(token) = block.take(first.tokens) else {
-            return;
+            return false;
         };
         self.lock.leave(first.nonce);
         let contended = self.contended();
@@ -31,18 +57,19 @@ impl Context<'_> {
             arm: self.armed.epoch,
             told: contended,
         };
-        self.write(record, first.ticket.claim);
-        if asking == Some(first.nonce) {
-            return;
+        let mode = first.mode;
+        self.write(record, (mode.kind(), mode.shares()), first.ticket.claim);
+        if ask.is_none_or(|ask| ask.nonce != first.nonce) {
+            self.notifications.push(Notification::Granted(QueuedGrant {
+                key: self.key.clone(),
+                nonce: first.nonce,
+                token,
+                tokens: first.tokens,
+                claim: first.ticket.claim,
+                sent: first.ticket.sent,
+                contended,
+            }));
         }
-        self.notifications.push(Notification::Granted(QueuedGrant {
-            key: self.key.clone(),
-            nonce: first.nonce,
-            token,
-            tokens: first.tokens,
-            claim: first.ticket.claim,
-            sent: first.ticket.sent,
-            contended,
-        }));
+        true
     }
 }

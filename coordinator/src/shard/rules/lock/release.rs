@@ -4,7 +4,7 @@ use super::Context;
 use crate::{ids::Nonce, shard::Reply};
 
 impl Context<'_> {
-    /// Deletes the record and the ticket of `nonce`, and passes the key on.
+    /// Deletes the record and the ticket of `nonce`, and passes on what becomes free.
     pub(super) fn release(&mut self, nonce: Nonce) -> Reply {
         self.lock.leave(nonce);
         let held = self.lock.delete(nonce, self.now_ms);

@@ -4,53 +4,66 @@ use std::time::Duration;
 
 use super::Context;
 use crate::{
-    ids::Nonce,
-    shard::{Mode, Record, Reply},
+    ids::{Nonce, Token},
+    shard::{LockKind, LockMode, Mode, Record, Reply},
 };
 
 impl Context<'_> {
-    /// Extends the grant of `claim`, or makes `claim` the record.
-    pub(super) fn renew(&mut self, claim: Record, lease: Duration) -> Reply {
+    /// Extends the grant of `claim`, perhaps for fewer shares, or makes `claim` a record. A holder puts its shares back
+    /// without asking for room: all holders of before had room.
+    pub(super) fn renew(&mut self, claim: Record, mode: LockMode, lease: Duration) -> Reply {
         let slot = self.slot();
         if slot.mode == Mode::Shut {
             return Reply::Moved { epoch: slot.epoch };
         }
         // A sealed slot has proved to others that a key without a live record is free.
-        let may_be_here = slot.mode != Mode::Sealed || self.live().is_some();
-        if may_be_here && self.extend(claim.nonce, lease) {
+        let may_be_here = slot.mode != Mode::Sealed || self.held().is_some();
+        let before = self.sum();
+        if may_be_here && self.extend(claim.nonce, mode.shares(), lease) {
+            if self.sum() < before {
+                self.pass(None);
+            }
             return self.renewed(false);
         }
         if self.armed.timers.is_shut(self.now_ms) {
             return Reply::Moved { epoch: slot.epoch };
         }
-        let found = self.lock.unexpired(self.now_ms);
-        // A lower token is an older grant, which a stale replica may have brought back.
-        let free = found.is_none_or(|entry| entry.record.token < claim.token);
-        if !self.armed.timers.is_grace(self.now_ms) || !free {
+        if !self.armed.timers.is_grace(self.now_ms) || !self.may_come(claim.token, mode) {
             self.pass(None);
             return Reply::Lost;
         }
         self.raise_above(&claim);
-        self.install(claim, lease);
+        self.install(claim, (mode.kind(), mode.shares()), lease);
         self.renewed(true)
     }
 
-    /// Extends the record of `nonce` to a full lease, and makes it one of this arming. Returns whether there is one.
-    pub(super) fn extend(&mut self, nonce: Nonce, lease: Duration) -> bool {
+    /// Whether a grant with the token `own` may be written beside the live records, or in their place. A mutex with a
+    /// lower token is an older grant, which a stale replica may have brought back.
+    pub(super) fn may_come(&self, own: Token, mode: LockMode) -> bool {
+        match self.held() {
+            None => true,
+            Some(held) if held != mode.kind() => false,
+            Some(_) => self.live().is_none_or(|entry| entry.record.token < own),
+        }
+    }
+
+    /// Extends the record of `nonce` to a full lease, for at most `shares`, and makes it one of this arming. Returns
+    /// whether there is one.
+    pub(super) fn extend(&mut self, nonce: Nonce, shares: u32, lease: Duration) -> bool {
         let (expires_ms, arm) = (self.end_of(lease), self.armed.epoch);
-        let found = self.lock.unexpired(self.now_ms);
-        let own = found.filter(|entry| entry.record.nonce == nonce);
+        let own = self.lock.own(nonce, self.armed, self.now_ms);
         own.map(|entry| {
             entry.expires_ms = expires_ms;
+            entry.shares = entry.shares.min(shares);
             entry.record.arm = arm;
         })
         .is_some()
     }
 
-    /// Makes `claim` the record: its holder no longer waits.
-    pub(super) fn install(&mut self, claim: Record, lease: Duration) {
+    /// Makes `claim` a record: its holder no longer waits.
+    pub(super) fn install(&mut self, claim: Record, shares: (LockKind, u32), lease: Duration) {
         self.lock.leave(claim.nonce);
-        self.write(claim, lease);
+        self.write(claim, shares, lease);
     }
 
     pub(super) fn renewed(&self, reclaimed: bool) -> Reply {

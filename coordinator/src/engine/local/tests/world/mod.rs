@@ -14,6 +14,7 @@ use crate::{
     clock::Instant,
     ids::{Epoch, Token},
     name::Label,
+    shard::LockMode,
 };
 
 pub(super) const LEASE: Duration = Duration::from_millis(100);
@@ -90,6 +91,7 @@ pub(super) struct World {
 pub(super) fn terms(number: u8) -> Terms {
     Terms {
         label: Label::new(&format!("terms {number}")),
+        mode: LockMode::Exclusive,
         lease: LEASE,
         hold_for: (number % 2 == 1).then_some(LEASE / 2),
     }

@@ -27,7 +27,7 @@ if the time did not matter; there are no answers if all of them are 0:
   {1, te, ctr, tokens, contended 0|1} granted before, or by the queue: lease full again
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
-  {8, epoch, 0|1} the slot moves away; 1: the key is free · {9, epoch} the slot comes here: a proof is required
+  {8, epoch, 0 | -1} the slot moves away; 0: the key is free · {10, kind} held as a lock of another kind · {9, epoch} the slot comes here: a proof is required
 
 Without allow-oom: a full server refuses the whole call, before its first write. A quiet shard runs one
 SET per operation while there are no waiters; nothing on that path can fail after its first write.

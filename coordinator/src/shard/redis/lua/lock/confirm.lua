@@ -15,7 +15,7 @@ ARGV[4].. nonce, label, te, ctr, tokens, lease_ms, install 0|1: seven per operat
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}; there are no answers if all of them are 0:
   0 confirmed · 1 installed: no record was live · either + 4: there are waiters
-  2 lost: another nonce has the key, or none has it · {3, epoch} moved · {4, ms} grace · {8, epoch, 0} the slot moves
+  2 lost: another nonce has the key, or none has it · {3, epoch} moved · {4, ms} grace · {8, epoch, -1} the slot moves
 
 Only in an open slot: a sealed one has told its last token to the mover, and one that comes here has yet to hear of
 those of its former shard.
@@ -34,9 +34,13 @@ local function confirm(look, key, queue, nonce, label, te, ctr, tokens, lease, i
     local now = time_ms()
     if now < shut or mode == '-' then return {3, epoch} end
     if now < grace and mode ~= 'S' then return {4, grace - now} end
-    if mode ~= 'O' then return {8, epoch, 0} end
+    if mode ~= 'O' then return {8, epoch, -1} end
   end
-  local record = redis.pcall('GET', key)
+  local record = record_at(shard, key)
+  if type(record) == 'table' then
+    if record.err or shares.is_live(record) then return 2 end
+    record = false
+  end
   local holder, _, offset, _, its_te, base, its_arm, told = parse(record)
   if record and not holder then return 2 end
   local live = its_arm == arm

@@ -1,5 +1,5 @@
--- Returns a function that tells whether a record is live; nothing if this life is not armed. Also the time, and how many
--- milliseconds of the grace are left.
+-- What tells whether a record is live; nothing if this life is not armed. A function on the text of a mutex; the `shard`
+-- of records of shares; and how many milliseconds of the grace are left.
 local function live_records(state)
   local found = redis.call('HMGET', state, 'arm', 'grace')
   local arm, now = found[1], time_ms()
@@ -9,5 +9,5 @@ local function live_records(state)
     local nonce, _, _, _, _, _, its_arm = parse(record)
     return nonce and (its_arm == arm or grace_left > 0)
   end
-  return is_live, now, grace_left
+  return is_live, {now = now, arm = arm, in_grace = grace_left > 0}, grace_left
 end

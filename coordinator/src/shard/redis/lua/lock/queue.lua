@@ -1,7 +1,7 @@
 -- The waiters for a key, first come, first served. Beside the record <prefix>:{slot}:... there are
 --   <prefix>:queue:{slot}:...    sorted set: nonce, by its number of arrival
---   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|ends_ms"; sent has a fixed
---                                width, so that texts compare
+--   <prefix>:tickets:{slot}:...  hash: nonce to "label|sent|tokens|claim_ms|kind|shares|capacity|ends_ms"; sent has
+--                                a fixed width, so that texts compare
 -- which expire with the ticket that ends last.
 --
 -- A queue's `shard` has the time and the epochs: now, te, arm; the counter's name and upper end: ctr, top; its
@@ -54,8 +54,10 @@ end
 local function ticket_of(queue, nonce)
   local text = redis.pcall('HGET', queue.tickets, nonce)
   if type(text) ~= 'string' then return nil end
-  local label, sent, tokens, claim, ends = string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)$')
-  return label and {label = label, sent = sent, tokens = tokens, claim = claim, ends = tonumber(ends)}
+  local label, sent, tokens, claim, kind, count, capacity, ends =
+    string.match(text, '^([^|]*)|(%d+)|(%d+)|(%d+)|(%a)|(%d+)|(%d+)|(%d+)$')
+  return label and {label = label, sent = sent, tokens = tokens, claim = claim, kind = kind, count = tonumber(count),
+    capacity = tonumber(capacity), ends = tonumber(ends)}
 end
 
 -- Takes some tickets at random and drops those that have ended. Returns how many it dropped, and how
@@ -85,7 +87,7 @@ local function prolong(queue)
   end
 end
 
--- Gives `nonce` the last place, with `ticket`: label, sent, tokens, claim in ms; or keeps its place, with the later
+-- Gives `nonce` the last place, with `ticket`: label, sent, tokens, claim in ms, kind, count, capacity; or keeps its place, with the later
 -- `sent`. Returns how many are before it, and whether it is new; or nothing, and how long until a place may be free:
 -- no time if a key that is not Ringfence's has the name of the tickets.
 function line.queue_up(queue, nonce, ticket)
@@ -93,8 +95,8 @@ function line.queue_up(queue, nonce, ticket)
   local before = queue.count > 0 and redis.call('ZRANK', queue.places, nonce)
   local known = before and ticket_of(queue, nonce)
   local sent = known and known.sent > ticket.sent and known.sent or ticket.sent
-  local text = string.format('%s|%s|%s|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim,
-    shard.now + shard.keep)
+  local text = string.format('%s|%s|%s|%d|%s|%d|%d|%d', ticket.label, sent, ticket.tokens, ticket.claim, ticket.kind,
+    ticket.count, ticket.capacity, shard.now + shard.keep)
   local new = not before
   if new and queue.count >= shard.waiters then
     local dropped, soonest = sweep(queue)
@@ -130,27 +132,53 @@ function line.first(queue)
   end
 end
 
--- Grants `key`, which must be free, to its first ticket, for its claim, and notifies that nonce's client, unless it
--- is the caller's. Returns the record; or nothing, and whether there is a waiter nevertheless, because no tokens are
--- left.
-function line.pass(queue, key, caller)
-  local nonce, ticket, told = line.first(queue)
-  if not nonce then return nil, false end
+-- Grants to the first ticket, of `nonce`. Returns the record, as a text or with `held`'s shares; or nothing, if too few
+-- tokens are left.
+local function grant_first(queue, key, nonce, ticket, told, held)
   local shard, tokens = queue.shard, ticket.tokens
   local ctr = redis.call('INCRBY', shard.ctr, tokens)
   if ctr > shard.top then
     redis.call('DECRBY', shard.ctr, tokens)
-    return nil, true
+    return nil
   end
   shard.counter = ctr
   line.drop(queue, nonce)
   local base = ctr - tokens
-  local record = string.format('%s|%s|1|%s|%s|%d|%s|%d', nonce, ticket.label, tokens, shard.te, base,
-    shard.arm, told)
-  redis.call('SET', key, record, 'PX', ticket.claim)
-  if nonce ~= caller then
-    line.tell(queue, nonce, 'turn', nonce, shard.te, string.format('%d', base + 1), tokens, ticket.claim,
-      ticket.sent, told)
+  if ticket.kind == 'm' then
+    local record = string.format('%s|%s|1|%s|%s|%d|%s|%d', nonce, ticket.label, tokens, shard.te, base,
+      shard.arm, told)
+    redis.call('SET', key, record, 'PX', ticket.claim)
+    return record, base
   end
-  return record
+  if not held or held.kind ~= ticket.kind then held = shares.new(shard, key, ticket.kind) end
+  -- A nonce that has shares already, by a renewal, may have left its ticket.
+  local entry = shares.own(held, nonce) or {}
+  entry.label, entry.offset, entry.tokens, entry.te = ticket.label, 1, tokens, shard.te
+  entry.base = string.format('%d', base)
+  shares.put(held, nonce, entry, ticket.count, ticket.claim)
+  return held, base
+end
+
+-- Grants `key` to its first tickets while they fit, for their claims, and notifies the clients of these nonces, except
+-- of the caller. The key has no live mutex. `held` is its record of shares, or nothing; `left` shares are held
+-- elsewhere, all of `kind`, unless there are none. Returns the record that was granted last, if any; and whether the
+-- first ticket fits, but too few tokens are left.
+function line.pass(queue, key, caller, held, left, kind)
+  local granted
+  -- PASS_MAX.
+  for _ = 1, 64 do
+    local nonce, ticket, told = line.first(queue)
+    local may = nonce and (left == 0 or ticket.kind == kind)
+    if not may or not shares.fit(held, ticket.kind, ticket.count, ticket.capacity, left) then break end
+    local record, base = grant_first(queue, key, nonce, ticket, told, held)
+    if not record then return granted, true end
+    if nonce ~= caller then
+      line.tell(queue, nonce, 'turn', nonce, queue.shard.te, string.format('%d', base + 1), ticket.tokens, ticket.claim,
+        ticket.sent, told)
+    end
+    granted = record
+    if ticket.kind == 'm' then break end
+    held = record
+  end
+  return granted, false
 end

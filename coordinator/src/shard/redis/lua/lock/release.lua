@@ -7,7 +7,7 @@ KEYS[2]  ctr     the token counter, present if this life is armed
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|..."
+KEYS[6]..        records, one per operation: "nonce|...", or hashes with an entry per nonce
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -28,7 +28,7 @@ if found[3] then
   quiet, te, arm, grace, shut = armed(found[1], ARGV[2], KEYS[3])
   if not arm then return {-1} end
   by_map = quiet and tonumber(ARGV[3]) or 0
-  shard = {now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])}
+  shard = {now = time_ms(), te = te, arm = arm, in_grace = time_ms() < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
   waited = line.waited_for({unpack(KEYS, 6)})
 end
 
@@ -45,11 +45,23 @@ if doomed[1] then redis.call('DEL', unpack(doomed)) end
 local answers = {looked_at_ms}
 if not others[1] then return answers end
 
--- Gives up a lock that has waiters. `record` is the key's, or false if there is none, or it is not one of
--- Ringfence; its slot is checked if it has to `look`.
+-- Gives up shares. Returns whether they were held, and the record that is left, if any.
+local function give_back(held, nonce)
+  local entry = shares.entry(held, nonce)
+  if not entry then return false, held end
+  return true, shares.remove(held, nonce, entry)
+end
+
+-- Gives up a lock that has waiters. `record` is the key's, or false if there is none, or it is not the text of a mutex;
+-- its slot is checked if it has to `look`.
 local function release(look, queue, key, record, nonce)
   line.drop(queue, nonce)
-  record = record or redis.pcall('GET', key)
+  record = record or record_at(shard, key)
+  local gave, rest
+  if type(record) == 'table' and record.kind then
+    gave, rest = give_back(record, nonce)
+    record = false
+  end
   local holder, _, _, _, _, _, its_arm = parse(record)
   local held = holder == nonce
   local free = held or not record or (holder and its_arm ~= arm)
@@ -58,8 +70,8 @@ local function release(look, queue, key, record, nonce)
     local mode, _, import = slot_of(key, KEYS[4])
     open = mode == 'O' or (import and import.frees(key))
   end
-  if not (open and line.pass(queue, key)) and held then redis.call('DEL', key) end
-  return held and 1 or 0
+  if not (open and line.pass(queue, key, nil, rest, 0)) and held then redis.call('DEL', key) end
+  return (held or gave) and 1 or 0
 end
 
 local all_deleted = true
@@ -72,6 +84,9 @@ for _, i in ipairs(others) do
     answer = release(i > by_map, queue, key, record, nonce)
   elseif is_of(record, nonce) then
     answer = redis.call('DEL', key)
+  elseif not record then
+    local held = shares.load({now = time_ms()}, key, nil)
+    answer = held and give_back(held, nonce) and 1 or 0
   end
   answers[1 + i], gone[key], all_deleted = answer, true, all_deleted and answer == 1
 end

@@ -1,18 +1,18 @@
 #!lua flags=allow-oom
 --[[
-renew: extend grants; in grace, put back records that the shard has lost.
+renew: extend grants, perhaps for fewer shares; in grace, put back records that the shard has lost.
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
 ARGV[4]  top     the counter's upper end
-ARGV[5].. nonce, label, te, ctr, lease_ms: five per operation
+ARGV[5].. nonce, label, te, ctr, lease_ms, terms: six per operation; terms are "kind|shares", or empty for a mutex
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, answers...}; there are no answers if all of them are 0:
   0 renewed · 1 reclaimed: put back with its own token · either + 4: there are waiters
@@ -26,50 +26,87 @@ local marks = redis.call('MGET', KEYS[1], KEYS[5])
 local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
 local by_map = quiet and tonumber(ARGV[3]) or 0
-local shard = marks[2] and {now = time_ms(), te = te, arm = arm, ctr = KEYS[2], top = tonumber(ARGV[4])}
-local waited = shard and line.waited_for({unpack(KEYS, 6)}) or {}
+local now = time_ms()
+local shard = {now = now, te = te, arm = arm, in_grace = now < grace, ctr = KEYS[2], top = tonumber(ARGV[4])}
+local waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}
+
+-- Passes a key without a live mutex on, and its record of shares, if it has one; in a slot of that mode.
+local function pass_on(mode, import, key, queue, held)
+  local is_open = queue and now >= grace and (mode == 'O' or (import and import.frees(key)))
+  if is_open then line.pass(queue, key, nil, held, 0) end
+end
+
+-- The same as `renew`, of shares. They are put back without asking for room: all holders of before had room.
+local function renew_share(look, key, queue, nonce, label, te, ctr, lease, kind, count)
+  local record, mode, epoch, import = record_at(shard, key), 'O', nil, nil
+  local held = type(record) == 'table' and record.kind and record or nil
+  local own = held and shares.own(held, nonce)
+  if look then
+    mode, epoch, import = slot_of(key, KEYS[4])
+    if mode == '-' or (now < shut and not own) then return {3, epoch} end
+  end
+  local sealed = mode == 'S' and epoch
+  if own then
+    local fewer = count < own.count
+    shares.put(held, nonce, own, math.min(count, own.count), lease)
+    if fewer then pass_on(mode, import, key, queue, held) end
+    return 0, sealed
+  end
+  local holder, _, _, _, _, _, its_arm = parse(record)
+  if record and not held and not holder then return 2 end
+  if not shard.in_grace then
+    if its_arm ~= arm then pass_on(mode, import, key, queue, held) end
+    return 2
+  end
+  if holder or (held and held.kind ~= kind) then return 2 end
+  shard.te = raise_tokens(KEYS[1], KEYS[2], KEYS[3], te, ctr)
+  held = held or shares.new(shard, key, kind)
+  shares.put(held, nonce, {label = label, offset = 0, tokens = 1, te = te, base = ctr}, count, lease)
+  if queue then line.drop(queue, nonce) end
+  return 1, sealed
+end
 
 -- The outcome of a renewal, which may have to `look` at its slot; and, if it was kept, the epoch that its
 -- slot is sealed at.
-local function renew(look, key, queue, nonce, label, te, ctr, lease)
-  local record = redis.pcall('GET', key)
+local function renew(look, key, queue, nonce, label, te, ctr, lease, terms)
+  local kind, count = string.match(terms, '^(%a)|(%d+)$')
+  if kind then return renew_share(look, key, queue, nonce, label, te, ctr, lease, kind, tonumber(count)) end
+  local record, held = record_at(shard, key), nil
+  if type(record) == 'table' and record.kind then held, record = record, false end
   local holder, its_label, offset, tokens, its_te, base, its_arm, told = parse(record)
   local own, mode, epoch, import = holder == nonce, 'O', nil, nil
   if look then
     mode, epoch, import = slot_of(key, KEYS[4])
-    if mode == '-' or (time_ms() < shut and not own) then return {3, epoch} end
+    if mode == '-' or (now < shut and not own) then return {3, epoch} end
   end
   local sealed = mode == 'S' and epoch
   -- A sealed slot has answered that this key is free: that must stay true.
-  own = own and (not sealed or its_arm == arm or time_ms() < grace)
+  own = own and (not sealed or its_arm == arm or now < grace)
   if own then
     keep(key, lease, arm, nonce, its_label, offset, tokens, its_te, base, its_arm, told)
     return 0, sealed
   end
   if record and not holder then return 2 end
-  if time_ms() >= grace then
-    local passes = queue and its_arm ~= arm
-      and (mode == 'O' or (import and import.frees(key)))
-    if passes then line.pass(queue, key) end
+  if now >= grace then
+    if its_arm ~= arm then pass_on(mode, import, key, queue, held) end
     return 2
   end
+  if held then return 2 end
   if record and not above(te, ctr, its_te, base, offset) then return 2 end
-  local token_epoch = raise_tokens(KEYS[1], KEYS[2], KEYS[3], te, ctr)
-  if shard then shard.te = token_epoch end
+  shard.te = raise_tokens(KEYS[1], KEYS[2], KEYS[3], te, ctr)
   keep(key, lease, arm, nonce, label, 0, 1, te, ctr, nil, 0)
   if queue then line.drop(queue, nonce) end
   return 1, sealed
 end
 
-local answers, all_renewed = {0, quiet and 1 or 0}, true
+local answers, all_renewed = {now, quiet and 1 or 0}, true
 for i = 1, #KEYS - 5 do
-  local key, at = KEYS[5 + i], 5 * i
+  local key, at = KEYS[5 + i], 6 * i - 1
   local queue = waited[key] and line.queue_of(shard, key)
-  local answer, sealed = renew(i > by_map, key, queue, unpack(ARGV, at, at + 4))
+  local answer, sealed = renew(i > by_map, key, queue, unpack(ARGV, at, at + 5))
   local kept = answer == 0 or answer == 1
   if kept and queue then answer = answer + 4 * line.contended(queue) end
   if kept and sealed then answer = {8, sealed, answer} end
   answers[2 + i], all_renewed = answer, all_renewed and answer == 0
 end
-answers[1] = time_ms()
 return all_renewed and {unpack(answers, 1, 2)} or answers

@@ -16,11 +16,12 @@ local function more_of(call, i, head)
   local claim, proof = tonumber(string.sub(more, 21, 30)), tonumber(string.sub(more, 31, 40))
   if not claim or claim == 0 then return nil, proof end
   local label, tokens = string.match(head, '^[^|]*|([^|]*)|%d+|(%d+)$')
-  return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim}, proof
+  return {label = label, sent = string.sub(more, 1, 20), tokens = tokens, claim = claim, kind = 'm', count = 1,
+    capacity = 1}, proof
 end
 
--- Queues for a key, if `ticket` asks for that, and gives `answer`. If there is a `holder`, a nonce, tells its client
--- that the key is contended.
+-- Queues for a key, if `ticket` asks for that, and gives `answer`. If there is a `holder`, it gets a place; if that is
+-- a nonce, and not empty, tells its client that the key is contended.
 local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   queue = ticket and (queue or queue_of(call, key, true))
   if not queue then return answer end
@@ -28,8 +29,14 @@ local function wait(call, answer, queue, key, nonce, ticket, holder, told)
   if not before then return holder and new and {7, new} or answer end
   call.waited[key] = true
   if not holder then return answer end
-  if not new or told == '0' then line.tell(queue, holder, 'contended', holder) end
+  if holder ~= '' and (not new or told == '0') then line.tell(queue, holder, 'contended', holder) end
   answer[4] = before
+  return answer
+end
+
+-- Drops the ticket of a nonce, if there is a queue, and gives `answer`.
+local function leave(queue, nonce, answer)
+  if queue then line.drop(queue, nonce) end
   return answer
 end
 
@@ -43,25 +50,32 @@ local function take(call, i, look, key, head, lease)
     local now = time_ms()
     if now < call.shut or mode == '-' then return {3, epoch} end
     if now < call.grace then
-      if mode == 'S' then return {8, epoch, 0} end
+      if mode == 'S' then return {8, epoch, -1} end
       return wait(call, {4, call.grace - now}, queue, key, nonce, ticket)
     end
   end
-  local record, starved = redis.pcall('GET', key), false
+  local record, starved, held = redis.pcall('GET', key), false, nil
+  if type(record) == 'table' then
+    call.now = time_ms()
+    record = shares.load(call, key, record)
+    if record and record.err then return 6 end
+    held, record = record, false
+  end
   local holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   if record and not holder then return 6 end
   if import and proof == epoch then import.note('p' .. key) end
   local free = its_arm ~= call.arm and (mode == 'O' or (import and import.frees(key)))
   if queue and free then
-    record, starved = line.pass(queue, key, nonce)
+    record, starved = line.pass(queue, key, nonce, held, 0)
+    if type(record) == 'table' then held, record = record, false end
     holder, label, offset, its_tokens, its_te, its_base, its_arm, told = parse(record)
   end
-  local held = its_arm == call.arm
-  if mode == 'S' and not (held and holder == nonce) then
-    if queue then line.drop(queue, nonce) end
-    return {8, epoch, held and 0 or 1}
+  if held and shares.is_live(held) then return leave(queue, nonce, {10, held.kind}) end
+  local is_held = its_arm == call.arm
+  if mode == 'S' and not (is_held and holder == nonce) then
+    return leave(queue, nonce, {8, epoch, is_held and -1 or 0})
   end
-  if held then
+  if is_held then
     if holder ~= nonce then
       return wait(call, {2, redis.call('PTTL', key), label, -1}, queue, key, nonce, ticket, holder, told)
     end

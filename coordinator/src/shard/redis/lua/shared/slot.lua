@@ -26,7 +26,7 @@ local function slot_of(text, slots)
   local mode, epoch = stored(slot, slots)
   if mode ~= 'I' and mode ~= 'B' and mode ~= 'A' then return mode, epoch end
   local name = import_name(slot, slots)
-  local import = {}
+  local import = {begun = mode ~= 'I'}
 
   -- Adds to that knowledge for as long as the slot comes here. It has no expiry: a list that continues without its
   -- first pieces would free the keys that these name.

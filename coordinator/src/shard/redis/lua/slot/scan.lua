@@ -17,7 +17,7 @@ Returns {-1} unarmed; or {1, grace_left_ms, cursor | "0" behind the last page, t
 No keys in grace. Every name comes from the server: none is among KEYS.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local is_live, _, grace_left = live_records(KEYS[1])
+local is_live, shard, grace_left = live_records(KEYS[1])
 if not is_live then return {-1} end
 if grace_left > 0 then return {1, grace_left, '0'} end
 local page = redis.call('SCAN', ARGV[3], 'MATCH', ARGV[5], 'COUNT', ARGV[6])
@@ -42,6 +42,6 @@ for _, name in ipairs(page[2]) do
 end
 if not names[1] then return answer end
 for i, record in ipairs(redis.call('MGET', unpack(names))) do
-  if is_live(record) then answer[#answer + 1] = texts[i] end
+  if is_live(record) or (not record and shares.read(shard, names[i])) then answer[#answer + 1] = texts[i] end
 end
 return answer

@@ -13,13 +13,13 @@ Returns {-1} unarmed; or {1, grace_left_ms, held, refused}: which records are li
 from 1, and which slots are neither sealed nor shut; both empty in grace
 ]]
 if not same_life(ARGV[1]) then return {-1} end
-local is_live, _, grace_left = live_records(KEYS[1])
+local is_live, shard, grace_left = live_records(KEYS[1])
 if not is_live then return {-1} end
 local held, refused = {}, {}
 if grace_left > 0 then return {1, grace_left, held, refused} end
 local records = #KEYS > 2 and redis.call('MGET', unpack(KEYS, 3)) or {}
 for i, record in ipairs(records) do
-  if is_live(record) then held[#held + 1] = i end
+  if is_live(record) or (not record and shares.read(shard, KEYS[2 + i])) then held[#held + 1] = i end
 end
 local epoch = tonumber(ARGV[2])
 for at = 1, #ARGV[3], 4 do

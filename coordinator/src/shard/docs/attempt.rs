@@ -1,0 +1,176 @@
+//! The steps of an attempt at a request: read, and commit.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+
+use super::{
+    locks::Locks,
+    store::{COMMIT_WITHIN, Commit, Committed, Draw, Expected, Name, Session, TokenChange, Write},
+    view::View,
+};
+use crate::{
+    ids::Token,
+    name::LockKey,
+    random::Random,
+    shard::{
+        Notification, ShardError,
+        rules::{codec, millis},
+    },
+};
+
+/// Attempts at a request before it is given up. Each one that fails means that another request was done.
+pub(super) const ATTEMPTS: u32 = 64;
+
+/// The pause between two attempts is a random part of this.
+const PAUSE: Duration = Duration::from_millis(8);
+
+/// A session, and the documents of the whole shard as it read them.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) session: Box<dyn Session>,
+    pub(super) view: View,
+    random: Arc<Random>,
+}
+
+/// What was read for an attempt.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The documents of slots and imports that the request depends on, and the head.
+    pub(super) names: BTreeSet<Name>,
+    pub(super) locks: Locks,
+    pub(super) now_ms: u64,
+    /// The last token before the draw.
+    pub(super) last: Token,
+    pub(super) drawn: u64,
+    pub(super) head_is_stale: bool,
+}
+
+/// What an attempt changes, apart from its locks.
+#[derive(Debug)]
+pub(super) struct Changes {
+    pub(super) writes: Vec<Write>,
+    pub(super) tokens: TokenChange,
+    pub(super) notifications: Vec<Notification>,
+}
+
+impl Desk {
+    pub(super) fn new(session: Box<dyn Session>, random: Arc<Random>) -> Self {
+        Self {
+            session,
+            view: View::default(),
+            random,
+        }
+    }
+
+    /// Waits before the `attempt`-th attempt, so that requests which change the same locks get out of step.
+    pub(super) async fn pause(&mut self, attempt: u32) {
+        if attempt > 1 {
+            let nanos = self.random.below(PAUSE.as_nanos() as u64);
+            sleep(Duration::from_nanos(nanos)).await;
+        }
+    }
+
+    /// Reads the documents that a request depends on: the head, those that `names` tells by what is known, and `keys`.
+    /// Only locks are read anew: the commit tells which of the others are not as they were.
+    pub(super) async fn read(
+        &mut self,
+        names: impl Fn(&View) -> BTreeSet<Name>,
+        keys: &BTreeSet<LockKey>,
+        draw: impl Fn(&View) -> Option<Draw>,
+    ) -> Result<Read, ShardError> {
+        // The head tells which slots need a check, and their states tell which of them have an import.
+        let names = loop {
+            let mut wanted = BTreeSet::from([Name::Head]);
+            if self.view.unknown(&wanted).is_empty() {
+                wanted.extend(names(&self.view));
+            }
+            let unknown = self.view.unknown(&wanted);
+            if unknown.is_empty() {
+                break wanted;
+            }
+            let found = self.session.read(&unknown, None).await?;
+            let life = self.session.life();
+            for (name, document) in unknown.into_iter().zip(&found.documents) {
+                self.view.put(life, name, document.as_ref())?;
+            }
+        };
+        let keyed: Vec<_> = keys.iter().cloned().map(Name::Lock).collect();
+        let found = self.session.read(&keyed, draw(&self.view)).await?;
+        if found.head_is_stale {
+            self.view = View::default();
+        }
+        let mut locks = Locks::default();
+        for (key, document) in keys.iter().zip(&found.documents) {
+            locks.put(key.clone(), document.as_ref())?;
+        }
+        Ok(Read {
+            names,
+            locks,
+            now_ms: found.now_ms,
+            last: found.last,
+            drawn: found.drawn,
+            head_is_stale: found.head_is_stale,
+        })
+    }
+
+    /// Commits what the rules changed, if all that the request depends on is as it was read. Returns whether it was done.
+    pub(super) async fn commit(
+        &mut self,
+        read: &Read,
+        changes: Changes,
+    ) -> Result<bool, ShardError> {
+        let Changes {
+            mut writes,
+            tokens,
+            notifications,
+        } = changes;
+        let now_ms = read.now_ms;
+        let version = |name: &Name| (name.clone(), self.view.version(name));
+        let is_written = |name: &Name| writes.iter().any(|write| write.name == *name);
+        let is_checked = |name: &&Name| !matches!(name, Name::Slots(_)) && !is_written(name);
+        let unwritten = read.names.iter().filter(is_checked);
+        let checks: Vec<(Name, Expected)> =
+            unwritten.map(version).chain(read.locks.checks()).collect();
+        writes.extend(read.locks.writes(now_ms));
+        let until = self.view.unchanged_until(now_ms);
+        let until = until.min(read.locks.unchanged_until(now_ms));
+        let message = |notification: &Notification| {
+            let text = codec::notification_text(notification);
+            (notification.client(), text)
+        };
+        let commit = Commit {
+            checks,
+            writes,
+            // SQL has signed numbers.
+            version: self.random.below(1 << 63),
+            tokens,
+            not_after_ms: until.min(now_ms.saturating_add(millis(COMMIT_WITHIN))),
+            messages: notifications.iter().map(message).collect(),
+        };
+        match self.session.commit(&commit).await? {
+            Committed::Done => {
+                self.view.committed(&commit.writes, commit.version);
+                Ok(true)
+            }
+            Committed::Refused { stale } => {
+                self.view.forget(&stale);
+                // The rules may have changed them.
+                self.view.forget(imports_in(&read.names));
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// The imports among `names`.
+pub(super) fn imports_in(names: &BTreeSet<Name>) -> impl Iterator<Item = &Name> {
+    names.iter().filter(|name| matches!(name, Name::Import(_)))
+}
+
+/// Every attempt was overtaken.
+pub(super) fn overtaken() -> ShardError {
+    ShardError::Unreachable {
+        reason: format!("other requests changed the same documents {ATTEMPTS} times"),
+    }
+}

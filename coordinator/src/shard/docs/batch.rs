@@ -1,0 +1,234 @@
+//! Batches of requests about locks.
+
+use std::collections::BTreeSet;
+
+use super::{
+    attempt::{ATTEMPTS, Changes, Desk, Read, imports_in, overtaken},
+    store::{Draw, Name, TokenChange},
+    view::View,
+};
+use crate::{
+    ids::Token,
+    name::LockKey,
+    shard::{Answers, Notification, Op, QueuedGrant, Reply, Request, ShardError, rules::Batch},
+};
+
+/// Attempts at a whole batch, before its requests are applied one by one.
+const TOGETHER: u32 = 4;
+
+/// Tokens that were taken from the store, for this attempt alone.
+#[derive(Clone, Copy, Debug)]
+struct Drawn {
+    /// The last one before them.
+    start: Token,
+    count: u64,
+}
+
+impl Drawn {
+    /// The tokens after those of a read: with the ones drawn `before`, if nobody drew any in between.
+    fn of(read: &Read, before: Option<Self>) -> Self {
+        match before.filter(|before| before.end() == read.last) {
+            Some(before) => Self {
+                count: before.count + read.drawn,
+                ..before
+            },
+            None => Self {
+                start: read.last,
+                count: read.drawn,
+            },
+        }
+    }
+
+    fn end(self) -> Token {
+        Token::from_number(self.start.get() + self.count)
+    }
+}
+
+impl Desk {
+    /// Applies a batch: in one commit, or request by request if that is always overtaken.
+    pub(super) async fn call(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
+        if let [] | [_] = batch {
+            return self.apply(batch, ATTEMPTS).await?.ok_or_else(overtaken);
+        }
+        match self.apply(batch, TOGETHER).await? {
+            Some(answers) => Ok(answers),
+            None => self.one_by_one(batch).await,
+        }
+    }
+
+    async fn one_by_one(&mut self, batch: &[Request]) -> Result<Answers, ShardError> {
+        let mut all: Option<Answers> = None;
+        for request in batch {
+            let alone = std::slice::from_ref(request);
+            let applied = self.apply(alone, ATTEMPTS).await;
+            let one = match (applied, &all) {
+                (Ok(Some(one)), _) => one,
+                (Ok(None), None) => return Err(overtaken()),
+                (Err(error), None) => return Err(error),
+                // The shard answers all of a batch, or nothing of it.
+                (Ok(None), Some(_)) => return Err(in_part(&overtaken())),
+                (Err(error), Some(_)) => return Err(in_part(&error)),
+            };
+            all = Some(match all {
+                None => one,
+                Some(mut all) => {
+                    all.counter = all.counter.max(one.counter);
+                    all.replies.extend(one.replies);
+                    all
+                }
+            });
+        }
+        Ok(all.expect("it has more than one request"))
+    }
+
+    /// Applies `batch` in one commit. `None`: every attempt was overtaken, or the batch has to be taken apart.
+    async fn apply(
+        &mut self,
+        batch: &[Request],
+        attempts: u32,
+    ) -> Result<Option<Answers>, ShardError> {
+        let asked = batch.iter().map(|request| match request.op {
+            Op::Acquire { tokens, .. } => u64::from(tokens),
+            _ => 0,
+        });
+        let asked = asked.sum();
+        let (mut drawn, mut more) = (None, asked);
+        for attempt in 0..attempts {
+            self.pause(attempt).await;
+            match self.attempt(batch, drawn, more).await? {
+                Attempted::Done(answers) => return Ok(Some(answers)),
+                Attempted::Together => return Ok(None),
+                Attempted::Short { of, by } => (drawn, more) = (Some(of), by),
+                // Tokens must be drawn after the locks were read: a lock may have had others since.
+                Attempted::Overtaken => (drawn, more) = (None, asked),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Applies `batch` with `drawn` tokens and `more`.
+    async fn attempt(
+        &mut self,
+        batch: &[Request],
+        drawn: Option<Drawn>,
+        more: u64,
+    ) -> Result<Attempted, ShardError> {
+        let keys: BTreeSet<LockKey> = batch.iter().map(|request| request.key.clone()).collect();
+        let draw = |view: &View| {
+            (more > 0).then(|| Draw {
+                head: view.version(&Name::Head),
+                after: drawn.map_or(Token::default(), Drawn::end),
+                more,
+                whole: drawn.map_or(0, |drawn| drawn.count) + more,
+            })
+        };
+        let mut read = self.read(|view| names_of(view, batch), &keys, draw).await?;
+        if read.head_is_stale {
+            return Ok(Attempted::Overtaken);
+        }
+        let drawn = Drawn::of(&read, drawn.filter(|_| more > 0));
+        self.view.put_token(drawn.start);
+        let imports = self.view.imports(&read.names);
+        let mut notifications = Vec::new();
+        let View { head, slots, .. } = &mut self.view;
+        let Ok(armed) = head.armed_mut() else {
+            self.view = View::default();
+            return Err(ShardError::Unarmed);
+        };
+        let answers = Batch {
+            armed,
+            slots,
+            locks: &mut read.locks,
+            notifications: &mut notifications,
+            full: false,
+            now_ms: read.now_ms,
+        }
+        .apply(batch);
+        let last = armed.tokens.last();
+        if last_granted(&answers.replies, &notifications) > drawn.end() {
+            // Nothing is committed: what the rules proved is not known.
+            self.view.forget(imports_in(&read.names));
+            let raised = batch.len() > 1 && batch.iter().any(raises);
+            return Ok(match raised {
+                true => Attempted::Together,
+                false => Attempted::Short {
+                    of: drawn,
+                    by: last.get() - drawn.end().get(),
+                },
+            });
+        }
+        let life = self.session.life();
+        let changes = Changes {
+            writes: self.view.changed_imports(life, &imports, read.now_ms),
+            tokens: match last > drawn.end() {
+                true => TokenChange::AtLeast(last),
+                false => TokenChange::None,
+            },
+            notifications,
+        };
+        Ok(match self.commit(&read, changes).await? {
+            true => Attempted::Done(answers),
+            false => Attempted::Overtaken,
+        })
+    }
+}
+
+/// What came of an attempt.
+enum Attempted {
+    Done(Answers),
+    /// Another request was done meanwhile.
+    Overtaken,
+    /// The rules granted more tokens than were drawn. Nothing was done.
+    Short {
+        of: Drawn,
+        by: u64,
+    },
+    /// The rules raised the last token, and granted tokens above that. Only a request that does one or the other can be
+    /// applied. Nothing was done.
+    Together,
+}
+
+/// The documents of slots that a batch depends on. On a quiet shard every slot is open.
+fn names_of(view: &View, batch: &[Request]) -> BTreeSet<Name> {
+    let is_quiet = |request: &&Request| {
+        let armed = view.head.armed.as_ref();
+        let looks = matches!(request.op, Op::Adopt { .. } | Op::Remove { .. });
+        !looks && armed.is_some_and(|armed| armed.is_quiet(request.map))
+    };
+    let unquiet = batch.iter().filter(|request| !is_quiet(request));
+    unquiet
+        .flat_map(|request| view.names_of(request.key.slot()))
+        .collect()
+}
+
+/// Whether the request may raise the last token to one that was made elsewhere.
+fn raises(request: &Request) -> bool {
+    matches!(
+        request.op,
+        Op::Renew { .. } | Op::Confirm { .. } | Op::Adopt { .. }
+    )
+}
+
+/// The greatest token that was granted.
+fn last_granted(replies: &[Reply], notifications: &[Notification]) -> Token {
+    let replied = replies.iter().filter_map(|reply| match reply {
+        Reply::Granted { token, tokens, .. } => Some((*token, *tokens)),
+        _ => None,
+    });
+    let notified = notifications
+        .iter()
+        .filter_map(|notification| match notification {
+            Notification::Granted(QueuedGrant { token, tokens, .. }) => Some((*token, *tokens)),
+            Notification::Contended { .. } => None,
+        });
+    let last = |(token, tokens): (Token, u32)| token.get() + u64::from(tokens) - 1;
+    let last = replied.chain(notified).map(last).max();
+    last.map_or(Token::default(), Token::from_number)
+}
+
+/// The error of a batch that was applied in part.
+fn in_part(error: &ShardError) -> ShardError {
+    ShardError::NoReply {
+        reason: format!("a part of the batch was applied, then: {error}"),
+    }
+}

@@ -1,0 +1,199 @@
+//! Rare requests to the whole shard, and looks at its locks.
+
+use std::collections::BTreeSet;
+
+use ringfence_ring::Slot;
+
+use super::{
+    attempt::{ATTEMPTS, Changes, Desk, overtaken},
+    store::{Name, TokenChange},
+    view::View,
+};
+use crate::{
+    ids::{Epoch, Incarnation, Token},
+    limits::LIST_PAGE,
+    name::LockKey,
+    shard::{
+        Arm, ArmAnswer, Armed, Cursor, ForceOpen, ForcedOpen, Inspection, List, LockPage,
+        MarkQuiet, ShardError, Step, Stepped,
+        rules::{self, Head, Slots},
+    },
+};
+
+impl Desk {
+    /// As [`rules::arm`]. How long the life has been up is not known.
+    pub(super) async fn arm(&mut self, arm: &Arm) -> Result<ArmAnswer, ShardError> {
+        self.change(
+            |_| BTreeSet::new(),
+            |head, slots, now_ms| rules::arm(head, slots, arm, None, now_ms),
+        )
+        .await
+    }
+
+    /// The arming, if the life is armed.
+    pub(super) async fn armed(&mut self) -> Result<Option<Armed>, ShardError> {
+        let (_, now_ms) = self.look(&BTreeSet::new()).await?;
+        let armed = self.view.head.armed.as_ref();
+        Ok(armed.map(|armed| Armed {
+            epoch: armed.epoch,
+            grace_left: armed.timers.grace_left(now_ms),
+        }))
+    }
+
+    /// As [`rules::mark_quiet`].
+    pub(super) async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
+        self.change(
+            |view| states(view, &mark.slots),
+            |head, slots, now_ms| rules::mark_quiet(head, slots, mark, now_ms),
+        )
+        .await
+    }
+
+    /// As [`rules::raise`].
+    pub(super) async fn raise(
+        &mut self,
+        incarnation: Incarnation,
+        epoch: Epoch,
+    ) -> Result<(), ShardError> {
+        self.change(
+            |_| BTreeSet::new(),
+            |head, _, _| rules::raise(head, incarnation, epoch),
+        )
+        .await
+    }
+
+    /// As [`rules::step`].
+    pub(super) async fn step(&mut self, step: &Step) -> Result<Stepped, ShardError> {
+        let stepped = self
+            .change(
+                |_| all_of(&step.slots),
+                |head, slots, now_ms| rules::step(head, slots, step, now_ms),
+            )
+            .await?;
+        // Tokens were made while the step was on its way: those of its slots, before it.
+        let last = self.session.read(&[], None).await?.last;
+        Ok(Stepped {
+            last_token: stepped.last_token.max(last),
+            ..stepped
+        })
+    }
+
+    /// As [`rules::force_open`].
+    pub(super) async fn force_open(&mut self, force: &ForceOpen) -> Result<ForcedOpen, ShardError> {
+        self.change(
+            |_| all_of(&force.slots),
+            |head, slots, now_ms| rules::force_open(head, slots, force, now_ms),
+        )
+        .await
+    }
+
+    /// Applies a rule to the head, and to the slots and imports that `names` tells; all slots are changed by an arming
+    /// alone.
+    pub(super) async fn change<T>(
+        &mut self,
+        names: impl Fn(&View) -> BTreeSet<Name>,
+        rule: impl Fn(&mut Head, &mut Slots, u64) -> Result<T, ShardError>,
+    ) -> Result<T, ShardError> {
+        for attempt in 0..ATTEMPTS {
+            self.pause(attempt).await;
+            self.view = View::default();
+            let read = self.read(&names, &BTreeSet::new(), |_| None).await?;
+            self.view.put_token(read.last);
+            let (before, imports) = (self.view.clone(), self.view.imports(&read.names));
+            let View { head, slots, .. } = &mut self.view;
+            // A rule that refuses may have raised the fence, and kept the copy.
+            let result = rule(head, slots, read.now_ms);
+            let life = self.session.life();
+            let mut writes = self.view.changed_states(life, &before, &read.names);
+            writes.extend(self.view.changed_imports(life, &imports, read.now_ms));
+            let changes = Changes {
+                writes,
+                tokens: token_change(before.token(), self.view.token()),
+                notifications: Vec::new(),
+            };
+            if self.commit(&read, changes).await? {
+                return result;
+            }
+        }
+        Err(overtaken())
+    }
+
+    /// Reads the head, and `keys`, anew. Returns them with the time.
+    async fn look(
+        &mut self,
+        keys: &BTreeSet<LockKey>,
+    ) -> Result<(super::locks::Locks, u64), ShardError> {
+        self.view = View::default();
+        let read = self.read(|_| BTreeSet::new(), keys, |_| None).await?;
+        Ok((read.locks, read.now_ms))
+    }
+
+    /// The holder of `key`, and its waiters.
+    pub(super) async fn inspect(&mut self, key: &LockKey) -> Result<Inspection, ShardError> {
+        let (locks, now_ms) = self.look(&BTreeSet::from([key.clone()])).await?;
+        let armed = self.view.head.armed()?;
+        let found = locks.get(key);
+        Ok(found.map_or_else(Inspection::default, |lock| lock.inspect(armed, now_ms)))
+    }
+
+    /// A page of the locks that are held.
+    pub(super) async fn list(&mut self, list: &List) -> Result<LockPage, ShardError> {
+        self.look(&BTreeSet::new()).await?;
+        let armed = self.view.head.armed()?;
+        let after = list.after.as_ref();
+        let after = after.map(|cursor| key_of(cursor, "list")).transpose()?;
+        let page = self.session.page(after.as_ref(), LIST_PAGE).await?;
+        let mut locks = Vec::new();
+        for (key, document) in &page.documents {
+            let namespace = list.namespace.as_ref();
+            let asked = namespace.is_none_or(|namespace| namespace.as_str() == key.namespace());
+            if asked {
+                let lock = rules::codec::lock(&document.content);
+                let lock = lock.map_err(super::view::malformed)?;
+                locks.extend(lock.listed(key, armed, page.now_ms));
+            }
+        }
+        let next = page.next();
+        Ok(LockPage { locks, next })
+    }
+}
+
+impl super::store::Page {
+    /// The end of this page, unless it is the last.
+    pub(super) fn next(&self) -> Option<Cursor> {
+        let last = self.documents.last().filter(|_| self.more);
+        last.map(|(key, _)| Cursor(key.text().to_vec()))
+    }
+}
+
+/// The key that a page ended with.
+pub(super) fn key_of(Cursor(text): &Cursor, what: &'static str) -> Result<LockKey, ShardError> {
+    LockKey::parse(text).ok_or_else(|| ShardError::Refused {
+        what,
+        reason: "the cursor is another shard's".into(),
+    })
+}
+
+/// The documents with the states of `slots`.
+pub(super) fn states(view: &View, slots: &[Slot]) -> BTreeSet<Name> {
+    let names = slots.iter().flat_map(|slot| view.names_of(*slot));
+    names.collect()
+}
+
+/// The documents of `slots`: their states, and their imports, whether they arrive or not.
+fn all_of(slots: &[Slot]) -> BTreeSet<Name> {
+    let states = slots
+        .iter()
+        .map(|slot| Name::Slots(rules::codec::states_of(*slot)));
+    let imports = slots.iter().map(|slot| Name::Import(*slot));
+    states.chain(imports).collect()
+}
+
+/// The change from one last token to another. Before a life is armed, there are no tokens.
+fn token_change(before: Option<Token>, now: Option<Token>) -> TokenChange {
+    match (before, now) {
+        (None, Some(now)) => TokenChange::Exactly(now),
+        (Some(before), Some(now)) if before < now => TokenChange::AtLeast(now),
+        _ => TokenChange::None,
+    }
+}

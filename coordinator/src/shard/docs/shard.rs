@@ -1,0 +1,78 @@
+//! A shard on a store of documents.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+
+use super::{link::DocsLink, store::Store, subscription::DocsSubscription};
+use crate::{
+    ids::{ClientId, Life},
+    random::Random,
+    shard::{
+        ConnectionId, ControlLink, CounterLink, LockLane, LockLink, MigrationLink, Shard,
+        ShardError, Subscription,
+    },
+};
+
+/// A shard whose documents are kept by a [`Store`].
+pub struct DocsShard {
+    store: Arc<dyn Store>,
+    random: Arc<Random>,
+}
+
+impl DocsShard {
+    /// The shard on `store`. Connects to nothing yet.
+    ///
+    /// `random` gives the versions of documents: two processes with the same seed must not share a server.
+    pub fn new(store: Arc<dyn Store>, random: Arc<Random>) -> Self {
+        Self { store, random }
+    }
+
+    async fn connect(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<DocsLink>, ShardError> {
+        let session = self.store.open(former).await?;
+        Ok(Box::new(DocsLink::new(session, self.random.clone())))
+    }
+}
+
+#[async_trait]
+impl Shard for DocsShard {
+    async fn connect_locks(
+        &self,
+        _lane: LockLane,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn LockLink>, ShardError> {
+        Ok(self.connect(former).await?)
+    }
+
+    async fn connect_counters(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn CounterLink>, ShardError> {
+        Ok(self.connect(former).await?)
+    }
+
+    async fn connect_control(&self) -> Result<Box<dyn ControlLink>, ShardError> {
+        Ok(self.connect(None).await?)
+    }
+
+    async fn connect_migration(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn MigrationLink>, ShardError> {
+        Ok(self.connect(former).await?)
+    }
+
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Subscription>, ShardError> {
+        let inbox = self.store.listen(client).await?;
+        Ok(Box::new(DocsSubscription(inbox)))
+    }
+}
+
+impl fmt::Debug for DocsShard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.store.fmt(formatter)
+    }
+}

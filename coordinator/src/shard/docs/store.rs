@@ -1,0 +1,249 @@
+//! A server that keeps documents.
+
+use std::{fmt, time::Duration};
+
+use async_trait::async_trait;
+use ringfence_ring::Slot;
+
+use crate::{
+    ids::{ClientId, Life, Token},
+    name::LockKey,
+    shard::{ConnectionId, ShardError},
+};
+
+/// A commit is refused if the documents it is based on were read longer ago.
+pub const COMMIT_WITHIN: Duration = Duration::from_secs(5);
+
+/// A store keeps a document at least so long after its end: much longer than [`COMMIT_WITHIN`], so that a commit never
+/// takes a later document for the one that was read, or finds nothing where there was something meanwhile.
+pub const FORGET_AFTER: Duration = Duration::from_secs(60);
+
+/// A server that keeps the documents of one shard.
+///
+/// # Contract
+///
+/// * Each session is one physical connection in one life of the server, and never reconnects by itself.
+/// * A session that ends `former` returns only when no request of `former` can take effect any more.
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Opens a session, and ends `former` if that was one of the same life.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection. `former` may have been ended.
+    async fn open(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError>;
+
+    /// Opens a connection for the messages to `client`.
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError>;
+}
+
+/// A connection to a store.
+///
+/// # Contract
+///
+/// * A request in another life than the session's does nothing: [`ShardError::Unarmed`]. In a session that a later one
+///   has ended, a commit does nothing: [`ShardError::NoReply`].
+/// * **A read is a snapshot.** It has every commit that was answered before the read was sent. [`Found::now_ms`] is the
+///   server's clock at the time of the snapshot, or before it, and after the read was sent.
+/// * **A commit is atomic.** It is done only if every document named has the expected version *at the time of the
+///   commit*, which no other commit can change until this one is visible, and if the server's clock is not past
+///   [`Commit::not_after_ms`]. Two commits that both change or both check a document are one after the other.
+/// * **Tokens rise.** [`Found::last`] is at least every token that a commit in the snapshot used. A draw adds to the last
+///   token in one step, after the snapshot was taken: no two draws get the same token.
+/// * A document without an end is never forgotten in a life. One with an end is kept for at least [`FORGET_AFTER`] after
+///   it.
+///
+/// # Cancel safety
+///
+/// A dropped request was applied, or not, or is applied later. Drop the session too: no request of it is applied after a
+/// later session has ended it.
+#[async_trait]
+pub trait Session: fmt::Debug + Send {
+    /// The life of the server.
+    fn life(&self) -> &Life;
+
+    /// The id by which a later session ends this one.
+    fn id(&self) -> ConnectionId;
+
+    /// As [`Link::ended`](crate::shard::Link::ended).
+    async fn ended(&mut self);
+
+    /// Reads documents, and draws tokens, unless the head is another than the draw depends on.
+    async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError>;
+
+    /// Reads at most `limit` documents of locks that are not empty, after `after`, in an order of the store's own.
+    async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError>;
+
+    /// Writes documents, if those that they depend on are unchanged.
+    async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError>;
+}
+
+/// A connection on which messages to one client arrive. They may be lost, and are dropped rather than kept without bound.
+#[async_trait]
+pub trait Inbox: fmt::Debug + Send {
+    /// The life in which the connection was opened. It ends with it.
+    fn life(&self) -> &Life;
+
+    /// The next message.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<String, ShardError>;
+}
+
+/// The name of a document.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Name {
+    /// The shard's arming, fence, and copy of the topology.
+    Head,
+    /// The states of 64 slots. A commit that writes them writes the head too.
+    Slots(u32),
+    /// The knowledge about the keys of a slot that arrives.
+    Import(Slot),
+    /// The record and the queue of a lock.
+    Lock(LockKey),
+}
+
+impl Name {
+    /// The name in bytes: `head`, `slots/0`, `import/0`, `lock/{slot}:namespace:key`.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Head => b"head".into(),
+            Self::Slots(number) => format!("slots/{number}").into_bytes(),
+            Self::Import(slot) => format!("import/{slot}").into_bytes(),
+            Self::Lock(key) => [Self::LOCK, key.text()].concat(),
+        }
+    }
+
+    /// The beginning of the names of locks.
+    pub const LOCK: &[u8] = b"lock/";
+
+    /// The key of the lock with this name.
+    pub fn lock(name: &[u8]) -> Option<LockKey> {
+        LockKey::parse(name.strip_prefix(Self::LOCK)?)
+    }
+}
+
+/// A stored document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// The number that its last commit gave it. No other commit gives the same.
+    pub version: u64,
+    /// The text; empty if it says nothing.
+    pub content: String,
+}
+
+/// Takes tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The version of the head. If it is another, nothing is taken.
+    pub head: Expected,
+    /// If this is still the last token,
+    pub after: Token,
+    /// so many more are taken;
+    pub more: u64,
+    /// else so many.
+    pub whole: u64,
+}
+
+/// The answer to a read.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The server's clock, in milliseconds.
+    pub now_ms: u64,
+    /// The last token before the draw.
+    pub last: Token,
+    /// How many tokens after `last` were taken. None, if the counter of the token would exceed
+    /// [`COUNTER_MAX`](crate::limits::COUNTER_MAX), or if the head is stale.
+    pub drawn: u64,
+    /// The head is another than the draw depends on.
+    pub head_is_stale: bool,
+    /// The documents, in the order of their names.
+    pub documents: Vec<Option<Document>>,
+}
+
+/// A page of documents of locks.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// As in [`Found`].
+    pub now_ms: u64,
+    /// The documents, and the keys.
+    pub documents: Vec<(LockKey, Document)>,
+    /// There are more.
+    pub more: bool,
+}
+
+/// The version that a document must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Any, or none.
+    Any,
+    /// There is no document of this name.
+    Absent,
+    /// This one.
+    Version(u64),
+}
+
+/// A change of the documents.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Documents that must be unchanged, and are not written.
+    pub checks: Vec<(Name, Expected)>,
+    /// Documents to write. No name occurs twice in a commit.
+    pub writes: Vec<Write>,
+    /// The version of each written document: a random number of 63 bits.
+    pub version: u64,
+    /// The last token.
+    pub tokens: TokenChange,
+    /// The last millisecond, by the server's clock, at which the commit may be done.
+    pub not_after_ms: u64,
+    /// Messages to send if it is done.
+    pub messages: Vec<(ClientId, String)>,
+}
+
+impl Commit {
+    /// Whether it writes the head, on which all requests depend, and which few change.
+    pub fn writes_head(&self) -> bool {
+        self.writes.iter().any(|write| write.name == Name::Head)
+    }
+}
+
+/// A document to write.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Its name.
+    pub name: Name,
+    /// The version that it replaces.
+    pub expected: Expected,
+    /// Its text.
+    pub content: String,
+    /// The last millisecond, by the server's clock, at which it says something. `None`: it has no end.
+    pub ends_ms: Option<u64>,
+}
+
+/// What becomes of the last token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenChange {
+    /// It stays.
+    None,
+    /// This, if it is lower.
+    AtLeast(Token),
+    /// This.
+    Exactly(Token),
+}
+
+/// What became of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// It was done.
+    Done,
+    /// It came too late, or these documents were not as expected, and perhaps others. Nothing was done.
+    Refused {
+        /// Some of the documents.
+        stale: Vec<Name>,
+    },
+}

@@ -1,0 +1,145 @@
+-- The record of a semaphore or of a read-write lock: a hash, with an entry per holder, which ends alone.
+--   nonce  "label|shares|offset|tokens|te|base|arm|ends_ms"
+--   "="    "kind|arm|sum|soonest_ms": the letter of the kind; how many shares the entries of that arming take; no entry
+--          ends before soonest_ms
+-- It expires with the entry that ends last, or later.
+--
+-- A record's `shard` has the time, the arm epoch, and whether there is grace: now, arm, in_grace.
+
+local shares = {}
+
+-- The parts of an entry; nothing if it is not one of Ringfence.
+local function parse_share(text)
+  local label, count, offset, tokens, te, base, arm, ends =
+    string.match(text or '', '^([^|]*)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)|(%d+)$')
+  return label and {label = label, count = tonumber(count), offset = tonumber(offset), tokens = tonumber(tokens), te = te,
+    base = base, arm = arm, ends = tonumber(ends)}
+end
+
+-- Writes how many shares are taken.
+local function save(held)
+  redis.call('HSET', held.key, '=', string.format('%s|%s|%d|%d', held.kind, held.arm, held.sum, held.soonest))
+end
+
+-- Drops the entries that have ended, and counts the others anew. Returns whether any is left.
+local function drop_ended(held)
+  local ended, sum, soonest = {}, 0, nil
+  local all = redis.call('HGETALL', held.key)
+  for i = 1, #all, 2 do
+    local entry = parse_share(all[i + 1])
+    if entry and held.shard.now <= entry.ends then
+      soonest = math.min(soonest or entry.ends, entry.ends)
+      if entry.arm == held.arm then sum = sum + entry.count end
+    elseif all[i] ~= '=' then
+      ended[#ended + 1] = all[i]
+    end
+  end
+  if not soonest then
+    redis.call('DEL', held.key)
+    return false
+  end
+  for from = 1, #ended, 1000 do
+    redis.call('HDEL', held.key, unpack(ended, from, math.min(from + 999, #ended)))
+  end
+  held.sum, held.soonest = sum, soonest
+  save(held)
+  return true
+end
+
+-- The record of shares at `key`; false if all of them have ended; `otherwise` if there is none.
+function shares.load(shard, key, otherwise)
+  local head = redis.pcall('HGET', key, '=')
+  if type(head) ~= 'string' then return otherwise end
+  local kind, arm, sum, soonest = string.match(head, '^([sr])|(%d+)|(%d+)|(%d+)$')
+  if not kind then return otherwise end
+  local held = {shard = shard, key = key, kind = kind, arm = shard.arm or arm, sum = tonumber(sum),
+    soonest = tonumber(soonest)}
+  -- Entries of another arming take no room, once they could be put back.
+  local is_outdated = shard.now > held.soonest or held.arm ~= arm
+  if is_outdated and not drop_ended(held) then return false end
+  return held
+end
+
+-- The record of any kind at `key`: the text of a mutex, false if there is none, a record of shares, or the error of a
+-- key that is not Ringfence's.
+local function record_at(shard, key)
+  local record = redis.pcall('GET', key)
+  if type(record) ~= 'table' then return record end
+  return shares.load(shard, key, record)
+end
+
+-- An empty record of shares. Nothing that counts lies at `key`.
+function shares.new(shard, key, kind)
+  redis.call('DEL', key)
+  return {shard = shard, key = key, kind = kind, arm = shard.arm, sum = 0, is_new = true}
+end
+
+-- Whether any entry counts.
+function shares.is_live(held)
+  return held.shard.in_grace or held.sum > 0
+end
+
+-- Whether there is room for `count` shares of a kind beside those of the record, if there is one, and `left` elsewhere.
+function shares.fit(held, kind, count, capacity, left)
+  if held and shares.is_live(held) then
+    if held.kind ~= kind then return false end
+    left = left + held.sum
+  end
+  return left + count <= capacity
+end
+
+-- The entry of `nonce`, unless it has ended.
+function shares.entry(held, nonce)
+  local entry = parse_share(redis.call('HGET', held.key, nonce))
+  return entry and held.shard.now <= entry.ends and entry
+end
+
+-- The same, if it counts.
+function shares.own(held, nonce)
+  local entry = shares.entry(held, nonce)
+  return entry and (entry.arm == held.arm or held.shard.in_grace) and entry
+end
+
+-- Writes an entry of this arming for a full lease, with `count` shares. `entry` may be the former one.
+function shares.put(held, nonce, entry, count, lease)
+  local ends = held.shard.now + lease
+  if entry.arm == held.arm then held.sum = held.sum - entry.count end
+  held.sum, held.soonest = held.sum + count, math.min(held.soonest or ends, ends)
+  entry.count, entry.arm = count, held.arm
+  redis.call('HSET', held.key, nonce, string.format('%s|%d|%d|%d|%s|%s|%s|%d', entry.label, count, entry.offset,
+    entry.tokens, entry.te, entry.base, entry.arm, ends))
+  save(held)
+  if held.is_new then
+    redis.call('PEXPIRE', held.key, lease)
+  else
+    redis.call('PEXPIRE', held.key, lease, 'GT')
+  end
+  held.is_new = false
+end
+
+-- Removes an entry. Returns the record, or nothing if that was the last one.
+function shares.remove(held, nonce, entry)
+  redis.call('HDEL', held.key, nonce)
+  if redis.call('HLEN', held.key) == 1 then
+    redis.call('DEL', held.key)
+    return nil
+  end
+  if entry.arm == held.arm then held.sum = held.sum - entry.count end
+  save(held)
+  return held
+end
+
+-- The kind and the entries that count, each as its nonce and its text; or nothing. Writes nothing.
+function shares.read(shard, key)
+  local all = redis.pcall('HGETALL', key)
+  local kind, found = nil, {}
+  for i = 1, #all, 2 do
+    local entry = parse_share(all[i + 1])
+    if all[i] == '=' then
+      kind = string.match(all[i + 1], '^[sr]')
+    elseif entry and shard.now <= entry.ends and (entry.arm == shard.arm or shard.in_grace) then
+      found[#found + 1], found[#found + 2] = all[i], all[i + 1]
+    end
+  end
+  if kind and found[1] then return kind, found end
+end

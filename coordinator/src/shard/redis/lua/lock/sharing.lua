@@ -1,0 +1,79 @@
+-- Takes shares with every check. `call` is as for the other locks; base is the counter before the batch.
+
+-- The ticket of a request: "sent|claim_ms", or empty.
+local function ticket_for(text, label, tokens, kind, count, capacity)
+  local sent, claim = string.match(text, '^(%d+)|(%d+)$')
+  return sent and {label = label, sent = sent, tokens = tokens, claim = claim, kind = kind, count = count,
+    capacity = capacity}
+end
+
+-- How many shares are held at the slot's former shard, at most: none, or by a proof, "epoch|left", of this request's
+-- kind. Nothing if that is not known, or if nothing is granted here.
+local function left_elsewhere(mode, epoch, import, key, proof)
+  if mode == 'O' then return 0 end
+  if not import then return nil end
+  local its_epoch, left = string.match(proof, '^(%d+)|(%d+)$')
+  local proven = its_epoch and tonumber(its_epoch) == epoch and tonumber(left)
+  if proven == 0 then import.note('p' .. key) end
+  if import.frees(key) then return 0 end
+  return import.begun and proven or nil
+end
+
+-- Takes shares of `key`; its slot is checked if it has to `look`.
+local function share(call, look, key, head, lease, terms, ticket, proof)
+  local nonce, label, offset, tokens = string.match(head, '^([^|]*)|([^|]*)|(%d+)|(%d+)$')
+  local kind, count, capacity = string.match(terms, '^(%a)|(%d+)|(%d+)$')
+  count, capacity = tonumber(count), tonumber(capacity)
+  local queue = call.waited[key] and queue_of(call, key)
+  local mode, epoch, import = 'O', nil, nil
+  ticket = ticket_for(ticket, label, tokens, kind, count, capacity)
+  if look then
+    mode, epoch, import = slot_of(key, call.slots)
+    if call.now < call.shut or mode == '-' then return {3, epoch} end
+    if call.now < call.grace then
+      if mode == 'S' then return {8, epoch, -1} end
+      return wait(call, {4, call.grace - call.now}, queue, key, nonce, ticket)
+    end
+  end
+
+  local record, held, starved = record_at(call, key), nil, false
+  if type(record) == 'table' then
+    if record.err then return 6 end
+    held, record = record, false
+  end
+  local holder, _, _, _, _, _, its_arm = parse(record)
+  if record and not holder then return 6 end
+  local is_mutex = its_arm == call.arm
+  local left = left_elsewhere(mode, epoch, import, key, proof)
+  if queue and left and not is_mutex then
+    local granted, more = line.pass(queue, key, nonce, held, left, kind)
+    starved, is_mutex = more, type(granted) == 'string'
+    if type(granted) == 'table' then held = granted end
+  end
+
+  local own = held and not is_mutex and shares.own(held, nonce)
+  if own then
+    shares.put(held, nonce, own, own.count, lease)
+    if queue then line.drop(queue, nonce) end
+    return {1, tonumber(own.te), own.base + own.offset, own.tokens, queue and line.contended(queue) or 0}
+  end
+  local is_live = held and shares.is_live(held)
+  if is_mutex then return leave(queue, nonce, {10, 'm'}) end
+  if is_live and held.kind ~= kind then return leave(queue, nonce, {10, held.kind}) end
+  if mode == 'S' then return leave(queue, nonce, {8, epoch, is_live and held.sum or 0}) end
+  if starved then return 5 end
+  local first = queue and line.first(queue)
+  if left and (not first or first == nonce) and shares.fit(held, kind, count, capacity, left) then
+    if call.spent then return 5 end
+    if not held or held.kind ~= kind then held = shares.new(call, key, kind) end
+    local entry = {label = label, offset = offset, tokens = tonumber(tokens), te = call.te,
+      base = string.format('%d', call.base)}
+    shares.put(held, nonce, entry, count, lease)
+    if queue then line.drop(queue, nonce) end
+    return {1, tonumber(call.te), call.base + offset, entry.tokens, queue and line.contended(queue) or 0}
+  end
+  if left ~= 0 then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
+  -- RECHECK_MAX, if no share is held.
+  local remaining = is_live and held.soonest - call.now or 1000
+  return wait(call, {2, remaining, '', -1}, queue, key, nonce, ticket, '')
+end

@@ -1,0 +1,454 @@
+//! The documents as text, for stores that keep them: JSON, which people can read.
+//!
+//! Every document is taken apart field by field: a field that is added to one and not kept here does not compile.
+
+use std::{str::FromStr, time::Duration};
+
+use ringfence_ring::Slot;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    head::{Armed, Head},
+    import::{Import, Known},
+    lock_state::{Entry, LockState},
+    millis,
+    queue::{Queue, Waiter},
+    shares::Shares,
+    timers::Timers,
+    tokens::Tokens,
+};
+use crate::{
+    clock::Instant,
+    ids::{Epoch, Incarnation, Life, MapVersion, Nonce, Token},
+    name::{Label, LockKey},
+    shard::{LockKind, LockMode, Notification, QueuedGrant, Record, Ticket},
+};
+
+/// A document that is none of ours.
+#[derive(Debug, thiserror::Error)]
+#[error("not a document of this release: {0}")]
+pub(crate) struct Malformed(String);
+
+impl From<serde_json::Error> for Malformed {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// The arming to which a document of slots belongs. One of another arming says nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Arming {
+    pub(crate) life: Life,
+    pub(crate) epoch: Epoch,
+}
+
+#[derive(Serialize, Deserialize)]
+struct HeadText {
+    life: Life,
+    fence: Option<Incarnation>,
+    copy: Option<(Incarnation, u64, String)>,
+    epoch_seen: Epoch,
+    armed: Option<ArmedText>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ArmedText {
+    epoch: Epoch,
+    grace_until_ms: u64,
+    grace_ms: u64,
+    shut_until_ms: u64,
+    shut_ms: u64,
+    forced: Epoch,
+    quiet: Option<MapVersion>,
+}
+
+/// The head of `life`, without its tokens: the store counts them.
+pub(crate) fn head_text(life: &Life, head: &Head) -> String {
+    let Head {
+        fence,
+        copy,
+        epoch_seen,
+        armed,
+    } = head.clone();
+    let armed = armed.map(|armed| {
+        let Armed {
+            epoch,
+            tokens: _,
+            timers,
+            forced,
+            quiet,
+        } = armed;
+        let Timers {
+            grace_until_ms,
+            shut_until_ms,
+            grace_ms,
+            shut_ms,
+        } = timers;
+        ArmedText {
+            epoch,
+            grace_until_ms,
+            grace_ms,
+            shut_until_ms,
+            shut_ms,
+            forced,
+            quiet,
+        }
+    });
+    let life = life.clone();
+    text(&HeadText {
+        life,
+        fence,
+        copy,
+        epoch_seen,
+        armed,
+    })
+}
+
+/// Reads a head; an empty one if it is that of another life. `last` is the last token that was made.
+pub(crate) fn head(life: &Life, content: &str, last: Token) -> Result<Head, Malformed> {
+    if content.is_empty() {
+        return Ok(Head::default());
+    }
+    let head: HeadText = serde_json::from_str(content)?;
+    if head.life != *life {
+        return Ok(Head::default());
+    }
+    let armed = head.armed.map(|armed| Armed {
+        epoch: armed.epoch,
+        tokens: Tokens {
+            epoch: last.epoch(),
+            counter: last.counter(),
+        },
+        timers: Timers {
+            grace_until_ms: armed.grace_until_ms,
+            shut_until_ms: armed.shut_until_ms,
+            grace_ms: armed.grace_ms,
+            shut_ms: armed.shut_ms,
+        },
+        forced: armed.forced,
+        quiet: armed.quiet,
+    });
+    Ok(Head {
+        fence: head.fence,
+        copy: head.copy,
+        epoch_seen: head.epoch_seen,
+        armed,
+    })
+}
+
+/// The packed states of some slots.
+pub(crate) fn states_text(arming: &Arming, packed: &[u8]) -> String {
+    text(&(arming, hex(packed)))
+}
+
+/// Reads packed states; `None` if they are of another arming.
+pub(crate) fn states(arming: &Arming, content: &str) -> Result<Option<Vec<u8>>, Malformed> {
+    if content.is_empty() {
+        return Ok(None);
+    }
+    let (its, packed): (Arming, String) = serde_json::from_str(content)?;
+    (its == *arming).then(|| bytes(&packed)).transpose()
+}
+
+/// The import of a slot, which arrives since `epoch`.
+pub(crate) fn import_text(arming: &Arming, epoch: Epoch, import: &Import) -> String {
+    let Import {
+        keys,
+        complete,
+        begun,
+        admitted,
+    } = import;
+    let keys: Vec<_> = keys
+        .iter()
+        .map(|(key, known)| (hex(key.text()), *known == Known::Proven))
+        .collect();
+    text(&(arming, epoch, keys, complete, begun, admitted))
+}
+
+/// Reads an import; an empty one if it is of another arming or another move.
+pub(crate) fn import(arming: &Arming, epoch: Epoch, content: &str) -> Result<Import, Malformed> {
+    type Text = (Arming, Epoch, Vec<(String, bool)>, bool, bool, bool);
+    if content.is_empty() {
+        return Ok(Import::default());
+    }
+    let (its, its_epoch, keys, complete, begun, admitted): Text = serde_json::from_str(content)?;
+    if its != *arming || its_epoch != epoch {
+        return Ok(Import::default());
+    }
+    let known = |(text, proven): (String, bool)| {
+        let known = if proven { Known::Proven } else { Known::Listed };
+        Ok((key(&text)?, known))
+    };
+    Ok(Import {
+        keys: keys
+            .into_iter()
+            .map(known)
+            .collect::<Result<_, Malformed>>()?,
+        complete,
+        begun,
+        admitted,
+    })
+}
+
+#[derive(Serialize, Deserialize)]
+struct LockText {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<RecordText>,
+    /// The letter of the kind, and the holders of shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shares: Option<(char, Vec<RecordText>)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<QueueText>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RecordText {
+    nonce: String,
+    label: String,
+    token: u64,
+    tokens: u32,
+    arm: Epoch,
+    told: bool,
+    shares: u32,
+    expires_ms: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct QueueText {
+    ends_ms: u64,
+    waiters: Vec<WaiterText>,
+}
+
+/// Nonce, label, mode, tokens, sent, claim, end.
+type WaiterText = (String, String, ModeText, u32, u64, u64, u64);
+
+/// The letter of the kind, shares, and capacity.
+type ModeText = (char, u32, u32);
+
+/// A lock; empty if there is nothing to say.
+pub(crate) fn lock_text(lock: &LockState) -> String {
+    if lock.is_empty() {
+        return String::new();
+    }
+    let LockState {
+        record,
+        shares,
+        queue,
+    } = lock;
+    let record = record.as_ref().map(record_text);
+    let shares = shares.as_ref().map(|shares| {
+        let entries = shares.entries().map(record_text);
+        (char::from(shares.kind.letter()), entries.collect())
+    });
+    let queue = queue.as_ref().map(|queue| QueueText {
+        ends_ms: queue.ends_ms(),
+        waiters: queue.live(0).map(waiter_text).collect(),
+    });
+    text(&LockText {
+        record,
+        shares,
+        queue,
+    })
+}
+
+fn record_text(entry: &Entry) -> RecordText {
+    let Entry {
+        record,
+        shares,
+        expires_ms,
+    } = entry;
+    let Record {
+        nonce,
+        label,
+        token,
+        tokens,
+        arm,
+        told,
+    } = record;
+    RecordText {
+        nonce: nonce.to_string(),
+        label: label.to_string(),
+        token: token.get(),
+        tokens: *tokens,
+        arm: *arm,
+        told: *told,
+        shares: *shares,
+        expires_ms: *expires_ms,
+    }
+}
+
+fn waiter_text(waiter: &Waiter) -> WaiterText {
+    let Waiter {
+        nonce,
+        label,
+        mode,
+        tokens,
+        ticket: Ticket { sent, claim },
+        ends_ms,
+    } = waiter;
+    let (nonce, label) = (nonce.to_string(), label.to_string());
+    let (sent, claim) = (sent.as_nanos(), millis(*claim));
+    let kind = char::from(mode.kind().letter());
+    let mode = (kind, mode.shares(), mode.capacity());
+    (nonce, label, mode, *tokens, sent, claim, *ends_ms)
+}
+
+/// Reads a lock.
+pub(crate) fn lock(content: &str) -> Result<LockState, Malformed> {
+    if content.is_empty() {
+        return Ok(LockState::default());
+    }
+    let LockText {
+        record,
+        shares,
+        queue,
+    } = serde_json::from_str(content)?;
+    let shares = shares.map(|(letter, entries)| {
+        let mut shares = Box::new(Shares::new(kind(letter)?));
+        for its in entries {
+            shares.write(entry(its)?);
+        }
+        Ok::<_, Malformed>(shares)
+    });
+    let queue = queue.map(|QueueText { ends_ms, waiters }| {
+        let waiters: Result<Vec<_>, Malformed> = waiters.into_iter().map(waiter).collect();
+        Ok::<_, Malformed>(Box::new(Queue::of(waiters?, ends_ms)))
+    });
+    Ok(LockState {
+        record: record.map(entry).transpose()?,
+        shares: shares.transpose()?,
+        queue: queue.transpose()?,
+    })
+}
+
+fn entry(its: RecordText) -> Result<Entry, Malformed> {
+    Ok(Entry {
+        record: Record {
+            nonce: parsed(&its.nonce)?,
+            label: Label::new(&its.label),
+            token: Token::from_number(its.token),
+            tokens: its.tokens,
+            arm: its.arm,
+            told: its.told,
+        },
+        shares: its.shares,
+        expires_ms: its.expires_ms,
+    })
+}
+
+fn kind(letter: char) -> Result<LockKind, Malformed> {
+    let kind = u8::try_from(letter).ok().and_then(LockKind::of_letter);
+    kind.ok_or_else(|| Malformed(format!("a lock of kind {letter:?}")))
+}
+
+fn mode((letter, count, capacity): ModeText) -> Result<LockMode, Malformed> {
+    Ok(match kind(letter)? {
+        LockKind::Mutex => LockMode::Exclusive,
+        LockKind::Semaphore => LockMode::Permits { count, capacity },
+        LockKind::ReadWrite if count == LockMode::Read.shares() => LockMode::Read,
+        LockKind::ReadWrite => LockMode::Write,
+    })
+}
+
+fn waiter(
+    (nonce, label, its_mode, tokens, sent, claim, ends_ms): WaiterText,
+) -> Result<Waiter, Malformed> {
+    Ok(Waiter {
+        nonce: parsed(&nonce)?,
+        label: Label::new(&label),
+        mode: mode(its_mode)?,
+        tokens,
+        ticket: Ticket {
+            sent: Instant::from_nanos(sent),
+            claim: Duration::from_millis(claim),
+        },
+        ends_ms,
+    })
+}
+
+#[derive(Serialize, Deserialize)]
+struct GrantText {
+    token: u64,
+    tokens: u32,
+    claim_ms: u64,
+    sent: u64,
+    contended: bool,
+}
+
+/// A message to a client.
+pub(crate) fn notification_text(notification: &Notification) -> String {
+    let (key, nonce, grant) = match notification {
+        Notification::Contended { key, nonce } => (key, nonce, None),
+        Notification::Granted(QueuedGrant {
+            key,
+            nonce,
+            token,
+            tokens,
+            claim,
+            sent,
+            contended,
+        }) => {
+            let grant = GrantText {
+                token: token.get(),
+                tokens: *tokens,
+                claim_ms: millis(*claim),
+                sent: sent.as_nanos(),
+                contended: *contended,
+            };
+            (key, nonce, Some(grant))
+        }
+    };
+    text(&(nonce.to_string(), hex(key.text()), grant))
+}
+
+/// Reads a message.
+pub(crate) fn notification(content: &str) -> Result<Notification, Malformed> {
+    let (nonce, text, grant): (String, String, Option<GrantText>) = serde_json::from_str(content)?;
+    let (key, nonce): (_, Nonce) = (key(&text)?, parsed(&nonce)?);
+    Ok(match grant {
+        None => Notification::Contended { key, nonce },
+        Some(grant) => Notification::Granted(QueuedGrant {
+            key,
+            nonce,
+            token: Token::from_number(grant.token),
+            tokens: grant.tokens,
+            claim: Duration::from_millis(grant.claim_ms),
+            sent: Instant::from_nanos(grant.sent),
+            contended: grant.contended,
+        }),
+    })
+}
+
+/// Slots in one document of states.
+pub(crate) const SLOTS_TOGETHER: usize = 64;
+
+/// The number of the document with the state of `slot`.
+pub(crate) fn states_of(slot: Slot) -> u32 {
+    (slot.index() / SLOTS_TOGETHER) as u32
+}
+
+fn text(document: &impl Serialize) -> String {
+    serde_json::to_string(document).expect("it has no maps and no numbers that JSON lacks")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).expect("it is below 16");
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(digit).collect()
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, Malformed> {
+    let malformed = || Malformed(format!("hex digits {hex:?}"));
+    let pairs = hex.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(|pair| byte(pair).ok_or_else(malformed)).collect()
+}
+
+fn key(hex: &str) -> Result<LockKey, Malformed> {
+    let parsed = LockKey::parse(&bytes(hex)?);
+    parsed.ok_or_else(|| Malformed(format!("key {hex:?}")))
+}
+
+fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Malformed> {
+    text.parse().map_err(Malformed)
+}

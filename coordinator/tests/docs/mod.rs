@@ -1,0 +1,25 @@
+//! Shards of documents, under processes that get in each other's way.
+
+mod races;
+
+use ringfence_conformance::shard::Fixture;
+
+use crate::docs_fixture::Docs;
+
+/// Requests and answers overtake each other at random.
+#[tokio::test]
+async fn of_processes_that_overtake_each_other_one_holds_a_lock_and_tokens_rise() {
+    let docs = Docs::new().await;
+    docs.slow_down().await;
+    let raced = races::run(&docs, 1_000).await;
+    println!("{raced:?}");
+    raced.assert_not_vacuous();
+}
+
+/// A renewal whose documents were read in time, and which is committed late.
+#[tokio::test]
+async fn what_was_called_free_is_not_renewed_later() {
+    let docs = Docs::new().await;
+    docs.slow_down().await;
+    races::proofs(&docs).await;
+}

@@ -1,0 +1,290 @@
+//! Many connections, few locks.
+
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use futures_util::future::{join, join_all};
+use parking_lot::Mutex;
+use ringfence_conformance::shard::Fixture;
+use ringfence_coordinator::{
+    clock::Instant,
+    ids::{ClientId, Epoch, Incarnation, MapVersion, Nonce, Token},
+    name::{Label, LockKey, Namespace},
+    random::Random,
+    shard::{
+        Arm, Grace, LockLane, LockLink, LockMode, Mode, Op, Reply, Request, Shard, SlotState,
+        SlotStates, Step, Ticket,
+    },
+};
+use ringfence_ring::SlotCount;
+use tokio::task::yield_now;
+
+const LONG: Duration = Duration::from_secs(30);
+const RACERS: u64 = 8;
+const KEYS: usize = 3;
+
+/// How often what was tested happened.
+#[derive(Debug, Default)]
+pub(crate) struct Raced {
+    granted: AtomicU64,
+    held: AtomicU64,
+    passed_on: AtomicU64,
+}
+
+impl Raced {
+    pub(crate) fn assert_not_vacuous(&self) {
+        let counts = [&self.granted, &self.held, &self.passed_on].map(|count| count.load(Relaxed));
+        assert!(counts.iter().all(|count| *count > 50), "{self:?}");
+    }
+}
+
+/// The holder of each key, as the processes believe, and its last token.
+#[derive(Default)]
+struct Belief(Mutex<HashMap<LockKey, (Option<Nonce>, Token)>>);
+
+impl Belief {
+    fn begins(&self, key: &LockKey, nonce: Nonce, token: Token) {
+        let mut keys = self.0.lock();
+        let (holder, last) = keys.entry(key.clone()).or_default();
+        assert_eq!(*holder, None, "{key} has two holders: {nonce} too");
+        assert!(token > *last, "{key}: token {token} after {last}");
+        (*holder, *last) = (Some(nonce), token);
+    }
+
+    /// The release is sent after this.
+    fn ends(&self, key: &LockKey, nonce: Nonce) {
+        let mut keys = self.0.lock();
+        let known = keys.get_mut(key).expect("it was granted");
+        assert_eq!(known.0.take(), Some(nonce), "{key}");
+    }
+}
+
+/// Races `RACERS` connections until `grants` were made. Each asks for one or several locks in a batch, sometimes with a
+/// ticket.
+pub(crate) async fn run(fixture: &dyn Fixture, grants: u64) -> Raced {
+    let shard = fixture.shard();
+    arm(&*shard, fixture.topology()).await;
+    let (raced, belief) = (Raced::default(), Belief::default());
+    let racers = (0..RACERS).map(|racer| race(&*shard, racer, grants, &raced, &belief));
+    join_all(racers).await;
+    raced
+}
+
+async fn race(shard: &dyn Shard, racer: u64, grants: u64, raced: &Raced, belief: &Belief) {
+    let random = Random::seeded(racer);
+    let link = shard.connect_locks(LockLane::Work, None).await;
+    let mut link = link.unwrap();
+    let mut sequence = 0;
+    while raced.granted.load(Relaxed) < grants {
+        sequence += 1;
+        let nonce = nonce(racer, sequence);
+        let first = random.below(KEYS as u64) as usize;
+        let some = 1 + random.below(KEYS as u64) as usize;
+        let keys: Vec<_> = (first..first + some).map(|at| key(at % KEYS)).collect();
+        let waits = random.below(2) == 0;
+        let asked: Vec<_> = keys
+            .iter()
+            .map(|key| request(key, acquire(nonce, LONG, waits)))
+            .collect();
+        let mut held: Vec<LockKey> = Vec::new();
+        for again in 0..3 {
+            let answers = link.call(&asked).await.unwrap();
+            for (key, reply) in keys.iter().zip(answers.replies) {
+                match reply {
+                    Reply::Granted { token, .. } if !held.contains(key) => {
+                        belief.begins(key, nonce, token);
+                        held.push(key.clone());
+                        raced.granted.fetch_add(1, Relaxed);
+                        if again > 0 {
+                            raced.passed_on.fetch_add(1, Relaxed);
+                        }
+                    }
+                    Reply::Granted { .. } => {}
+                    Reply::Held { .. } => drop(raced.held.fetch_add(1, Relaxed)),
+                    other => panic!("{key}: {other:?}"),
+                }
+            }
+            if !waits || held.len() == keys.len() {
+                break;
+            }
+        }
+        yield_now().await;
+        held.iter().for_each(|key| belief.ends(key, nonce));
+        give_back(&mut *link, &keys, nonce).await;
+    }
+}
+
+/// Gives back, or up.
+async fn give_back(link: &mut dyn LockLink, keys: &[LockKey], nonce: Nonce) {
+    let releases: Vec<_> = keys
+        .iter()
+        .map(|key| request(key, Op::Release { nonce }))
+        .collect();
+    link.call(&releases).await.unwrap();
+}
+
+/// Holders renew locks in a sealed slot, mostly too late, while others ask whether these are free: a lock that a shard
+/// called free is never held there again.
+pub(crate) async fn proofs(fixture: &dyn Fixture) {
+    let shard = fixture.shard();
+    arm(&*shard, fixture.topology()).await;
+    let keys: Vec<_> = (0..PAIRS).map(|number| key(number as usize)).collect();
+    let link = shard.connect_locks(LockLane::Work, None).await;
+    let asked: Vec<_> = keys
+        .iter()
+        .map(|key| request(key, acquire(nonce(1, 1), LEASE, false)))
+        .collect();
+    let granted = link.unwrap().call(&asked).await.unwrap().replies;
+    seal(&*shard, &keys).await;
+    let (renewed, proven) = (AtomicU64::new(0), AtomicU64::new(0));
+    let pairs = keys
+        .iter()
+        .zip(granted)
+        .zip(0..)
+        .map(|((key, granted), seed)| {
+            let Reply::Granted { token, .. } = granted else {
+                panic!("{granted:?}")
+            };
+            renew_and_ask(&*shard, key, token, seed, [&renewed, &proven])
+        });
+    join_all(pairs).await;
+    let [renewed, proven] = [renewed, proven].map(AtomicU64::into_inner);
+    println!("{renewed} renewals, {proven} proofs");
+    assert!(renewed > PAIRS && proven == PAIRS);
+}
+
+const PAIRS: u64 = 64;
+/// A few times as long as a request takes.
+const LEASE: Duration = Duration::from_millis(400);
+
+async fn renew_and_ask(
+    shard: &dyn Shard,
+    key: &LockKey,
+    token: Token,
+    seed: u64,
+    [renewed, proven]: [&AtomicU64; 2],
+) {
+    let free = AtomicBool::new(false);
+    let holder = async {
+        let random = Random::seeded(seed);
+        let link = shard.connect_locks(LockLane::Renew, None).await;
+        let mut link = link.unwrap();
+        loop {
+            let renewal = Op::Renew {
+                nonce: nonce(1, 1),
+                label: Label::new("holder"),
+                token,
+                mode: LockMode::Exclusive,
+                lease: LEASE,
+            };
+            match &link.call(&[request(key, renewal)]).await.unwrap().replies[0] {
+                Reply::Renewed { .. } => {
+                    assert!(!free.load(Relaxed), "{key} was proven free");
+                    renewed.fetch_add(1, Relaxed);
+                }
+                Reply::Lost => return,
+                other => panic!("{other:?}"),
+            }
+            let pause = random.below(LEASE.as_millis() as u64);
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+        }
+    };
+    let asker = async {
+        let link = shard.connect_locks(LockLane::Work, None).await;
+        let mut link = link.unwrap();
+        loop {
+            let asked = [request(key, acquire(nonce(2, seed), LEASE, false))];
+            match &link.call(&asked).await.unwrap().replies[0] {
+                Reply::Moving { left: Some(0), .. } => break,
+                Reply::Moving { left: None, .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        free.store(true, Relaxed);
+        proven.fetch_add(1, Relaxed);
+    };
+    join(holder, asker).await;
+}
+
+async fn seal(shard: &dyn Shard, keys: &[LockKey]) {
+    let step = Step {
+        incarnation: incarnation(),
+        copy: (2, "record".into()),
+        map: MapVersion(2),
+        epoch: Epoch(6),
+        mode: Mode::Sealed,
+        slots: keys.iter().map(LockKey::slot).collect(),
+        above: Token::default(),
+    };
+    let mut mover = shard.connect_migration(None).await.unwrap();
+    assert_eq!(mover.step(&step).await.unwrap().refused, []);
+}
+
+fn incarnation() -> Incarnation {
+    Incarnation {
+        number: 5,
+        engine: ClientId(1),
+    }
+}
+
+fn nonce(racer: u64, sequence: u64) -> Nonce {
+    Nonce {
+        client: ClientId(racer.into()),
+        sequence,
+    }
+}
+
+fn acquire(nonce: Nonce, lease: Duration, waits: bool) -> Op {
+    let ticket = Ticket {
+        sent: Instant::from_nanos(1),
+        claim: LONG,
+    };
+    Op::Acquire {
+        nonce,
+        label: Label::new("racer"),
+        lease,
+        mode: LockMode::Exclusive,
+        tokens: 2,
+        ticket: waits.then_some(ticket),
+        proof: None,
+        floor: None,
+    }
+}
+
+fn request(key: &LockKey, op: Op) -> Request {
+    Request {
+        key: key.clone(),
+        map: MapVersion::UNKNOWN,
+        op,
+    }
+}
+
+fn slots() -> SlotCount {
+    SlotCount::new(16).unwrap()
+}
+
+fn key(number: usize) -> LockKey {
+    LockKey::new(&Namespace::default(), &[b'a' + number as u8], slots()).unwrap()
+}
+
+async fn arm(shard: &dyn Shard, topology: String) {
+    let epoch = Epoch(5);
+    let open = SlotState {
+        mode: Mode::Open,
+        epoch,
+    };
+    let arm = Arm {
+        topology,
+        incarnation: incarnation(),
+        epoch,
+        token_epoch: epoch,
+        slots: SlotStates::new(slots().iter(), |_| open),
+        grace: Grace::None,
+        copy: (1, "record".into()),
+    };
+    let mut control = shard.connect_control().await.unwrap();
+    control.arm(&arm).await.unwrap();
+}
