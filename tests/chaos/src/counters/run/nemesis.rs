@@ -55,6 +55,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Between two looks at what has become of tellers, and at what has happened.
 const DONE_POLL: Duration = Duration::from_millis(50);
+/// How soon each segment of a shard that went back counts a loss.
+const SAYS_SO_WITHIN: Duration = Duration::from_secs(10);
 /// How long the faults go on once all tellers are done, until each that a run must have has happened.
 const HAPPENS_WITHIN: Duration = Duration::from_secs(120);
 
@@ -241,11 +243,11 @@ impl Nemesis<'_> {
             self.did_often("channels that forgot two loans or more", tail.long_channels);
         }
         self.desk.accept(LOSING_TERMS, SEGMENTS).await;
-        let until_ns = BootClock.now().as_nanos();
         // An address may lead to a replica for so short a time that no client finds it: nothing is lost.
         if !left.commands.is_empty() {
-            self.must_say_so(&left.losses, &shard.in_segments("losses").await);
+            self.must_say_so(&left.losses, shard).await;
         }
+        let until_ns = BootClock.now().as_nanos();
         for (account, tail) in tails {
             if let Some(from_ms) = tail.layout_from_ms {
                 let layout = ForgottenLayout { from_ms, until_ns };
@@ -255,10 +257,21 @@ impl Nemesis<'_> {
         }
     }
 
-    /// Each segment that went back has counted a loss since it was asked for the first time.
-    fn must_say_so(&self, before: &[(String, u64)], after: &[(String, u64)]) {
-        let silent = before.iter().filter(|segment| after.contains(segment));
-        let silent = silent.map(|(name, losses)| Violation {
+    /// Each segment that went back counts a loss since it was asked for the first time. This process may be the last to
+    /// learn that the shard changed its life and is armed anew, so it accepts until then.
+    async fn must_say_so(&self, before: &[(String, u64)], shard: &Shard) {
+        let until = Instant::now() + SAYS_SO_WITHIN;
+        let silent = loop {
+            let after = shard.in_segments("losses").await;
+            let silent = before.iter().filter(|segment| after.contains(segment));
+            let silent: Vec<_> = silent.collect();
+            if silent.is_empty() || Instant::now() > until {
+                break silent;
+            }
+            sleep(DONE_POLL).await;
+            self.desk.accept(LOSING_TERMS, SEGMENTS).await;
+        };
+        let silent = silent.into_iter().map(|(name, losses)| Violation {
             rule: Rule::Sound,
             told: format!("{name} went back, and says that it lost something {losses} times"),
         });
