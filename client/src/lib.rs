@@ -57,7 +57,7 @@ pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
         AcquireError, CounterFault, Danger, DetachedLease, EngineMetrics, Guard, LeaseRef,
-        LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ReplicaRefusal, ShardStatus, Waiting,
+        LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ShardStatus, Waiting,
     },
     ids::{ClientId, Epoch, Nonce, Token},
     limits, metrics,

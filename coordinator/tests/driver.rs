@@ -95,6 +95,7 @@ impl Desk {
             },
             epoch,
             token_epoch: epoch,
+            declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slots().iter(), |_| SlotState {
                 mode: Mode::Open,
                 epoch,
@@ -126,6 +127,7 @@ impl Desk {
         Request {
             key,
             map: MapVersion::UNKNOWN,
+            declared: MapVersion::UNKNOWN,
             op,
         }
     }

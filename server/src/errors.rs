@@ -81,19 +81,22 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::Replicated {
             namespace,
             replicas,
-            refusal,
         } => {
             return Error::invalid(
                 "namespace",
                 namespace.to_string(),
-                format!("one with 1 replica, not {replicas}: {}", refusal.as_str()),
+                format!(
+                    "one with 1 replica, not {replicas}: another coordinator could not go on with its locks"
+                ),
             );
         }
         AcquireError::LeaseTooShort(lease) => return short("lease", lease),
         AcquireError::HoldTooShort(length) => return short("hold_for", length),
         AcquireError::Closed => return stopping(),
         AcquireError::Held { .. } => Reason::Held,
-        AcquireError::Moving { .. } | AcquireError::Moved => Reason::Moving,
+        AcquireError::Moving { .. } | AcquireError::Moved | AcquireError::Declaring(_) => {
+            Reason::Moving
+        }
         AcquireError::Grace { .. } => Reason::Recovering,
         AcquireError::TimedOut { .. } => Reason::TimedOut,
         AcquireError::TooManyWaiters { .. } => Reason::TooManyWaiters,
@@ -263,7 +266,7 @@ mod tests {
     use std::time::Duration;
 
     use ringfence_client::{
-        ReplicaRefusal, Replicas,
+        Replicas,
         counter::{Account, RequestId},
     };
     use ringfence_coordinator::name::Namespace;
@@ -291,7 +294,6 @@ mod tests {
         let replicated = AcquireError::Replicated {
             namespace: Namespace::unnamed().clone(),
             replicas: Replicas::Three,
-            refusal: ReplicaRefusal::Elsewhere,
         };
         let waiters = AcquireError::TooManyWaiters { retry_after: SHORT };
         let timed_out = AcquireError::TimedOut {

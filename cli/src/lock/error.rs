@@ -109,6 +109,7 @@ impl LockError {
             | AcquireError::Grace { .. }
             | AcquireError::Moving { .. }
             | AcquireError::Moved
+            | AcquireError::Declaring(_)
             | AcquireError::TooManyWaiters { .. }
             | AcquireError::TooLate => Self::NotAcquired { key, wait, because },
             _ => Self::Unusable(because),

@@ -19,10 +19,10 @@ use std::{fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Subcommand;
 use nix::sys::signal::Signal;
-use ringfence_client::{BootClock, BuildError, Client, Effect, ShardError, ShardId, TopologyError};
+use ringfence_client::{BootClock, BuildError, Client, Effect, ShardId, TopologyError};
 use ringfence_coordinator::{
     ids::ClientId,
-    name::Namespace,
+    mover::NamespaceError,
     random::Random,
     shard::redis::{AddressError, RedisOptions},
     topology::{
@@ -112,20 +112,12 @@ pub(crate) enum RingError {
     TooManyIds { ids: usize, servers: usize },
     #[error("--zone names {zones} zones, must be none, or as many as servers, {servers}")]
     Zones { zones: usize, servers: usize },
-    /// A namespace cannot be declared.
+    /// A namespace of a new topology cannot be declared.
     #[error(transparent)]
     Declare(#[from] DeclareError),
-    /// Its locks would have one replica and several.
-    #[error(
-        "namespace {name} is in use, at shard {shard}: release its locks, let no process ask for them, and repeat"
-    )]
-    InUse { name: Namespace, shard: ShardId },
-    #[error("whether namespace {name} is in use is unknown: shard {shard}: {error}")]
-    UseUnknown {
-        name: Namespace,
-        shard: ShardId,
-        error: ShardError,
-    },
+    /// A namespace cannot be declared.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
     /// The resize cannot begin, or cannot be turned back.
     #[error(transparent)]
     Resize(#[from] ResizeError),
@@ -216,9 +208,11 @@ impl RingError {
         match self {
             Self::Seeds(_) => USAGE,
             Self::Resize(ResizeError::UnderWay { .. } | ResizeError::NoneUnderWay) => FAILED,
-            Self::Declare(DeclareError::UnderWay(_) | DeclareError::Topology(_)) => FAILED,
+            Self::Declare(error) | Self::Namespace(NamespaceError::Declare(error)) => match error {
+                DeclareError::UnderWay(_) | DeclareError::Topology(_) => FAILED,
+                _ => USAGE,
+            },
             Self::Resize(_)
-            | Self::Declare(_)
             | Self::TooManyIds { .. }
             | Self::Zones { .. }
             | Self::OtherAttested { .. } => USAGE,

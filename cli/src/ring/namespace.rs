@@ -3,15 +3,12 @@
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use clap::{Args, Subcommand};
-use ringfence_client::{BootClock, Clock as _, LocksPage, Topology};
-use ringfence_coordinator::{name::Namespace, topology::TopologyStore as _};
+use ringfence_client::Topology;
+use ringfence_coordinator::{name::Namespace, topology::Namespaces};
 use ringfence_ring::Replicas;
 use serde::Serialize;
 
-use super::{
-    RingError, existing, existing_only, join, print,
-    run::{MoveOptions, swapped},
-};
+use super::{RingError, existing_only, join, print, run::MoveOptions};
 use crate::{seeds::Seeds, table::Table};
 
 /// Namespaces, and the number of replicas of their locks
@@ -23,12 +20,11 @@ pub(crate) enum Command {
     List(List),
 }
 
-/// Give each lock of an unused namespace several replicas, for good
+/// Give each lock of a namespace several replicas, for good
 ///
-/// Refused while a lock of the namespace is held; do not use the namespace meanwhile. The
-/// replicas lie on distinct shards, in distinct zones if shards have zones. Preparation only: from then
-/// on, this release refuses every lock in the namespace if it has 3 or 5 replicas. Declare namespaces
-/// with ring init to use them.
+/// The ring stays in use meanwhile. No lock of the namespace is granted for some seconds, and the command fails if one
+/// is held. If it is interrupted, none is granted until it is run again. The replicas lie on
+/// distinct shards, in distinct zones if shards have zones.
 #[derive(Args, Debug)]
 pub(crate) struct Add {
     /// The namespace, and the number of replicas: 1, 3 or 5
@@ -59,8 +55,8 @@ pub(super) struct Declared {
 #[derive(Debug, Serialize)]
 struct Listed {
     namespaces: BTreeMap<String, u32>,
-    /// Those whose locks are refused: they were added after the founding.
-    refused: Vec<String>,
+    /// The one that is being declared: none of its locks is granted meanwhile.
+    declaring: BTreeMap<String, u32>,
 }
 
 impl Command {
@@ -77,17 +73,12 @@ impl Add {
     async fn run(&self) -> Result<(), RingError> {
         let Declared { name, replicas } = &self.declared;
         let store = self.how.store().await?;
-        loop {
-            let topology = store.load().await?;
-            let unix = BootClock.unix();
-            let Some(next) = topology.declare(name.clone(), *replicas, unix)? else {
-                break;
-            };
-            check_unused(self.how.seeds(), name).await?;
-            if swapped(&store, &topology, &next).await? {
-                break;
-            }
-        }
+        let declared = self
+            .how
+            .mover(store.clone(), false)
+            .declare(name, *replicas)
+            .await;
+        declared?;
         self.how.move_slots(store, false, None).await
     }
 }
@@ -99,53 +90,37 @@ impl List {
     }
 }
 
-/// Refuses a namespace with a lock that is held.
-async fn check_unused(seeds: &Seeds, name: &Namespace) -> Result<(), RingError> {
-    let client = existing(seeds).await?;
-    let locks = client.locks(Some(name.as_str()));
-    let mut locks = locks.expect("the name of a namespace");
-    let mut unused = Ok(());
-    while let Some(LocksPage { shard, locks }) = locks.next().await {
-        let name = name.clone();
-        match locks {
-            Ok(locks) if locks.is_empty() => {}
-            Ok(_) => unused = Err(RingError::InUse { name, shard }),
-            Err(error) => unused = Err(RingError::UseUnknown { name, shard, error }),
-        }
-    }
-    client.close().await;
-    unused
-}
-
 impl Listed {
     fn of(topology: &Topology) -> Self {
-        let namespaces = topology.namespaces.iter();
-        let added = topology.added.iter();
-        let refused = added.filter(|(_, replicas)| *replicas > Replicas::One);
-        Self {
-            refused: refused.map(|(name, _)| name.to_string()).collect(),
-            namespaces: namespaces
+        let shown = |namespaces: &Namespaces| {
+            let namespaces = namespaces.iter();
+            namespaces
                 .map(|(name, replicas)| (name.to_string(), replicas.get()))
-                .collect(),
+                .collect()
+        };
+        Self {
+            namespaces: shown(&topology.namespaces),
+            declaring: shown(&topology.declaring),
         }
     }
 }
 
 impl fmt::Display for Listed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespaces.is_empty() {
-            return writeln!(out, "no namespace is declared: every lock has one replica");
+        match self.namespaces.is_empty() {
+            true => writeln!(out, "no namespace is declared: every lock has one replica")?,
+            false => {
+                let mut table = Table::new(&["namespace", "replicas"]);
+                for (name, replicas) in &self.namespaces {
+                    table.row([name.clone(), replicas.to_string()]);
+                }
+                write!(out, "{table}")?;
+            }
         }
-        let mut table = Table::new(&["namespace", "replicas"]);
-        for (name, replicas) in &self.namespaces {
-            table.row([name.clone(), replicas.to_string()]);
-        }
-        write!(out, "{table}")?;
-        if !self.refused.is_empty() {
+        for (name, replicas) in &self.declaring {
             writeln!(
                 out,
-                "\nadded after the founding, so that this release refuses their locks: {}",
-                self.refused.join(", ")
+                "\nbeing declared, and none of its locks is granted: {name}={replicas} (run ring namespace add again if it was interrupted)"
             )?;
         }
         Ok(())

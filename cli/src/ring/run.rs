@@ -85,13 +85,25 @@ impl MoveOptions {
         self.json
     }
 
-    pub(super) fn seeds(&self) -> &Seeds {
-        &self.seeds
-    }
-
     /// The topology's store.
     pub(super) async fn store(&self) -> Result<Arc<RedisTopology>, RingError> {
         Ok(join(&self.seeds.servers()?, existing_only()).await?.store)
+    }
+
+    /// A mover with these options.
+    pub(super) fn mover(&self, store: Arc<RedisTopology>, servers_are_new: bool) -> Mover {
+        Mover::new(Parts {
+            store: store.clone(),
+            dial: store,
+            clock: Arc::new(BootClock),
+            random: Arc::new(Random::from_os()),
+            pace: Pace {
+                slots_in_flight: self.slots_in_flight,
+                pause: *self.pause,
+            },
+            servers_are_new,
+            observer: Observer::default(),
+        })
     }
 
     /// Moves slots until no resize is under way, or a signal comes. `aim`: the goal of the resize; `None`: any resize
@@ -103,18 +115,7 @@ impl MoveOptions {
         aim: Option<Goal>,
     ) -> Result<(), RingError> {
         let mut signals = Signals::listen().map_err(RingError::Signals)?;
-        let mover = Mover::new(Parts {
-            store: store.clone(),
-            dial: store,
-            clock: Arc::new(BootClock),
-            random: Arc::new(Random::from_os()),
-            pace: Pace {
-                slots_in_flight: self.slots_in_flight,
-                pause: *self.pause,
-            },
-            servers_are_new,
-            observer: Observer::default(),
-        });
+        let mover = self.mover(store, servers_are_new);
         let mut reporter = Reporter::new(self.json);
         let resized = tokio::select! {
             resized = mover.run() => resized?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_client::Client;
 use serde_json::json;
 
-use super::{each, everything, founded, founded_with, ring, told};
+use super::{each, founded, founded_with, ring, told};
 use crate::binary::ringfence;
 
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn a_founded_namespace_is_listed_and_its_locks_are_granted() {
     let servers = founded_with(3, 0, &more).await;
     let listed = told(&ring(&servers, &["namespace", "list", "--json"]));
     assert_eq!(listed["namespaces"], json!({"coins": 1, "ledger": 3}));
-    assert_eq!(listed["refused"], json!([]));
+    assert_eq!(listed["declaring"], json!({}));
     let shown = told(&ring(&servers, &["show", "--json"]));
     assert_eq!(shown["namespaces"], json!({"coins": 1, "ledger": 3}));
     assert_eq!(each(&shown["shards"], "zone"), ["north", "south", "east"]);
@@ -46,8 +46,9 @@ async fn a_founded_namespace_is_listed_and_its_locks_are_granted() {
     }
 }
 
-#[tokio::test]
-async fn an_unused_namespace_is_declared_once_and_its_slots_are_opened() {
+/// The client renews while the command runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_namespace_is_declared_on_a_ring_in_use_and_its_locks_have_replicas() {
     let servers = founded(3, 1).await;
     let client = Client::builder().redis(servers.urls()[..1].to_vec());
     let client = client.build().await.unwrap();
@@ -57,14 +58,18 @@ async fn an_unused_namespace_is_declared_once_and_its_slots_are_opened() {
         .acquire()
         .await
         .unwrap();
-    let before = everything(&servers).await;
+    let nothing = told(&ring(&servers, &["namespace", "list", "--json"]));
     let refused = ring(&servers, &["namespace", "add", "ledger=3"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(
         refused.stderr.contains("namespace ledger is in use"),
         "{refused:?}"
     );
-    assert_eq!(everything(&servers).await.1, before.1);
+    assert_eq!(
+        told(&ring(&servers, &["namespace", "list", "--json"])),
+        nothing
+    );
+    assert!(guard.is_held());
     guard.release().await;
 
     let added = ring(&servers, &["namespace", "add", "ledger=3"]);
@@ -73,7 +78,10 @@ async fn an_unused_namespace_is_declared_once_and_its_slots_are_opened() {
     assert_eq!(each(&shown["shards"], "slots"), [16_384; 3]);
     assert_eq!(shown["resize"], json!(null));
     let listed = told(&ring(&servers, &["namespace", "list", "--json"]));
-    assert_eq!(listed["refused"], json!(["ledger"]));
+    assert_eq!(
+        listed,
+        json!({"namespaces": {"ledger": 3}, "declaring": {}})
+    );
     let again = ring(&servers, &["namespace", "add", "ledger=3"]).code;
     assert_eq!(again, 0);
     let other = ring(&servers, &["namespace", "add", "ledger=1"]);
@@ -87,23 +95,15 @@ async fn an_unused_namespace_is_declared_once_and_its_slots_are_opened() {
     let reason = "shards is 3, must be at least the number of replicas, 5";
     assert!(many.stderr.contains(reason), "{many:?}");
 
-    let refused = async {
-        loop {
-            let lock = client.lock("key").namespace("ledger");
-            match lock.try_acquire().await {
-                Ok(guard) => _ = guard.release().await,
-                Err(refused) => break refused,
-            }
-            // The client has not heard of the declaration yet.
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let refused = tokio::time::timeout(Duration::from_secs(10), refused).await;
-    let refused = refused.expect("it hears of it").to_string();
-    assert!(
-        refused.starts_with("namespace ledger has 3 replicas"),
-        "{refused}"
-    );
+    let lock = client.lock("key").namespace("ledger");
+    let guard = lock.wait(Duration::from_secs(10)).acquire().await.unwrap();
+    let mut locks = client.locks(Some("ledger")).unwrap();
+    let mut found = 0;
+    while let Some(page) = locks.next().await {
+        found += page.locks.unwrap().len();
+    }
+    assert_eq!(found, 3);
+    guard.release().await;
     client.close().await;
 
     let added = ring(

@@ -72,7 +72,6 @@ impl Engine {
     }
 
     async fn acquire_key(&self, key: &LockKey, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
-        self.0.routing.check_replicas(ask.namespace)?;
         let lease = self.0.lease(ask.lease)?;
         if let Some(hold_for) = ask.hold_for.filter(|hold_for| *hold_for < LEASE_MIN) {
             return Err(AcquireError::HoldTooShort(hold_for));
@@ -128,6 +127,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
         Err(
             AcquireError::Moving { .. }
             | AcquireError::Moved
+            | AcquireError::Declaring(_)
             | AcquireError::Grace { .. }
             | AcquireError::OutOfMemory(_)
             | AcquireError::NoTokens(_)

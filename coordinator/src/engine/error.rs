@@ -19,15 +19,18 @@ pub enum AcquireError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// Locks of the namespace have several replicas, and the call is not for such locks.
-    #[error("namespace {namespace} has {replicas} replicas: {}", .refusal.as_str())]
+    #[error(
+        "namespace {namespace} has {replicas} replicas: only the process that acquired such a lock can renew and release it"
+    )]
     Replicated {
         /// The namespace.
         namespace: Namespace,
         /// Its replicas.
         replicas: Replicas,
-        /// The reason.
-        refusal: ReplicaRefusal,
     },
+    /// The locks of the namespace are about to have several replicas. That takes some seconds.
+    #[error("namespace {0} is being declared, and no lock in it is granted meanwhile")]
+    Declaring(Namespace),
     /// The lease is longer than the topology allows.
     #[error("lease {lease:?} is too long: at most {max:?} (the topology's max_lease)")]
     LeaseTooLong {
@@ -130,6 +133,7 @@ impl AcquireError {
             | Self::TooManyWaiters { .. }
             | Self::TooManyHeld(_)
             | Self::Moved
+            | Self::Declaring(_)
             | Self::OutOfMemory(_)
             | Self::NoTokens(_)
             | Self::TooLate => true,
@@ -155,6 +159,7 @@ impl AcquireError {
             Self::TooLate => Effect::Unknown,
             Self::Name(_)
             | Self::Replicated { .. }
+            | Self::Declaring(_)
             | Self::LeaseTooLong { .. }
             | Self::LeaseTooShort(_)
             | Self::HoldTooShort(_)
@@ -195,29 +200,6 @@ pub enum ReleaseAnswer {
     Lost,
     /// No answer came: the lock is released in the background, or ends with its lease.
     Unknown,
-}
-
-/// The reason why a call is not for locks with several replicas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReplicaRefusal {
-    /// The namespace was added after the founding of the topology. A process that has not read that would acquire its
-    /// locks without replicas.
-    Added,
-    /// Only the engine that acquired such a lock can renew it.
-    Elsewhere,
-}
-
-impl ReplicaRefusal {
-    /// The reason in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "it was added after the founding, and this release refuses locks in it",
-            Self::Elsewhere => {
-                "only the process that acquired such a lock can renew and release it"
-            }
-        }
-    }
 }
 
 /// The reason why a guard is in danger.

@@ -221,9 +221,11 @@ impl Inner {
     async fn force_release(&self, key: &LockKey, nonce: Nonce) -> Result<bool, ShardError> {
         let mut released = false;
         for renewer in self.routing.route(key).renewers() {
+            let (map, declared) = renewer.versions(key.slot());
             let request = Request {
                 key: key.clone(),
-                map: renewer.map(key.slot()),
+                map,
+                declared,
                 op: Op::Release { nonce },
             };
             released |= match renewer.driver.submit(request).await {

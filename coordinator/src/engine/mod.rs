@@ -44,7 +44,7 @@ use crate::{
 };
 pub use acquire::{Acquire, Wait};
 pub use counters::CounterFault;
-pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer, ReplicaRefusal};
+pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
 pub use inspect::{Locks, LocksPage};
 pub use local::{DetachedLease, Guard, Handoff, LeaseRef, Owner, Sharing, WaitObserver, Waiting};
 use local::{Handle, LocalQueues};

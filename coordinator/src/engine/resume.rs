@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::{
     AcquireError, DetachedLease, Engine, LeaseRef, ReleaseAnswer,
     local::{Lease, LeaseState, Terms, events},
-    ring::{ShardLease, renewer::LeaseRenewer},
+    ring::{Declaration, ShardLease, renewer::LeaseRenewer},
 };
 use crate::{
     backoff::Backoff,
@@ -138,7 +138,15 @@ impl Engine {
         let view = &self.0.around.view;
         let state = LeaseState::new(lease.key.clone(), lease.nonce, terms, 1, view);
         let receiver = requests.local.clone();
-        Ok(ShardLease::new(state, false, at.clone(), receiver))
+        // It requests nothing that depends on the declaration.
+        let declaration = Declaration::NONE;
+        Ok(ShardLease::new(
+            declaration,
+            state,
+            false,
+            at.clone(),
+            receiver,
+        ))
     }
 }
 
@@ -148,9 +156,11 @@ async fn confirm(
     token: Token,
     at: &LeaseRenewer,
 ) -> Result<Answered, AcquireError> {
+    let (map, declared) = at.versions(lease.key.slot());
     let request = Request {
         key: lease.key.clone(),
-        map: at.map(lease.key.slot()),
+        map,
+        declared,
         op: Op::Confirm {
             nonce: lease.nonce,
             label: lease.terms.label.clone(),

@@ -23,6 +23,7 @@
 //! | `lives.rs` | the lives of the two shards of a migration |
 //! | `finish.rs` | opens the slots at the next shard, then shuts them at the former one |
 //! | `opening.rs` | slots of shards that are gone for good |
+//! | `declare.rs` | the number of replicas of a namespace |
 //! | `shards.rs` | one connection per shard, and the meaning of its errors |
 //! | `groups.rs` | requests to a shard about counters |
 //! | `pauses.rs` | pauses between these requests, so that callers have most of the shard's time |
@@ -36,6 +37,7 @@
 
 mod carry;
 mod copy;
+mod declare;
 mod finish;
 mod groups;
 mod left;
@@ -51,15 +53,18 @@ mod slot_migration;
 
 use std::{sync::Arc, time::Duration};
 
+use ringfence_ring::Replicas;
 use tokio::{sync::watch, time::sleep};
 
 use self::run::Run;
 use crate::{
     clock::Clock,
     limits::{MOVER_PAUSE, SLOTS_IN_FLIGHT},
+    name::Namespace,
     random::Random,
     topology::{Dial, Topology, TopologyError, TopologyStore, Weights},
 };
+pub use declare::NamespaceError;
 pub use phase::{Observer, Phase};
 pub use progress::{Progress, WaitingFor};
 
@@ -191,6 +196,25 @@ impl Mover {
         let slots_in_flight = self.pace.slots_in_flight;
         let run = Run::new(self.around.clone(), record, slots_in_flight, &self.progress);
         run.complete().await
+    }
+
+    /// Declares that each lock of `namespace` has `replicas`, for good, while processes use the ring. Takes some seconds, and
+    /// the recovery periods that are under way. None of its locks is granted meanwhile; [`run`](Self::run) then opens the slots of
+    /// the replicas.
+    ///
+    /// # Errors
+    ///
+    /// [`NamespaceError`]: a lock of the namespace is held, or the record does not allow it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future grants no lock of the namespace until the call is repeated.
+    pub async fn declare(
+        &self,
+        namespace: &Namespace,
+        replicas: Replicas,
+    ) -> Result<(), NamespaceError> {
+        self.around.declare(namespace, replicas).await
     }
 
     /// The record in force, as soon as there is an answer.

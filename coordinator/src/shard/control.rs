@@ -40,6 +40,8 @@ pub struct Arm {
     pub epoch: Epoch,
     /// Epoch of the tokens to come.
     pub token_epoch: Epoch,
+    /// When a namespace was last declared, as in a [`Request`](super::Request).
+    pub declared: MapVersion,
     /// Every slot's state.
     pub slots: SlotStates,
     /// How long to grant nothing.
@@ -65,6 +67,17 @@ pub struct Armed {
     pub epoch: Epoch,
     /// How long the shard goes on granting nothing.
     pub grace_left: Duration,
+}
+
+/// A namespace is being declared: acquires by an older view are refused from now on.
+#[derive(Clone, Debug)]
+pub struct Declare {
+    /// The record's incarnation. Below the shard's fence: [`Stale`](super::ShardError::Stale).
+    pub incarnation: Incarnation,
+    /// As in [`Arm`].
+    pub copy: (u64, String),
+    /// The version of the record.
+    pub declared: MapVersion,
 }
 
 /// A map version, and its slots of the shard, without the migrating ones.

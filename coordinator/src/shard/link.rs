@@ -1,15 +1,15 @@
 //! Connections to a shard, one trait for each purpose.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_ring::Slot;
 
 use super::{
     Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, CopyIn, CopyOut,
-    CounterAnswers, CounterRequest, DropGroups, Dropped, ForceOpen, ForcedOpen, Groups, HeldStill,
-    Inspection, List, Listing, LockPage, MarkQuiet, Piece, PutAside, Request, Scan, ScanPage,
-    ShardError, Step, Stepped, StillHeld, Subscription,
+    CounterAnswers, CounterRequest, Declare, DropGroups, Dropped, ForceOpen, ForcedOpen, Groups,
+    HeldStill, Inspection, List, Listing, LockPage, MarkQuiet, Piece, PutAside, Request, Scan,
+    ScanPage, ShardError, Step, Stepped, StillHeld, Subscription,
 };
 use crate::{
     ids::{ClientId, Epoch, Incarnation, Life},
@@ -192,8 +192,13 @@ pub trait ControlLink: Link {
     async fn armed(&mut self) -> Result<Option<Armed>, ShardError>;
 
     /// Declares this life quiet at a map version, if every slot of that version is open and no
-    /// timer runs. A life that is quiet at a later version stays so. Answers whether it is quiet now at this version.
+    /// timer runs. A life that is quiet at a later version stays so, and one that knows of a later declaration is not
+    /// marked. Answers whether it is quiet now at this version.
     async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError>;
+
+    /// Refuses acquires by older views than `declare` from now on. A life that refuses more stays so. Answers how long the
+    /// shard goes on granting nothing.
+    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError>;
 
     /// Moves to token epoch `epoch`, if that is greater than the present one.
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError>;

@@ -17,6 +17,9 @@ pub struct Request {
     /// When the shard's slots last changed, by the sender's map. Where it equals the version the
     /// shard is quiet at, the slot's state needs no look.
     pub map: MapVersion,
+    /// The version of the topology at which a namespace was last declared, by the sender's view. An acquire with a lower
+    /// one than the shard's is [`Outdated`](Reply::Outdated).
+    pub declared: MapVersion,
     /// What to do.
     pub op: Op,
 }
@@ -129,14 +132,33 @@ pub struct Release {
     pub key: LockKey,
     /// As in a [`Request`].
     pub map: MapVersion,
+    /// As in a [`Request`].
+    pub declared: MapVersion,
     /// The acquisition.
     pub nonce: Nonce,
 }
 
+impl Request {
+    /// Whether the shard applies `next` together with this request, which precedes it.
+    pub(crate) fn takes_along(&self, next: &Self) -> bool {
+        self.map.takes_along(next.map) && self.declared == next.declared
+    }
+}
+
 impl From<Release> for Request {
-    fn from(Release { key, map, nonce }: Release) -> Self {
-        let op = Op::Release { nonce };
-        Self { key, map, op }
+    fn from(release: Release) -> Self {
+        let Release {
+            key,
+            map,
+            declared,
+            nonce,
+        } = release;
+        Self {
+            key,
+            map,
+            declared,
+            op: Op::Release { nonce },
+        }
     }
 }
 
@@ -217,6 +239,9 @@ pub enum Reply {
         /// When it left.
         epoch: Epoch,
     },
+    /// A namespace was declared since the sender's view: refresh the view, because the key's lock may have several
+    /// replicas now. Nothing was written.
+    Outdated,
     /// The slot goes elsewhere and is sealed here: queue at its next shard. The request's own ticket is gone.
     /// Of a confirmation: the slot goes elsewhere, or comes here; nothing was written.
     Moving {

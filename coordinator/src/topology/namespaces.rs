@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use ringfence_ring::{Replicas, RingError, Slot};
+use ringfence_ring::{Replicas, RingError, Slot, Table};
 use ringfence_segment_lock::{Effect, impl_failure};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -34,6 +34,18 @@ pub enum DeclareError {
     /// Every process reads every declaration.
     #[error("namespaces is {0}, must be at most {NAMESPACES_MAX}")]
     TooMany(usize),
+    /// One at a time: it is to be finished first, by declaring it again.
+    #[error(
+        "namespace {other} is being declared with {replicas} replicas: finish that, then declare namespace {name}"
+    )]
+    Another {
+        /// The namespace.
+        name: Namespace,
+        /// The namespace that is being declared.
+        other: Namespace,
+        /// Its replicas.
+        replicas: Replicas,
+    },
     /// Slots migrate, or wait to be opened.
     #[error("a resize is under way: wait for it, then declare namespace {0}")]
     UnderWay(Namespace),
@@ -56,7 +68,9 @@ impl DeclareError {
         match self {
             Self::UnderWay(_) => true,
             Self::Topology(error) => error.is_retryable(),
-            Self::Declared { .. } | Self::TooMany(_) | Self::Ring { .. } => false,
+            Self::Declared { .. } | Self::TooMany(_) | Self::Another { .. } | Self::Ring { .. } => {
+                false
+            }
         }
     }
 
@@ -64,9 +78,11 @@ impl DeclareError {
     pub fn effect(&self) -> Effect {
         match self {
             Self::Topology(error) => error.effect(),
-            Self::Declared { .. } | Self::TooMany(_) | Self::UnderWay(_) | Self::Ring { .. } => {
-                Effect::None
-            }
+            Self::Declared { .. }
+            | Self::TooMany(_)
+            | Self::Another { .. }
+            | Self::UnderWay(_)
+            | Self::Ring { .. } => Effect::None,
         }
     }
 
@@ -168,45 +184,107 @@ impl<'de> Deserialize<'de> for Namespaces {
 }
 
 impl Topology {
-    /// The record that declares `namespace` to have `replicas` of each lock; `None` if it does
-    /// already. No lock of the namespace may be held.
+    /// The record in which `namespace` is being declared to have `replicas` of each lock; `None` if it has them.
     ///
-    /// Slots of ranks that no namespace had before go to shards, which have yet to open them.
-    /// Every shard's slots count as changed: a request by an older map has to look at its slot.
+    /// Every shard's slots count as changed, and the shards have yet to [learn](crate::shard::ControlLink::declare) that
+    /// views of before are outdated: then no lock of the namespace is acquired.
     ///
     /// # Errors
     ///
     /// [`DeclareError`]: names the namespace, the value and the limit.
-    pub fn declare(
+    pub fn begin_declaration(
         &self,
-        namespace: Namespace,
+        namespace: &Namespace,
         replicas: Replicas,
-        unix: Duration,
     ) -> Result<Option<Self>, DeclareError> {
-        let mut next = self.clone();
-        next.namespaces.declare(namespace.clone(), replicas)?;
-        if next.namespaces == self.namespaces {
+        let mut all = self.namespaces.clone();
+        all.declare(namespace.clone(), replicas)?;
+        self.with_ranks_of(namespace, replicas)?;
+        let mut declaring = Namespaces::default();
+        declaring.declare(namespace.clone(), replicas)?;
+        if all == self.namespaces {
             return Ok(None);
         }
-        next.added.declare(namespace.clone(), replicas)?;
-        if self.is_under_way() {
-            return Err(DeclareError::UnderWay(namespace));
+        let mut others = self.declaring.iter();
+        if let Some((other, replicas)) = others.find(|(other, _)| *other != namespace) {
+            let (name, other) = (namespace.clone(), other.clone());
+            return Err(DeclareError::Another {
+                name,
+                other,
+                replicas,
+            });
         }
+        if self.is_under_way() {
+            return Err(DeclareError::UnderWay(namespace.clone()));
+        }
+        let mut next = self.changed();
+        next.declaring = declaring;
+        next.declared = MapVersion(next.version);
+        Ok(Some(next))
+    }
+
+    /// The record in which the namespace is declared whose declaration began with version `begun`; `None` if none is being
+    /// declared. No lock of it may be held, and no slot may have moved since.
+    ///
+    /// Slots of ranks that no namespace had before go to shards, which have yet to open them.
+    ///
+    /// # Errors
+    ///
+    /// As [`begin_declaration`](Self::begin_declaration).
+    pub fn finish_declaration(
+        &self,
+        begun: MapVersion,
+        unix: Duration,
+    ) -> Result<Option<Self>, DeclareError> {
+        let Some((name, replicas)) = self.declaring.iter().next() else {
+            return Ok(None);
+        };
+        let mut shards = self.shards.values();
+        if self.declared != begun || shards.any(|entry| entry.changed > begun) {
+            return Err(DeclareError::UnderWay(name.clone()));
+        }
+        let mut next = self.changed();
+        next.declaring = Namespaces::default();
+        next.namespaces.declare(name.clone(), replicas)?;
+        if let Some(table) = self.with_ranks_of(name, replicas)? {
+            next.table = table;
+            next.last_epoch = self.next_epoch(unix)?;
+            next.openings = next.first_openings(self.table.all_slots().len());
+        }
+        Ok(Some(next))
+    }
+
+    /// The record in which no namespace is being declared; `None` if none is. Its locks are acquired as before.
+    pub fn undo_declaration(&self) -> Option<Self> {
+        let mut next = self.changed();
+        next.declaring = Namespaces::default();
+        (self.declaring != next.declaring).then_some(next)
+    }
+
+    /// The next record, in which every shard's slots count as changed.
+    fn changed(&self) -> Self {
+        let mut next = self.clone();
         next.version += 1;
         for entry in next.shards.values_mut() {
             entry.changed = MapVersion(next.version);
         }
-        let ranks = self.table.all_slots().len();
-        if next.namespaces.most() > self.table.membership().replicas() {
-            let refused = |error| DeclareError::Ring {
-                name: namespace,
-                error,
-            };
-            next.table = self.table.replicated(replicas).map_err(refused)?;
-            next.last_epoch = self.next_epoch(unix)?;
-            next.openings = next.first_openings(ranks);
+        next
+    }
+
+    /// The table with the ranks of `namespace`; `None` if it has them.
+    fn with_ranks_of(
+        &self,
+        namespace: &Namespace,
+        replicas: Replicas,
+    ) -> Result<Option<Table>, DeclareError> {
+        if replicas <= self.table.membership().replicas() {
+            return Ok(None);
         }
-        Ok(Some(next))
+        let refused = |error| DeclareError::Ring {
+            name: namespace.clone(),
+            error,
+        };
+        self.table.replicated(replicas).map(Some).map_err(refused)
     }
 
     /// Openings of all slots but the first `count`: no shard has had them.

@@ -75,10 +75,12 @@ pub struct Topology {
     /// Namespaces with a declared number of replicas.
     #[serde(default, skip_serializing_if = "Namespaces::is_empty")]
     pub namespaces: Namespaces,
-    /// Those of them that were added after the founding. A process that has not read that would acquire their locks
-    /// without replicas.
+    /// The namespace that is being declared: its locks are refused until that is done, or undone.
     #[serde(default, skip_serializing_if = "Namespaces::is_empty")]
-    pub added: Namespaces,
+    pub declaring: Namespaces,
+    /// The version at which a declaration last began. A shard that knows it refuses acquires by older views.
+    #[serde(default)]
+    pub declared: MapVersion,
     /// The members.
     pub shards: BTreeMap<ShardName, ShardEntry>,
     /// The owner of each slot of every rank.
@@ -197,6 +199,7 @@ impl Topology {
             }
         }
         Arm {
+            declared: self.declared,
             topology: self.id.clone(),
             incarnation: self.incarnation,
             epoch: entry.epoch,

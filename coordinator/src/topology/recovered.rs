@@ -5,7 +5,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 
 use super::{Home, Status, Topology, TopologyError, migration::moves_of};
-use crate::ids::{Epoch, Incarnation, Life};
+use crate::ids::{Epoch, Incarnation, Life, MapVersion};
 
 /// More versions than all members together can lose.
 pub(super) const LOST_VERSIONS: u64 = 1 << 20;
@@ -50,6 +50,8 @@ impl Topology {
         let mut next = self.clone();
         next.incarnation = incarnation;
         next.version += LOST_VERSIONS;
+        // Shards may know of a declaration that began in a lost version.
+        next.declared = MapVersion(next.version);
         next.status = Status::Active;
         next.home = home;
         next.last_epoch = epoch;

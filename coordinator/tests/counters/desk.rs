@@ -38,6 +38,7 @@ impl Desk {
             },
             epoch,
             token_epoch: epoch,
+            declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slots.iter(), |_| SlotState {
                 mode: Mode::Open,
                 epoch,

@@ -70,6 +70,7 @@ impl Pair<'_> {
             incarnation: self.incarnation(arming.incarnation),
             epoch,
             token_epoch: epoch,
+            declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slot_count().iter(), state),
             grace: arming.grace.map_or(Grace::None, Grace::Full),
             copy: (self.last_epoch, "record".into()),

@@ -169,6 +169,7 @@ impl Pair<'_> {
             Reply::NeedProof { .. } => self.tally.count("need proof"),
             Reply::OtherKind { .. } => self.tally.count("other kind"),
             Reply::TooManyWaiters { .. }
+            | Reply::Outdated
             | Reply::NoTokens
             | Reply::OutOfMemory
             | Reply::Foreign => self.tally.count("strange"),
@@ -215,6 +216,7 @@ impl Pair<'_> {
         Request {
             key: lock_key(deed.key),
             map,
+            declared: MapVersion::UNKNOWN,
             op: self.op(deed),
         }
     }

@@ -258,6 +258,7 @@ fn request(key: &LockKey, op: Op) -> Request {
     Request {
         key: key.clone(),
         map: MapVersion::UNKNOWN,
+        declared: MapVersion::UNKNOWN,
         op,
     }
 }
@@ -281,6 +282,7 @@ async fn arm(shard: &dyn Shard, topology: String) {
         incarnation: incarnation(),
         epoch,
         token_epoch: epoch,
+        declared: MapVersion::UNKNOWN,
         slots: SlotStates::new(slots().iter(), |_| open),
         grace: Grace::None,
         copy: (1, "record".into()),

@@ -8,6 +8,7 @@
 mod bank;
 mod big;
 mod crashes;
+mod declaring;
 mod decommissions;
 mod interrupted;
 #[cfg(feature = "failpoints")]

@@ -4,28 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_coordinator::{
     ids::{ClientId, MapVersion, Nonce},
-    mover::Observer,
+    mover::{NamespaceError, Observer},
     name::{Label, LockKey, Namespace},
     shard::{LockLane, LockMode, Op, Reply, Request, Shard},
     topology::shard_id,
 };
 use ringfence_ring::{Replicas, Slot, SlotCount};
 
-use super::{
-    lockers::Lockers,
-    stage::{Stage, UNIX},
-};
+use super::{lockers::Lockers, stage::Stage};
 
 pub(super) fn ledger() -> Namespace {
     Namespace::new("ledger").unwrap()
 }
 
 /// Declares that locks of `ledger` have three replicas.
-pub(super) fn declare(stage: &Stage) {
-    stage.change(|record| {
-        let declared = record.declare(ledger(), Replicas::Three, UNIX);
-        declared.unwrap().expect("it is new")
-    });
+pub(super) async fn declare(stage: &Stage) -> Result<(), NamespaceError> {
+    let mover = stage.mover(16, Observer::default());
+    mover.declare(&ledger(), Replicas::Three).await
 }
 
 /// A key in each of `slots`, of a ring that has as many without ranks.
@@ -69,6 +64,7 @@ async fn each_slot_grants_at_its_owner_alone(stage: &Stage) {
             let request = |op| Request {
                 key: key.clone(),
                 map: MapVersion::UNKNOWN,
+                declared: record.declared,
                 op,
             };
             let answers = link.call(&[request(acquire)]).await.unwrap();
@@ -84,7 +80,7 @@ async fn each_slot_grants_at_its_owner_alone(stage: &Stage) {
 async fn the_slots_of_a_declared_namespace_are_opened_and_no_lock_is_lost() {
     let stage = Stage::new(4).await;
     let lockers = Lockers::start(&stage.ring()).await;
-    declare(&stage);
+    declare(&stage).await.unwrap();
     let resized = stage.resize().await;
     assert_eq!(resized.slots_moved, 0);
     assert!(!stage.record().is_under_way());
@@ -96,7 +92,7 @@ async fn the_slots_of_a_declared_namespace_are_opened_and_no_lock_is_lost() {
 async fn ranks_move_from_shard_to_shard_and_no_lock_is_lost() {
     let stage = Stage::new(3).await;
     let lockers = Lockers::start(&stage.ring()).await;
-    declare(&stage);
+    declare(&stage).await.unwrap();
     stage.resize().await;
     let mut change = stage.adding(3, 1).await;
     change.remove = vec![shard_id(0)];
@@ -116,7 +112,7 @@ async fn ranks_move_from_shard_to_shard_and_no_lock_is_lost() {
 async fn the_ranks_of_a_dead_shard_are_opened_elsewhere() {
     let stage = Stage::new(4).await;
     let lockers = Lockers::start(&stage.ring()).await;
-    declare(&stage);
+    declare(&stage).await.unwrap();
     stage.resize().await;
     stage.kill(3);
     stage.decommission(3);

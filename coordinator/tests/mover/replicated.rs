@@ -10,10 +10,10 @@ use std::{
 
 use parking_lot::Mutex;
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, ReleaseAnswer, ReplicaRefusal, Wait},
+    engine::{Acquire, AcquireError, Engine, Guard, ReleaseAnswer, Wait},
     ids::{MapVersion, Token},
     random::Random,
-    shard::{Effect, Lane, List, LockLane, Op, Request, Shard as _},
+    shard::{Lane, List, LockLane, Op, Request, Shard as _},
     topology::Namespaces,
 };
 use ringfence_ring::Replicas;
@@ -24,7 +24,7 @@ use tokio::{
 
 use super::{
     lockers::engine,
-    replicas::{declare, ledger},
+    replicas::ledger,
     stage::{FOR_EVER, Stage},
 };
 
@@ -42,7 +42,7 @@ async fn scene<const N: usize>(shards: usize) -> (Arc<Stage>, [Engine; N]) {
     (stage, engines.try_into().ok().unwrap())
 }
 
-async fn ask(engine: &Engine, key: &str, wait: Wait) -> Result<Guard, AcquireError> {
+pub(super) async fn ask(engine: &Engine, key: &str, wait: Wait) -> Result<Guard, AcquireError> {
     let ask = Acquire {
         namespace: &ledger(),
         key: key.as_bytes(),
@@ -57,7 +57,7 @@ async fn ask(engine: &Engine, key: &str, wait: Wait) -> Result<Guard, AcquireErr
 }
 
 /// How many shards have a record of the key.
-async fn records(stage: &Stage, key: &str) -> usize {
+pub(super) async fn records(stage: &Stage, key: &str) -> usize {
     let mut found = 0;
     let engine = engine(&stage.ring(), 77).await;
     let mut locks = engine.locks(None);
@@ -70,39 +70,6 @@ async fn records(stage: &Stage, key: &str) -> usize {
     }
     engine.close(SECOND).await;
     found
-}
-
-#[tokio::test(start_paused = true)]
-async fn locks_of_a_namespace_that_was_added_later_are_refused_and_nothing_is_asked() {
-    let stage = Stage::new(3).await;
-    let engine = engine(&stage.ring(), 1).await;
-    let guard = ask(&engine, "key", Wait::No)
-        .await
-        .expect("nothing is declared");
-    guard.release().await;
-    declare(&stage);
-    stage.resize().await;
-    engine.refresh().await.unwrap();
-    let refused = ask(&engine, "key", Wait::No).await.unwrap_err();
-    let AcquireError::Replicated {
-        replicas, refusal, ..
-    } = &refused
-    else {
-        panic!("{refused}")
-    };
-    assert_eq!(
-        (*replicas, *refusal),
-        (Replicas::Three, ReplicaRefusal::Added)
-    );
-    assert!(
-        refused
-            .to_string()
-            .starts_with("namespace ledger has 3 replicas: it was added"),
-        "{refused}"
-    );
-    assert!(!refused.is_retryable());
-    assert_eq!(refused.effect(), Effect::None);
-    assert_eq!(records(&stage, "key").await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,6 +239,7 @@ async fn remove(stage: &Stage, index: usize) {
     let release = Request {
         key: lock.key.clone(),
         map: MapVersion::UNKNOWN,
+        declared: MapVersion::UNKNOWN,
         op: Op::Release {
             nonce: lock.holder.nonce,
         },

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use ringfence_coordinator::{
-    ids::{ClientId, Nonce},
+    ids::{ClientId, MapVersion, Nonce},
     mover::{Observer, Phase, Progress},
     name::{LockKey, Namespace},
     shard::{LockLane, Op, Request, Shard},
@@ -169,6 +169,7 @@ async fn shards_are_quiet_after_a_resize() {
         let release = Request {
             key: key.clone(),
             map: record.shard(&shard_id(index)).unwrap().changed,
+            declared: MapVersion::UNKNOWN,
             op: Op::Release {
                 nonce: Nonce {
                     client: ClientId(9),

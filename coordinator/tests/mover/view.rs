@@ -76,7 +76,7 @@ impl TopologyStore for Away {
 }
 
 /// A process, and its way to the topology's store.
-struct Process {
+pub(super) struct Process {
     engine: Engine,
     store: Arc<Away>,
 }
@@ -90,7 +90,7 @@ impl Deref for Process {
 }
 
 impl Process {
-    fn cut_off(&self, cut: bool) {
+    pub(super) fn cut_off(&self, cut: bool) {
         self.store.cut.send_replace(cut);
     }
 
@@ -141,7 +141,7 @@ impl Stage {
         assert_eq!(self.record().constants.view_lease(), Some(V));
     }
 
-    async fn process(&self, number: u128) -> Process {
+    pub(super) async fn process(&self, number: u128) -> Process {
         self.started(number, false).await
     }
 

@@ -60,6 +60,7 @@ impl<F: Fixture> Bench<F> {
             },
             epoch: EPOCH,
             token_epoch: EPOCH,
+            declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slots().iter(), open),
             grace: Grace::None,
             copy: (1, "record".into()),
@@ -101,6 +102,7 @@ impl<F: Fixture> Bench<F> {
         let request = Request {
             key: key.clone(),
             map: MapVersion::UNKNOWN,
+            declared: MapVersion::UNKNOWN,
             op: op.clone(),
         };
         self.link.call(&[request]).await.unwrap()

@@ -14,9 +14,9 @@ use ringfence_coordinator::{
     ids::{ClientId, Epoch, Incarnation, Life},
     name::LockKey,
     shard::{
-        Answers, Arm, ArmAnswer, Armed, ConnectionId, ControlLink, CounterLink, Inspection, Link,
-        List, LockLane, LockLink, LockPage, MarkQuiet, MigrationLink, Notification, Op, Request,
-        Shard, ShardError, Subscription, memory::MemoryShard,
+        Answers, Arm, ArmAnswer, Armed, ConnectionId, ControlLink, CounterLink, Declare,
+        Inspection, Link, List, LockLane, LockLink, LockPage, MarkQuiet, MigrationLink,
+        Notification, Op, Request, Shard, ShardError, Subscription, memory::MemoryShard,
     },
 };
 use tokio::{sync::watch, time::sleep};
@@ -189,6 +189,11 @@ impl ControlLink for Over<Box<dyn ControlLink>> {
     async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
         self.wire.through().await;
         self.end.mark_quiet(mark).await
+    }
+
+    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
+        self.wire.through().await;
+        self.end.declare(declare).await
     }
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {

@@ -45,7 +45,13 @@ fn key(name: &str) -> LockKey {
 
 fn request(key: &LockKey, op: Op) -> Request {
     let (key, map) = (key.clone(), QUIET);
-    Request { key, map, op }
+    let declared = MapVersion::UNKNOWN;
+    Request {
+        key,
+        map,
+        declared,
+        op,
+    }
 }
 
 fn acquire(key: &LockKey, sequence: u64) -> Request {
@@ -94,6 +100,7 @@ impl Desk {
             incarnation,
             epoch,
             token_epoch: epoch,
+            declared: MapVersion::UNKNOWN,
             slots: SlotStates::new(slot_count().iter(), |_| SlotState { mode, epoch }),
             grace: Grace::None,
             copy: (1, "record".into()),

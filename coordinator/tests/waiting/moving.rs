@@ -88,7 +88,13 @@ fn adopt(key: &LockKey, sequence: u64) -> Request {
         epoch: MOVE,
     };
     let (key, map) = (key.clone(), MapVersion::UNKNOWN);
-    Request { key, map, op }
+    let declared = MapVersion::UNKNOWN;
+    Request {
+        key,
+        map,
+        declared,
+        op,
+    }
 }
 
 fn is_granted(reply: &Reply) -> bool {

@@ -5,7 +5,7 @@
 
 use async_trait::async_trait;
 use ringfence_coordinator::{
-    ids::Nonce,
+    ids::{MapVersion, Nonce},
     limits::BATCH_MAX,
     shard::{
         LockLane, LockLink, LockMode, Op, Reply, Request, Shard,
@@ -60,11 +60,13 @@ impl Contender for Batched {
             acquires.push(Request {
                 key: key.clone(),
                 map: *map,
+                declared: MapVersion::UNKNOWN,
                 op: acquire,
             });
             releases.push(Request {
                 key,
                 map: *map,
+                declared: MapVersion::UNKNOWN,
                 op: Op::Release { nonce },
             });
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use ringfence_ring::{Replicas, ShardId};
+use ringfence_ring::ShardId;
 
 use super::{
     super::{
@@ -16,7 +16,7 @@ use super::{
             Answer as Granted, Judged, Lease, LeaseState, Phase, Receiver, Releasing, Replica,
             Terms, Tokens, Waiting, events,
         },
-        ring::{Ring, ShardLease},
+        ring::{Declaration, Ring, ShardLease},
     },
     ballot::Ballot,
     ranks::{Rank, Ranks},
@@ -39,7 +39,7 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 #[derive(Debug)]
 pub(super) struct ReplicatedLease {
     state: LeaseState,
-    replicas: Replicas,
+    declaration: Declaration,
     ring: Arc<Ring>,
     /// Whether it takes a place in the queue of the lead.
     pub(super) queues: bool,
@@ -67,12 +67,13 @@ impl Deref for ReplicatedLease {
 impl ReplicatedLease {
     pub(super) fn begin(
         ring: &Arc<Ring>,
-        replicas: Replicas,
+        declaration: Declaration,
         key: &LockKey,
         terms: Terms,
         tokens: u32,
         queues: bool,
     ) -> Result<Arc<Self>, AcquireError> {
+        let replicas = declaration.replicas;
         let slots = ring.routing.slots().replicas(key.slot(), replicas);
         let requests = &ring.requests;
         requests.add_one().map_err(AcquireError::TooManyHeld)?;
@@ -85,12 +86,12 @@ impl ReplicatedLease {
                 let (key, nonce) = (key.at(slot), requests.next_nonce());
                 let state = LeaseState::new(key, nonce, terms.clone(), tokens, view);
                 let state = state.with_replica(Some(Replica { of, rank }));
-                Rank::new(ring.lease(state, false, ballot.clone()))
+                Rank::new(ring.lease(declaration, state, false, ballot.clone()))
             };
             let ranks = slots.zip(0..).map(rank).collect();
             Self {
                 state: LeaseState::new(key.clone(), of, terms.clone(), tokens, view),
-                replicas,
+                declaration,
                 ring: ring.clone(),
                 queues,
                 ranks: Mutex::new(Ranks {
@@ -145,7 +146,7 @@ impl ReplicatedLease {
             if ranks.is_decided {
                 return;
             }
-            let vote = vote(self.replicas, &ranks.answers(), now);
+            let vote = vote(self.declaration.replicas, &ranks.answers(), now);
             ranks.is_decided = matches!(vote, Vote::Held { .. });
             vote
         };
@@ -269,7 +270,10 @@ impl ReplicatedLease {
         let state = state.with_replica(rank.lease.replica);
         let fresh = Rank {
             because: rank.because.take(),
-            ..Rank::new(self.ring.lease(state, false, self.ballot.clone()))
+            ..Rank::new(
+                self.ring
+                    .lease(self.declaration, state, false, self.ballot.clone()),
+            )
         };
         std::mem::replace(rank, fresh).lease
     }
@@ -392,7 +396,7 @@ impl ReplicatedLease {
             // Under the lock, so that no rank is lost in between.
             let ranks = self.ranks.lock();
             let now = self.now();
-            let deadline = deadline(self.replicas, &ranks.answers());
+            let deadline = deadline(self.declaration.replicas, &ranks.answers());
             let sent = deadline.map(|deadline| self.sent_for(deadline));
             let sent = sent.filter(|&sent| self.state.renewed(sent, now));
             sent.map(|sent| (sent, now))
@@ -425,7 +429,7 @@ impl ReplicatedLease {
         let now = self.now();
         let is_held = {
             let ranks = self.ranks.lock();
-            let deadline = deadline(self.replicas, &ranks.answers());
+            let deadline = deadline(self.declaration.replicas, &ranks.answers());
             let deadline = deadline.filter(|&deadline| now < deadline);
             deadline.map(|deadline| self.state.shorten(deadline))
         };
@@ -541,7 +545,10 @@ impl Lease for ReplicatedLease {
                 Phase::Asked | Phase::Over => lease.abandon(),
             }
         }
-        Some(Box::pin(released(releases, majority(self.replicas))))
+        Some(Box::pin(released(
+            releases,
+            majority(self.declaration.replicas),
+        )))
     }
 
     fn pushed(self: Arc<Self>, shard: &ShardId, grant: &QueuedGrant) {

@@ -48,9 +48,10 @@ impl Authority for Shards {
         queues: bool,
     ) -> Result<Arc<dyn Lease>, AcquireError> {
         let Self(ring) = self;
-        match ring.routing.replicas_of(key) {
-            Replicas::One => ring.begin(key, terms, tokens, queues),
-            replicas => ReplicatedLease::begin(ring, replicas, key, terms, tokens, queues)
+        let declaration = ring.routing.declaration(key);
+        match declaration.replicas {
+            Replicas::One => ring.begin(declaration, key, terms, tokens, queues),
+            _ => ReplicatedLease::begin(ring, declaration, key, terms, tokens, queues)
                 .map(|lease| lease as Arc<dyn Lease>),
         }
     }

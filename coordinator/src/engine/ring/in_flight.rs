@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::routing::Declaration;
 use crate::{
     backoff::Backoff,
     driver::{Answer, Answered},
@@ -102,6 +103,8 @@ impl ShardInFlight {
 /// The unanswered requests of one nonce to shards `S`.
 #[derive(Debug)]
 pub(crate) struct InFlight<S> {
+    /// The declaration by which the shards to ask were chosen.
+    pub(crate) declaration: Declaration,
     /// To the present shard.
     pub(crate) here: ShardInFlight,
     /// To other shards: the slot moves, or has moved.
@@ -130,8 +133,9 @@ pub(crate) struct Search {
 
 impl<S> InFlight<S> {
     /// No request is out yet.
-    pub(crate) fn new(ticket: bool) -> Self {
+    pub(crate) fn new(declaration: Declaration, ticket: bool) -> Self {
         Self {
+            declaration,
             here: ShardInFlight::default(),
             elsewhere: Vec::new(),
             ticket,

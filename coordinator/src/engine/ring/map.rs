@@ -9,6 +9,8 @@ use crate::{ids::MapVersion, topology::Topology};
 #[derive(Debug)]
 pub(crate) struct Map {
     version: MapVersion,
+    /// The version at which a namespace was last declared.
+    declared: MapVersion,
     /// One bit per slot.
     at_rest: Box<[u64]>,
 }
@@ -24,8 +26,14 @@ impl Map {
         }
         Self {
             version: topology.shard(shard).expect("a member").changed,
+            declared: topology.declared,
             at_rest: at_rest.into(),
         }
+    }
+
+    /// The version at which a namespace was last declared.
+    pub(crate) fn declared(&self) -> MapVersion {
+        self.declared
     }
 
     /// The map version for a request for a key of `slot`; none if the shard may not have the slot

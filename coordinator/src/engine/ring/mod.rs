@@ -53,13 +53,13 @@ use std::sync::Arc;
 pub(crate) use self::shard_lease::ShardLease;
 use super::{
     AcquireError,
-    local::{Authority, Lease, LeaseState, Receiver, Terms},
+    local::{Lease, LeaseState, Receiver, Terms},
 };
 use crate::name::LockKey;
 pub use monitor::ShardStatus;
 pub(crate) use releases::Releases;
 pub(crate) use requests::Requests;
-pub(crate) use routing::Routing;
+pub(crate) use routing::{Declaration, Routing};
 
 /// The shards of the ring.
 #[derive(Debug)]
@@ -72,18 +72,19 @@ impl Ring {
     /// A lease at the shard of its key, not requested yet.
     pub(crate) fn lease(
         &self,
+        declaration: Declaration,
         state: LeaseState,
         queues: bool,
         receiver: Arc<dyn Receiver>,
     ) -> Arc<ShardLease> {
         let renewer = self.routing.route(&state.key).renewer;
-        ShardLease::new(state, queues, renewer, receiver)
+        ShardLease::new(declaration, state, queues, renewer, receiver)
     }
-}
 
-impl Authority for Ring {
-    fn begin(
+    /// A lease of a lock with one replica.
+    pub(crate) fn begin(
         &self,
+        declaration: Declaration,
         key: &LockKey,
         terms: Terms,
         tokens: u32,
@@ -94,10 +95,10 @@ impl Authority for Ring {
         let nonce = requests.next_nonce();
         let view = &requests.around.view;
         let state = LeaseState::new(key.clone(), nonce, terms, tokens, view);
-        Ok(self.lease(state, queues, requests.local.clone()))
+        Ok(self.lease(declaration, state, queues, requests.local.clone()))
     }
 
-    fn shut_down(&self) {
+    pub(crate) fn shut_down(&self) {
         self.requests.around.stop.cancel();
         self.requests.releases.take_over();
     }

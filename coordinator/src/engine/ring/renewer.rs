@@ -64,9 +64,15 @@ impl LeaseRenewer {
         renewer
     }
 
+    /// The map version for a request for a key of `slot`, and the version at which a namespace was last declared.
+    pub(crate) fn versions(&self, slot: Slot) -> (MapVersion, MapVersion) {
+        let map = self.map.load();
+        (map.version(slot), map.declared())
+    }
+
     /// The map version for a request for a key of `slot`.
     pub(crate) fn map(&self, slot: Slot) -> MapVersion {
-        self.map.load().version(slot)
+        self.versions(slot).0
     }
 
     pub(crate) fn set_map(&self, map: Map) {
@@ -284,9 +290,11 @@ impl LeaseRenewer {
         op: Op,
         respond: Respond,
     ) -> Result<(), (Respond, ShardError)> {
+        let (map, declared) = self.versions(lease.key.slot());
         let request = Request {
             key: lease.key.clone(),
-            map: self.map(lease.key.slot()),
+            map,
+            declared,
             op,
         };
         self.driver.try_submit(request, respond)

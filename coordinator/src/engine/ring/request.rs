@@ -15,6 +15,7 @@ use super::{
 use crate::{
     clock::Instant,
     driver::{Answer, Answered, Respond},
+    ids::MapVersion,
     limits::{CLAIM_MAX, RECHECK_MAX},
     shard::{Op, Reply, Request, ShardError, Ticket},
 };
@@ -48,6 +49,8 @@ pub(crate) enum Verdict {
     },
     /// Refuse everyone in the local queue.
     Refuse(AcquireError),
+    /// The local queue begins anew: other shards are to be asked.
+    Restart,
 }
 
 impl Requests {
@@ -100,6 +103,10 @@ impl Requests {
                 }
             }
             Verdict::Refuse(refusal) => lease.receiver.refused(lease, &refusal),
+            Verdict::Restart => {
+                self.abandon(lease);
+                lease.receiver.over(lease);
+            }
         }
     }
 
@@ -227,6 +234,7 @@ impl Requests {
                 pause: retry_after.min(self.until_recheck(lease)),
             },
             Reply::Moved { epoch } => self.moved(lease, at, epoch),
+            Reply::Outdated => self.outdated(lease),
             Reply::Moving { epoch, left } => self.sealed(lease, at, epoch, left),
             Reply::NeedProof { epoch } => self.unproven(lease, at, epoch),
             Reply::NoTokens => self.trouble(lease, AcquireError::NoTokens(shard())),
@@ -246,6 +254,28 @@ impl Requests {
                 Verdict::Refuse(ShardError::Refused { what, reason }.into())
             }
         }
+    }
+
+    /// A namespace was declared after the shards to ask were chosen, or that of the key is being declared.
+    fn outdated(&self, lease: &ShardLease) -> Verdict {
+        let Some(routing) = self.routing() else {
+            return self.trouble(lease, AcquireError::Moved);
+        };
+        let present = routing.declaration(&lease.key);
+        let asked_by = std::mem::replace(&mut lease.in_flight.lock().declaration, present);
+        if present.replicas != asked_by.replicas {
+            return Verdict::Restart;
+        }
+        let because = match routing.check_declared(&lease.key) {
+            Err(declaring) => declaring,
+            Ok(()) => {
+                if present == asked_by {
+                    routing.refresh();
+                }
+                AcquireError::Moved
+            }
+        };
+        self.trouble(lease, because)
     }
 
     /// By how much a record with `remaining` left outlasts the longest lease that may be requested.
@@ -289,9 +319,17 @@ fn request(
         sent,
         claim: claim(lease),
     });
+    let asked_by = in_flight.declaration.version;
+    let (map, declared) = at.versions(lease.key.slot());
     Request {
         key: lease.key.clone(),
-        map: at.map(lease.key.slot()),
+        // A shard that is quiet at this map checks nothing more, so the map must not be newer than the declaration.
+        map: if declared == asked_by {
+            map
+        } else {
+            MapVersion::UNKNOWN
+        },
+        declared: asked_by,
         op: Op::Acquire {
             nonce: lease.nonce,
             label: lease.terms.label.clone(),

@@ -6,15 +6,10 @@ use arc_swap::ArcSwap;
 use ringfence_ring::{Replicas, ShardId, Slot, SlotCount};
 use tokio::sync::Notify;
 
-use super::{
-    super::{AcquireError, error::ReplicaRefusal},
-    Requests,
-    map::Map,
-    renewer::LeaseRenewer,
-};
+use super::{super::AcquireError, Requests, map::Map, renewer::LeaseRenewer};
 use crate::{
     driver::{Context, Driver},
-    ids::{ClientId, Epoch, Life},
+    ids::{ClientId, Epoch, Life, MapVersion},
     metrics::ShardMetrics,
     name::{LockKey, Namespace},
     shard::{
@@ -24,6 +19,21 @@ use crate::{
     sync::Mutex,
     topology::{Dial, Migration, ShardName, Topology},
 };
+
+/// The replicas of a key's lock, and when a namespace was last declared, by one view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Declaration {
+    pub(crate) replicas: Replicas,
+    pub(crate) version: MapVersion,
+}
+
+impl Declaration {
+    /// Shards that have learned of a declaration accept nothing by this one.
+    pub(crate) const NONE: Self = Self {
+        replicas: Replicas::One,
+        version: MapVersion::UNKNOWN,
+    };
+}
 
 /// The route of a key.
 #[derive(Clone, Debug)]
@@ -144,16 +154,26 @@ impl Routing {
         self.view.load().topology.opening_of(key.slot()).is_some()
     }
 
-    /// Refuses a namespace whose replicas not every process may know.
-    pub(crate) fn check_replicas(&self, namespace: &Namespace) -> Result<(), AcquireError> {
+    /// The declaration for the lock of `key`. While its namespace is being declared, none that a shard accepts.
+    pub(crate) fn declaration(&self, key: &LockKey) -> Declaration {
         let view = self.view.load();
-        match view.topology.added.replicas(namespace) {
+        let topology = &view.topology;
+        let name = key.namespace();
+        match topology.declaring.of_name(name) {
+            Replicas::One => Declaration {
+                replicas: topology.namespaces.of_name(name),
+                version: topology.declared,
+            },
+            _ => Declaration::NONE,
+        }
+    }
+
+    /// Refuses a key whose namespace is being declared.
+    pub(crate) fn check_declared(&self, key: &LockKey) -> Result<(), AcquireError> {
+        let view = self.view.load();
+        match view.topology.declaring.of_name(key.namespace()) {
             Replicas::One => Ok(()),
-            replicas => Err(AcquireError::Replicated {
-                namespace: namespace.clone(),
-                replicas,
-                refusal: ReplicaRefusal::Added,
-            }),
+            _ => Err(AcquireError::Declaring(Namespace::new(key.namespace())?)),
         }
     }
 
@@ -164,7 +184,6 @@ impl Routing {
             replicas => Err(AcquireError::Replicated {
                 namespace: Namespace::new(key.namespace())?,
                 replicas,
-                refusal: ReplicaRefusal::Elsewhere,
             }),
         }
     }

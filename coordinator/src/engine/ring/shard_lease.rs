@@ -9,6 +9,7 @@ use super::{
     current_shard::{CurrentShard, Found},
     in_flight::InFlight,
     renewer::LeaseRenewer,
+    routing::Declaration,
     wheel::{Place, Tended},
 };
 use crate::{clock::Instant, shard::QueuedGrant, sync::Mutex};
@@ -35,6 +36,7 @@ impl Deref for ShardLease {
 impl ShardLease {
     /// A lease that is about to be requested. The request queues if it has a `ticket`.
     pub(crate) fn new(
+        declaration: Declaration,
         state: LeaseState,
         ticket: bool,
         renewer: Arc<LeaseRenewer>,
@@ -45,7 +47,7 @@ impl ShardLease {
             current_shard: CurrentShard::new(renewer),
             place: Place::default(),
             receiver,
-            in_flight: Mutex::new(InFlight::new(ticket)),
+            in_flight: Mutex::new(InFlight::new(declaration, ticket)),
         })
     }
 

@@ -37,9 +37,11 @@ pub(crate) fn release_behind(lease: &ShardLease, at: &Arc<LeaseRenewer>) -> Behi
 
 /// A release of `lease`, for the shard of `at`.
 pub(crate) fn request(lease: &ShardLease, at: &LeaseRenewer) -> Release {
+    let (map, declared) = at.versions(lease.key.slot());
     Release {
         key: lease.key.clone(),
-        map: at.map(lease.key.slot()),
+        map,
+        declared,
         nonce: lease.nonce,
     }
 }

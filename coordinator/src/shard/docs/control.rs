@@ -1,6 +1,6 @@
 //! Rare requests to the whole shard, and looks at its locks.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use ringfence_ring::Slot;
 
@@ -14,7 +14,7 @@ use crate::{
     limits::LIST_PAGE,
     name::LockKey,
     shard::{
-        Arm, ArmAnswer, Armed, Cursor, ForceOpen, ForcedOpen, Inspection, List, LockPage,
+        Arm, ArmAnswer, Armed, Cursor, Declare, ForceOpen, ForcedOpen, Inspection, List, LockPage,
         MarkQuiet, ShardError, Step, Stepped,
         rules::{self, Head, Slots},
     },
@@ -45,6 +45,15 @@ impl Desk {
         self.change(
             |view| states(view, &mark.slots),
             |head, slots, now_ms| rules::mark_quiet(head, slots, mark, now_ms),
+        )
+        .await
+    }
+
+    /// As [`rules::declare`].
+    pub(super) async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
+        self.change(
+            |_| BTreeSet::new(),
+            |head, _, now_ms| rules::declare(head, declare, now_ms),
         )
         .await
     }

@@ -1,6 +1,6 @@
 //! A connection to a shard on a store of documents.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_ring::Slot;
@@ -12,10 +12,10 @@ use crate::{
     random::Random,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
-        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
-        Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Link, List, Listing,
-        LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan, ScanPage,
-        ShardError, Step, Stepped, StillHeld,
+        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Declare,
+        DropGroups, Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Link, List,
+        Listing, LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan,
+        ScanPage, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -69,6 +69,10 @@ impl ControlLink for DocsLink {
 
     async fn mark_quiet(&mut self, mark: &MarkQuiet) -> Result<bool, ShardError> {
         self.0.mark_quiet(mark).await
+    }
+
+    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
+        self.0.declare(declare).await
     }
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {

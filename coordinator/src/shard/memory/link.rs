@@ -1,6 +1,6 @@
 //! One connection.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use ringfence_ring::Slot;
@@ -14,10 +14,10 @@ use crate::{
     name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
-        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
-        Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Link, List, Listing,
-        LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan, ScanPage,
-        ShardError, Step, Stepped, StillHeld, rules,
+        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Declare,
+        DropGroups, Dropped, ForceOpen, ForcedOpen, Groups, HeldStill, Inspection, Link, List,
+        Listing, LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan,
+        ScanPage, ShardError, Step, Stepped, StillHeld, rules,
     },
 };
 
@@ -144,6 +144,12 @@ impl ControlLink for MemoryLink {
             rules::mark_quiet(head, slots, &mark, now)
         })
         .await
+    }
+
+    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
+        let declare = declare.clone();
+        self.exchange(move |memory, now| rules::declare(&mut memory.head, &declare, now))
+            .await
     }
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {

@@ -174,6 +174,7 @@ fn plain(op: &Op, code: i64) -> Option<Reply> {
     Some(match (op, code) {
         (Op::Acquire { .. }, 5) => Reply::NoTokens,
         (Op::Acquire { .. }, 6) => Reply::Foreign,
+        (Op::Acquire { .. }, 11) => Reply::Outdated,
         (Op::Renew { .. } | Op::Confirm { .. }, 0 | 1 | 4 | 5) => renewed(code, None),
         (Op::Renew { .. } | Op::Confirm { .. }, 2) => Reply::Lost,
         (Op::Release { .. } | Op::Remove { .. }, 0 | 1) => Reply::Released { held: code == 1 },

@@ -74,6 +74,11 @@ impl Call {
         batch[self.places[0]].map
     }
 
+    /// When a namespace was last declared, by the senders' view.
+    pub(super) fn declared(&self, batch: &[Request]) -> MapVersion {
+        batch[self.places[0]].declared
+    }
+
     /// How many operations have it: the first ones. The script checks the slots of the others.
     pub(super) fn by_map(&self, batch: &[Request]) -> usize {
         by_map(self.places.iter().map(|&place| batch[place].map))
@@ -101,12 +106,12 @@ fn tokens(op: &Op) -> u64 {
 }
 
 /// Splits `batch` into script calls. Consecutive operations of one verb go together if they have the same map version,
-/// and behind them those that have none. If an operation would then overtake another on the same key, a new round of
+/// and behind them those that have none; and if their senders know the same declarations. If an operation would then overtake another on the same key, a new round of
 /// calls begins.
 pub(super) fn plan(batch: &[Request]) -> Vec<Call> {
     let mut calls = Vec::new();
     let mut from = 0;
-    for run in batch.chunk_by(|one, next| one.map.takes_along(next.map)) {
+    for run in batch.chunk_by(Request::takes_along) {
         calls.append(&mut plan_run(run, from));
         from += run.len();
     }
@@ -205,6 +210,7 @@ mod tests {
         Request {
             key,
             map: MapVersion::UNKNOWN,
+            declared: MapVersion::UNKNOWN,
             op,
         }
     }

@@ -24,10 +24,10 @@ use crate::{
     name::LockKey,
     shard::{
         Admit, Answers, Arm, ArmAnswer, Armed, Arrival, Arrive, AskGroups, ConnectionId,
-        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, DropGroups,
-        Dropped, ForceOpen, ForcedOpen, Grace, Groups, HeldStill, Inspection, Link, List, Listing,
-        LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request, Scan, ScanPage,
-        ShardError, Step, Stepped, StillHeld,
+        ControlLink, CopyIn, CopyOut, CounterAnswers, CounterLink, CounterRequest, Declare,
+        DropGroups, Dropped, ForceOpen, ForcedOpen, Grace, Groups, HeldStill, Inspection, Link,
+        List, Listing, LockLink, LockPage, MarkQuiet, MigrationLink, Piece, PutAside, Request,
+        Scan, ScanPage, ShardError, Step, Stepped, StillHeld,
     },
 };
 
@@ -212,7 +212,8 @@ impl ControlLink for RedisLink {
             .arg(less_uptime)
             .arg(&keys.life_family)
             .arg(shut.as_millis() as u64)
-            .arg(migration::bits(arm.slots.open()));
+            .arg(migration::bits(arm.slots.open()))
+            .arg(arm.declared.0);
         let parts = self.control("arm", &command).await?;
         let [armed, grace_left] = integers("arm", &parts)?;
         Ok(ArmAnswer {
@@ -258,6 +259,27 @@ impl ControlLink for RedisLink {
         let parts = self.control("mark_quiet", &command).await?;
         let [quiet] = integers("mark_quiet", &parts)?;
         Ok(quiet == 1)
+    }
+
+    async fn declare(&mut self, declare: &Declare) -> Result<Duration, ShardError> {
+        let Connection { keys, server, .. } = &self.connection;
+        let mut command = fcall(&scripts::DECLARE, 5);
+        command
+            .arg(&keys.quiet)
+            .arg(&keys.state)
+            .arg(&keys.fence)
+            .arg(&keys.copy)
+            .arg(&keys.lives);
+        command
+            .arg(&server.replid)
+            .arg(server.life.as_str())
+            .arg(declare.incarnation.to_string())
+            .arg(declare.copy.0)
+            .arg(&declare.copy.1);
+        command.arg(declare.declared.0);
+        let parts = self.control("declare", &command).await?;
+        let [grace_left] = integers("declare", &parts)?;
+        Ok(Duration::from_millis(grace_left))
     }
 
     async fn raise(&mut self, incarnation: Incarnation, epoch: Epoch) -> Result<(), ShardError> {

@@ -77,7 +77,8 @@ impl RedisLink {
             command
                 .arg(call.tokens(batch))
                 .arg(TICKET_KEEP.as_millis() as u64)
-                .arg(WAITERS_MAX);
+                .arg(WAITERS_MAX)
+                .arg(call.declared(batch).0);
         }
         if call.verb == Verb::Acquire {
             self.push_more(&mut command, call, batch);

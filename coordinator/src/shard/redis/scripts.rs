@@ -149,6 +149,7 @@ scripts! {
     ARM = "slot" / "arm";
     ARMED = "slot" / "armed";
     MARK_QUIET = "slot" / "mark_quiet";
+    DECLARE = "slot" / "declare";
     RAISE = "slot" / "raise";
     STEP = "slot" / "step";
     FORCE_OPEN = "slot" / "force_open";

@@ -1,5 +1,7 @@
 //! Arming a life, and the rare requests to all of it.
 
+use std::time::Duration;
+
 use super::{
     head::{Armed, Head},
     millis,
@@ -9,7 +11,7 @@ use super::{
 };
 use crate::{
     ids::{Epoch, Incarnation, Token},
-    shard::{Arm, ArmAnswer, Grace, MarkQuiet, Mode, ShardError},
+    shard::{Arm, ArmAnswer, Declare, Grace, MarkQuiet, Mode, ShardError},
 };
 
 /// Gives the life its slots, epoch and timers, unless it is armed with this epoch or a later one.
@@ -49,12 +51,14 @@ fn armed_anew(former: Option<Armed>, arm: &Arm, up_ms: Option<u64>, now_ms: u64)
         },
         timers: Timers::default(),
         forced: Epoch::default(),
+        declared: arm.declared,
         quiet: None,
     };
     if let Some(former) = former {
         armed.tokens.raise(former.tokens.last());
         armed.timers = former.timers;
         armed.forced = former.forced;
+        armed.declared = armed.declared.max(former.declared);
     }
     let (grace_ms, shut_ms) = match arm.grace {
         Grace::Full(length) => (millis(length), 0),
@@ -76,7 +80,7 @@ pub(crate) fn mark_quiet(
 ) -> Result<bool, ShardError> {
     head.see_record(mark.incarnation, &mark.copy)?;
     let armed = head.armed_mut()?;
-    if armed.quiet > Some(mark.map) {
+    if armed.quiet > Some(mark.map) || armed.declared > mark.map {
         // Engines that have not heard of the later version must not take the mark from those that have.
         return Ok(false);
     }
@@ -85,6 +89,21 @@ pub(crate) fn mark_quiet(
     let quiet = timers_done && mark.slots.iter().all(is_open);
     armed.quiet = quiet.then_some(mark.map);
     Ok(quiet)
+}
+
+/// Refuses acquires by older views than `declare` from now on. Returns how long the shard goes on granting nothing.
+pub(crate) fn declare(
+    head: &mut Head,
+    declare: &Declare,
+    now_ms: u64,
+) -> Result<Duration, ShardError> {
+    head.see_record(declare.incarnation, &declare.copy)?;
+    let armed = head.armed_mut()?;
+    if armed.declared < declare.declared {
+        armed.declared = declare.declared;
+        armed.quiet = None;
+    }
+    Ok(armed.timers.grace_left(now_ms))
 }
 
 /// Makes every later token one of `epoch` or of a later epoch.

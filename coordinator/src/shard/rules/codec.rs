@@ -59,6 +59,7 @@ struct ArmedText {
     shut_until_ms: u64,
     shut_ms: u64,
     forced: Epoch,
+    declared: MapVersion,
     quiet: Option<MapVersion>,
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn head_text(life: &Life, head: &Head) -> String {
             tokens: _,
             timers,
             forced,
+            declared,
             quiet,
         } = armed;
         let Timers {
@@ -91,6 +93,7 @@ pub(crate) fn head_text(life: &Life, head: &Head) -> String {
             shut_until_ms,
             shut_ms,
             forced,
+            declared,
             quiet,
         }
     });
@@ -126,6 +129,7 @@ pub(crate) fn head(life: &Life, content: &str, last: Token) -> Result<Head, Malf
             shut_ms: armed.shut_ms,
         },
         forced: armed.forced,
+        declared: armed.declared,
         quiet: armed.quiet,
     });
     Ok(Head {

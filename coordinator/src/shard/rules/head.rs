@@ -3,7 +3,7 @@
 use super::{timers::Timers, tokens::Tokens};
 use crate::{
     ids::{Epoch, Incarnation, MapVersion},
-    shard::ShardError,
+    shard::{Request, ShardError},
 };
 
 /// The document of the whole shard, in one life.
@@ -28,7 +28,9 @@ pub(crate) struct Armed {
     pub(crate) timers: Timers,
     /// The last epoch at which slots were opened by force, after both timers.
     pub(crate) forced: Epoch,
-    /// The map version at which every slot is open and no timer runs.
+    /// When a namespace was last declared. An acquire by an older view is refused.
+    pub(crate) declared: MapVersion,
+    /// The map version at which every slot is open and no timer runs. Not below `declared`.
     pub(crate) quiet: Option<MapVersion>,
 }
 
@@ -83,6 +85,12 @@ impl Head {
 }
 
 impl Armed {
+    /// Whether a namespace was declared since the view of the sender of `request`. None was since a map at which the shard
+    /// is quiet.
+    pub(crate) fn is_outdated(&self, request: &Request) -> bool {
+        !self.is_quiet(request.map) && request.declared < self.declared
+    }
+
     /// Whether slots need no check for a request with a map of this version.
     pub(crate) fn is_quiet(&self, map: MapVersion) -> bool {
         map != MapVersion::UNKNOWN && self.quiet == Some(map)

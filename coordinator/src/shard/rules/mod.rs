@@ -13,7 +13,7 @@
 //! | rule | request | documents |
 //! |---|---|---|
 //! | [`Batch::apply`] | operations on locks | head; states and imports of the slots; locks |
-//! | [`arm`], [`mark_quiet`], [`raise`], [`step`], [`force_open`] | a change of the shard, or of slots | head, slots |
+//! | [`arm`], [`mark_quiet`], [`declare`], [`raise`], [`step`], [`force_open`] | a change of the shard, or of slots | head, slots |
 //! | [`take_list`] | the keys that a former shard holds | head, slots |
 //! | [`scan`], [`still_held`] | which keys are held in slots that leave | head, slots, locks |
 //! | [`LockState::inspect`], [`LockState::listed`] | holders and waiters | head, lock |
@@ -36,7 +36,7 @@ mod tokens;
 use std::time::Duration;
 
 pub(crate) use self::{
-    arm::{arm, mark_quiet, raise},
+    arm::{arm, declare, mark_quiet, raise},
     decommission::force_open,
     head::{Armed, Head},
     import::Import,

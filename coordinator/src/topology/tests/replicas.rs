@@ -321,20 +321,83 @@ fn fewer_shards_or_zones_than_replicas_are_refused_with_both_numbers() {
         begin(&[0, 3]),
         "zones is 2, must be at least the number of replicas, 3"
     );
-    let refused = topology(16, &[1, 1]).declare(namespace("ledger"), Replicas::Three, UNIX);
+    let refused = topology(16, &[1, 1]).begin_declaration(&namespace("ledger"), Replicas::Three);
     assert_eq!(
         refused.unwrap_err().to_string(),
         "namespace ledger: shards is 2, must be at least the number of replicas, 3"
     );
 }
 
+/// The record with `name` declared.
+fn declared(topology: &Topology, name: &str, replicas: Replicas) -> Topology {
+    let begun = topology.begin_declaration(&namespace(name), replicas);
+    let begun = begun.unwrap().unwrap();
+    let finished = begun.finish_declaration(begun.declared, UNIX);
+    finished.unwrap().unwrap()
+}
+
+/// Processes with the record refuse the locks of the namespace, and shards those with a record of before.
+#[test]
+fn a_namespace_that_is_being_declared_has_no_replicas_yet() {
+    let before = topology(64, &[1, 1, 1]);
+    let ledger = namespace("ledger");
+    let begun = before.begin_declaration(&ledger, Replicas::Three);
+    let begun = begun.unwrap().unwrap();
+    assert_eq!(begun.declaring.replicas(&ledger), Replicas::Three);
+    assert!(begun.namespaces.is_empty() && begun.openings.is_empty());
+    assert_eq!(begun.table, before.table);
+    let declared = MapVersion(begun.version);
+    assert_eq!(begun.declared, declared);
+    for (ShardName(id), entry) in &begun.shards {
+        assert_eq!(entry.changed, declared);
+        assert_eq!(begun.arm(id, Grace::None).declared, declared);
+    }
+
+    let undone = begun.undo_declaration().unwrap();
+    assert!(undone.declaring.is_empty() && undone.namespaces.is_empty());
+    assert_eq!(undone.declared, declared);
+    assert_eq!(undone.undo_declaration(), None);
+    assert_eq!(undone.finish_declaration(declared, UNIX).unwrap(), None);
+
+    let finished = begun.finish_declaration(declared, UNIX).unwrap().unwrap();
+    assert_eq!(finished.namespaces.replicas(&ledger), Replicas::Three);
+    assert!(finished.declaring.is_empty());
+    assert_eq!(finished.declared, declared);
+}
+
+#[test]
+fn a_declaration_is_finished_only_if_no_slot_has_moved_since() {
+    let before = topology(64, &[1, 1, 1]);
+    let ledger = namespace("ledger");
+    let begun = before.begin_declaration(&ledger, Replicas::Three);
+    let begun = begun.unwrap().unwrap();
+    let moved = begun.begin(adding(3, 1), UNIX).unwrap();
+    let moved = to_the_end(moved).unwrap();
+    let refused = moved.finish_declaration(begun.declared, UNIX).unwrap_err();
+    assert!(matches!(refused, DeclareError::UnderWay(_)) && refused.is_retryable());
+
+    // Begun again, it has to be finished as such.
+    let again = moved.begin_declaration(&ledger, Replicas::Three);
+    let again = again.unwrap().unwrap();
+    assert!(again.declared > begun.declared);
+    let refused = again.finish_declaration(begun.declared, UNIX).unwrap_err();
+    assert!(matches!(refused, DeclareError::UnderWay(_)));
+    again
+        .finish_declaration(again.declared, UNIX)
+        .unwrap()
+        .unwrap();
+
+    let refused = begun.begin_declaration(&namespace("coins"), Replicas::Three);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "namespace ledger is being declared with 3 replicas: finish that, then declare namespace coins"
+    );
+}
+
 #[test]
 fn a_declaration_changes_every_map_and_moves_nothing() {
     let before = topology(64, &[1, 1, 1, 2]);
-    let after = before
-        .declare(namespace("ledger"), Replicas::Three, UNIX)
-        .unwrap()
-        .unwrap();
+    let after = declared(&before, "ledger", Replicas::Three);
     check_ranks(&after).unwrap();
     assert_eq!(
         after.namespaces.replicas(&namespace("ledger")),
@@ -355,10 +418,7 @@ fn a_declaration_changes_every_map_and_moves_nothing() {
     }
     // A number of replicas that there is already: no rank is new, and every map changes all the same.
     let again = to_the_end(after).unwrap();
-    let again = again
-        .declare(namespace("coins"), Replicas::Three, UNIX)
-        .unwrap()
-        .unwrap();
+    let again = declared(&again, "coins", Replicas::Three);
     assert!(again.openings.is_empty());
     assert!(
         again
@@ -371,10 +431,7 @@ fn a_declaration_changes_every_map_and_moves_nothing() {
 #[test]
 fn slots_of_new_ranks_are_opened_once_without_a_recovery_period() {
     let before = topology(64, &[1, 1, 1, 1]);
-    let declared = before
-        .declare(namespace("ledger"), Replicas::Three, UNIX)
-        .unwrap()
-        .unwrap();
+    let declared = declared(&before, "ledger", Replicas::Three);
     let mut opened = BTreeMap::new();
     for id in declared.table.shards() {
         assert!(declared.force_opens(id).is_empty());
@@ -413,7 +470,7 @@ fn slots_of_new_ranks_are_opened_once_without_a_recovery_period() {
 fn invalid_declarations_are_refused_with_the_reason() {
     let before = replicated(16, Replicas::Three, 5, 0);
     let declare = |topology: &Topology, name: &str, replicas| {
-        topology.declare(namespace(name), replicas, UNIX)
+        topology.begin_declaration(&namespace(name), replicas)
     };
     assert_eq!(declare(&before, "ledger", Replicas::Three).unwrap(), None);
     let refused = declare(&before, "ledger", Replicas::Five).unwrap_err();
@@ -427,9 +484,7 @@ fn invalid_declarations_are_refused_with_the_reason() {
 
     let mut full = before.clone();
     for nth in 1..NAMESPACES_MAX {
-        full = declare(&full, &format!("n{nth}"), Replicas::One)
-            .unwrap()
-            .unwrap();
+        full = declared(&full, &format!("n{nth}"), Replicas::One);
     }
     let refused = declare(&full, "coins", Replicas::One).unwrap_err();
     assert_eq!(

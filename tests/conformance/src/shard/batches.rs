@@ -193,6 +193,7 @@ pub(super) fn word(reply: &Reply) -> &'static str {
         Reply::Lost => "lost",
         Reply::Released { held: true } => "released",
         Reply::Released { held: false } => "gone",
+        Reply::Outdated => "outdated",
         Reply::Moved { .. } => "moved",
         Reply::Moving { left: Some(0), .. } => "absent",
         Reply::Moving { .. } => "moving",

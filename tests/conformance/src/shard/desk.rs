@@ -75,6 +75,7 @@ pub(super) fn arm(fixture: &dyn Fixture, number: u64, grace: Grace) -> Arm {
         incarnation: incarnation(number),
         epoch,
         token_epoch: epoch,
+        declared: MapVersion::UNKNOWN,
         slots: SlotStates::new(slot_count().iter(), |_| SlotState {
             mode: Mode::Open,
             epoch,
@@ -150,6 +151,8 @@ pub(super) struct Desk {
     pub(super) counters: Box<dyn CounterLink>,
     pub(super) mover: Box<dyn MigrationLink>,
     pub(super) map: MapVersion,
+    /// When a namespace was last declared, by the view of its requests.
+    pub(super) declared: MapVersion,
     namespace: Namespace,
 }
 
@@ -175,6 +178,7 @@ impl Desk {
             counters: counters(fixture).await,
             mover: mover(fixture).await,
             map,
+            declared: MapVersion::UNKNOWN,
             namespace: Namespace::new(name).expect("two plain words"),
         }
     }
@@ -198,6 +202,7 @@ impl Desk {
         Request {
             key: key.clone(),
             map: self.map,
+            declared: self.declared,
             op,
         }
     }

@@ -13,6 +13,7 @@ mod confirming;
 mod contended;
 mod copies;
 mod counters;
+mod declaring;
 mod decommission;
 mod desk;
 mod fence;
@@ -49,6 +50,7 @@ pub use confirming::*;
 pub use contended::*;
 pub use copies::*;
 pub use counters::*;
+pub use declaring::*;
 pub use decommission::*;
 pub use fence::*;
 pub use grants::*;
@@ -196,6 +198,12 @@ macro_rules! lock_conformance {
             arming_anew_keeps_a_later_token_epoch,
             an_arming_by_an_earlier_record_than_seen_changes_nothing,
             arming_anew_forgets_lists_and_proofs,
+            an_acquire_by_an_older_view_is_refused_and_writes_nothing,
+            what_an_older_view_holds_is_renewed_and_released,
+            a_declaration_ends_the_quiet_of_older_maps,
+            a_declaration_is_kept_until_a_later_one,
+            a_life_is_armed_with_the_declaration_of_its_record,
+            a_declaration_obeys_the_fence_and_needs_an_armed_life,
             in_grace_nobody_new_is_granted_and_no_repeat_answered,
             in_grace_a_renewal_reclaims,
             in_grace_only_a_higher_token_reclaims_from_another,

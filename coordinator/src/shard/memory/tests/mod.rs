@@ -47,6 +47,7 @@ fn arm(number: u64, grace: Grace) -> Arm {
         },
         epoch,
         token_epoch: epoch,
+        declared: MapVersion::UNKNOWN,
         slots: SlotStates::new(SlotCount::new(16).unwrap().iter(), open),
         grace,
         copy: (number, format!("record {number}")),
@@ -102,6 +103,7 @@ fn acquire(name: &str, sequence: u64) -> Request {
     Request {
         key: key(name),
         map: MapVersion::UNKNOWN,
+        declared: MapVersion::UNKNOWN,
         op,
     }
 }
@@ -125,6 +127,7 @@ fn renew(name: &str, sequence: u64) -> Request {
     Request {
         key: key(name),
         map: MapVersion::UNKNOWN,
+        declared: MapVersion::UNKNOWN,
         op,
     }
 }

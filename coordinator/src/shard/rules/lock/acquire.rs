@@ -28,6 +28,9 @@ pub(super) struct Ask<'a> {
 impl Context<'_> {
     /// Takes the key, with the tokens from `token` on if the nonce does not have it yet.
     pub(super) fn acquire(&mut self, ask: &Ask<'_>, token: Option<Token>) -> Reply {
+        if self.outdated {
+            return Reply::Outdated;
+        }
         if let Some(refusal) = self.refusal() {
             if matches!(refusal, Reply::Grace { .. }) {
                 self.enter(ask);

@@ -41,7 +41,7 @@ impl<L: Locks> Batch<'_, L> {
         let could_grant = !self.full && requests.iter().any(is_acquire);
         let mut replies = Vec::with_capacity(requests.len());
         let together = |one: &Request, next: &Request| {
-            one.map.takes_along(next.map) && acquired(one) == acquired(next)
+            one.takes_along(next) && acquired(one) == acquired(next)
         };
         for run in requests.chunk_by(together) {
             // Not sooner: waiters that got a key in an earlier run must have the lower tokens.
@@ -68,6 +68,7 @@ impl<L: Locks> Batch<'_, L> {
         for request in run {
             if let Op::Acquire { tokens, floor, .. } = request.op
                 && !self.full
+                && !self.armed.is_outdated(request)
             {
                 floors.extend(floor.map(|floor| (count + 1, floor)));
                 count += u64::from(tokens);
@@ -80,7 +81,7 @@ impl<L: Locks> Batch<'_, L> {
         if self.full && is_acquire(request) {
             return Reply::OutOfMemory;
         }
-        let Request { key, map, op } = request;
+        let Request { key, map, op, .. } = request;
         let Self {
             armed,
             slots,
@@ -89,6 +90,7 @@ impl<L: Locks> Batch<'_, L> {
             ..
         } = self;
         let (slot, quiet) = (slots.get(key.slot()), armed.is_quiet(*map));
+        let outdated = armed.is_outdated(request);
         self.locks.change(key, *now_ms, |lock| {
             let mut context = Context {
                 armed,
@@ -98,6 +100,7 @@ impl<L: Locks> Batch<'_, L> {
                 lock,
                 notifications,
                 quiet,
+                outdated,
                 now_ms: *now_ms,
             };
             context.apply(op, block)

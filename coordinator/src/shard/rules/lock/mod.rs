@@ -43,6 +43,8 @@ struct Context<'a> {
     notifications: &'a mut Vec<Notification>,
     /// The shard is quiet at the map version of the request: an acquire, a renewal or a release needs no check of the slot.
     quiet: bool,
+    /// A namespace was declared since the sender's view.
+    outdated: bool,
     now_ms: u64,
 }
 

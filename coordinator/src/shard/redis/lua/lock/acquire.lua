@@ -15,10 +15,11 @@ ARGV[4]  top     the counter's upper end
 ARGV[5]  tokens  of all operations together
 ARGV[6]  keep_ms how long a ticket lasts after it was last sent
 ARGV[7]  waiters the most tickets in one key's queue
-ARGV[8]  more    40 digits per operation: the ticket's sent 20 and claim_ms 10, which is 0 if it does not
+ARGV[8]  declared map version at which a namespace was last declared, by the senders' view
+ARGV[9]  more    40 digits per operation: the ticket's sent 20 and claim_ms 10, which is 0 if it does not
          queue; and the epoch of its proof 10, or 0; or empty if no operation has either
-ARGV[9]  floors  30 digits per operation: epoch 10 and counter 20 of the least token for it, or 0; or empty
-ARGV[10].. head, lease_ms: two per operation; head is "nonce|label|offset|tokens", offset is 1 plus the tokens of
+ARGV[10] floors  30 digits per operation: epoch 10 and counter 20 of the least token for it, or 0; or empty
+ARGV[11].. head, lease_ms: two per operation; head is "nonce|label|offset|tokens", offset is 1 plus the tokens of
          the operations before it
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}; now is 0
@@ -28,14 +29,16 @@ if the time did not matter; there are no answers if all of them are 0:
   {2, remaining_ms, label, tickets before its own | -1 it has none} held · {3, epoch} moved
   {4, ms} grace · 5 no tokens · 6 foreign · {7, ms} too many waiters
   {8, epoch, 0 | -1} the slot moves away; 0: the key is free · {10, kind} held as a lock of another kind · {9, epoch} the slot comes here: a proof is required
+  11 a namespace was declared since: the senders' view is outdated
 
 Without allow-oom: a full server refuses the whole call, before its first write. A quiet shard runs one
 SET per operation while there are no waiters; nothing on that path can fail after its first write.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, shut, declared = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
+if tonumber(ARGV[8]) < declared then return outdated(te, KEYS[2], #KEYS - 5) end
 
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -43,13 +46,13 @@ local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
 -- How many tokens to skip, so that no operation gets one below its floor. A floor of another epoch, or more than 2^20
 -- above the counter, is ignored.
 local function skipped()
-  if ARGV[9] == '' then return 0 end
+  if ARGV[10] == '' then return 0 end
   local ctr, most = tonumber(redis.call('GET', KEYS[2])), 0
   for i = 1, #KEYS - 5 do
-    local floor_te = tonumber(string.sub(ARGV[9], 30 * i - 29, 30 * i - 20))
-    local floor = tonumber(string.sub(ARGV[9], 30 * i - 19, 30 * i))
+    local floor_te = tonumber(string.sub(ARGV[10], 30 * i - 29, 30 * i - 20))
+    local floor = tonumber(string.sub(ARGV[10], 30 * i - 19, 30 * i))
     if floor_te == tonumber(te) and floor <= ctr + 1048576 then
-      most = math.max(most, floor - ctr - string.match(ARGV[8 + 2 * i], '(%d+)|%d+$'))
+      most = math.max(most, floor - ctr - string.match(ARGV[9 + 2 * i], '(%d+)|%d+$'))
     end
   end
   return most
@@ -69,7 +72,7 @@ local others = {}
 for i = 1, #KEYS - 5 do
   local key = KEYS[5 + i]
   if i > by_map or spent or waited[key]
-    or not redis.call('SET', key, ARGV[8 + 2 * i] .. suffix, 'NX', 'PX', ARGV[9 + 2 * i]) then
+    or not redis.call('SET', key, ARGV[9 + 2 * i] .. suffix, 'NX', 'PX', ARGV[10 + 2 * i]) then
     others[#others + 1] = i
   end
 end
@@ -78,11 +81,11 @@ if not others[1] then return answers end
 
 local call = {te = te, arm = arm, grace = grace, shut = shut, ctr = KEYS[2], top = top, spent = spent, suffix = suffix,
   slots = KEYS[4], queues = KEYS[5], marked = tonumber(marks[2]) or 0, keep = ARGV[6], waiters = tonumber(ARGV[7]),
-  more = ARGV[8], waited = waited}
+  more = ARGV[9], waited = waited}
 local all_granted = true
 for i = 1, #KEYS - 5 do answers[5 + i] = 0 end
 for _, i in ipairs(others) do
-  local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[8 + 2 * i], ARGV[9 + 2 * i])
+  local answer = take(call, i, i > by_map, KEYS[5 + i], ARGV[9 + 2 * i], ARGV[10 + 2 * i])
   answers[5 + i], all_granted = answer, all_granted and answer == 0
 end
 answers[1], answers[5] = looked_at_ms, call.counter or spent and base or ctr

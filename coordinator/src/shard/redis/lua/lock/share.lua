@@ -15,20 +15,22 @@ ARGV[4]  top     the counter's upper end
 ARGV[5]  tokens  of all operations together
 ARGV[6]  keep_ms how long a ticket lasts after it was last sent
 ARGV[7]  waiters the most tickets in one key's queue
-ARGV[8].. head, lease_ms, terms, ticket, proof: five per operation; head is as in `acquire`, terms "kind|shares|capacity",
+ARGV[8]  declared map version at which a namespace was last declared, by the senders' view
+ARGV[9].. head, lease_ms, terms, ticket, proof: five per operation; head is as in `acquire`, terms "kind|shares|capacity",
          ticket "sent|claim_ms" or empty, proof "epoch|left" or empty
 
 Returns {-1} unarmed, nothing written; or {now, quiet 0|1, te, ctr before, ctr after, answers...}, as `acquire`, and:
   {1, te, ctr, tokens, contended 0|1} granted, now or before
   {8, epoch, shares left | -1 not known} the slot moves away
-  {10, kind} the key is held as a lock of another kind
+  {10, kind} the key is held as a lock of another kind · 11 the senders' view is outdated
 
 Without allow-oom: a full server refuses the whole call, before its first write.
 ]]
 if not same_life(ARGV[1]) then return {-1} end
 local marks = redis.call('MGET', KEYS[1], KEYS[5])
-local quiet, te, arm, grace, shut = armed(marks[1], ARGV[2], KEYS[3])
+local quiet, te, arm, grace, shut, declared = armed(marks[1], ARGV[2], KEYS[3])
 if not arm then return {-1} end
+if tonumber(ARGV[8]) < declared then return outdated(te, KEYS[2], #KEYS - 5) end
 
 local by_map = quiet and tonumber(ARGV[3]) or 0
 local top, tokens = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -41,7 +43,7 @@ local call = {now = time_ms(), te = te, arm = arm, grace = grace, shut = shut, c
   waiters = tonumber(ARGV[7]), waited = marks[2] and line.waited_for({unpack(KEYS, 6)}) or {}}
 local answers = {call.now, quiet and 1 or 0, tonumber(te), base, 0}
 for i = 1, #KEYS - 5 do
-  local at = 5 * i + 3
+  local at = 5 * i + 4
   answers[5 + i] = share(call, i > by_map, KEYS[5 + i], unpack(ARGV, at, at + 4))
 end
 answers[5] = call.counter or spent and base or ctr

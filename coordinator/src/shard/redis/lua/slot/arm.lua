@@ -3,7 +3,7 @@
 arm: give this life of the server its slots, epoch and timers, unless it has them of this epoch or a later one.
 
 KEYS[1]  state    hash: arm, te, grace, shut (epochs; milliseconds of the server's clock); grace_ms, shut_ms (how long
-                  these two were set for)
+                  these two were set for); declared (a map version)
 KEYS[2]  ctr      the token counter
 KEYS[3]  slots    5 bytes per slot
 KEYS[4]  open     a bit per slot
@@ -26,6 +26,7 @@ ARGV[11] uptime   1: less the server's uptime, if it was never emptied and never
 ARGV[12] family   prefix of keys named by a life
 ARGV[13] shut_ms  nothing is granted or put back for this long
 ARGV[14] open     which slots are open: a bit per slot, in whole words of 4 bytes
+ARGV[15] declared map version at which a namespace was last declared
 
 Returns {-1} another life · {-2, fence} stale · {-3, reason} refused · {armed 0|1, grace_left_ms}
 
@@ -42,7 +43,7 @@ if fence then return {-2, fence} end
 local is_newest = keep_copy(KEYS[7], ARGV[4], ARGV[5], ARGV[6])
 
 local now = time_ms()
-local former = redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'shut', 'grace_ms', 'shut_ms')
+local former = redis.call('HMGET', KEYS[1], 'arm', 'te', 'grace', 'shut', 'grace_ms', 'shut_ms', 'declared')
 local anew = former[1]
 if anew and (tonumber(former[1]) >= tonumber(ARGV[7]) or not is_newest) then
   return {0, math.max(0, former[3] - now)}
@@ -58,10 +59,11 @@ if ARGV[11] == '1' and not anew then
     grace = math.max(0, grace - 1000 * string.match(info, 'uptime_in_seconds:(%d+)'))
   end
 end
-local shut, te, raises = tonumber(ARGV[13]), ARGV[8], true
+local shut, te, raises, declared = tonumber(ARGV[13]), ARGV[8], true, tonumber(ARGV[15])
 if anew then
   grace = math.max(grace, timer_left(former[3], former[5], now))
   shut = math.max(shut, timer_left(former[4], former[6], now))
+  declared = math.max(declared, former[7])
   raises = tonumber(te) > tonumber(former[2])
   if not raises then te = former[2] end
   local slots = redis.call('GET', KEYS[3])
@@ -72,6 +74,6 @@ redis.call('SET', KEYS[3], ARGV[9])
 redis.call('SET', KEYS[4], ARGV[14])
 if raises then redis.call('SET', KEYS[2], 0) end
 redis.call('UNLINK', KEYS[5])
-redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', te)
+redis.call('HSET', KEYS[1], 'arm', ARGV[7], 'te', te, 'declared', string.format('%d', declared))
 redis.call('HSET', KEYS[1], 'grace', now + grace, 'shut', now + shut, 'grace_ms', grace, 'shut_ms', shut)
 return {1, grace}
