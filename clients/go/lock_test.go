@@ -106,6 +106,7 @@ func within(t *testing.T) context.Context {
 }
 
 func TestHoldersExcludeEachOtherAndTokensRise(t *testing.T) {
+	t.Parallel()
 	ctx, url := within(t), redis(t)
 	number, last := 0, uint64(0)
 	var work sync.WaitGroup
@@ -140,6 +141,7 @@ func TestHoldersExcludeEachOtherAndTokensRise(t *testing.T) {
 }
 
 func TestTheContextEndsBeforeAnotherGetsTheLockOfAStoppedCoordinator(t *testing.T) {
+	t.Parallel()
 	ctx, url := within(t), redis(t)
 	stopped, connection := serve(t, url, "")
 	_, other := serve(t, url, "")
@@ -164,6 +166,7 @@ func TestTheContextEndsBeforeAnotherGetsTheLockOfAStoppedCoordinator(t *testing.
 }
 
 func TestALockGoesOnAtAnotherCoordinator(t *testing.T) {
+	t.Parallel()
 	ctx, url := within(t), redis(t)
 	killed, one := serve(t, url, secret)
 	_, two := serve(t, url, secret)
@@ -187,6 +190,7 @@ func TestALockGoesOnAtAnotherCoordinator(t *testing.T) {
 }
 
 func TestAWaitHasAnEndAndThenTheLeaseIsAWholeOne(t *testing.T) {
+	t.Parallel()
 	ctx := within(t)
 	_, connection := serve(t, redis(t), "")
 	client := ringfence.New(connection)
