@@ -67,12 +67,12 @@ pub enum CounterReply {
         /// When it left.
         epoch: Epoch,
     },
-    /// The slot goes elsewhere, and what it has is frozen here. Nothing was written.
+    /// The slot is leaving, and its counters are frozen here. Nothing was written.
     Moving {
         /// Of the move.
         epoch: Epoch,
     },
-    /// The slot comes from elsewhere, and its counters are not here yet. Nothing was written.
+    /// The slot is arriving, and its counters are not here yet. Nothing was written.
     Coming {
         /// Of the move.
         epoch: Epoch,

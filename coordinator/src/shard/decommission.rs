@@ -10,7 +10,7 @@ use ringfence_ring::Slot;
 
 use crate::ids::{Epoch, Incarnation};
 
-/// Opens slots that another shard had, or had a part in. Their locks are put back by their holders, as after
+/// Opens slots that another shard had, or had a part in. Holders reclaim their locks, as after
 /// a restart; and the timers are the whole shard's, as they are then.
 ///
 /// It may be repeated, by anybody: timers run once for an epoch, and a slot changes only if its guard rises.
@@ -24,9 +24,9 @@ pub struct ForceOpen {
     pub epoch: Epoch,
     /// Which ones.
     pub slots: Vec<Slot>,
-    /// Nothing is granted or put back for so long: until then somebody may believe the other shard.
+    /// How long nothing is granted or reclaimed: until then, a process may still use the dead shard.
     pub shut_for: Duration,
-    /// Then nothing new is granted for so long: until then somebody may hold what it granted.
+    /// How long nothing new is granted after that: until then, a client may hold a lock that the dead shard granted.
     pub grace_for: Duration,
 }
 

@@ -140,10 +140,10 @@ pub trait Link: fmt::Debug + Send {
 /// * A batch is applied in order, each operation atomically. Batches do not interleave within one operation. The shard
 ///   answers every operation of a batch, or none.
 /// * A repeated acquire by the same nonce gets the same token and a full lease again. A second release finds nothing.
-/// * A grant requires: this life is armed; its grace is over; the key's slot is open, or comes here and the key is
+/// * A grant requires: this life is armed; its grace is over; the key's slot is open, or arrives and the key is
 ///   [free](super::Mode::Import); no other nonce has a live record; and, for a newcomer, there is no live ticket. The
 ///   record is written together with its expiry, in one step.
-/// * In a slot that comes here, a key is free if a request ever brought a proof of this move for it, or if the list is
+/// * In a slot that arrives, a key is free if a request ever had a proof of this move for it, or if the list is
 ///   complete and does not contain the key. A sealed slot grants nothing: it only shrinks.
 /// * A waiter at a slot's former shard queues again at the next shard, in the order in which it gets there.
 /// * A key has one queue of tickets, in order of arrival. A request that finds the key without a holder (an acquire before
@@ -166,7 +166,7 @@ pub trait LockLink: Link {
 ///
 /// # Contract
 ///
-/// * A request is applied only where the key's slot is open, or where the slot comes here and its counters have arrived.
+/// * A request is applied only where the key's slot is open, or where the slot arrives and its counters are here.
 ///   Timers do not matter, except in slots that were opened by force.
 /// * A counter is in one place.
 #[async_trait]
@@ -241,7 +241,7 @@ pub trait MigrationLink: ControlLink {
     /// A piece of a group that leaves; `None` if it is not there any more, or its slot does not leave by that move.
     async fn copy_out(&mut self, copy: &CopyOut) -> Result<Option<Piece>, ShardError>;
 
-    /// Puts a piece of a group aside. Answers whether its slot comes here by that move: else nothing was done.
+    /// Puts a piece of a group aside. Answers whether its slot arrives by that move; if not, nothing was done.
     async fn copy_in(&mut self, copy: &CopyIn) -> Result<PutAside, ShardError>;
 
     /// Makes a group of the pieces that were put aside.

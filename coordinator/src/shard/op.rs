@@ -27,20 +27,20 @@ pub struct Request {
 /// What to do with a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Take it, or extend what this nonce already has to a full lease.
+    /// Acquire the key. If this nonce holds it already, extend its record to a full lease.
     Acquire {
         /// New for every acquisition.
         nonce: Nonce,
-        /// For people.
+        /// Shown to people.
         label: Label,
-        /// From when the shard applies it.
+        /// Counted from when the shard applies the request.
         lease: Duration,
-        /// Which share of the key it takes.
+        /// Exclusive, or the shares requested.
         mode: LockMode,
         /// How many tokens to set aside for this nonce, at least 1: a process that hands the lock on
         /// among its own tasks gives each the next one.
         tokens: u32,
-        /// Queues for the key while another has it. Without one, nothing is left behind.
+        /// Queues while another client holds the key. Without a ticket, a refused request leaves nothing at the shard.
         ticket: Option<Ticket>,
         /// From the slot's former shard, which answered [`Moving`](Reply::Moving).
         proof: Option<Proof>,
@@ -48,72 +48,72 @@ pub enum Op {
         /// token epoch than the shard's, or more than [`FLOOR_REACH`](crate::limits::FLOOR_REACH) above its counter.
         floor: Option<Token>,
     },
-    /// Extend it; in grace, put it back.
+    /// Extend the record; in grace, write it again if the shard lost it.
     Renew {
         /// The acquisition.
         nonce: Nonce,
-        /// For people.
+        /// Shown to people.
         label: Label,
         /// The grant's token.
         token: Token,
-        /// As granted, or [`Read`](LockMode::Read) to keep one share of [`Write`](LockMode::Write): a renewal may lower
-        /// the shares of its grant, and never adds any.
+        /// The mode of the grant; or [`Read`](LockMode::Read), to downgrade a [`Write`](LockMode::Write) grant. A renewal
+        /// never adds shares.
         mode: LockMode,
-        /// From when the shard applies it.
+        /// Counted from when the shard applies the request.
         lease: Duration,
     },
-    /// Agree on the token of a grant that other shards made too: extend it, and make a lower token this one. Every
-    /// later token of the shard is above the `tokens` from this one on. Only in an open slot, and not in grace.
+    /// Agree on the token of a replicated lock: extend the record, and raise a lower token to this one. Every later token
+    /// of the shard is above the `tokens` from this one on. Applied only in an open slot, and not in grace.
     Confirm {
         /// The acquisition.
         nonce: Nonce,
-        /// For people.
+        /// Shown to people.
         label: Label,
         /// The token.
         token: Token,
         /// How many tokens are set aside for this nonce from `token` on, at least 1.
         tokens: u32,
-        /// From when the shard applies it.
+        /// Counted from when the shard applies the request.
         lease: Duration,
-        /// If nobody holds the key here, write the grant. Only while a guard of it lives.
+        /// Write the record if the key has no holder at this shard. Sent only while the lock's guard lives.
         install: bool,
     },
-    /// Release it, or give up waiting for it; the first waiter gets it in the same step.
+    /// Release the key, or stop waiting for it. In the same step, the first waiter gets the key.
     Release {
         /// The acquisition.
         nonce: Nonce,
     },
-    /// Move it to the slot's next shard, sent by its holder at the former shard.
+    /// Write the record at the slot's next shard. Sent by the holder at the former shard.
     Adopt {
         /// The acquisition.
         nonce: Nonce,
-        /// For people.
+        /// Shown to people.
         label: Label,
-        /// Its token at the former shard. It tells which of two claims had the key last there.
+        /// Its token at the former shard, which decides between two claims: the higher one held the key last.
         own: Token,
-        /// The grant's token, which may be that of another shard.
+        /// The token of the lock, which may come from another replica.
         token: Token,
         /// How many tokens are in use for this nonce from `token` on, at least 1. Every later token of the shard is
         /// above them; the record sets only the first aside.
         tokens: u32,
         /// As in a renewal.
         mode: LockMode,
-        /// From when the shard applies it.
+        /// Counted from when the shard applies the request.
         lease: Duration,
-        /// Of the move, as the former shard said when it renewed.
+        /// The move's epoch, from the former shard's answer to a renewal.
         epoch: Epoch,
     },
-    /// Remove it from the slot's former shard, sent by its holder at the next shard.
+    /// Delete the record at the slot's former shard. Sent by the holder at the next shard.
     Remove {
         /// The acquisition.
         nonce: Nonce,
-        /// Of the move. In a slot that is not sealed at it nothing is done.
+        /// The move's epoch. Nothing is deleted unless the slot is sealed at this epoch.
         epoch: Epoch,
     },
 }
 
 impl Op {
-    /// The lane for it. A [`Release`] may have to follow a renewal instead.
+    /// The lane of the operation. A [`Release`] may have to follow a renewal on the other lane.
     pub fn lane(&self) -> LockLane {
         match self {
             Self::Acquire { .. } | Self::Release { .. } => LockLane::Work,
@@ -196,38 +196,38 @@ pub enum Reply {
         /// Another client waits in the key's queue.
         contended: bool,
     },
-    /// Somebody else holds it; or too many shares of it are held, or other clients wait for shares.
+    /// Another client holds the key; or too few shares are free, or earlier requests for shares wait.
     Held {
-        /// For at most this long, unless renewed. Of shares: none of the leases ends sooner.
+        /// The rest of the holder's lease. Of shares: the rest of the lease that ends first.
         remaining: Duration,
-        /// The holder. Of shares: empty.
+        /// The holder's label. Of shares: empty.
         label: Label,
-        /// How many tickets are before the one that was sent, at most.
+        /// The number of tickets ahead of the request's own ticket, at most.
         position: Option<u32>,
     },
-    /// Somebody else holds it, and as many wait as may. No ticket was written.
+    /// Another client holds the key, and its queue is full. No ticket was written.
     TooManyWaiters {
-        /// When a place may be free.
+        /// When the queue may have room.
         retry_after: Duration,
     },
     /// Renewed, to a full lease.
     Renewed {
-        /// It had to be put back: the shard had lost it, or had an older grant. Of a confirmation: it was written.
+        /// The record was written again: the shard had lost it, or had an older grant. Of a confirmation: it was installed.
         reclaimed: bool,
         /// Another client waits in the key's queue.
         contended: bool,
-        /// The slot is sealed at this epoch: bring the lock along to its next shard.
+        /// The slot is sealed at this epoch: the next shard has to adopt the lock.
         moving: Option<Epoch>,
     },
     /// The grant is gone, or was never here; nothing was written.
     Lost,
-    /// Brought along, with a full lease. Until this is known, the lock is held at the former shard alone.
+    /// Adopted, with a full lease. Until the holder receives this answer, it holds the lock at the former shard only.
     Adopted {
         /// Another client waits in the key's queue.
         contended: bool,
     },
-    /// Not brought along: the slot does not come here by that move, or another holds the key. It is held
-    /// where it was. Nothing was written.
+    /// Not adopted: the slot does not arrive by that move, or another client holds the key. The lock stays held at the
+    /// former shard. Nothing was written.
     NotAdopted,
     /// Answer to a release, and to a removal.
     Released {
@@ -236,28 +236,28 @@ pub enum Reply {
     },
     /// The slot is not here: refresh the map. Nothing was written.
     Moved {
-        /// When it left.
+        /// The epoch at which it left.
         epoch: Epoch,
     },
     /// A namespace was declared since the sender's view: refresh the view, because the key's lock may have several
     /// replicas now. Nothing was written.
     Outdated,
-    /// The slot goes elsewhere and is sealed here: queue at its next shard. The request's own ticket is gone.
-    /// Of a confirmation: the slot goes elsewhere, or comes here; nothing was written.
+    /// The slot is leaving, and sealed: queue at its next shard. The request's own ticket was deleted.
+    /// Of a confirmation: the slot is leaving or arriving; nothing was written.
     Moving {
-        /// Of the move.
+        /// The move's epoch.
         epoch: Epoch,
         /// How many shares of the key are held here, for a [`Proof`]: the number never rises. `None`: not known, or the
         /// key has an exclusive holder.
         left: Option<u32>,
     },
-    /// The slot comes from elsewhere, where the key may be held: bring a proof from its former shard.
-    /// Nothing but a ticket was written.
+    /// The slot is arriving, and the key may be held at its former shard: send a proof from there. Only a ticket was
+    /// written.
     NeedProof {
-        /// Of the move.
+        /// The move's epoch.
         epoch: Epoch,
     },
-    /// The shard came back and waits for holders to reclaim. Nothing but a ticket was written.
+    /// The shard restarted, and waits for holders to reclaim their locks. Only a ticket was written.
     Grace {
         /// New grants are made after this.
         retry_after: Duration,
@@ -271,7 +271,7 @@ pub enum Reply {
         /// The kind of its holders.
         held: LockKind,
     },
-    /// Something that is not a lock lies under the key's name. Nothing was written.
+    /// The key's name is in use for a value that is not a lock. Nothing was written.
     Foreign,
 }
 

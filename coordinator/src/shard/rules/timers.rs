@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(crate) struct Timers {
     /// Nothing new is granted before this.
     pub(crate) grace_until_ms: u64,
-    /// Nothing is granted or put back before this.
+    /// Nothing is granted or reclaimed before this.
     pub(crate) shut_until_ms: u64,
     /// How long the grace was set for. If more seems to be left, the clock was set back since.
     pub(super) grace_ms: u64,
@@ -25,7 +25,7 @@ impl Timers {
         self.shut_until_ms = now_ms.saturating_add(self.shut_ms);
     }
 
-    /// As [`extend`](Self::extend): first nothing is granted or put back for `shut_ms`, then nothing new for `grace_ms`.
+    /// As [`extend`](Self::extend): first nothing is granted or reclaimed for `shut_ms`, then nothing new is granted for `grace_ms`.
     pub(crate) fn extend_in_turn(&mut self, shut_ms: u64, grace_ms: u64, now_ms: u64) {
         self.extend(0, shut_ms, now_ms);
         self.extend(self.shut_ms.saturating_add(grace_ms), 0, now_ms);
@@ -36,7 +36,7 @@ impl Timers {
         now_ms < self.grace_until_ms
     }
 
-    /// Whether nothing is granted or put back now.
+    /// Whether nothing is granted or reclaimed now.
     pub(crate) fn is_shut(&self, now_ms: u64) -> bool {
         now_ms < self.shut_until_ms
     }

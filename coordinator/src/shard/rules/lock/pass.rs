@@ -31,7 +31,7 @@ impl Context<'_> {
 
     /// The first waiter, if it fits. A waiter that does not fit makes those behind it wait.
     fn first_that_fits(&mut self, ask: Option<&Ask<'_>>) -> Option<Waiter> {
-        // In most cases somebody holds the key: then no ticket is looked at.
+        // Most keys have a holder: then no ticket is read.
         if self.live().is_some() {
             return None;
         }
