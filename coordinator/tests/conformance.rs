@@ -11,6 +11,10 @@ mod docs {
     ringfence_conformance::lock_conformance!(crate::docs_fixture::Docs::new());
 }
 
+mod postgres {
+    ringfence_conformance::lock_conformance!(crate::postgres_fixture::Postgres::new());
+}
+
 mod redis {
     ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
 }

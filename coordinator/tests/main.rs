@@ -10,6 +10,7 @@ mod driver;
 mod memory_fixture;
 mod mover;
 mod moving;
+mod postgres_fixture;
 mod queue;
 mod redis_fixture;
 mod simulated;

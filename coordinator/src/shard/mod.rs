@@ -19,6 +19,8 @@ mod slots;
 
 pub mod docs;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod redis;
 pub mod stored;
 

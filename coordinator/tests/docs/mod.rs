@@ -1,10 +1,13 @@
 //! Shards of documents, under processes that get in each other's way.
 
+mod crash;
 mod races;
+
+use std::time::Duration;
 
 use ringfence_conformance::shard::Fixture;
 
-use crate::docs_fixture::Docs;
+use crate::{docs_fixture::Docs, postgres_fixture::Postgres};
 
 /// Requests and answers overtake each other at random.
 #[tokio::test]
@@ -21,5 +24,12 @@ async fn of_processes_that_overtake_each_other_one_holds_a_lock_and_tokens_rise(
 async fn what_was_called_free_is_not_renewed_later() {
     let docs = Docs::new().await;
     docs.slow_down().await;
-    races::proofs(&docs).await;
+    races::proofs(&docs, 64, Duration::from_millis(300)).await;
+}
+
+#[tokio::test]
+async fn of_processes_on_postgresql_one_holds_a_lock_and_tokens_rise() {
+    let raced = races::run(&Postgres::new().await, 500).await;
+    println!("{raced:?}");
+    raced.assert_not_vacuous();
 }

@@ -22,7 +22,7 @@ use ringfence_coordinator::{
 use ringfence_ring::SlotCount;
 use tokio::task::yield_now;
 
-const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(30);
 const RACERS: u64 = 8;
 const KEYS: usize = 3;
 
@@ -127,60 +127,53 @@ async fn give_back(link: &mut dyn LockLink, keys: &[LockKey], nonce: Nonce) {
 }
 
 /// Holders renew locks in a sealed slot, mostly too late, while others ask whether these are free: a lock that a shard
-/// called free is never held there again.
-pub(crate) async fn proofs(fixture: &dyn Fixture) {
+/// called free is never held there again. `lease` is a few times as long as a request takes.
+pub(crate) async fn proofs(fixture: &dyn Fixture, pairs: usize, lease: Duration) {
     let shard = fixture.shard();
     arm(&*shard, fixture.topology()).await;
-    let keys: Vec<_> = (0..PAIRS).map(|number| key(number as usize)).collect();
-    let link = shard.connect_locks(LockLane::Work, None).await;
+    let keys: Vec<_> = (0..pairs).map(key).collect();
+    let mut links = Vec::new();
+    for _ in 0..=2 * pairs {
+        let link = shard.connect_locks(LockLane::Work, None).await;
+        links.push(link.unwrap());
+    }
     let asked: Vec<_> = keys
         .iter()
-        .map(|key| request(key, acquire(nonce(1, 1), LEASE, false)))
+        .map(|key| request(key, acquire(nonce(1, 1), lease, false)))
         .collect();
-    let granted = link.unwrap().call(&asked).await.unwrap().replies;
+    let first = links.pop().expect("there are more");
+    let granted = { first }.call(&asked).await.unwrap().replies;
     seal(&*shard, &keys).await;
-    let (renewed, proven) = (AtomicU64::new(0), AtomicU64::new(0));
-    let pairs = keys
-        .iter()
-        .zip(granted)
-        .zip(0..)
-        .map(|((key, granted), seed)| {
-            let Reply::Granted { token, .. } = granted else {
-                panic!("{granted:?}")
-            };
-            renew_and_ask(&*shard, key, token, seed, [&renewed, &proven])
-        });
-    join_all(pairs).await;
-    let [renewed, proven] = [renewed, proven].map(AtomicU64::into_inner);
-    println!("{renewed} renewals, {proven} proofs");
-    assert!(renewed > PAIRS && proven == PAIRS);
+    let renewed = AtomicU64::new(0);
+    let links = links.chunks_mut(2);
+    let pairs = keys.iter().zip(granted).zip(links);
+    let pairs = pairs.map(|((key, granted), links)| {
+        let Reply::Granted { token, .. } = granted else {
+            panic!("{granted:?}")
+        };
+        renew_and_ask(links, key, (token, lease), &renewed)
+    });
+    let pairs = join_all(pairs).await.len() as u64;
+    let renewed = renewed.into_inner();
+    println!("{renewed} renewals of {pairs} locks");
+    assert!(renewed > pairs / 2);
 }
 
-const PAIRS: u64 = 64;
-/// A few times as long as a request takes.
-const LEASE: Duration = Duration::from_millis(400);
-
 async fn renew_and_ask(
-    shard: &dyn Shard,
+    links: &mut [Box<dyn LockLink>],
     key: &LockKey,
-    token: Token,
-    seed: u64,
-    [renewed, proven]: [&AtomicU64; 2],
+    (token, lease): (Token, Duration),
+    renewed: &AtomicU64,
 ) {
+    let [holding, asking] = links else {
+        panic!("two links")
+    };
     let free = AtomicBool::new(false);
     let holder = async {
-        let random = Random::seeded(seed);
-        let link = shard.connect_locks(LockLane::Renew, None).await;
-        let mut link = link.unwrap();
+        let random = Random::seeded(token.get());
         loop {
-            let renewal = Op::Renew {
-                nonce: nonce(1, 1),
-                label: Label::new("holder"),
-                token,
-                mode: LockMode::Exclusive,
-                lease: LEASE,
-            };
-            match &link.call(&[request(key, renewal)]).await.unwrap().replies[0] {
+            let asked = [request(key, renewal(token, lease))];
+            match &holding.call(&asked).await.unwrap().replies[0] {
                 Reply::Renewed { .. } => {
                     assert!(!free.load(Relaxed), "{key} was proven free");
                     renewed.fetch_add(1, Relaxed);
@@ -188,23 +181,20 @@ async fn renew_and_ask(
                 Reply::Lost => return,
                 other => panic!("{other:?}"),
             }
-            let pause = random.below(LEASE.as_millis() as u64);
+            let pause = random.below(lease.as_millis() as u64);
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
     };
     let asker = async {
-        let link = shard.connect_locks(LockLane::Work, None).await;
-        let mut link = link.unwrap();
         loop {
-            let asked = [request(key, acquire(nonce(2, seed), LEASE, false))];
-            match &link.call(&asked).await.unwrap().replies[0] {
+            let asked = [request(key, acquire(nonce(2, 1), lease, false))];
+            match &asking.call(&asked).await.unwrap().replies[0] {
                 Reply::Moving { left: Some(0), .. } => break,
                 Reply::Moving { left: None, .. } => {}
                 other => panic!("{other:?}"),
             }
         }
         free.store(true, Relaxed);
-        proven.fetch_add(1, Relaxed);
     };
     join(holder, asker).await;
 }
@@ -230,14 +220,14 @@ fn incarnation() -> Incarnation {
     }
 }
 
-fn nonce(racer: u64, sequence: u64) -> Nonce {
+pub(crate) fn nonce(racer: u64, sequence: u64) -> Nonce {
     Nonce {
         client: ClientId(racer.into()),
         sequence,
     }
 }
 
-fn acquire(nonce: Nonce, lease: Duration, waits: bool) -> Op {
+pub(crate) fn acquire(nonce: Nonce, lease: Duration, waits: bool) -> Op {
     let ticket = Ticket {
         sent: Instant::from_nanos(1),
         claim: LONG,
@@ -254,7 +244,18 @@ fn acquire(nonce: Nonce, lease: Duration, waits: bool) -> Op {
     }
 }
 
-fn request(key: &LockKey, op: Op) -> Request {
+/// The renewal of the first nonce's lock.
+pub(crate) fn renewal(token: Token, lease: Duration) -> Op {
+    Op::Renew {
+        nonce: nonce(1, 1),
+        label: Label::new("holder"),
+        token,
+        mode: LockMode::Exclusive,
+        lease,
+    }
+}
+
+pub(crate) fn request(key: &LockKey, op: Op) -> Request {
     Request {
         key: key.clone(),
         map: MapVersion::UNKNOWN,
@@ -267,12 +268,15 @@ fn slots() -> SlotCount {
     SlotCount::new(16).unwrap()
 }
 
-fn key(number: usize) -> LockKey {
+pub(crate) fn key(number: usize) -> LockKey {
     LockKey::new(&Namespace::default(), &[b'a' + number as u8], slots()).unwrap()
 }
 
-async fn arm(shard: &dyn Shard, topology: String) {
-    let epoch = Epoch(5);
+pub(crate) async fn arm(shard: &dyn Shard, topology: String) {
+    arm_with(shard, topology, Epoch(5), Grace::None).await;
+}
+
+pub(crate) async fn arm_with(shard: &dyn Shard, topology: String, epoch: Epoch, grace: Grace) {
     let open = SlotState {
         mode: Mode::Open,
         epoch,
@@ -284,9 +288,9 @@ async fn arm(shard: &dyn Shard, topology: String) {
         token_epoch: epoch,
         declared: MapVersion::UNKNOWN,
         slots: SlotStates::new(slots().iter(), |_| open),
-        grace: Grace::None,
+        grace,
         copy: (1, "record".into()),
     };
     let mut control = shard.connect_control().await.unwrap();
-    control.arm(&arm).await.unwrap();
+    assert!(control.arm(&arm).await.unwrap().armed_now);
 }

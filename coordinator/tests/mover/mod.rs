@@ -14,6 +14,7 @@ mod interrupted;
 #[cfg(feature = "failpoints")]
 mod killed;
 mod lockers;
+mod mixed;
 mod replicas;
 mod replicated;
 mod resizes;

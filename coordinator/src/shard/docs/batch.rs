@@ -91,13 +91,17 @@ impl Desk {
             Op::Acquire { tokens, .. } => u64::from(tokens),
             _ => 0,
         });
-        let asked = asked.sum();
+        // If a request raises the last token, tokens that were drawn before it are of no use.
+        let asked = match batch.iter().any(may_raise) {
+            true => 0,
+            false => asked.sum(),
+        };
         let (mut drawn, mut more) = (None, asked);
         for attempt in 0..attempts {
             self.pause(attempt).await;
             match self.attempt(batch, drawn, more).await? {
                 Attempted::Done(answers) => return Ok(Some(answers)),
-                Attempted::Together => return Ok(None),
+                Attempted::TakeApart => return Ok(None),
                 Attempted::Short { of, by } => (drawn, more) = (Some(of), by),
                 // Tokens must be drawn after the locks were read: a lock may have had others since.
                 Attempted::Overtaken => (drawn, more) = (None, asked),
@@ -148,9 +152,9 @@ impl Desk {
         if last_granted(&answers.replies, &notifications) > drawn.end() {
             // Nothing is committed: what the rules proved is not known.
             self.view.forget(imports_in(&read.names));
-            let raised = batch.len() > 1 && batch.iter().any(raises);
-            return Ok(match raised {
-                true => Attempted::Together,
+            let raised = batch.iter().zip(&answers.replies).any(raised);
+            return Ok(match raised && batch.len() > 1 {
+                true => Attempted::TakeApart,
                 false => Attempted::Short {
                     of: drawn,
                     by: last.get() - drawn.end().get(),
@@ -185,7 +189,7 @@ enum Attempted {
     },
     /// The rules raised the last token, and granted tokens above that. Only a request that does one or the other can be
     /// applied. Nothing was done.
-    Together,
+    TakeApart,
 }
 
 /// The documents of slots that a batch depends on. On a quiet shard every slot is open.
@@ -202,11 +206,20 @@ fn names_of(view: &View, batch: &[Request]) -> BTreeSet<Name> {
 }
 
 /// Whether the request may raise the last token to one that was made elsewhere.
-fn raises(request: &Request) -> bool {
+fn may_raise(request: &Request) -> bool {
     matches!(
         request.op,
         Op::Renew { .. } | Op::Confirm { .. } | Op::Adopt { .. }
     )
+}
+
+/// Whether it did, perhaps.
+fn raised((request, reply): (&Request, &Reply)) -> bool {
+    match reply {
+        Reply::Adopted { .. } => true,
+        Reply::Renewed { reclaimed, .. } => *reclaimed || matches!(request.op, Op::Confirm { .. }),
+        _ => false,
+    }
 }
 
 /// The greatest token that was granted.

@@ -23,8 +23,10 @@ const CRASH: Signal = Signal::SIGQUIT;
 /// A server that lives as long as this value, and as this process.
 pub struct PostgreSql {
     // Ended before its directory goes.
-    _process: Process,
+    process: Option<Process>,
     home: Home,
+    port: u16,
+    settings: Vec<String>,
 }
 
 impl PostgreSql {
@@ -43,23 +45,54 @@ impl PostgreSql {
         initdb.args(["--no-locale", "--no-sync", "-D"]).arg(&data);
         home.prepare(initdb).await;
 
-        let mut server = home.command(programs.join("postgres"), CRASH);
-        server.arg("-D").arg(&data).arg("-k").arg(home.dir.path());
-        server.args(["-c", "listen_addresses="]);
-        for (name, value) in settings {
-            server.args(["-c", &format!("{name}={value}")]);
-        }
-        let address = address(&home);
-        let answers = async || connect(&address).await.is_ok();
-        Self {
-            _process: home.start(server, CRASH, answers).await,
+        let settings = settings.iter();
+        let mut server = Self {
+            process: None,
             home,
+            port: free_port(),
+            settings: settings
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
+        };
+        server.start().await;
+        server
+    }
+
+    async fn start(&mut self) {
+        let Self { home, port, .. } = &*self;
+        let mut server = home.command(programs().join("postgres"), CRASH);
+        server.arg("-D").arg(home.path("data"));
+        server.arg("-k").arg(home.dir.path());
+        server.args([
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            &format!("port={port}"),
+        ]);
+        for setting in &self.settings {
+            server.args(["-c", setting]);
         }
+        let address = self.address();
+        let answers = async || connect(&address).await.is_ok();
+        self.process = Some(self.home.start(server, CRASH, answers).await);
+    }
+
+    /// Crashes the server, and starts it again: same port, same directory, same settings.
+    pub async fn crash_and_restart(&mut self) {
+        drop(self.process.take());
+        self.start().await;
+    }
+
+    /// Its port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Its address, for [`connect`]: database and user are `postgres`.
     pub fn address(&self) -> String {
-        address(&self.home)
+        let dir = self.home.dir.path().display();
+        let port = self.port;
+        format!("postgresql:///postgres?user=postgres&host={dir}&port={port}")
     }
 
     /// A connection to it.
@@ -68,9 +101,10 @@ impl PostgreSql {
     }
 }
 
-fn address(home: &Home) -> String {
-    let dir = home.dir.path().display();
-    format!("postgresql:///postgres?user=postgres&host={dir}")
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
 }
 
 /// The newest version's programs; none: those on PATH.

@@ -1,0 +1,54 @@
+//! What a server's errors mean.
+
+use tokio_postgres::{Error, error::SqlState};
+
+use crate::shard::ShardError;
+
+/// The meaning of an error that a statement called `what` met.
+pub(super) fn classify(what: &'static str, address: &str, error: &Error) -> ShardError {
+    let Some(db) = error.as_db_error() else {
+        return ShardError::NoReply {
+            reason: format!("{address}: {error}"),
+        };
+    };
+    let code = db.code();
+    let said = format!("{address}: {}", db.message());
+    let is_missing = [
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_FUNCTION,
+        SqlState::INVALID_SCHEMA_NAME,
+    ];
+    if is_missing.contains(code) {
+        return ShardError::Unusable {
+            reason: format!("{said}: `postgres::create` makes the tables"),
+        };
+    }
+    let is_standby = [
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    ];
+    let (class, shuts_down) = (&code.code()[..2], code.code().starts_with("57"));
+    match class {
+        _ if is_standby.contains(code) => ShardError::Unreachable {
+            reason: format!("{said} (a standby)"),
+        },
+        // It ends, or was not waited for any longer.
+        _ if shuts_down || *code == SqlState::LOCK_NOT_AVAILABLE => {
+            ShardError::NoReply { reason: said }
+        }
+        // Too many connections, or no room.
+        "53" => ShardError::Unreachable { reason: said },
+        // Wrong password, no such database, no right.
+        "28" | "3D" | "42" => ShardError::Unusable { reason: said },
+        _ => ShardError::Refused { what, reason: said },
+    }
+}
+
+/// Whether a commit was undone because another one was first.
+pub(super) fn is_conflict(error: &Error) -> bool {
+    let conflicts = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    error.code().is_some_and(|code| conflicts.contains(code))
+}

@@ -1,0 +1,149 @@
+//! Shards on PostgreSQL ≥ 15. The only module that says `tokio_postgres::`.
+//!
+//! A [`Store`](super::docs::Store) of documents: one table, and functions that read and commit in one step each. See
+//! schema.sql.
+
+mod address;
+mod error;
+mod inbox;
+mod session;
+mod wire;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+pub use address::PostgresAddress;
+
+use self::{inbox::PostgresInbox, session::PostgresSession, wire::Wire};
+use super::docs::{DocsShard, FORGET_AFTER, Inbox, Session, Store};
+use crate::{
+    ids::{ClientId, Life},
+    limits::COUNTER_MAX,
+    name::KeyPrefix,
+    random::Random,
+    shard::{ConnectionId, ShardError},
+};
+
+/// How one server is reached.
+#[derive(Clone, Debug)]
+pub struct PostgresOptions {
+    /// Where it is.
+    pub address: PostgresAddress,
+    /// The schema of the tables. Part of the shard's identity.
+    pub prefix: KeyPrefix,
+    /// How long a connection may take to open and shake hands.
+    pub connect_timeout: Duration,
+    /// How long an answer may take. After it the connection is given up, and the server gives the statement up.
+    pub response_timeout: Duration,
+}
+
+impl PostgresOptions {
+    /// The server at `address`, with default timeouts (1 s each) and schema (`ringfence`).
+    pub fn new(address: PostgresAddress) -> Self {
+        Self {
+            address,
+            prefix: KeyPrefix::default(),
+            connect_timeout: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(1),
+        }
+    }
+
+    /// The schema, quoted.
+    fn schema(&self) -> String {
+        quoted(self.prefix.as_str())
+    }
+
+    /// The channel of the messages to `client`, at most 63 bytes long.
+    fn channel(&self, client: ClientId) -> String {
+        let prefix: String = self.prefix.as_str().chars().take(30).collect();
+        format!("{prefix}_{client}")
+    }
+}
+
+/// What a crash of the server leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tables {
+    /// Everything that was answered. Each commit waits for the disk, as the server's `synchronous_commit` says.
+    Logged,
+    /// Nothing: the shard begins another life, and holders put their locks back. No commit waits for the disk.
+    Unlogged,
+}
+
+/// The statements that make the tables and functions in the schema `prefix`. They may be repeated, and keep what is
+/// stored.
+pub fn schema(prefix: &KeyPrefix, tables: Tables) -> String {
+    let unlogged = match tables {
+        Tables::Logged => "",
+        Tables::Unlogged => "UNLOGGED",
+    };
+    let forget_after_ms = FORGET_AFTER.as_millis().to_string();
+    include_str!("schema.sql")
+        .replace("'{schema}'", &literal(prefix.as_str()))
+        .replace("{schema}", &quoted(prefix.as_str()))
+        .replace("{unlogged}", unlogged)
+        .replace("{counter_max}", &COUNTER_MAX.to_string())
+        .replace("{forget_after_ms}", &forget_after_ms)
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Makes the tables and functions of a shard.
+///
+/// # Errors
+///
+/// The server does not answer, or the user may not make them.
+///
+/// # Cancel safety
+///
+/// Dropping the future may leave all of them, or none.
+pub async fn create(options: &PostgresOptions, tables: Tables) -> Result<(), ShardError> {
+    let mut wire = Wire::connect(options).await?;
+    wire.execute(&schema(&options.prefix, tables)).await
+}
+
+/// A shard on the server that `options` name. Connects to nothing yet.
+pub fn postgres_shard(options: PostgresOptions, random: Arc<Random>) -> DocsShard {
+    DocsShard::new(Arc::new(PostgresStore { options }), random)
+}
+
+/// A store on one server.
+#[derive(Debug)]
+struct PostgresStore {
+    options: PostgresOptions,
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn open(
+        &self,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Box<dyn Session>, ShardError> {
+        let session = PostgresSession::open(&self.options, former).await?;
+        Ok(Box::new(session))
+    }
+
+    async fn listen(&self, client: ClientId) -> Result<Box<dyn Inbox>, ShardError> {
+        Ok(Box::new(PostgresInbox::open(&self.options, client).await?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_may_have_any_name() {
+        let prefix = KeyPrefix::new("it's \"ours\"".replace(' ', "").as_str()).expect("printable");
+        let schema = schema(&prefix, Tables::Unlogged);
+        assert!(schema.contains("CREATE UNLOGGED TABLE IF NOT EXISTS \"it's\"\"ours\"\"\".life"));
+        assert!(schema.contains("hashtextextended('it''s\"ours\"', 0)"));
+        assert!(!schema.contains("{schema}") && !schema.contains("{counter_max}"));
+    }
+}

@@ -1,0 +1,187 @@
+-- The tables and functions of Ringfence on PostgreSQL >= 15. They may be run again, and keep what is stored.
+-- {schema} is the prefix of the shard; {unlogged} is UNLOGGED, or empty.
+CREATE SCHEMA IF NOT EXISTS {schema};
+
+-- The life of the shard. Without a row it has not begun: unlogged tables are empty after a crash.
+CREATE {unlogged} TABLE IF NOT EXISTS {schema}.life (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  id uuid NOT NULL DEFAULT gen_random_uuid()
+);
+-- The last token.
+CREATE {unlogged} TABLE IF NOT EXISTS {schema}.tokens (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  last bigint NOT NULL DEFAULT 0
+);
+-- Connections. A commit of a connection without its row is refused.
+CREATE {unlogged} TABLE IF NOT EXISTS {schema}.gates (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  used_ms bigint NOT NULL
+);
+CREATE {unlogged} TABLE IF NOT EXISTS {schema}.documents (
+  name bytea PRIMARY KEY,
+  version bigint NOT NULL,
+  content text NOT NULL,
+  -- The last millisecond at which it says something; NULL: it has no end.
+  ends_ms bigint
+) WITH (fillfactor = 70);
+
+CREATE OR REPLACE FUNCTION {schema}.clock_ms(at timestamptz) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+  SELECT floor(extract(epoch FROM at) * 1000)::bigint
+$$;
+
+-- The row's id, and the timeline: a promoted standby may lack the last commits. It is an error on a standby.
+CREATE OR REPLACE FUNCTION {schema}.present_life() RETURNS text
+LANGUAGE sql STABLE AS $$
+  SELECT id || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) FROM {schema}.life
+$$;
+
+-- Opens a connection, and ends the former one. Waits for a commit of that one.
+CREATE OR REPLACE FUNCTION {schema}.open(former_life text, former bigint, OUT its_life text, OUT gate bigint)
+LANGUAGE plpgsql AS $$
+DECLARE
+  at_ms bigint := {schema}.clock_ms(clock_timestamp());
+BEGIN
+  INSERT INTO {schema}.life DEFAULT VALUES ON CONFLICT DO NOTHING;
+  INSERT INTO {schema}.tokens DEFAULT VALUES ON CONFLICT DO NOTHING;
+  its_life := {schema}.present_life();
+  IF former_life = its_life THEN
+    DELETE FROM {schema}.gates WHERE id = former;
+  END IF;
+  -- Those of processes that are gone. A connection in use keeps its row young.
+  DELETE FROM {schema}.gates WHERE id IN (
+    SELECT id FROM {schema}.gates WHERE used_ms < at_ms - 3600000 FOR UPDATE SKIP LOCKED);
+  INSERT INTO {schema}.gates (used_ms) VALUES (at_ms) RETURNING id INTO gate;
+END $$;
+
+-- Reads documents, then draws tokens: after the documents were read, no other connection has the same. The time is
+-- before that of the snapshot.
+CREATE OR REPLACE FUNCTION {schema}.read(
+  its_life text, names bytea[], head bigint, after bigint, more bigint, whole bigint,
+  OUT is_alive boolean, OUT now_ms bigint, OUT last_token bigint, OUT drawn bigint, OUT head_is_stale boolean,
+  OUT versions bigint[], OUT contents text[])
+LANGUAGE plpgsql AS $$
+BEGIN
+  now_ms := {schema}.clock_ms(now());
+  SELECT array_agg(d.version ORDER BY n.place), array_agg(d.content ORDER BY n.place) INTO versions, contents
+    FROM unnest(names) WITH ORDINALITY AS n (name, place)
+    LEFT JOIN {schema}.documents d ON d.name = n.name;
+  is_alive := coalesce({schema}.present_life() = its_life, false);
+  head_is_stale := more > 0
+    AND head IS DISTINCT FROM (SELECT d.version FROM {schema}.documents d WHERE d.name = 'head');
+  drawn := 0;
+  IF NOT is_alive OR head_is_stale OR more = 0 THEN
+    SELECT t.last INTO last_token FROM {schema}.tokens t;
+    RETURN;
+  END IF;
+  SELECT t.last INTO last_token FROM {schema}.tokens t FOR UPDATE;
+  drawn := CASE WHEN last_token = after THEN more ELSE whole END;
+  -- The counter is the last 35 bits.
+  IF (last_token & 34359738367) + drawn > {counter_max} THEN
+    drawn := 0;
+  ELSE
+    UPDATE {schema}.tokens t SET last = last_token + drawn;
+  END IF;
+END $$;
+
+-- A page of locks, in the order of their names.
+CREATE OR REPLACE FUNCTION {schema}.page(
+  its_life text, after bytea, at_most bigint,
+  OUT is_alive boolean, OUT now_ms bigint, OUT names bytea[], OUT versions bigint[], OUT contents text[])
+LANGUAGE plpgsql AS $$
+BEGIN
+  now_ms := {schema}.clock_ms(now());
+  SELECT array_agg(d.name ORDER BY d.name), array_agg(d.version ORDER BY d.name), array_agg(d.content ORDER BY d.name)
+    INTO names, versions, contents
+    FROM (SELECT * FROM {schema}.documents WHERE name > after AND name < 'lock0' AND content <> ''
+          ORDER BY name LIMIT at_most) d;
+  is_alive := coalesce({schema}.present_life() = its_life, false);
+END $$;
+
+-- Writes documents if all are as expected, and it is not too late. A version that is NULL: there is no document.
+-- outcome 0: done; 1: refused, see stale; 2: another life; 3: the connection was ended.
+CREATE OR REPLACE FUNCTION {schema}.commit(
+  its_life text, gate bigint, durability text, not_after_ms bigint, new_version bigint,
+  at_least bigint, exactly bigint, checked bytea[], checked_versions bigint[],
+  written bytea[], written_any boolean[], written_versions bigint[], contents text[], ends bigint[],
+  channels text[], messages text[],
+  OUT outcome integer, OUT stale bytea[])
+LANGUAGE plpgsql AS $$
+DECLARE
+  at_ms bigint;
+  updated bigint;
+  inserted bigint;
+BEGIN
+  -- Every commit depends on the head, and few write it: they wait for all others, and all others for them.
+  IF 'head' = ANY (written) THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended('{schema}', 0));
+  ELSE
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('{schema}', 0));
+  END IF;
+  outcome := 2;
+  IF {schema}.present_life() IS DISTINCT FROM its_life THEN
+    RETURN;
+  END IF;
+  outcome := 3;
+  PERFORM 1 FROM {schema}.gates g WHERE g.id = gate FOR KEY SHARE;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  -- In order, so that no two commits wait for each other.
+  PERFORM 1 FROM {schema}.documents d WHERE d.name = ANY (array_remove(checked || written, 'head'))
+    ORDER BY d.name FOR UPDATE;
+  outcome := 1;
+  SELECT array_agg(e.name) INTO stale
+    FROM (SELECT * FROM unnest(checked, checked_versions) AS c (name, version)
+          UNION ALL
+          SELECT w.name, w.version FROM unnest(written, written_versions, written_any) AS w (name, version, is_any)
+          WHERE NOT w.is_any) e
+    LEFT JOIN {schema}.documents d ON d.name = e.name
+    WHERE d.version IS DISTINCT FROM e.version;
+  at_ms := {schema}.clock_ms(clock_timestamp());
+  IF stale IS NOT NULL OR at_ms > not_after_ms THEN
+    RETURN;
+  END IF;
+  PERFORM set_config('synchronous_commit', durability, true);
+  UPDATE {schema}.gates g SET used_ms = at_ms WHERE g.id = gate AND g.used_ms < at_ms - 600000;
+  UPDATE {schema}.documents d SET version = new_version, content = w.content, ends_ms = w.ends_ms
+    FROM unnest(written, contents, ends) AS w (name, content, ends_ms) WHERE d.name = w.name;
+  GET DIAGNOSTICS updated = ROW_COUNT;
+  IF updated < cardinality(written) THEN
+    INSERT INTO {schema}.documents (name, version, content, ends_ms)
+      SELECT w.name, new_version, w.content, w.ends_ms
+      FROM unnest(written, contents, ends) AS w (name, content, ends_ms)
+      LEFT JOIN {schema}.documents d ON d.name = w.name
+      WHERE d.name IS NULL ORDER BY w.name
+      ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS inserted = ROW_COUNT;
+    IF updated + inserted < cardinality(written) THEN
+      RAISE EXCEPTION 'a document was made meanwhile' USING ERRCODE = 'serialization_failure';
+    END IF;
+  END IF;
+  IF exactly IS NOT NULL THEN
+    UPDATE {schema}.tokens t SET last = exactly;
+  ELSIF at_least IS NOT NULL THEN
+    UPDATE {schema}.tokens t SET last = at_least WHERE t.last < at_least;
+  END IF;
+  -- Of equal messages of one commit only one would arrive: each has its place in front.
+  PERFORM pg_notify(m.channel, m.place || ' ' || m.message)
+    FROM unnest(channels, messages) WITH ORDINALITY AS m (channel, message, place);
+  outcome := 0;
+END $$;
+
+-- Deletes documents that ended a while ago, among some after the name; returns where it stopped, or NULL at the end.
+CREATE OR REPLACE FUNCTION {schema}.sweep(after bytea) RETURNS bytea
+LANGUAGE plpgsql AS $$
+DECLARE
+  forgotten_ms bigint := {schema}.clock_ms(clock_timestamp()) - {forget_after_ms};
+  until bytea;
+BEGIN
+  SELECT p.name INTO until
+    FROM (SELECT name FROM {schema}.documents WHERE name > after ORDER BY name LIMIT 512) p
+    ORDER BY p.name DESC LIMIT 1;
+  DELETE FROM {schema}.documents WHERE name IN (
+    SELECT name FROM {schema}.documents WHERE name > after AND name <= until AND ends_ms < forgotten_ms
+    FOR UPDATE SKIP LOCKED);
+  RETURN until;
+END $$;

@@ -1,0 +1,334 @@
+//! A connection for reads and commits.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use tokio_postgres::{Error, Row, Statement, types::ToSql};
+
+use super::{
+    PostgresOptions,
+    error::{classify, is_conflict},
+    wire::Wire,
+};
+use crate::{
+    ids::{Life, Token},
+    name::LockKey,
+    shard::{
+        ConnectionId, ShardError,
+        docs::{
+            Commit, Committed, Document, Draw, Expected, Found, Name, Page, Session, TokenChange,
+            Write,
+        },
+    },
+};
+
+/// New documents after which a connection looks for old ones to delete.
+const SWEEP_AFTER: usize = 128;
+
+/// A connection for reads and commits.
+pub(super) struct PostgresSession {
+    wire: Wire,
+    life: Life,
+    id: ConnectionId,
+    options: PostgresOptions,
+    statements: Statements,
+    /// The server's `synchronous_commit`: what commits wait for.
+    durability: String,
+    /// Documents that this connection made since its last sweep.
+    made: usize,
+    /// Where that sweep stopped.
+    swept: Vec<u8>,
+}
+
+struct Statements {
+    read: Statement,
+    page: Statement,
+    commit: Statement,
+    sweep: Statement,
+}
+
+impl PostgresSession {
+    /// Connects, ends `former`, and begins the life if there is none.
+    pub(super) async fn open(
+        options: &PostgresOptions,
+        former: Option<(Life, ConnectionId)>,
+    ) -> Result<Self, ShardError> {
+        let mut wire = Wire::connect(options).await?;
+        let schema = options.schema();
+        let (former_life, former) = match former {
+            Some((life, id)) => (Some(life.as_str().to_owned()), Some(id.0 as i64)),
+            None => (None, None),
+        };
+        let address = wire.address.clone();
+        let opened = wire.ask(async move |client| {
+            let open = format!(
+                "SELECT *, current_setting('synchronous_commit') FROM {schema}.open($1, $2)"
+            );
+            let row = client.query_one(&open, &[&former_life, &former]).await?;
+            let of = async |call: &str| {
+                client
+                    .prepare(&format!("SELECT * FROM {schema}.{call}"))
+                    .await
+            };
+            let statements = Statements {
+                read: of("read($1, $2, $3, $4, $5, $6)").await?,
+                page: of("page($1, $2, $3)").await?,
+                commit: of(
+                    "commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+                )
+                .await?,
+                sweep: of("sweep($1)").await?,
+            };
+            // A draw is on the disk before a commit that uses it: commits wait for the disk, and the log has an order.
+            client.batch_execute("SET synchronous_commit = off").await?;
+            Ok((row, statements))
+        });
+        let (row, statements) = opened
+            .await?
+            .map_err(|error| classify("a connection", &address, &error))?;
+        Ok(Self {
+            wire,
+            life: Life::new(row.get::<_, String>(0)),
+            id: ConnectionId(row.get::<_, i64>(1) as u64),
+            options: options.clone(),
+            statements,
+            durability: row.get(2),
+            made: 0,
+            swept: Vec::new(),
+        })
+    }
+
+    fn failed(&self, what: &'static str, error: &Error) -> ShardError {
+        classify(what, &self.wire.address, error)
+    }
+
+    /// Reads the answer to `commit`.
+    fn committed(&mut self, commit: &Commit, row: &Row) -> Result<Committed, ShardError> {
+        let Commit { checks, writes, .. } = commit;
+        match row.get::<_, i32>(0) {
+            0 => {
+                let is_new = |write: &&Write| write.expected == Expected::Absent;
+                self.made += writes.iter().filter(is_new).count();
+                Ok(Committed::Done)
+            }
+            1 => {
+                let names: Option<Vec<Vec<u8>>> = row.get(1);
+                let names = names.unwrap_or_default();
+                let all = checks.iter().map(|(name, _)| name);
+                let all = all.chain(writes.iter().map(|write| &write.name));
+                let stale = all.filter(|name| names.contains(&name.to_bytes()));
+                let stale = stale.cloned().collect();
+                Ok(Committed::Refused { stale })
+            }
+            2 => Err(ShardError::Unarmed),
+            _ => Err(ShardError::NoReply {
+                reason: "another connection has ended this one".into(),
+            }),
+        }
+    }
+
+    async fn sweep(&mut self) -> Result<(), ShardError> {
+        let Self {
+            wire,
+            statements,
+            swept,
+            ..
+        } = self;
+        let swept_to = wire
+            .ask(|client| async { client.query_one(&statements.sweep, &[swept]).await })
+            .await?;
+        let row = swept_to.map_err(|error| self.failed("a sweep", &error))?;
+        self.swept = row.get::<_, Option<Vec<u8>>>(0).unwrap_or_default();
+        self.made = 0;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Session for PostgresSession {
+    fn life(&self) -> &Life {
+        &self.life
+    }
+
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    async fn ended(&mut self) {
+        self.wire.ended().await;
+    }
+
+    async fn read(&mut self, names: &[Name], draw: Option<Draw>) -> Result<Found, ShardError> {
+        let named: Vec<Vec<u8>> = names.iter().map(Name::to_bytes).collect();
+        let number = |number: u64| number as i64;
+        let head = draw.and_then(|draw| version(draw.head));
+        let after = draw.map_or(0, |draw| draw.after.as_i64());
+        let more = draw.map_or(0, |draw| number(draw.more));
+        let whole = draw.map_or(0, |draw| number(draw.whole));
+        let (life, read) = (self.life.as_str(), &self.statements.read);
+        let found = self.wire.ask(|client| async move {
+            let arguments: [&(dyn ToSql + Sync); 6] = [&life, &named, &head, &after, &more, &whole];
+            client.query_one(read, &arguments).await
+        });
+        let row = found
+            .await?
+            .map_err(|error| self.failed("a read", &error))?;
+        alive(&row)?;
+        let versions: Option<Vec<Option<i64>>> = row.get(5);
+        let contents: Option<Vec<Option<String>>> = row.get(6);
+        let versions = versions.into_iter().flatten();
+        let documents = versions.zip(contents.into_iter().flatten());
+        Ok(Found {
+            now_ms: row.get::<_, i64>(1) as u64,
+            last: Token::from_number(row.get::<_, i64>(2) as u64),
+            drawn: row.get::<_, i64>(3) as u64,
+            head_is_stale: row.get(4),
+            documents: documents
+                .map(|(version, content)| {
+                    let (version, content) = (version? as u64, content?);
+                    Some(Document { version, content })
+                })
+                .collect(),
+        })
+    }
+
+    async fn page(&mut self, after: Option<&LockKey>, limit: usize) -> Result<Page, ShardError> {
+        let after = match after {
+            Some(key) => Name::Lock(key.clone()).to_bytes(),
+            None => Name::LOCK.to_vec(),
+        };
+        let (life, page) = (self.life.as_str(), &self.statements.page);
+        let at_most = limit as i64 + 1;
+        let found = self
+            .wire
+            .ask(|client| async move { client.query_one(page, &[&life, &after, &at_most]).await });
+        let row = found
+            .await?
+            .map_err(|error| self.failed("a page", &error))?;
+        alive(&row)?;
+        let names: Vec<Vec<u8>> = row.get::<_, Option<_>>(2).unwrap_or_default();
+        let versions: Vec<i64> = row.get::<_, Option<_>>(3).unwrap_or_default();
+        let contents: Vec<String> = row.get::<_, Option<_>>(4).unwrap_or_default();
+        let more = names.len() > limit;
+        let documents = names.iter().zip(versions).zip(contents).take(limit);
+        Ok(Page {
+            now_ms: row.get::<_, i64>(1) as u64,
+            documents: documents
+                .filter_map(|((name, version), content)| {
+                    let version = version as u64;
+                    Some((Name::lock(name)?, Document { version, content }))
+                })
+                .collect(),
+            more,
+        })
+    }
+
+    async fn commit(&mut self, commit: &Commit) -> Result<Committed, ShardError> {
+        if self.made >= SWEEP_AFTER {
+            self.sweep().await?;
+        }
+        let Columns {
+            checked,
+            checked_versions,
+            written,
+            any,
+            versions,
+            contents,
+            ends,
+        } = Columns::of(commit);
+        let (at_least, exactly) = match commit.tokens {
+            TokenChange::None => (None, None),
+            TokenChange::AtLeast(last) => (Some(last.as_i64()), None),
+            TokenChange::Exactly(last) => (None, Some(last.as_i64())),
+        };
+        let not_after_ms = i64::try_from(commit.not_after_ms).unwrap_or(i64::MAX);
+        let messages = commit.messages.iter();
+        let (channels, messages): (Vec<_>, Vec<_>) = messages
+            .map(|(client, message)| (self.options.channel(*client), &**message))
+            .unzip();
+        let (life, gate) = (self.life.as_str(), self.id.0 as i64);
+        let new_version = commit.version as i64;
+        let (durability, statement) = (&self.durability, &self.statements.commit);
+        let done = self.wire.ask(|client| async move {
+            let arguments: [&(dyn ToSql + Sync); 16] = [
+                &life,
+                &gate,
+                durability,
+                &not_after_ms,
+                &new_version,
+                &at_least,
+                &exactly,
+                &checked,
+                &checked_versions,
+                &written,
+                &any,
+                &versions,
+                &contents,
+                &ends,
+                &channels,
+                &messages,
+            ];
+            client.query_one(statement, &arguments).await
+        });
+        match done.await? {
+            Ok(row) => self.committed(commit, &row),
+            Err(error) if is_conflict(&error) => {
+                let stale = Vec::new();
+                Ok(Committed::Refused { stale })
+            }
+            Err(error) => Err(self.failed("a commit", &error)),
+        }
+    }
+}
+
+/// A commit's documents, column by column.
+struct Columns<'a> {
+    checked: Vec<Vec<u8>>,
+    checked_versions: Vec<Option<i64>>,
+    written: Vec<Vec<u8>>,
+    any: Vec<bool>,
+    versions: Vec<Option<i64>>,
+    contents: Vec<&'a str>,
+    ends: Vec<Option<i64>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(Commit { checks, writes, .. }: &'a Commit) -> Self {
+        let (checks, writes) = (checks.iter(), writes.iter());
+        let end = |ends_ms| ends_ms as i64;
+        let is_any = |expected| expected == Expected::Any;
+        Self {
+            checked: checks.clone().map(|(name, _)| name.to_bytes()).collect(),
+            checked_versions: checks.map(|(_, expected)| version(*expected)).collect(),
+            written: writes.clone().map(|write| write.name.to_bytes()).collect(),
+            any: writes.clone().map(|write| is_any(write.expected)).collect(),
+            versions: writes
+                .clone()
+                .map(|write| version(write.expected))
+                .collect(),
+            contents: writes.clone().map(|write| &*write.content).collect(),
+            ends: writes.map(|write| write.ends_ms.map(end)).collect(),
+        }
+    }
+}
+
+/// The version that a document must have; `None` if there must be none. Only of expectations that are not any.
+fn version(expected: Expected) -> Option<i64> {
+    match expected {
+        Expected::Version(version) => Some(version as i64),
+        Expected::Any | Expected::Absent => None,
+    }
+}
+
+fn alive(row: &Row) -> Result<(), ShardError> {
+    match row.get(0) {
+        true => Ok(()),
+        false => Err(ShardError::Unarmed),
+    }
+}
+
+impl fmt::Debug for PostgresSession {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "session {} at {}", self.id.0, self.wire.address)
+    }
+}

@@ -1,0 +1,193 @@
+//! One physical connection, driven by whoever waits on it.
+
+use std::{
+    collections::VecDeque,
+    future::{Future, poll_fn},
+    pin::pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::timeout;
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls, Socket, tls::NoTlsStream};
+
+use super::{PostgresOptions, error::classify};
+use crate::shard::ShardError;
+
+/// Most messages kept for a receiver that does not read them.
+const UNREAD_MAX: usize = 4096;
+
+/// A connection. It never reconnects.
+pub(super) struct Wire {
+    pub(super) client: Client,
+    carrier: Carrier,
+    pub(super) address: String,
+    response_timeout: Duration,
+}
+
+/// The side that moves bytes.
+pub(super) struct Carrier {
+    connection: Connection<Socket, NoTlsStream>,
+    over: bool,
+    unread: VecDeque<String>,
+}
+
+impl Wire {
+    /// Connects, and sets the session up: nothing waits for the disk but commits, and for no lock longer than the caller.
+    pub(super) async fn connect(options: &PostgresOptions) -> Result<Self, ShardError> {
+        let address = options.address.to_string();
+        let mut config = options.address.config.clone();
+        config.application_name(format!("ringfence {}", options.prefix));
+        let connected = timeout(options.connect_timeout, config.connect(NoTls)).await;
+        let unreachable = |reason: String| ShardError::Unreachable {
+            reason: format!("{address}: {reason}"),
+        };
+        let (client, connection) = match connected {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) if error.as_db_error().is_some() => {
+                return Err(match classify("a connection", &address, &error) {
+                    ShardError::NoReply { reason } => ShardError::Unreachable { reason },
+                    other => other,
+                });
+            }
+            Ok(Err(error)) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                return Err(unreachable(cause.unwrap_or_else(|| error.to_string())));
+            }
+            Err(_) => {
+                let waited = options.connect_timeout;
+                return Err(unreachable(format!("no connection in {waited:?}")));
+            }
+        };
+        let mut wire = Self {
+            client,
+            carrier: Carrier {
+                connection,
+                over: false,
+                unread: VecDeque::new(),
+            },
+            address,
+            response_timeout: options.response_timeout,
+        };
+        let patience_ms = options.response_timeout.as_millis();
+        wire.execute(&format!(
+            "SET default_transaction_isolation = 'read committed'; SET statement_timeout = {patience_ms}"
+        ))
+        .await?;
+        Ok(wire)
+    }
+
+    /// Runs statements without arguments.
+    pub(super) async fn execute(&mut self, statements: &str) -> Result<(), ShardError> {
+        let Self {
+            client,
+            carrier,
+            address,
+            response_timeout,
+        } = self;
+        let running = carrier.carry(client.batch_execute(statements));
+        match timeout(*response_timeout, running).await {
+            Ok(Some(done)) => done.map_err(|error| classify("statements", address, &error)),
+            Ok(None) => Err(over(address)),
+            Err(_) => Err(late(address, *response_timeout)),
+        }
+    }
+
+    /// Runs what `request` asks of the client. The inner error is the server's.
+    pub(super) async fn ask<'a, T, F>(
+        &'a mut self,
+        request: impl FnOnce(&'a Client) -> F,
+    ) -> Result<Result<T, Error>, ShardError>
+    where
+        F: Future<Output = Result<T, Error>> + Send + 'a,
+        T: Send,
+    {
+        let Self {
+            client,
+            carrier,
+            address,
+            response_timeout,
+        } = self;
+        match timeout(*response_timeout, carrier.carry(request(client))).await {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(over(address)),
+            Err(_) => Err(late(address, *response_timeout)),
+        }
+    }
+
+    /// Waits until the connection is seen to have ended.
+    pub(super) async fn ended(&mut self) {
+        poll_fn(|context| {
+            self.carrier.move_on(context);
+            match self.carrier.over {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Waits for the next message.
+    pub(super) async fn message(&mut self) -> Result<String, ShardError> {
+        let Self {
+            carrier, address, ..
+        } = self;
+        poll_fn(|context| {
+            carrier.move_on(context);
+            match carrier.unread.pop_front() {
+                Some(message) => Poll::Ready(Ok(message)),
+                None if carrier.over => Poll::Ready(Err(over(address))),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+impl Carrier {
+    /// Waits for `answer`. `None`: the connection ended first.
+    async fn carry<T>(&mut self, answer: impl Future<Output = T> + Send) -> Option<T> {
+        let mut answer = pin!(answer);
+        poll_fn(|context| {
+            // It puts its request in at its first poll.
+            if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+                return Poll::Ready(Some(answer));
+            }
+            self.move_on(context);
+            match answer.as_mut().poll(context) {
+                Poll::Ready(answer) => Poll::Ready(Some(answer)),
+                Poll::Pending if self.over => Poll::Ready(None),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Moves bytes until there are no more to move now.
+    fn move_on(&mut self, context: &mut Context<'_>) {
+        while !self.over {
+            match self.connection.poll_message(context) {
+                Poll::Pending => return,
+                Poll::Ready(Some(Ok(AsyncMessage::Notification(message)))) => {
+                    if self.unread.len() < UNREAD_MAX {
+                        self.unread.push_back(message.payload().to_owned());
+                    }
+                }
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => self.over = true,
+            }
+        }
+    }
+}
+
+fn over(address: &str) -> ShardError {
+    ShardError::NoReply {
+        reason: format!("{address}: the connection was closed"),
+    }
+}
+
+fn late(address: &str, waited: Duration) -> ShardError {
+    ShardError::NoReply {
+        reason: format!("{address}: none in {waited:?}"),
+    }
+}

@@ -1,0 +1,100 @@
+//! A ring of unlike servers: a shard on Redis gives way to one on PostgreSQL.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_conformance::shard::Fixture;
+use ringfence_coordinator::{
+    clock::{BootClock, Clock},
+    ids::{ClientId, Epoch, Life},
+    shard::{Shard, ShardError},
+    topology::{
+        Blueprint, Change, Constants, Dial, Founder, Home, Namespaces, ShardEntry, Topology,
+        TopologyStore, memory::MemoryTopology, shard_id,
+    },
+};
+use ringfence_ring::{ShardId, SlotCount, Weight};
+use tokio::time::timeout;
+
+use super::{
+    lockers::{Lockers, Ring},
+    servers::mover,
+};
+use crate::{postgres_fixture::Postgres, redis_fixture::Redis};
+
+/// As the pointer of the fixture on Redis has it.
+const TOPOLOGY: u128 = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
+
+/// Nothing takes so long.
+const SOON: Duration = Duration::from_secs(120);
+
+/// `a` is on Redis, `b` on PostgreSQL.
+#[derive(Debug)]
+struct Unlike([Arc<dyn Shard>; 2]);
+
+impl Dial for Unlike {
+    fn dial(&self, id: &ShardId, _: &ShardEntry) -> Result<Arc<dyn Shard>, ShardError> {
+        Ok(self.0[usize::from(*id == shard_id(1))].clone())
+    }
+}
+
+impl Unlike {
+    async fn founder(&self, index: usize) -> Founder {
+        let link = self.0[index].connect_control().await.unwrap();
+        Founder {
+            id: shard_id(index),
+            address: format!("server:{index}:{}", link.life()),
+            life: link.life().clone(),
+            weight: Weight::ONE,
+            zone: None,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_move_from_redis_to_postgresql_and_none_is_lost() {
+    let (redis, postgres) = (Redis::new().await, Postgres::new().await);
+    let dial = Arc::new(Unlike([redis.shard(), postgres.shard()]));
+    let blueprint = Blueprint {
+        id: TOPOLOGY,
+        engine: ClientId(1),
+        unix: BootClock.unix(),
+        after: Epoch::default(),
+        constants: Constants {
+            max_lease_ms: 5_000,
+            ..Constants::default()
+        },
+        slots: SlotCount::new(256).unwrap(),
+        namespaces: Namespaces::default(),
+        home: Home {
+            address: "memory".into(),
+            life: Life::new("memory"),
+        },
+        founders: vec![dial.founder(0).await],
+    };
+    let store = Arc::new(MemoryTopology::new(Topology::found(blueprint).unwrap()));
+    let ring = Ring {
+        store: store.clone(),
+        dial: dial.clone(),
+        clock: Arc::new(BootClock),
+        hold: Duration::from_millis(100),
+    };
+    let lockers = Lockers::start(&ring).await;
+    let grow = Change {
+        add: vec![dial.founder(1).await],
+        ..Change::default()
+    };
+    let shrink = Change {
+        remove: vec![shard_id(0)],
+        ..Change::default()
+    };
+    for change in [grow, shrink] {
+        let mover = mover(&ring);
+        mover.begin(change).await.unwrap();
+        let resized = timeout(SOON, mover.run()).await;
+        let stuck = || format!("stuck: {:?}", mover.progress().borrow());
+        resized.unwrap_or_else(|_| panic!("{}", stuck())).unwrap();
+    }
+    let record = store.load().await.unwrap();
+    assert_eq!(record.shards.len(), 1, "all slots are on PostgreSQL");
+    lockers.stop().await;
+}

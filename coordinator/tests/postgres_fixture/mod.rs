@@ -1,0 +1,174 @@
+//! A shard on PostgreSQL, with a hand inside.
+
+use std::{
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use ringfence_conformance::shard::Fixture;
+use ringfence_coordinator::{
+    name::KeyPrefix,
+    random::Random,
+    shard::{
+        Shard,
+        docs::DocsShard,
+        postgres::{PostgresOptions, Tables, create, postgres_shard},
+    },
+};
+use ringfence_test_support::{
+    Relay,
+    database::postgresql::{Connection, PostgreSql},
+};
+use tokio::sync::Mutex;
+
+/// The server of all tests that run now. Each has a schema of its own.
+static SHARED: Mutex<Weak<PostgreSql>> = Mutex::const_new(Weak::new());
+
+/// What tests need not wait for: a server that loses its machine's memory.
+const SETTINGS: [(&str, &str); 2] = [("fsync", "off"), ("max_connections", "300")];
+
+/// A schema on a server, and the shard in it.
+pub(crate) struct Postgres {
+    pub(crate) server: Arc<PostgreSql>,
+    pub(crate) options: PostgresOptions,
+    shard: Arc<DocsShard>,
+    /// How far the shard's clock is ahead.
+    ahead_ms: AtomicI64,
+    /// The shard by a way that takes long.
+    slow: OnceLock<(Arc<DocsShard>, Relay)>,
+}
+
+impl Postgres {
+    /// An empty schema.
+    pub(crate) async fn new() -> Self {
+        let mut shared = SHARED.lock().await;
+        let server = match shared.upgrade() {
+            Some(server) => server,
+            None => {
+                let server = Arc::new(PostgreSql::spawn_with(&SETTINGS).await);
+                *shared = Arc::downgrade(&server);
+                server
+            }
+        };
+        drop(shared);
+        Self::on(server, Tables::Logged).await
+    }
+
+    /// An empty schema on `server`.
+    pub(crate) async fn on(server: Arc<PostgreSql>, tables: Tables) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let prefix = format!("test_{}", NUMBER.fetch_add(1, Relaxed));
+        let mut options = options_at(server.port());
+        options.prefix = KeyPrefix::new(&prefix).unwrap();
+        create(&options, tables).await.unwrap();
+        Self {
+            server,
+            shard: shard_at(&options),
+            options,
+            ahead_ms: AtomicI64::new(0),
+            slow: OnceLock::new(),
+        }
+    }
+
+    /// A connection that asks nothing of anybody.
+    pub(crate) async fn raw(&self) -> Connection {
+        self.server.connect().await
+    }
+
+    /// Runs `statements`, in which `{}` is the schema.
+    pub(crate) async fn run(&self, statements: &str) {
+        let statements = statements.replace("{}", self.options.prefix.as_str());
+        self.raw().await.batch_execute(&statements).await.unwrap();
+    }
+
+    async fn move_clock(&self, by_ms: i64) {
+        let ahead_ms = self.ahead_ms.fetch_add(by_ms, Relaxed) + by_ms;
+        self.run(&format!(
+            "CREATE OR REPLACE FUNCTION {{}}.clock_ms(at timestamptz) RETURNS bigint LANGUAGE sql STABLE AS
+             'SELECT floor(extract(epoch FROM at) * 1000)::bigint + {ahead_ms}'"
+        ))
+        .await;
+    }
+}
+
+fn options_at(port: u16) -> PostgresOptions {
+    let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
+    let mut options = PostgresOptions::new(url.parse().unwrap());
+    // Of many tests at a time.
+    options.connect_timeout = Duration::from_secs(10);
+    options.response_timeout = Duration::from_secs(10);
+    options
+}
+
+fn shard_at(options: &PostgresOptions) -> Arc<DocsShard> {
+    let random = Arc::new(Random::from_os());
+    Arc::new(postgres_shard(options.clone(), random))
+}
+
+#[async_trait]
+impl Fixture for Postgres {
+    fn shard(&self) -> Arc<dyn Shard> {
+        let slow = self.slow.get().map(|(shard, _)| shard);
+        slow.unwrap_or(&self.shard).clone()
+    }
+
+    fn topology(&self) -> String {
+        "postgres".into()
+    }
+
+    /// Instead of waiting for minutes, the shard's clock goes ahead.
+    async fn elapse(&self, length: Duration) {
+        if length < Duration::from_secs(60) {
+            return tokio::time::sleep(length).await;
+        }
+        self.move_clock(length.as_millis() as i64).await;
+    }
+
+    async fn slow_down(&self) {
+        let relay = Relay::to(self.server.port()).await;
+        let mut options = options_at(relay.port());
+        options.prefix = self.options.prefix.clone();
+        assert!(
+            self.slow.set((shard_at(&options), relay)).is_ok(),
+            "slow already"
+        );
+    }
+
+    async fn turn(&self) {
+        tokio::task::yield_now().await;
+    }
+
+    async fn set_counter(&self, counter: u64) {
+        self.run(&format!(
+            "UPDATE {{}}.tokens SET last = (last >> 35 << 35) | {counter}"
+        ))
+        .await;
+    }
+
+    async fn set_timers_back(&self, length: Duration) {
+        self.move_clock(-(length.as_millis() as i64)).await;
+    }
+
+    async fn copy(&self) -> Option<String> {
+        let schema = self.options.prefix.as_str();
+        let copy = format!(
+            "SELECT content::json #>> '{{copy,2}}' FROM {schema}.documents
+             WHERE name = 'head' AND content::json ->> 'life' = {schema}.present_life()"
+        );
+        let rows = self.raw().await.query(&copy, &[]).await.unwrap();
+        rows.first().and_then(|row| row.get(0))
+    }
+
+    /// As a promoted standby, which has all records.
+    async fn restart(&self) {
+        self.run(
+            "UPDATE {}.life SET id = gen_random_uuid();
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'ringfence {}'",
+        )
+        .await;
+    }
+}
