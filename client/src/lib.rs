@@ -57,7 +57,8 @@ pub use ringfence_coordinator::{
     clock::{BootClock, Clock, Instant, TokioClock},
     engine::{
         AcquireError, CounterFault, Danger, DetachedLease, EngineMetrics, Guard, LeaseRef,
-        LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ShardStatus, Waiting,
+        LiveReplicas, LockLost, Locks, LocksPage, Owner, ReleaseAnswer, ReplicaInspection,
+        ShardStatus, Waiting,
     },
     ids::{ClientId, Epoch, Nonce, Token},
     limits, metrics,

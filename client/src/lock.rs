@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
+    engine::{
+        Acquire, AcquireError, Engine, Guard, Owner, ReplicaInspection, Wait, WaitObserver, Waiting,
+    },
     name::{Label, Namespace},
     shard::{Holder, Inspection},
 };
@@ -125,6 +127,21 @@ impl Lock {
     pub async fn inspect(&self) -> Result<Inspection, AcquireError> {
         let namespace = self.terms.namespace()?;
         self.engine.inspect(namespace, self.key.as_bytes()).await
+    }
+
+    /// Each replica of the lock, as its shard knows it. In a namespace without replicas, a lock is its only one.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn inspect_replicas(&self) -> Result<Vec<ReplicaInspection>, AcquireError> {
+        let namespace = self.terms.namespace()?;
+        let key = self.key.as_bytes();
+        self.engine.inspect_replicas(namespace, key).await
     }
 
     /// Takes the lock from its holder, and returns that holder. The reason is logged.

@@ -30,6 +30,7 @@ impl Client {
     /// | `held` | `shard` | locks with a holder |
     /// | `renewals_total` | `shard`, `answer` | renewals |
     /// | `expiries_total` | `shard` | locks that were not renewed before their deadline |
+    /// | `second_rounds_total` | `shard` | requests for locks with replicas that needed a second round trip; by the shard of the first replica |
     /// | `recovery_periods_total` | `shard` | recovery periods seen |
     /// | `batch_size` | `shard` | histogram: requests per batch |
     /// | `shard_up` | `shard` | 1 if the connections for locks are open |
@@ -108,6 +109,13 @@ impl Encoder<'_, '_> {
             counter(
                 family.encode_family(&[label(shard)])?,
                 shard.metrics.expiries(),
+            )
+        })?;
+        let help = "Requests for locks with replicas that needed a second round trip";
+        self.per_shard("second_rounds", help, None, kind, |family, shard| {
+            counter(
+                family.encode_family(&[label(shard)])?,
+                shard.metrics.second_rounds(),
             )
         })?;
         let help = "Recovery periods seen";

@@ -102,7 +102,7 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::TooManyWaiters { .. } => Reason::TooManyWaiters,
         AcquireError::TooManyHeld(_) => Reason::TooManyHeld,
         AcquireError::OutOfMemory(_) => Reason::OutOfMemory,
-        AcquireError::NoTokens(_) => Reason::ShardUnavailable,
+        AcquireError::NoTokens(_) | AcquireError::NoMajority { .. } => Reason::ShardUnavailable,
         AcquireError::Foreign(_) | AcquireError::OtherKind { .. } => Reason::Foreign,
         AcquireError::TooLate => Reason::TooLate,
         AcquireError::Shard(error) => shard(error),
@@ -300,6 +300,10 @@ mod tests {
             waited: SHORT,
             because: Box::new(grace.clone()),
         };
+        let no_majority = AcquireError::NoMajority {
+            replicas: Replicas::Three,
+            shards: vec![(ringfence_client::ShardId::new("a").unwrap(), grace.clone())],
+        };
         let shards = [
             (
                 ShardError::Unreachable { reason: reason() },
@@ -335,6 +339,7 @@ mod tests {
             (AcquireError::Moved, Reason::Moving),
             (AcquireError::OutOfMemory(shard()), Reason::OutOfMemory),
             (AcquireError::NoTokens(shard()), Reason::ShardUnavailable),
+            (no_majority, Reason::ShardUnavailable),
             (AcquireError::Foreign(shard()), Reason::Foreign),
             (AcquireError::TooLate, Reason::TooLate),
         ];

@@ -104,7 +104,13 @@ impl LockError {
             AcquireError::TimedOut { because, .. } => *because,
             other => other,
         };
+        let has_answered = |error: &AcquireError| !matches!(error, AcquireError::Shard(_));
         match because {
+            AcquireError::NoMajority { ref shards, .. }
+                if shards.iter().any(|(_, error)| has_answered(error)) =>
+            {
+                Self::NotAcquired { key, wait, because }
+            }
             AcquireError::Held { .. }
             | AcquireError::Grace { .. }
             | AcquireError::Moving { .. }

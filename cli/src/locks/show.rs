@@ -2,7 +2,7 @@
 
 use std::{fmt, process::ExitCode};
 
-use ringfence_client::Inspection;
+use ringfence_client::{Inspection, ReplicaInspection, Replicas};
 use serde::Serialize;
 
 use super::{
@@ -39,6 +39,46 @@ struct Shown {
     /// `None`: the lock is free.
     holder: Option<HolderOutput>,
     waiters: Vec<Waiter>,
+    /// Empty if there is one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replicas: Vec<Replica>,
+}
+
+/// One of the replicas of a lock.
+#[derive(Debug, Serialize)]
+struct Replica {
+    shard: String,
+    /// `None`: it is free, or not known.
+    holder: Option<HolderOutput>,
+    /// Why it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl From<&ReplicaInspection> for Replica {
+    fn from(replica: &ReplicaInspection) -> Self {
+        let found = replica.found.as_ref();
+        let holder = found.ok().and_then(|found| found.holder.as_ref());
+        Self {
+            shard: replica.shard.to_string(),
+            holder: holder.map(HolderOutput::from),
+            error: found.err().map(ToString::to_string),
+        }
+    }
+}
+
+impl fmt::Display for Replica {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "at shard {}: ", self.shard)?;
+        match (&self.error, &self.holder) {
+            (Some(error), _) => write!(out, "not known: {error}"),
+            (None, None) => write!(out, "free"),
+            (None, Some(holder)) => {
+                let (label, left) = (&holder.label, holder.left());
+                write!(out, "held by {label}, for {left}, token {}", holder.token)
+            }
+        }
+    }
 }
 
 /// A process that waits.
@@ -56,6 +96,10 @@ impl Args {
         let shard = client.shard_of(namespace, &key)?;
         let lock = client.lock(&key).namespace(namespace.as_str());
         let inspection = lock.inspect().await;
+        let replicas = match client.topology().namespaces.replicas(namespace) {
+            Replicas::One => Vec::new(),
+            _ => lock.inspect_replicas().await?,
+        };
         client.close().await;
         let Inspection {
             holder, waiters, ..
@@ -70,6 +114,7 @@ impl Args {
             shard: shard.to_string(),
             holder: holder.as_ref().map(HolderOutput::from),
             waiters: waiters.collect(),
+            replicas: replicas.iter().map(Replica::from).collect(),
         };
         ring::print(&shown, self.json)?;
         Ok(ExitCode::SUCCESS)
@@ -84,6 +129,7 @@ impl fmt::Display for Shown {
             shard,
             holder,
             waiters,
+            replicas,
         } = self;
         writeln!(out, "{key}, namespace {namespace}, shard {shard}")?;
         match holder {
@@ -96,6 +142,9 @@ impl fmt::Display for Shown {
                     (token, last) => writeln!(out, "a token from {token} to {last}")?,
                 }
             }
+        }
+        for replica in replicas {
+            writeln!(out, "{replica}")?;
         }
         if waiters.is_empty() {
             return writeln!(out, "nobody waits");
@@ -137,6 +186,7 @@ mod tests {
             shard: "a".into(),
             holder: Some(HolderOutput::from(&holder)),
             waiters: Vec::new(),
+            replicas: Vec::new(),
         };
         let text = shown(holder.clone()).to_string();
         let lines: Vec<_> = text.lines().collect();

@@ -1,9 +1,11 @@
 //! The present state of a topology, for the output.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use humantime::format_duration;
-use ringfence_client::{Client, ShardId, ShardStatus, Topology, TopologyError, Weight};
+use ringfence_client::{
+    Client, Namespace, Replicas, ShardId, ShardStatus, Topology, TopologyError, Weight,
+};
 use ringfence_coordinator::topology::{Namespaces, ShardName};
 use ringfence_ring::Zone;
 use serde::Serialize;
@@ -25,6 +27,8 @@ pub(crate) struct View {
     max_lease_ms: u64,
     /// The replicas of each lock of the declared namespaces.
     namespaces: Namespaces,
+    /// Of those with several replicas: how many can be granted now.
+    replicas: Vec<Readiness>,
     shards: Vec<Shard>,
     /// Shards that were declared dead.
     failed: Vec<FailedShard>,
@@ -55,6 +59,71 @@ enum Membership {
     Joining,
     /// By the resize under way, as soon as its last slot has moved.
     Leaving,
+}
+
+/// The replicas of the locks of a namespace.
+#[derive(Debug, Serialize)]
+struct Readiness {
+    namespace: String,
+    replicas: u32,
+    /// The fewest replicas of a lock whose shards can grant it now.
+    ready: u32,
+    /// Slots of which no majority is ready: their locks are not granted.
+    stuck: u32,
+}
+
+impl Readiness {
+    fn of(topology: &Topology, shards: &[Shard]) -> Vec<Self> {
+        let ready: BTreeSet<&str> = shards
+            .iter()
+            .filter(|shard| shard.reachable && shard.grace_left_ms == 0)
+            .map(|shard| shard.id.as_str())
+            .collect();
+        let table = &topology.table;
+        let several = topology.namespaces.iter();
+        let several = several.filter(|(_, replicas)| *replicas > Replicas::One);
+        let of_namespace = |(name, replicas): (&Namespace, Replicas)| {
+            let at_slot = |slot| {
+                let owners = table.replicas(slot).take(replicas.get() as usize);
+                owners.filter(|id| ready.contains(id.as_str())).count() as u32
+            };
+            let by_slot: Vec<u32> = table.slots().iter().map(at_slot).collect();
+            let stuck = by_slot
+                .iter()
+                .filter(|ready| **ready <= replicas.minority());
+            Self {
+                namespace: name.to_string(),
+                replicas: replicas.get(),
+                ready: by_slot.iter().min().copied().unwrap_or_default(),
+                stuck: stuck.count() as u32,
+            }
+        };
+        several.map(of_namespace).collect()
+    }
+}
+
+impl fmt::Display for Readiness {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            namespace,
+            replicas,
+            ready,
+            stuck,
+        } = self;
+        write!(out, "namespace {namespace}: ")?;
+        match (ready == replicas, stuck) {
+            (true, _) => write!(out, "all {replicas} replicas of each lock are ready"),
+            (false, 0) => write!(
+                out,
+                "{ready} of {replicas} replicas are ready, a majority, of some locks or all"
+            ),
+            (false, stuck) => write!(
+                out,
+                "no majority of the {replicas} replicas is ready in {} slots: their locks are not granted",
+                grouped(u64::from(*stuck))
+            ),
+        }
+    }
 }
 
 /// One shard of it.
@@ -124,7 +193,7 @@ impl View {
         let shards = client.shards().await;
         client.close().await;
         let topology = client.topology();
-        let shards = shards
+        let shards: Vec<Shard> = shards
             .iter()
             .map(|(id, status)| Shard::new(&topology, id, status))
             .collect();
@@ -136,6 +205,7 @@ impl View {
             home: topology.home.address.clone(),
             max_lease_ms: topology.constants.max_lease_ms,
             namespaces: topology.namespaces.clone(),
+            replicas: Readiness::of(&topology, &shards),
             shards,
             failed: FailedShard::of(&topology),
             resize: Resize::of(&topology)?,
@@ -239,6 +309,9 @@ impl fmt::Display for View {
         writeln!(out, "leases of {max_lease} at most")?;
         if !self.namespaces.is_empty() {
             writeln!(out, "replicas of namespaces: {}", self.namespaces)?;
+        }
+        for readiness in &self.replicas {
+            writeln!(out, "{readiness}")?;
         }
         writeln!(out)?;
         write!(out, "{}", self.table())?;

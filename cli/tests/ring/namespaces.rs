@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_client::Client;
+use ringfence_client::{Client, ReleaseAnswer};
 use serde_json::json;
 
 use super::{each, founded, founded_with, ring, told};
@@ -44,6 +44,55 @@ async fn a_founded_namespace_is_listed_and_its_locks_are_granted() {
         let granted = lock(namespace);
         assert_eq!(granted.code, 0, "{granted:?}");
     }
+}
+
+#[tokio::test]
+async fn each_replica_is_shown_and_whether_a_majority_is_ready() {
+    let mut servers = founded_with(3, 0, &["--namespace", "ledger=3"]).await;
+    let urls = servers.urls();
+    let client = Client::builder().redis(&urls).build().await.unwrap();
+    let lock = client.lock("key").namespace("ledger");
+    let guard = lock.acquire().await.unwrap();
+    let show = |more: &[&str]| {
+        let command = [
+            "locks",
+            "show",
+            "--redis",
+            &urls.join(","),
+            "--namespace",
+            "ledger",
+            "key",
+        ];
+        ringfence(&[&command, more].concat())
+    };
+    let shown = told(&show(&["--json"]));
+    let holders = each(&shown["replicas"], "holder");
+    assert_eq!(holders.len(), 3);
+    assert!(
+        holders.iter().all(|holder| holder["label"] != json!(null)),
+        "{shown}"
+    );
+    let ready = |ready, stuck| json!([{"namespace": "ledger", "replicas": 3, "ready": ready, "stuck": stuck}]);
+    assert_eq!(
+        told(&ring(&servers, &["show", "--json"]))["replicas"],
+        ready(3, 0)
+    );
+
+    servers.servers[2].kill();
+    assert_eq!(
+        told(&ring(&servers, &["show", "--json"]))["replicas"],
+        ready(2, 0)
+    );
+    let text = ring(&servers, &["show"]).stdout;
+    assert!(
+        text.contains("namespace ledger: 2 of 3 replicas are ready"),
+        "{text}"
+    );
+    let text = show(&[]).stdout;
+    assert!(text.contains("at shard c: not known: "), "{text}");
+    assert!(text.contains("at shard a: held by "), "{text}");
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    assert!(show(&[]).stdout.contains("at shard a: free"));
 }
 
 /// The client renews while the command runs.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use ringfence_coordinator::{
     clock::Instant,
-    engine::{Danger, ReleaseAnswer},
+    engine::{Danger, LiveReplicas, ReleaseAnswer},
     ids::Token,
 };
 
@@ -77,6 +77,11 @@ guard! {
 }
 
 impl Guard {
+    /// The replicas of the lock, and how many of them have it.
+    pub fn replicas(&self) -> LiveReplicas {
+        self.guard.replicas()
+    }
+
     /// The fencing token, for the resource that the lock protects.
     pub fn token(&self) -> Token {
         self.guard.token()

@@ -1,4 +1,4 @@
-//! Locks with three replicas on real servers, of which one at a time is killed or stopped.
+//! Locks with three replicas on real servers, of which one at a time is killed or stopped, or has its clock jump.
 
 use std::sync::{
     Arc,
@@ -6,8 +6,10 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
-use ringfence_client::{AcquireError, BuildError, Client, Guard, ReleaseAnswer, Token};
-use ringfence_test_support::{Servers, eventually};
+use ringfence_client::{
+    AcquireError, BuildError, Client, Guard, LiveReplicas, ReleaseAnswer, ReplicaInspection, Token,
+};
+use ringfence_test_support::{Servers, WallClock, eventually};
 use tokio::{
     task::JoinSet,
     time::{Duration, sleep, timeout},
@@ -147,6 +149,45 @@ async fn with_servers_killed_and_stopped_there_is_one_holder_and_tokens_rise() {
     while let Some(done) = tasks.join_next().await {
         done.unwrap();
     }
+}
+
+/// Whether every replica has a record, and the guard says so.
+async fn is_everywhere(client: &Client, key: &str, guard: &Guard) -> bool {
+    let lock = client.lock(key).namespace("ledger");
+    let replicas = lock.inspect_replicas().await.unwrap();
+    let has_it = |replica: &ReplicaInspection| {
+        let found = replica.found.as_ref();
+        found.is_ok_and(|found| found.holder.is_some())
+    };
+    assert_eq!(replicas.len(), 3);
+    replicas.iter().all(has_it) && guard.replicas() == LiveReplicas { live: 3, all: 3 }
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_at_one_server_costs_no_lock_and_makes_no_second_holder() {
+    let clocks: [WallClock; 3] = Default::default();
+    let next = AtomicUsize::new(0);
+    let own_clock = |builder| clocks[next.fetch_add(1, Relaxed)].set_up(builder);
+    let servers = Servers::spawn_with(3, own_clock).await;
+    let (one, other) = (client(&servers).await, client(&servers).await);
+    let guard = acquire(&one, "key", LEASE).await.unwrap();
+    for clock in &clocks {
+        for ahead_ms in [700, 3_000, 3_600_000, 0] {
+            clock.set_millis(ahead_ms);
+            let refused = acquire(&other, "key", SECOND / 2).await.unwrap_err();
+            assert!(
+                matches!(refused, AcquireError::TimedOut { .. }),
+                "{refused:?}"
+            );
+            assert!(guard.is_held());
+            eventually("its record is back everywhere", async || {
+                is_everywhere(&other, "key", &guard).await
+            })
+            .await;
+            assert!(guard.is_held());
+        }
+    }
+    assert_eq!(guard.release().await, ReleaseAnswer::Held);
 }
 
 #[tokio::test]

@@ -132,6 +132,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
             | AcquireError::OutOfMemory(_)
             | AcquireError::NoTokens(_)
             | AcquireError::TooLate
+            | AcquireError::NoMajority { .. }
             | AcquireError::Shard(_)
             | AcquireError::Closed,
         ) => Outcome::Unavailable,
@@ -151,7 +152,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
 }
 
 /// The first request is still unanswered when the wait ends.
-fn no_answer_yet() -> AcquireError {
+pub(super) fn no_answer_yet() -> AcquireError {
     let reason = "none before the wait was over".into();
     ShardError::NoReply { reason }.into()
 }

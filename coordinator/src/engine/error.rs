@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_ring::Replicas;
+use ringfence_ring::{Replicas, ShardId};
 use ringfence_segment_lock::{impl_failure, invalid_input};
 
 use crate::{
@@ -79,6 +79,15 @@ pub enum AcquireError {
         /// The reason for the wait.
         because: Box<AcquireError>,
     },
+    /// Too few replicas of the lock can grant it: these shards cannot, or have not answered, and the others are no
+    /// majority.
+    #[error("no majority of its {replicas} replicas: {}", listed(.shards))]
+    NoMajority {
+        /// The replicas of the lock.
+        replicas: Replicas,
+        /// The shards that did not grant, each with the reason.
+        shards: Vec<(ShardId, AcquireError)>,
+    },
     /// The maximum number of waiters for this lock is reached, in this process or at the shard.
     #[error("too many waiters for this lock: retry in {:?}", rounded(*.retry_after))]
     TooManyWaiters {
@@ -130,6 +139,7 @@ impl AcquireError {
             | Self::Moving { .. }
             | Self::Grace { .. }
             | Self::TimedOut { .. }
+            | Self::NoMajority { .. }
             | Self::TooManyWaiters { .. }
             | Self::TooManyHeld(_)
             | Self::Moved
@@ -156,6 +166,13 @@ impl AcquireError {
         match self {
             Self::Shard(error) => error.effect(),
             Self::TimedOut { because, .. } => because.effect(),
+            Self::NoMajority { shards, .. } => {
+                let is_unknown = |(_, error): &(_, Self)| error.effect() == Effect::Unknown;
+                match shards.iter().any(is_unknown) {
+                    true => Effect::Unknown,
+                    false => Effect::None,
+                }
+            }
             Self::TooLate => Effect::Unknown,
             Self::Name(_)
             | Self::Replicated { .. }
@@ -209,6 +226,9 @@ pub enum Danger {
     RenewalFailed,
     /// Less than a third of the lease is left.
     NearDeadline,
+    /// No more than a bare majority of the lock's replicas has it, for a sixth of the lease or longer: the lock is lost
+    /// if one more of their shards fails.
+    Thin,
     /// The server's wall clock stepped since the last renewal: another process may be granted the lock before this guard's
     /// deadline. Only the fencing token protects until the next renewal.
     ClockStepped,
@@ -238,6 +258,17 @@ impl LockLost {
 
 invalid_input!(NameError);
 impl_failure!(AcquireError, LockLost);
+
+/// The errors of shards, in one line.
+fn listed(shards: &[(ShardId, AcquireError)]) -> String {
+    let of_shard = |(id, error): &(ShardId, AcquireError)| match error {
+        AcquireError::Shard(error) => format!("shard {id}: {error}"),
+        // It names its shard.
+        other => other.to_string(),
+    };
+    let errors: Vec<String> = shards.iter().map(of_shard).collect();
+    errors.join("; ")
+}
 
 /// `duration`, rounded for a message: seconds from ten seconds on, otherwise milliseconds.
 fn rounded(duration: Duration) -> Duration {

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use futures_util::future::join_all;
 use hashbrown::{HashMap, HashSet};
 use ringfence_ring::ShardId;
 
@@ -36,7 +37,10 @@ impl Engine {
         for rank in self.0.routing.ranks_of(&key) {
             let found = self.0.inspect(&rank).await;
             let has_holder = |found: &Inspection| found.holder.is_some();
-            if answer.is_none() || found.as_ref().is_ok_and(has_holder) {
+            let is_known = matches!(answer, Some(Ok(_)));
+            if !is_known && (answer.is_none() || found.is_ok())
+                || found.as_ref().is_ok_and(has_holder)
+            {
                 answer = Some(found);
             }
             if matches!(&answer, Some(Ok(found)) if has_holder(found)) {
@@ -44,6 +48,28 @@ impl Engine {
             }
         }
         Ok(answer.expect("a lock has one replica at least")?)
+    }
+
+    /// Each replica of the lock of `key`, in the order of their ranks, as its shard knows it.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::Name`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn inspect_replicas(
+        &self,
+        namespace: &Namespace,
+        key: &[u8],
+    ) -> Result<Vec<ReplicaInspection>, AcquireError> {
+        let ranks = self.0.routing.ranks_of(&self.key(namespace, key)?);
+        let replica = async |rank: LockKey| ReplicaInspection {
+            shard: self.0.routing.route(&rank).renewer.driver.id().clone(),
+            found: self.0.inspect(&rank).await,
+        };
+        Ok(join_all(ranks.into_iter().map(replica)).await)
     }
 
     /// Takes `key` from all of its holders, and returns the holder; of several, the one with the least token; none if no
@@ -104,6 +130,15 @@ impl Engine {
             walks: self.0.routing.view().renewers.iter().map(walk).collect(),
         }
     }
+}
+
+/// One replica of a lock.
+#[derive(Clone, Debug)]
+pub struct ReplicaInspection {
+    /// Its shard.
+    pub shard: ShardId,
+    /// Its record, and the queue there. Processes queue at one of the replicas.
+    pub found: Result<Inspection, ShardError>,
 }
 
 /// A walk through the locks of every shard, one shard after the other, one page at a time: shards

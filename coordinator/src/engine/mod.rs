@@ -45,8 +45,10 @@ use crate::{
 pub use acquire::{Acquire, Wait};
 pub use counters::CounterFault;
 pub use error::{AcquireError, Danger, LockLost, ReleaseAnswer};
-pub use inspect::{Locks, LocksPage};
-pub use local::{DetachedLease, Guard, Handoff, LeaseRef, Owner, Sharing, WaitObserver, Waiting};
+pub use inspect::{Locks, LocksPage, ReplicaInspection};
+pub use local::{
+    DetachedLease, Guard, Handoff, LeaseRef, LiveReplicas, Owner, Sharing, WaitObserver, Waiting,
+};
 use local::{Handle, LocalQueues};
 use quorum::Shards;
 pub use ring::ShardStatus;

@@ -63,6 +63,7 @@ pub struct ShardMetrics {
     holds: [Histogram; End::ALL.len()],
     renewals: [AtomicU64; Renewal::ALL.len()],
     expiries: AtomicU64,
+    second_rounds: AtomicU64,
     recoveries: AtomicU64,
     /// The last epoch whose recovery period was counted.
     recovered: AtomicU64,
@@ -153,6 +154,7 @@ impl Default for ShardMetrics {
             holds: std::array::from_fn(|_| Histogram::of_durations()),
             renewals: Default::default(),
             expiries: AtomicU64::new(0),
+            second_rounds: AtomicU64::new(0),
             recoveries: AtomicU64::new(0),
             recovered: AtomicU64::new(0),
             batches: Histogram::of_numbers(),
@@ -180,6 +182,11 @@ impl ShardMetrics {
     /// The number of locks that were not renewed before their deadline.
     pub fn expiries(&self) -> u64 {
         self.expiries.load(Relaxed)
+    }
+
+    /// The number of requests for locks with replicas that needed a second round trip, to confirm the token.
+    pub fn second_rounds(&self) -> u64 {
+        self.second_rounds.load(Relaxed)
     }
 
     /// The number of recovery periods that this engine has seen.
@@ -214,6 +221,10 @@ impl ShardMetrics {
 
     pub(crate) fn expired(&self) {
         self.expiries.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn second_round(&self) {
+        self.second_rounds.fetch_add(1, Relaxed);
     }
 
     /// The shard is in the recovery period of `epoch`.

@@ -10,13 +10,13 @@ use std::{
 
 use parking_lot::Mutex;
 use ringfence_coordinator::{
-    engine::{Acquire, AcquireError, Engine, Guard, ReleaseAnswer, Wait},
+    engine::{Acquire, AcquireError, Danger, Engine, Guard, LiveReplicas, ReleaseAnswer, Wait},
     ids::{MapVersion, Token},
     random::Random,
     shard::{Lane, List, LockLane, Op, Request, Shard as _},
     topology::Namespaces,
 };
-use ringfence_ring::Replicas;
+use ringfence_ring::{Replicas, ShardId};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -32,8 +32,12 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A ring of `shards`, where locks of `ledger` have three replicas; and engines that know that.
 async fn scene<const N: usize>(shards: usize) -> (Arc<Stage>, [Engine; N]) {
+    scene_of(shards, Replicas::Three).await
+}
+
+async fn scene_of<const N: usize>(shards: usize, replicas: Replicas) -> (Arc<Stage>, [Engine; N]) {
     let mut namespaces = Namespaces::default();
-    namespaces.declare(ledger(), Replicas::Three).unwrap();
+    namespaces.declare(ledger(), replicas).unwrap();
     let stage = Stage::with_namespaces(shards, namespaces).await;
     let mut engines = Vec::new();
     for process in 1..=N {
@@ -229,6 +233,96 @@ async fn without_a_majority_nothing_is_granted_and_a_holder_learns_of_it() {
     guard.release().await;
 }
 
+/// Whether the error names `count` shards.
+fn names_shards(error: &AcquireError, count: usize) -> bool {
+    match error {
+        AcquireError::TimedOut { because, .. } => names_shards(because, count),
+        AcquireError::NoMajority { shards, .. } => {
+            let text = error.to_string();
+            let is_named = |(id, _): &(ShardId, _)| text.contains(&format!("shard {id}"));
+            shards.len() == count && shards.iter().all(is_named)
+        }
+        _ => false,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_without_a_majority_names_the_shards_that_did_not_grant() {
+    for stalled in [false, true] {
+        let (stage, [one]) = scene(3).await;
+        let connected = ask(&one, "connected", Wait::No).await.unwrap();
+        connected.release().await;
+        for away in 1..3 {
+            match stalled {
+                true => stage.faults(away).stall(),
+                false => {
+                    stage.faults(away).unreachable(true);
+                    stage.faults(away).hang_up();
+                }
+            }
+        }
+        for wait in [SECOND / 10, 20 * SECOND] {
+            let refused = ask(&one, "key", Wait::For(wait)).await.unwrap_err();
+            assert!(names_shards(&refused, 2), "{refused:?}");
+        }
+        if !stalled {
+            let refused = ask(&one, "key", Wait::No).await.unwrap_err();
+            assert!(names_shards(&refused, 2), "{refused:?}");
+            assert!(refused.is_retryable());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_knows_how_many_replicas_have_it_and_is_in_danger_at_a_bare_majority() {
+    for (replicas, away) in [(Replicas::Three, 1), (Replicas::Five, 2)] {
+        let all = replicas.get();
+        let (stage, [one]) = scene_of(all as usize, replicas).await;
+        let guard = ask(&one, "key", Wait::No).await.unwrap();
+        let in_danger = timeout(100 * SECOND, guard.danger()).await;
+        assert!(in_danger.is_err(), "{in_danger:?}");
+        assert_eq!(guard.replicas(), LiveReplicas { live: all, all });
+        for shard in 0..away {
+            stage.faults(shard).unreachable(true);
+            stage.faults(shard).hang_up();
+        }
+        let danger = timeout(100 * SECOND, guard.danger()).await;
+        assert_eq!(danger, Ok(Danger::Thin));
+        let live = all - away as u32;
+        assert_eq!(guard.replicas(), LiveReplicas { live, all });
+        for shard in 0..away {
+            stage.faults(shard).unreachable(false);
+        }
+        sleep(30 * SECOND).await;
+        let in_danger = timeout(100 * SECOND, guard.danger()).await;
+        assert!(in_danger.is_err(), "{in_danger:?}");
+        assert_eq!(guard.replicas(), LiveReplicas { live: all, all });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_replicas_outlast_two_shards_and_not_three() {
+    let (stage, [one, other]) = scene_of(5, Replicas::Five).await;
+    let kept = ask(&one, "kept", Wait::No).await.unwrap();
+    for away in [1, 3] {
+        stage.faults(away).unreachable(true);
+        stage.faults(away).hang_up();
+    }
+    let guard = ask(&one, "key", Wait::For(5 * SECOND)).await.unwrap();
+    assert!(ask(&other, "key", Wait::For(SECOND)).await.is_err());
+    sleep(100 * SECOND).await;
+    assert!(guard.is_held() && kept.is_held());
+    guard.release().await;
+    let next = ask(&other, "key", Wait::For(5 * SECOND)).await.unwrap();
+    next.release().await;
+    stage.faults(4).unreachable(true);
+    stage.faults(4).hang_up();
+    let refused = ask(&other, "key", Wait::For(5 * SECOND)).await.unwrap_err();
+    assert!(names_shards(&refused, 3), "{refused:?}");
+    sleep(40 * SECOND).await;
+    assert!(!kept.is_held());
+}
+
 /// Removes the record of a lock from one shard, as nothing in Ringfence does.
 async fn remove(stage: &Stage, index: usize) {
     let mut control = stage.shard(index).connect_control().await.unwrap();
@@ -374,6 +468,19 @@ async fn in_trouble_there_is_one_holder_and_tokens_rise() {
         let (stage, engines) = scene::<4>(3).await;
         let granted = tokio::select! {
             () = trouble(seed, &stage, 3) => unreachable!("it goes on"),
+            granted = timeout(100 * FOR_EVER, contend(seed, &engines)) => granted.unwrap(),
+        };
+        assert!(granted > 40, "seed {seed}: {granted} grants");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_two_of_five_shards_in_trouble_there_is_one_holder_and_tokens_rise() {
+    for seed in 0..60 {
+        let (stage, engines) = scene_of::<4>(5, Replicas::Five).await;
+        let granted = tokio::select! {
+            () = trouble(seed, &stage, 5) => unreachable!("it goes on"),
+            () = trouble(1000 + seed, &stage, 5) => unreachable!("it goes on"),
             granted = timeout(100 * FOR_EVER, contend(seed, &engines)) => granted.unwrap(),
         };
         assert!(granted > 40, "seed {seed}: {granted} grants");

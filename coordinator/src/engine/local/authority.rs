@@ -37,6 +37,15 @@ pub(crate) trait Authority: fmt::Debug + Send + Sync + 'static {
     fn shut_down(&self);
 }
 
+/// The replicas of a lock, and those of them that have a record of its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveReplicas {
+    /// Those whose record certainly has not expired.
+    pub live: u32,
+    /// All of them: 1, 3 or 5.
+    pub all: u32,
+}
+
 /// Receives what comes of a lease: the answers to its requests, and what the authority sends on its own. Any of them may
 /// be late, or come twice; it changes nothing if the lease is over.
 pub(crate) trait Receiver: fmt::Debug + Send + Sync + 'static {
@@ -91,6 +100,19 @@ pub(crate) trait Lease: fmt::Debug + Send + Sync + 'static {
     /// Whether `nonce` is its nonce, or the nonce of one of its replicas.
     fn has(&self, nonce: Nonce) -> bool {
         self.state().nonce == nonce
+    }
+
+    /// The reason why it is not granted yet, if there was an answer.
+    fn refusal(&self) -> Option<AcquireError> {
+        self.state().refusal.lock().clone()
+    }
+
+    /// How many of its replicas have it at `now`.
+    fn replicas(&self, now: Instant) -> LiveReplicas {
+        LiveReplicas {
+            live: u32::from(self.state().is_held(now)),
+            all: 1,
+        }
     }
 
     /// Sends the request.

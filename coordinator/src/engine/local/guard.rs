@@ -4,7 +4,7 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use super::{
     super::{Danger, LockLost, ReleaseAnswer},
-    Handle, LocalQueues,
+    Handle, LiveReplicas, LocalQueues,
     grant::Grant,
 };
 use crate::{
@@ -96,8 +96,14 @@ impl Guard {
         self.grant.lease().is_held(self.queues.now())
     }
 
-    /// Waits until the lock is in danger: a renewal failed, the server's clock stepped, or the end
-    /// is [near](Self::danger_at). Returns at once if the lock is in danger or lost already.
+    /// The replicas of the lock, and how many of them have it. Each of them lasts on its own; the lock is held while a
+    /// majority does.
+    pub fn replicas(&self) -> LiveReplicas {
+        self.grant.shared().replicas(self.queues.now())
+    }
+
+    /// Waits until the lock is in danger: a renewal failed, the server's clock stepped, no more than a bare majority of
+    /// its replicas has it, or the end is [near](Self::danger_at). Returns at once if the lock is in danger or lost already.
     ///
     /// # Cancel safety
     ///
@@ -112,6 +118,9 @@ impl Guard {
             }
             if self.grant.lease().has_failed_renewal() {
                 return Danger::RenewalFailed;
+            }
+            if self.grant.lease().is_thin() {
+                return Danger::Thin;
             }
             let near = self.danger_at();
             if self.queues.now() >= near || !self.is_held() {

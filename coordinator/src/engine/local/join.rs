@@ -123,7 +123,7 @@ impl Handle {
         let queue = table.get(key)?;
         match queue.held() {
             Some(lease) => Some(held_by(lease.state(), self.now())),
-            None => queue.asking()?.state().refusal.lock().clone(),
+            None => queue.asking()?.refusal(),
         }
     }
 }

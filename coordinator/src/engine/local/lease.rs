@@ -85,6 +85,8 @@ pub(crate) struct LeaseState {
     /// Another process waited for it when it was renewed.
     contended: AtomicBool,
     renewal_failed: AtomicBool,
+    /// No more than a bare majority of its replicas has it.
+    thin: AtomicBool,
     /// The clock of its shard stepped since the last renewal.
     clock_stepped: AtomicBool,
     /// The rest of the turn that granted it, when the turn arrived; 0 after a renewal, or without a
@@ -122,6 +124,7 @@ impl LeaseState {
             wanted_since: AtomicU64::new(0),
             contended: AtomicBool::new(false),
             renewal_failed: AtomicBool::new(false),
+            thin: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
             claim: AtomicU64::new(0),
             refusal: Mutex::default(),
@@ -216,6 +219,13 @@ impl LeaseState {
     pub(crate) fn endanger(&self) {
         self.clock_stepped.store(true, Relaxed);
         self.changed.notify_waiters();
+    }
+
+    /// Whether no more than a bare majority of its replicas has it.
+    pub(crate) fn set_thin(&self, thin: bool) {
+        if self.thin.swap(thin, Relaxed) != thin {
+            self.changed.notify_waiters();
+        }
     }
 
     /// Ends belief in it. Returns the phase until now.
@@ -328,6 +338,10 @@ impl LeaseState {
 
     pub(crate) fn has_failed_renewal(&self) -> bool {
         self.renewal_failed.load(Relaxed)
+    }
+
+    pub(crate) fn is_thin(&self) -> bool {
+        self.thin.load(Relaxed)
     }
 
     pub(crate) fn is_by_a_stepped_clock(&self) -> bool {

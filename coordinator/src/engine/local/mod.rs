@@ -67,6 +67,7 @@ use crate::{
     sync::Mutex,
 };
 pub(crate) use answers::{Answer, Judged};
+pub use authority::LiveReplicas;
 pub(crate) use authority::{Authority, Lease, Receiver, Releasing};
 use deliver::LocalGrant;
 pub use detached::{DetachedLease, LeaseRef};

@@ -2,7 +2,10 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -13,8 +16,8 @@ use super::{
     super::{
         AcquireError, ReleaseAnswer,
         local::{
-            Answer as Granted, Judged, Lease, LeaseState, Phase, Receiver, Releasing, Replica,
-            Terms, Tokens, Waiting, events,
+            Answer as Granted, Judged, Lease, LeaseState, LiveReplicas, Phase, Receiver, Releasing,
+            Replica, Terms, Tokens, Waiting, events,
         },
         ring::{Declaration, Ring, ShardLease},
     },
@@ -44,6 +47,8 @@ pub(super) struct ReplicatedLease {
     /// Whether it takes a place in the queue of the lead.
     pub(super) queues: bool,
     pub(super) ranks: Mutex<Ranks>,
+    /// Whether it needed a second round trip.
+    has_confirmed: AtomicBool,
     retry: Mutex<Retry>,
     ballot: Arc<Ballot>,
     me: Weak<Self>,
@@ -98,6 +103,7 @@ impl ReplicatedLease {
                     all: ranks,
                     is_decided: false,
                 }),
+                has_confirmed: AtomicBool::new(false),
                 retry: Mutex::new(Retry {
                     backoff: Backoff::new(RETRY.0, RETRY.1),
                     is_due: false,
@@ -152,7 +158,12 @@ impl ReplicatedLease {
         };
         match vote {
             Vote::Held { token, deadline } => self.held(token, deadline),
-            Vote::Confirm { token, ranks } => self.confirm(token, &ranks),
+            Vote::Confirm { token, ranks } => {
+                if !self.has_confirmed.swap(true, Relaxed) {
+                    self.ring.routing.metrics(&self.key).second_round();
+                }
+                self.confirm(token, &ranks);
+            }
             Vote::Wait => self.look_after(),
             Vote::GiveUp => self.give_way(),
         }
@@ -162,7 +173,8 @@ impl ReplicatedLease {
     fn held(&self, token: Token, deadline: Instant) {
         let answer = Granted {
             tokens: Tokens::new(token, self.tokens),
-            contended: false,
+            // A rank may have told so while it was not granted yet.
+            contended: self.is_contended(),
             sent: self.sent_for(deadline),
             claim: None,
         };
@@ -255,6 +267,9 @@ impl ReplicatedLease {
         };
         if let Some(lease) = kept {
             lease.keep();
+            if self.is_thin() && !self.has_bare_majority(&self.ranks.lock(), now) {
+                self.state.set_thin(false);
+            }
         }
         self.count();
     }
@@ -283,31 +298,50 @@ impl ReplicatedLease {
         let (former, because) = {
             let mut ranks = self.ranks.lock();
             let lead = ranks.lead();
+            let shard = ranks.all[lead].lease.renewer().driver.id().clone();
+            let because = self.because(&ranks);
             if self.is_over() || ranks.is_decided || ranks.all[lead].is_granted() {
-                // Its turn: the others are about to be free.
                 drop(ranks);
+                // Its turn: the others are about to be free, if they answer.
+                if let Some(because @ AcquireError::NoMajority { .. }) = because {
+                    self.waits(&because, &shard);
+                }
                 return self.look_after();
             }
-            let because = ranks.all[lead].because.clone();
-            let others = ranks
-                .all
-                .iter_mut()
-                .enumerate()
-                .filter(|(index, _)| *index != lead);
+            let others = ranks.all.iter_mut().enumerate();
+            let others = others.filter(|(index, _)| *index != lead);
             let used = others.filter(|(_, rank)| rank.is_granted() || rank.is_wanted);
             let former: Vec<_> = used.map(|(_, rank)| self.renew_rank(rank)).collect();
-            let shard = ranks.all[lead].lease.renewer().driver.id().clone();
             (former, because.map(|because| (because, shard)))
         };
         for lease in former {
             give_back(lease, false);
         }
         if let Some((because, shard)) = because {
-            let grace = self.ring.routing.topology().constants.grace();
-            let waiting = || Waiting::new(&because, &shard, grace);
-            self.local().waits(&self.state, &because, true, &waiting);
+            self.waits(&because, &shard);
         }
         self.look_after();
+    }
+
+    /// Tells the local queue why it waits.
+    fn waits(&self, because: &AcquireError, lead: &ShardId) {
+        let grace = self.ring.routing.topology().constants.grace();
+        let waiting = || Waiting::new(because, lead, grace);
+        self.local().waits(&self.state, because, true, &waiting);
+    }
+
+    /// Why no majority has granted it: too few ranks can, or another holder has it.
+    fn because(&self, ranks: &Ranks) -> Option<AcquireError> {
+        let replicas = self.declaration.replicas;
+        for silent in [false, true] {
+            let failures = ranks.all.iter().filter_map(|rank| rank.failure(silent));
+            let shards: Vec<_> = failures.collect();
+            if ranks.all.len() - shards.len() < majority(replicas) {
+                return Some(AcquireError::NoMajority { replicas, shards });
+            }
+        }
+        let lead = ranks.all[ranks.lead()].because.clone();
+        lead.or_else(|| ranks.all.iter().find_map(|rank| rank.because.clone()))
     }
 
     /// Asks ranks that are not granted again after a pause, if that can help.
@@ -364,11 +398,13 @@ impl ReplicatedLease {
     /// Writes the grant where no rank has it, while it is held.
     fn repair(&self) {
         let token = self.token();
+        let now = self.now();
         let missing: Vec<_> = {
             let mut ranks = self.ranks.lock();
             if self.is_over() {
                 return;
             }
+            self.state.set_thin(self.has_bare_majority(&ranks, now));
             let missing = ranks
                 .all
                 .iter_mut()
@@ -390,12 +426,20 @@ impl ReplicatedLease {
         self.confirm(token, &lower);
     }
 
+    /// Whether no more than a bare majority has it.
+    fn has_bare_majority(&self, ranks: &Ranks, now: Instant) -> bool {
+        ranks.live(now) <= majority(self.declaration.replicas)
+    }
+
     /// A rank was renewed: the lock lasts as long as a majority.
     pub(super) fn extend(&self) {
         let renewed = {
             // Under the lock, so that no rank is lost in between.
             let ranks = self.ranks.lock();
             let now = self.now();
+            if self.is_thin() && !self.has_bare_majority(&ranks, now) {
+                self.state.set_thin(false);
+            }
             let deadline = deadline(self.declaration.replicas, &ranks.answers());
             let sent = deadline.map(|deadline| self.sent_for(deadline));
             let sent = sent.filter(|&sent| self.state.renewed(sent, now));
@@ -488,6 +532,22 @@ impl Lease for ReplicatedLease {
 
     fn has(&self, nonce: Nonce) -> bool {
         self.nonce == nonce || self.ranks.lock().of(nonce).is_some()
+    }
+
+    fn refusal(&self) -> Option<AcquireError> {
+        self.because(&self.ranks.lock())
+    }
+
+    fn replicas(&self, now: Instant) -> LiveReplicas {
+        let ranks = self.ranks.lock();
+        let live = match self.is_held(now) {
+            true => ranks.live(now),
+            false => 0,
+        };
+        LiveReplicas {
+            live: live.try_into().unwrap_or_default(),
+            all: self.declaration.replicas.get(),
+        }
     }
 
     fn request(self: Arc<Self>) {

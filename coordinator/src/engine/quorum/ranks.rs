@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use ringfence_ring::ShardId;
+
 use super::{
-    super::{AcquireError, ring::ShardLease},
+    super::{AcquireError, acquire::no_answer_yet, ring::ShardLease},
     vote::{Answer, Grant},
 };
-use crate::ids::{Nonce, Token};
+use crate::{
+    clock::Instant,
+    ids::{Nonce, Token},
+};
 
 /// The lease at one rank.
 #[derive(Debug)]
@@ -51,6 +56,17 @@ impl Rank {
         matches!(self.answer, Answer::Granted(_))
     }
 
+    /// Its shard, and the reason why that has not granted it, if the reason is no holder. `silent`: no answer yet is a
+    /// reason, too.
+    pub(super) fn failure(&self, silent: bool) -> Option<(ShardId, AcquireError)> {
+        let failure = match &self.because {
+            Some(_) if !self.is_failing() => None,
+            None if silent && self.answer == Answer::Pending => Some(no_answer_yet()),
+            because => because.clone(),
+        };
+        failure.map(|failure| (self.lease.renewer().driver.id().clone(), failure))
+    }
+
     /// Whether its shard cannot grant, for a reason other than a holder.
     fn is_failing(&self) -> bool {
         let held = |because: &AcquireError| matches!(because, AcquireError::Held { .. });
@@ -78,6 +94,15 @@ impl Ranks {
     pub(super) fn lead(&self) -> usize {
         let answers = |rank: &Rank| !rank.is_failing();
         self.all.iter().position(answers).unwrap_or_default()
+    }
+
+    /// How many have a record that lasts at `now`.
+    pub(super) fn live(&self, now: Instant) -> usize {
+        let is_live = |rank: &&Rank| match rank.answer {
+            Answer::Granted(grant) => now < grant.deadline,
+            Answer::Pending | Answer::NotGranted => false,
+        };
+        self.all.iter().filter(is_live).count()
     }
 
     pub(super) fn answers(&self) -> Vec<Answer> {
