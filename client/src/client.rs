@@ -8,12 +8,12 @@ use ringfence_coordinator::{
         ShardStatus,
     },
     name::{LockKey, NameError, Namespace},
-    shard::memory::Faults,
+    shard::{LockMode, memory::Faults},
     topology::Topology,
 };
 use ringfence_ring::ShardId;
 
-use crate::{Builder, Key, Lock, Ring, builder::Grounds, latch::Latches};
+use crate::{Builder, Key, Lock, Ring, RwLock, Semaphore, builder::Grounds, latch::Latches};
 
 /// How long [`Client::close`] waits for the releases of dropped guards.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
@@ -42,7 +42,21 @@ impl Client {
     ///
     /// Nothing is sent until it is [acquired](Lock::acquire).
     pub fn lock(&self, key: impl Into<Key>) -> Lock {
-        Lock::new(&self.engine, key.into())
+        Lock::new(&self.engine, key.into(), LockMode::Exclusive)
+    }
+
+    /// The semaphore called `key`, of which at most `permits` permits are held at a time.
+    ///
+    /// Nothing is sent until permits are acquired.
+    pub fn semaphore(&self, key: impl Into<Key>, permits: u32) -> Semaphore {
+        Semaphore::new(&self.engine, key.into(), permits)
+    }
+
+    /// The read-write lock called `key`.
+    ///
+    /// Nothing is sent until one side of it is acquired.
+    pub fn rw_lock(&self, key: impl Into<Key>) -> RwLock {
+        RwLock::new(&self.engine, key.into())
     }
 
     /// The shard that owns `key` of `namespace` now.

@@ -41,6 +41,7 @@ mod redis;
 mod ring;
 mod seeds;
 mod segmented;
+mod shares;
 mod terms;
 
 pub use builder::{BuildError, Builder};
@@ -74,3 +75,4 @@ pub use ringfence_segment_lock::lock::{AllGuard, Contention, SegmentGuard, Segme
 pub use ringfence_segment_lock::{self as counter, Failure};
 pub use seeds::{OneUrl, RedisUrls, UrlList};
 pub use segmented::{SegmentedLock, SegmentedLockBuilder};
+pub use shares::{RwLock, Semaphore};

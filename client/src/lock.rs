@@ -7,7 +7,7 @@ use ringfence_coordinator::{
         Acquire, AcquireError, Engine, Guard, Owner, ReplicaInspection, Wait, WaitObserver, Waiting,
     },
     name::{Label, Namespace},
-    shard::{Holder, Inspection},
+    shard::{Holder, Inspection, LockMode},
 };
 
 use crate::{Key, terms::Terms};
@@ -21,15 +21,18 @@ use crate::{Key, terms::Terms};
 pub struct Lock {
     engine: Engine,
     key: Key,
+    mode: LockMode,
     hold_for: Option<Duration>,
     terms: Terms,
 }
 
 impl Lock {
-    pub(crate) fn new(engine: &Engine, key: Key) -> Self {
+    /// A lock of which each acquisition takes the share `mode`.
+    pub(crate) fn new(engine: &Engine, key: Key, mode: LockMode) -> Self {
         Self {
             engine: engine.clone(),
             key,
+            mode,
             hold_for: None,
             terms: Terms::default(),
         }
@@ -61,7 +64,8 @@ impl Lock {
         self
     }
 
-    /// Acquires for `owner`, which may acquire again a lock that it holds.
+    /// Acquires for `owner`, which may acquire again a lock that it holds. Permits of a semaphore, and the sides of a
+    /// read-write lock, have no owner: each acquisition takes shares of its own.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.terms.owner = Some(owner.clone());
         self
@@ -85,7 +89,7 @@ impl Lock {
     /// Acquires the lock, and waits for it if necessary.
     ///
     /// While the lock is held, its lease is renewed in the background. At most one guard of a key
-    /// is granted at a time. A process that was paused may still *believe* that it holds one: pass
+    /// is granted at a time; of a semaphore, or of the readers of a read-write lock, as many as there is room for. A process that was paused may still *believe* that it holds one: pass
     /// [`Guard::token`] to the resource, and have it refuse a token smaller than one it has seen.
     ///
     /// # Errors
@@ -144,7 +148,7 @@ impl Lock {
         self.engine.inspect_replicas(namespace, key).await
     }
 
-    /// Takes the lock from its holder, and returns that holder. The reason is logged.
+    /// Takes the lock from all of its holders, and returns the one with the least token. The reason is logged.
     ///
     /// The former holder learns of it with its next renewal. A resource that checks tokens refuses
     /// the former holder as soon as the next holder has presented its token.
@@ -168,6 +172,6 @@ impl Lock {
             hold_for: self.hold_for,
             ..self.terms.acquire(namespace, self.key.as_bytes(), wait)
         };
-        self.engine.acquire(ask).await
+        self.engine.acquire_share(ask, self.mode).await
     }
 }

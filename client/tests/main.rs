@@ -6,3 +6,4 @@ mod locks;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod servers;
+mod shares;

@@ -106,7 +106,8 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::Foreign(_) | AcquireError::OtherKind { .. } => Reason::Foreign,
         AcquireError::TooLate => Reason::TooLate,
         AcquireError::Shard(error) => shard(error),
-        AcquireError::TooManyEntries(_) => Reason::Internal,
+        // The service asks for no shares.
+        AcquireError::TooManyEntries(_) | AcquireError::Permits { .. } => Reason::Internal,
         _ => Reason::Unspecified,
     };
     of(reason, error)

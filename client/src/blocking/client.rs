@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc};
 
-use super::{Lock, MultiLock, reactor::Reactor};
+use super::{Lock, MultiLock, RwLock, Semaphore, reactor::Reactor};
 use crate::{BuildError, Builder, Key};
 
 /// Gives access to locks, for callers without tokio. Cheap to clone; clones share everything.
@@ -36,6 +36,16 @@ impl Client {
     /// The lock called `key`: [`Client::lock`](crate::Client::lock).
     pub fn lock(&self, key: impl Into<Key>) -> Lock {
         Lock::new(self.client.lock(key), &self.reactor)
+    }
+
+    /// The semaphore called `key`: [`Client::semaphore`](crate::Client::semaphore).
+    pub fn semaphore(&self, key: impl Into<Key>, permits: u32) -> Semaphore {
+        Semaphore::new(self.client.semaphore(key, permits), &self.reactor)
+    }
+
+    /// The read-write lock called `key`: [`Client::rw_lock`](crate::Client::rw_lock).
+    pub fn rw_lock(&self, key: impl Into<Key>) -> RwLock {
+        RwLock::new(self.client.rw_lock(key), &self.reactor)
     }
 
     /// The locks called `keys`, to be held together or not at all:

@@ -86,6 +86,12 @@ impl Guard {
     pub fn token(&self) -> Token {
         self.guard.token()
     }
+
+    /// Makes a writer of a read-write lock a reader: [`Guard::downgrade`](crate::Guard::downgrade).
+    pub fn downgrade(&self) -> bool {
+        // It starts a renewal.
+        self.reactor.wait(async { self.guard.downgrade() })
+    }
 }
 
 impl MultiGuard {

@@ -26,7 +26,9 @@ mod client;
 mod guard;
 mod lock;
 mod reactor;
+mod shares;
 
 pub use client::Client;
 pub use guard::{Guard, MultiGuard};
 pub use lock::{Lock, MultiLock};
+pub use shares::{RwLock, Semaphore};

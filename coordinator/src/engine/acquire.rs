@@ -9,7 +9,7 @@ use super::{
     local::{Joined, Terms},
 };
 use crate::{
-    limits::LEASE_MIN,
+    limits::{LEASE_MIN, PERMITS_MAX},
     metrics::{Acquiring, Outcome},
     name::{Label, LockKey, Namespace},
     shard::{LockMode, ShardError},
@@ -60,10 +60,29 @@ impl Engine {
     ///
     /// Dropping the future releases, in the background, a lock that it may have been granted.
     pub async fn acquire(&self, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
+        self.acquire_share(ask, LockMode::Exclusive).await
+    }
+
+    /// Acquires permits of a semaphore, or one side of a read-write lock. Every acquisition of a share is a request of
+    /// its own to the shard, with its own lease: tasks of a process hand nothing on, and no owner enters again.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); and [`AcquireError::Permits`], [`AcquireError::OtherKind`], and
+    /// [`AcquireError::Replicated`] in a namespace whose locks have several replicas.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases, in the background, a share that it may have been granted.
+    pub async fn acquire_share(
+        &self,
+        ask: Acquire<'_>,
+        mode: LockMode,
+    ) -> Result<Guard, AcquireError> {
         let key = self.key(ask.namespace, ask.key)?;
         let metrics = self.0.routing.metrics(&key);
         let acquiring = Acquiring::begin(metrics, &*self.0.around.clock);
-        let mut result = self.acquire_key(&key, ask).await;
+        let mut result = self.acquire_key(&key, ask, mode).await;
         let holding = acquiring.end(outcome(&result));
         if let (Ok(guard), Some(holding)) = (&mut result, holding) {
             guard.count(holding);
@@ -71,14 +90,24 @@ impl Engine {
         result
     }
 
-    async fn acquire_key(&self, key: &LockKey, ask: Acquire<'_>) -> Result<Guard, AcquireError> {
+    async fn acquire_key(
+        &self,
+        key: &LockKey,
+        ask: Acquire<'_>,
+        mode: LockMode,
+    ) -> Result<Guard, AcquireError> {
+        let (count, capacity) = (mode.shares(), mode.capacity());
+        if count == 0 || count > capacity || capacity > PERMITS_MAX {
+            return Err(AcquireError::Permits { count, capacity });
+        }
         let lease = self.0.lease(ask.lease)?;
         if let Some(hold_for) = ask.hold_for.filter(|hold_for| *hold_for < LEASE_MIN) {
             return Err(AcquireError::HoldTooShort(hold_for));
         }
         let terms = Terms {
             label: ask.label.unwrap_or_else(|| self.0.label.clone()),
-            mode: LockMode::Exclusive,
+            mode,
+            share: self.0.queues.place_for(mode),
             lease,
             hold_for: ask.hold_for,
         };
@@ -95,7 +124,7 @@ impl Engine {
             return answer;
         }
         place.late().unwrap_or_else(|| {
-            let because = self.0.queues.refusal(key).unwrap_or_else(no_answer_yet);
+            let because = place.refusal().unwrap_or_else(no_answer_yet);
             Err(AcquireError::TimedOut {
                 waited: length,
                 because: Box::new(because),
@@ -146,6 +175,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
             | AcquireError::TooManyHeld(_)
             | AcquireError::TooManyEntries(_)
             | AcquireError::OtherKind { .. }
+            | AcquireError::Permits { .. }
             | AcquireError::Foreign(_),
         ) => Outcome::Refused,
     }

@@ -6,7 +6,7 @@ use ringfence_ring::{Replicas, ShardId};
 use ringfence_segment_lock::{impl_failure, invalid_input};
 
 use crate::{
-    limits::{HELD_MAX, LEASE_MIN, REENTRY_MAX},
+    limits::{HELD_MAX, LEASE_MIN, PERMITS_MAX, REENTRY_MAX},
     name::{Label, NameError, Namespace},
     shard::{Effect, LockKind, ShardError},
 };
@@ -20,7 +20,7 @@ pub enum AcquireError {
     Name(#[from] NameError),
     /// Locks of the namespace have several replicas, and the call is not for such locks.
     #[error(
-        "namespace {namespace} has {replicas} replicas: only the process that acquired such a lock can renew and release it"
+        "namespace {namespace} has {replicas} replicas: its locks are mutexes, and only the process that acquired one can renew and release it"
     )]
     Replicated {
         /// The namespace.
@@ -45,12 +45,20 @@ pub enum AcquireError {
     /// The fixed hold is too short to be of use.
     #[error("hold of {0:?} is too short: at least {LEASE_MIN:?}")]
     HoldTooShort(Duration),
-    /// Another holder has it.
-    #[error("held by {holder} for at most {:?} more", rounded(*.remaining))]
+    /// No semaphore has so many permits, or none are taken.
+    #[error("{count} of {capacity} permits: take at least 1, of at most {PERMITS_MAX}")]
+    Permits {
+        /// How many to take.
+        count: u32,
+        /// How many there are.
+        capacity: u32,
+    },
+    /// Another holder has it; or too few of its shares are free, or others wait for them.
+    #[error("{}", held(holder, *.remaining))]
     Held {
-        /// The holder's label.
+        /// The holder's label. Of shares: empty.
         holder: Label,
-        /// The rest of the lease, unless renewed.
+        /// The rest of the lease, unless renewed. Of shares: about the time until the first of the leases ends.
         remaining: Duration,
     },
     /// The slot is migrating, and the key is held, or waited for, at the shard that the slot
@@ -152,6 +160,7 @@ impl AcquireError {
             | Self::LeaseTooLong { .. }
             | Self::LeaseTooShort(_)
             | Self::HoldTooShort(_)
+            | Self::Permits { .. }
             | Self::TooManyEntries(_)
             | Self::Foreign(_)
             | Self::OtherKind { .. }
@@ -180,6 +189,7 @@ impl AcquireError {
             | Self::LeaseTooLong { .. }
             | Self::LeaseTooShort(_)
             | Self::HoldTooShort(_)
+            | Self::Permits { .. }
             | Self::Held { .. }
             | Self::Moving { .. }
             | Self::Grace { .. }
@@ -268,6 +278,17 @@ fn listed(shards: &[(ShardId, AcquireError)]) -> String {
     };
     let errors: Vec<String> = shards.iter().map(of_shard).collect();
     errors.join("; ")
+}
+
+/// Who has the lock, and for how long.
+fn held(holder: &Label, remaining: Duration) -> String {
+    let remaining = rounded(remaining);
+    match holder.as_str() {
+        "" => format!(
+            "held or waited for by others; the first lease ends in {remaining:?} unless renewed"
+        ),
+        holder => format!("held by {holder} for at most {remaining:?} more"),
+    }
 }
 
 /// `duration`, rounded for a message: seconds from ten seconds on, otherwise milliseconds.

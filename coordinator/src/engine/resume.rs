@@ -132,6 +132,7 @@ impl Engine {
         let terms = Terms {
             label: lease.label.clone(),
             mode: LockMode::Exclusive,
+            share: 0,
             lease: lease.lease,
             hold_for: lease.hold_for,
         };

@@ -1,13 +1,13 @@
 //! The authority's answers to requests, and what it sends on its own. Any of them may be late, or
 //! come twice: each names its lease, and changes nothing if that is over.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use ringfence_ring::ShardId;
 
 use super::{
-    super::AcquireError, KeyQueue, LeaseState, LocalQueues, Receiver, Waiting, events,
-    tokens::Tokens,
+    super::AcquireError, At, KeyQueue, LeaseState, LocalQueues, Receiver, Waiting, events,
+    rules::LocalQueue, tokens::Tokens,
 };
 use crate::{clock::Instant, shard::Notification};
 
@@ -42,7 +42,7 @@ impl Receiver for LocalQueues {
             sent,
             claim,
         } = answer;
-        let judged = self.change(&lease.key, |queue, now| {
+        let judged = self.change(lease, |queue, now| {
             if queue.is_asking(lease.nonce) {
                 if !lease.granted(tokens.first(), sent, now, claim) {
                     return Judged::TooLate;
@@ -85,7 +85,7 @@ impl Receiver for LocalQueues {
             let observers = queue.waiters().filter_map(|waiter| waiter.observer.clone());
             Some((patient, once, observers.collect::<Vec<_>>()))
         };
-        let (patient, once, observers) = self.change(&lease.key, waits).flatten()?;
+        let (patient, once, observers) = self.change(lease, waits).flatten()?;
         for waiter in once {
             waiter.refuse(because.clone());
         }
@@ -96,7 +96,7 @@ impl Receiver for LocalQueues {
     }
 
     fn refused(&self, lease: &LeaseState, refusal: &AcquireError) {
-        let dismissed = self.change(&lease.key, |queue, _| {
+        let dismissed = self.change(lease, |queue, _| {
             let asking = queue.is_asking(lease.nonce);
             asking.then(|| queue.dismiss())
         });
@@ -107,7 +107,7 @@ impl Receiver for LocalQueues {
 
     fn if_asked(&self, lease: &LeaseState, then: &mut dyn FnMut(bool)) -> bool {
         // Meanwhile nothing is granted.
-        let asked = self.change(&lease.key, |queue, _| {
+        let asked = self.change(lease, |queue, _| {
             let asking = queue.is_asking(lease.nonce);
             if asking {
                 then(queue.is_patient());
@@ -121,7 +121,7 @@ impl Receiver for LocalQueues {
 
     fn contended(&self, lease: &LeaseState) {
         lease.contend();
-        self.change(&lease.key, |queue, now| {
+        self.change(lease, |queue, now| {
             if queue.holds(lease.nonce) {
                 queue.contended(now);
             }
@@ -129,7 +129,7 @@ impl Receiver for LocalQueues {
     }
 
     fn over(&self, lease: &LeaseState) {
-        self.change(&lease.key, |queue, _| queue.over(lease.nonce));
+        self.change(lease, |queue, _| queue.over(lease.nonce));
     }
 
     fn idle(&self, lease: &LeaseState) -> Option<Instant> {
@@ -140,7 +140,7 @@ impl Receiver for LocalQueues {
             }
             Some(until)
         };
-        self.change(&lease.key, ended).flatten()
+        self.change(lease, ended).flatten()
     }
 }
 
@@ -150,21 +150,26 @@ impl LocalQueues {
         match message {
             Notification::Granted(grant) => {
                 let table = self.table(&grant.key).lock();
-                let asking = table.get(&grant.key).and_then(|queue| queue.asking());
-                let lease = asking.map(Arc::clone);
+                let lease = table.find(&grant.key, grant.nonce, LocalQueue::asking);
                 drop(table);
                 if let Some(lease) = lease {
                     lease.pushed(shard, &grant);
                 }
             }
             Notification::Contended { key, nonce } => {
-                self.change(&key, |queue, now| {
-                    // It may overtake the answer that gives this process the record.
-                    let lease = queue.held().or(queue.asking());
-                    if lease.is_some_and(|lease| lease.has(nonce)) {
-                        queue.contended(now);
-                    }
-                });
+                self.change(
+                    At {
+                        key: &key,
+                        share: 0,
+                    },
+                    |queue, now| {
+                        // It may overtake the answer that gives this process the record.
+                        let lease = queue.held().or(queue.asking());
+                        if lease.is_some_and(|lease| lease.has(nonce)) {
+                            queue.contended(now);
+                        }
+                    },
+                );
             }
         }
     }

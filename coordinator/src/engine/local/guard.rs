@@ -68,6 +68,19 @@ impl Guard {
         self.grant.token
     }
 
+    /// Makes a writer of a read-write lock a reader. Returns whether the guard was a writer's. Stop writing before: other
+    /// readers may hold the lock from now on. They come in when the shard knows, which is told at once, and again with
+    /// each renewal; under a fixed hold that is not renewed any more, at its end. The token stays.
+    ///
+    /// A reader cannot become a writer: two readers would wait for each other. Release the guard, and acquire a writer's.
+    pub fn downgrade(&self) -> bool {
+        let was_writer = self.grant.lease().downgrade();
+        if was_writer {
+            self.grant.shared().renew();
+        }
+        was_writer
+    }
+
     /// The time until which the lock is certainly held, on the engine's
     /// [`clock`](super::super::Engine::clock). Renewals move it.
     pub fn deadline(&self) -> Instant {

@@ -5,8 +5,8 @@ use std::sync::{Arc, atomic::Ordering::Acquire};
 use tokio::sync::oneshot;
 
 use super::{
-    super::AcquireError, Guard, Handle, Owner, Terms, WaitObserver, Waiting, grant::Grant, held_by,
-    rules::WaiterId,
+    super::AcquireError, At, Guard, Handle, Owner, Terms, WaitObserver, Waiting, grant::Grant,
+    held_by, rules::WaiterId,
 };
 use crate::{
     clock::Instant,
@@ -25,7 +25,7 @@ pub(crate) struct Waiter {
 /// A place in a local queue. Dropping it leaves the local queue, and releases a lock that was granted meanwhile.
 pub(crate) struct Place<'a> {
     queues: &'a Arc<Handle>,
-    key: &'a LockKey,
+    at: At<'a>,
     id: WaiterId,
     events: oneshot::Receiver<Result<Guard, AcquireError>>,
     answered: bool,
@@ -53,10 +53,15 @@ impl Handle {
         if self.closed.load(Acquire) {
             return Err(AcquireError::Closed);
         }
+        let at = At {
+            key,
+            share: terms.share,
+        };
+        let owner = owner.filter(|_| at.share == 0);
         if let Some(guard) = self.enter(key, owner, now)? {
             return Ok(Joined::Entered(guard));
         }
-        let queue = table.entry(key.clone()).or_default();
+        let queue = table.entry(at);
         if queue.len() >= LINE_MAX {
             return Err(AcquireError::TooManyWaiters {
                 retry_after: RECHECK_MAX,
@@ -83,9 +88,9 @@ impl Handle {
             events: tell,
         };
         let id = queue.join(terms, once, waiter);
-        let due = self.next_effects(key, queue, now);
+        let due = self.next_effects(at, queue, now);
         if queue.is_empty() {
-            table.remove(key);
+            table.remove(at);
         }
         drop(table);
         self.perform(due);
@@ -94,7 +99,7 @@ impl Handle {
         }
         Ok(Joined::Waits(Place {
             queues: self,
-            key,
+            at,
             id,
             events,
             answered: false,
@@ -116,16 +121,6 @@ impl Handle {
             Err(_) => Err(AcquireError::TooManyEntries(REENTRY_MAX)),
         }
     }
-
-    /// The reason why `key` is not granted yet.
-    pub(crate) fn refusal(&self, key: &LockKey) -> Option<AcquireError> {
-        let table = self.table(key).lock();
-        let queue = table.get(key)?;
-        match queue.held() {
-            Some(lease) => Some(held_by(lease.state(), self.now())),
-            None => queue.asking()?.refusal(),
-        }
-    }
 }
 
 impl Waiter {
@@ -140,6 +135,16 @@ impl Waiter {
 }
 
 impl Place<'_> {
+    /// The reason why it is not granted yet.
+    pub(crate) fn refusal(&self) -> Option<AcquireError> {
+        let mut table = self.queues.table(self.at.key).lock();
+        let queue = table.get(self.at)?;
+        match queue.held() {
+            Some(lease) => Some(held_by(lease.state(), self.queues.now())),
+            None => queue.asking()?.refusal(),
+        }
+    }
+
     /// Waits for the grant, or for a final refusal.
     pub(crate) async fn turn(&mut self) -> Result<Guard, AcquireError> {
         let answer = (&mut self.events).await;
@@ -158,8 +163,7 @@ impl Place<'_> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if !self.answered {
-            self.queues
-                .change(self.key, |queue, _| queue.leave(self.id));
+            self.queues.change(self.at, |queue, _| queue.leave(self.id));
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     ids::{Nonce, Token},
     limits::{MARGIN, RHO_PERMILLE},
     name::LockKey,
+    shard::LockMode,
     sync::Mutex,
     view::{Believed, ViewLease},
 };
@@ -84,6 +85,8 @@ pub(crate) struct LeaseState {
     wanted_since: AtomicU64,
     /// Another process waited for it when it was renewed.
     contended: AtomicBool,
+    /// A writer has become a reader.
+    downgraded: AtomicBool,
     renewal_failed: AtomicBool,
     /// No more than a bare majority of its replicas has it.
     thin: AtomicBool,
@@ -123,6 +126,7 @@ impl LeaseState {
             detached: AtomicBool::new(false),
             wanted_since: AtomicU64::new(0),
             contended: AtomicBool::new(false),
+            downgraded: AtomicBool::new(false),
             renewal_failed: AtomicBool::new(false),
             thin: AtomicBool::new(false),
             clock_stepped: AtomicBool::new(false),
@@ -244,6 +248,19 @@ impl LeaseState {
     /// process may have renewed it.
     pub(crate) fn is_detached(&self) -> bool {
         self.detached.load(Acquire)
+    }
+
+    /// Which share of the key it takes, or keeps.
+    pub(crate) fn mode(&self) -> LockMode {
+        match self.downgraded.load(Acquire) {
+            true => LockMode::Read,
+            false => self.terms.mode,
+        }
+    }
+
+    /// Its holder no longer writes. Returns whether it did until now.
+    pub(crate) fn downgrade(&self) -> bool {
+        self.terms.mode == LockMode::Write && !self.downgraded.swap(true, AcqRel)
     }
 
     /// Another process waits for it.

@@ -48,14 +48,14 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicBool,
-            Ordering::{Acquire, Release},
+            AtomicBool, AtomicU64,
+            Ordering::{Acquire, Relaxed, Release},
         },
     },
     time::Duration,
 };
 
-use hashbrown::{HashMap, hash_map::EntryRef};
+use hashbrown::HashMap;
 
 use super::AcquireError;
 use crate::{
@@ -64,6 +64,7 @@ use crate::{
     ids::{ClientId, Nonce},
     limits::{HANDOFF_FOR, HANDOFF_MAX},
     name::LockKey,
+    shard::LockMode,
     sync::Mutex,
 };
 pub(crate) use answers::{Answer, Judged};
@@ -120,7 +121,85 @@ pub(crate) struct LocalQueues {
     client: ClientId,
     sharing: Sharing,
     closed: AtomicBool,
-    tables: [Mutex<HashMap<LockKey, KeyQueue>>; TABLES],
+    /// Names the local queues of shares.
+    shares: AtomicU64,
+    tables: [Mutex<Table>; TABLES],
+}
+
+/// Some of the local queues.
+#[derive(Default)]
+struct Table {
+    keys: HashMap<LockKey, KeyQueue>,
+    /// The acquisitions of shares: each is alone in its queue, because they are held at the same time.
+    shares: HashMap<u64, KeyQueue>,
+}
+
+/// A local queue: that of a key, or of one acquisition of a share of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At<'a> {
+    key: &'a LockKey,
+    /// 0: that of the key.
+    share: u64,
+}
+
+impl<'a> From<&'a LeaseState> for At<'a> {
+    fn from(lease: &'a LeaseState) -> Self {
+        Self {
+            key: &lease.key,
+            share: lease.terms.share,
+        }
+    }
+}
+
+impl Table {
+    /// That queue, which may be new.
+    fn entry(&mut self, at: At<'_>) -> &mut KeyQueue {
+        match at.share {
+            0 => self.keys.entry(at.key.clone()).or_default(),
+            share => self.shares.entry(share).or_default(),
+        }
+    }
+
+    fn get(&mut self, at: At<'_>) -> Option<&mut KeyQueue> {
+        match at.share {
+            0 => self.keys.get_mut(at.key),
+            share => self.shares.get_mut(&share),
+        }
+    }
+
+    fn remove(&mut self, at: At<'_>) {
+        match at.share {
+            0 => self.keys.remove(at.key),
+            share => self.shares.remove(&share),
+        };
+    }
+
+    /// The lease that `of` finds in a queue: that of a share with this nonce, or that of the key, whatever its nonce.
+    fn find(
+        &self,
+        key: &LockKey,
+        nonce: Nonce,
+        of: fn(&KeyQueue) -> Option<&Arc<dyn Lease>>,
+    ) -> Option<Arc<dyn Lease>> {
+        let mut shares = self.shares.values().filter_map(of);
+        let share = shares.find(|lease| lease.state().nonce == nonce);
+        let lease = share.or_else(|| of(self.keys.get(key)?));
+        lease.cloned()
+    }
+
+    /// All queues, by the keys of their requests and records.
+    fn places(&self) -> Vec<(LockKey, u64)> {
+        let keys = self.keys.keys().map(|key| (key.clone(), 0));
+        let share = |(share, queue): (&u64, &KeyQueue)| {
+            let lease = queue.asking().or(queue.held())?;
+            Some((lease.state().key.clone(), *share))
+        };
+        keys.chain(self.shares.iter().filter_map(share)).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &KeyQueue> {
+        self.keys.values().chain(self.shares.values())
+    }
 }
 
 /// The local queues and their authority, as handles of the engine, waiters, and guards share them: the
@@ -193,6 +272,7 @@ impl LocalQueues {
             client,
             sharing,
             closed: AtomicBool::new(false),
+            shares: AtomicU64::new(0),
             tables: array::from_fn(|_| Mutex::default()),
         });
         let closes = ClosesWhenDropped(queues.clone());
@@ -209,13 +289,13 @@ impl LocalQueues {
     }
 
     /// Changes `key`'s local queue, if it has one, and performs the effects.
-    fn change<T>(
+    fn change<'a, T>(
         &self,
-        key: &LockKey,
+        at: impl Into<At<'a>>,
         change: impl FnOnce(&mut KeyQueue, Instant) -> T,
     ) -> Option<T> {
         let now = self.now();
-        let (changed, due) = self.step(key, now, |queue| change(queue, now))?;
+        let (changed, due) = self.step(at.into(), now, |queue| change(queue, now))?;
         self.perform(due);
         Some(changed)
     }
@@ -223,34 +303,32 @@ impl LocalQueues {
     /// Changes `key`'s local queue, if it has one, and returns the effects.
     fn step<T>(
         &self,
-        key: &LockKey,
+        at: At<'_>,
         now: Instant,
         change: impl FnOnce(&mut KeyQueue) -> T,
     ) -> Option<(T, Outcome)> {
-        let mut table = self.table(key).lock();
-        let EntryRef::Occupied(mut entry) = table.entry_ref(key) else {
-            return None;
-        };
-        let queue = entry.get_mut();
+        let mut table = self.table(at.key).lock();
+        let queue = table.get(at)?;
         let changed = change(queue);
-        let due = self.next_effects(key, queue, now);
+        let due = self.next_effects(at, queue, now);
         if queue.is_empty() {
-            entry.remove();
+            table.remove(at);
         }
         Some((changed, due))
     }
 
     /// The effects. Leases and owners learn of them before any other task can look at this local
     /// queue.
-    fn next_effects(&self, key: &LockKey, queue: &mut KeyQueue, now: Instant) -> Outcome {
-        let linger = self.linger(key);
+    fn next_effects(&self, at: At<'_>, queue: &mut KeyQueue, now: Instant) -> Outcome {
+        // No other acquisition comes to the queue of a share.
+        let linger = self.linger(at.key).filter(|_| at.share == 0);
         let policy = Policy {
             handoff: self.sharing.handoff,
             lingers: linger.is_some(),
         };
         let mut effects = queue.next_effects(now, policy, |first, terms, tokens, queues| {
             let authority = &first.handle.authority;
-            authority.begin(key, terms, tokens, queues)
+            authority.begin(at.key, terms, tokens, queues)
         });
         if let (Some(lease), Some(linger)) = (&effects.linger, linger)
             && lease.state().idle_until().is_none()
@@ -293,7 +371,7 @@ impl LocalQueues {
 
     /// The last guard of one holder of `lease` is gone. Returns the effects: it may be given back.
     fn released(&self, lease: &LeaseState, now: Instant) -> Option<Outcome> {
-        let released = self.step(&lease.key, now, |queue| queue.released(lease.nonce));
+        let released = self.step(lease.into(), now, |queue| queue.released(lease.nonce));
         released.map(|((), due)| due)
     }
 
@@ -302,7 +380,7 @@ impl LocalQueues {
         let mut found = Vec::new();
         for table in &self.tables {
             let table = table.lock();
-            found.extend(table.values().filter_map(LocalQueue::held).cloned());
+            found.extend(table.all().filter_map(LocalQueue::held).cloned());
         }
         found
     }
@@ -310,7 +388,7 @@ impl LocalQueues {
     /// The record of `nonce` was taken from this process by force.
     pub(crate) fn taken(&self, key: &LockKey, nonce: Nonce) {
         let table = self.table(key).lock();
-        let lease = table.get(key).and_then(|queue| queue.held().cloned());
+        let lease = table.find(key, nonce, LocalQueue::held);
         drop(table);
         if let Some(lease) = lease.filter(|lease| lease.has(nonce)) {
             lease.taken();
@@ -321,9 +399,10 @@ impl LocalQueues {
     pub(crate) fn close(&self) {
         self.closed.store(true, Release);
         for table in &self.tables {
-            let keys: Vec<LockKey> = table.lock().keys().cloned().collect();
-            for key in keys {
-                let dismissed = self.change(&key, |queue, _| queue.dismiss());
+            let places = table.lock().places();
+            for (key, share) in places {
+                let at = At { key: &key, share };
+                let dismissed = self.change(at, |queue, _| queue.dismiss());
                 for waiter in dismissed.into_iter().flatten() {
                     waiter.refuse(AcquireError::Closed);
                 }
@@ -338,7 +417,15 @@ impl LocalQueues {
         self.sharing.linger.get(key.namespace()).copied()
     }
 
-    fn table(&self, key: &LockKey) -> &Mutex<HashMap<LockKey, KeyQueue>> {
+    /// The local queue for an acquisition: the key's, or one of its own for a share.
+    pub(crate) fn place_for(&self, mode: LockMode) -> u64 {
+        match mode {
+            LockMode::Exclusive => 0,
+            _ => self.shares.fetch_add(1, Relaxed) + 1,
+        }
+    }
+
+    fn table(&self, key: &LockKey) -> &Mutex<Table> {
         &self.tables[key.slot().index() % TABLES]
     }
 }

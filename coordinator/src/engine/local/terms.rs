@@ -11,6 +11,8 @@ pub(crate) struct Terms {
     pub(crate) label: Label,
     /// Which share of the key the holder takes.
     pub(crate) mode: LockMode,
+    /// Which local queue: each acquisition of a share has its own. 0: that of the key.
+    pub(crate) share: u64,
     /// The lease.
     pub(crate) lease: Duration,
     /// The length of a fixed hold, which needs its own record with its own end.

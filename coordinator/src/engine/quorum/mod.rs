@@ -33,7 +33,10 @@ use super::{
     local::{Authority, Lease, Terms},
     ring::Ring,
 };
-use crate::name::LockKey;
+use crate::{
+    name::{LockKey, Namespace},
+    shard::LockMode,
+};
 
 /// The shards of the ring: each key is at one, or has replicas at several, by its namespace.
 #[derive(Debug)]
@@ -51,6 +54,10 @@ impl Authority for Shards {
         let declaration = ring.routing.declaration(key);
         match declaration.replicas {
             Replicas::One => ring.begin(declaration, key, terms, tokens, queues),
+            replicas if terms.mode != LockMode::Exclusive => Err(AcquireError::Replicated {
+                namespace: Namespace::new(key.namespace())?,
+                replicas,
+            }),
             _ => ReplicatedLease::begin(ring, declaration, key, terms, tokens, queues)
                 .map(|lease| lease as Arc<dyn Lease>),
         }

@@ -125,6 +125,8 @@ pub(crate) struct InFlight<S> {
 pub(crate) struct Search {
     /// At the slot's former shard, the key is held.
     pub(crate) held_there: bool,
+    /// The former shard has told how many shares it has left.
+    pub(crate) proved: bool,
     /// The slot's next shard needs a proof.
     pub(crate) unproven: bool,
     /// How often the search went from one shard to the other.

@@ -35,7 +35,7 @@ impl LeaseRenewer {
             own: lease.token(),
             token: lease.token(),
             tokens: lease.tokens,
-            mode: lease.terms.mode,
+            mode: lease.mode(),
             lease: lease.lease_to_ask(),
             epoch,
         };

@@ -21,7 +21,7 @@ use crate::{
     driver::{Answer, Answered, Context, Driver, Respond},
     ids::MapVersion,
     metrics::Renewal,
-    shard::{Op, Reply, Request, ShardError},
+    shard::{LockMode, Op, Reply, Request, ShardError},
     sync::Mutex,
 };
 
@@ -269,17 +269,18 @@ impl LeaseRenewer {
         self: &Arc<Self>,
         lease: &Arc<ShardLease>,
     ) -> Result<(), (Respond, ShardError)> {
+        let mode = lease.mode();
         let op = Op::Renew {
             nonce: lease.nonce,
             label: lease.terms.label.clone(),
             token: lease.token(),
-            mode: lease.terms.mode,
+            mode,
             lease: lease.lease_to_ask(),
         };
         let (renewer, renewed) = (self.clone(), lease.clone());
         let routing = self.requests.routing();
         let forced = routing.is_some_and(|routing| routing.is_to_be_forced(&lease.key));
-        let respond = move |answer| renewer.renewed(&renewed, answer, forced);
+        let respond = move |answer| renewer.renewed(&renewed, answer, (forced, mode));
         self.submit(lease, op, Respond::Engine(Box::new(respond)))
     }
 
@@ -303,7 +304,12 @@ impl LeaseRenewer {
     /// Only `lost` or the deadline ends a guard; every other request is repeated. So is one
     /// answered `lost`, if the slot may not have been opened by force at that time: locks can still
     /// be put back then.
-    fn renewed(self: &Arc<Self>, lease: &Arc<ShardLease>, answer: Answer, forced: bool) {
+    fn renewed(
+        self: &Arc<Self>,
+        lease: &Arc<ShardLease>,
+        answer: Answer,
+        (forced, mode): (bool, LockMode),
+    ) {
         let now = self.around.clock.now();
         {
             let mut in_flight = lease.in_flight.lock();
@@ -341,7 +347,7 @@ impl LeaseRenewer {
                 lease.receiver.renewed(lease);
                 self.driver.metrics().renewal(Renewal::Renewed);
                 match useful {
-                    true => self.keep(lease),
+                    true => self.keep_as(lease, mode, now),
                     false => self.expire(lease),
                 }
                 if contended {
@@ -374,6 +380,14 @@ impl LeaseRenewer {
                     .jitter(RETRY_MAX.min(lease.terms.lease / 12));
                 self.tend_at(lease, now + pause);
             }
+        }
+    }
+
+    /// It was renewed as `mode`: renews it again at its time, or at once if its writer has downgraded since.
+    fn keep_as(self: &Arc<Self>, lease: &Arc<ShardLease>, mode: LockMode, now: Instant) {
+        match mode == lease.mode() {
+            true => self.keep(lease),
+            false => self.tend_at(lease, now),
         }
     }
 

@@ -106,7 +106,10 @@ impl Requests {
         };
         let mut in_flight = lease.in_flight.lock();
         match left {
-            Some(left) => in_flight.proof = Some(Proof { epoch, left }),
+            Some(left) => {
+                in_flight.proof = Some(Proof { epoch, left });
+                in_flight.search.proved = true;
+            }
             None => in_flight.search.held_there = true,
         }
         self.turn_to(
@@ -129,6 +132,9 @@ impl Requests {
         };
         let mut in_flight = lease.in_flight.lock();
         in_flight.search.unproven = true;
+        // There is no room beside the shares left there, or beside earlier waiters.
+        let some_left = in_flight.proof.is_some_and(|proof| proof.left > 0);
+        in_flight.search.held_there |= in_flight.search.proved && some_left;
         self.turn_to(
             lease,
             at,

@@ -1,0 +1,72 @@
+//! Semaphores and read-write locks: several holders of one key.
+
+use ringfence_coordinator::{engine::Engine, shard::LockMode};
+
+use crate::{Key, Lock};
+
+/// A number of permits, each of which has one holder at a time. Made by
+/// [`Client::semaphore`](crate::Client::semaphore).
+///
+/// Waiters are served first come, first served: one that wants few permits does not go before one that wants many. Each
+/// guard has its own lease: if a process dies, its permits are free again when their leases end, and no others.
+///
+/// The number of permits is that of each request. While processes use different numbers, each keeps to its own: a
+/// smaller one takes effect as permits are given back.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is asked for until permits are acquired"]
+pub struct Semaphore {
+    engine: Engine,
+    key: Key,
+    capacity: u32,
+}
+
+/// Many readers, or one writer. Made by [`Client::rw_lock`](crate::Client::rw_lock).
+///
+/// Waiters are served first come, first served: a reader does not go before a writer that waits, so writers do not
+/// starve. A writer's token is greater than the tokens of all earlier readers and writers.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is asked for until one side is acquired"]
+pub struct RwLock {
+    engine: Engine,
+    key: Key,
+}
+
+impl Semaphore {
+    pub(crate) fn new(engine: &Engine, key: Key, capacity: u32) -> Self {
+        Self {
+            engine: engine.clone(),
+            key,
+            capacity,
+        }
+    }
+
+    /// `count` permits, all or none of them, and the terms on which they are wanted. None, or more than there are, is
+    /// reported by the acquisition: [`AcquireError::Permits`](crate::AcquireError::Permits).
+    pub fn permits(&self, count: u32) -> Lock {
+        let capacity = self.capacity;
+        let mode = LockMode::Permits { count, capacity };
+        Lock::new(&self.engine, self.key.clone(), mode)
+    }
+
+    /// One permit.
+    pub fn permit(&self) -> Lock {
+        self.permits(1)
+    }
+}
+
+impl RwLock {
+    pub(crate) fn new(engine: &Engine, key: Key) -> Self {
+        let engine = engine.clone();
+        Self { engine, key }
+    }
+
+    /// The side of the readers, who hold the lock together.
+    pub fn read(&self) -> Lock {
+        Lock::new(&self.engine, self.key.clone(), LockMode::Read)
+    }
+
+    /// The side of the writers, who hold it alone. [`Guard::downgrade`](crate::Guard::downgrade) makes a writer a reader.
+    pub fn write(&self) -> Lock {
+        Lock::new(&self.engine, self.key.clone(), LockMode::Write)
+    }
+}

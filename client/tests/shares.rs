@@ -1,0 +1,362 @@
+//! Semaphores and read-write locks, through clients: on embedded shards under simulated time, and on real servers.
+
+use std::{sync::Arc, time::Duration};
+
+use ringfence_client::{
+    AcquireError, Client, Guard, LockKind, NewShard, ReleaseAnswer, Reshape, TokioClock, blocking,
+};
+use ringfence_coordinator::spawn::RedisServer;
+use ringfence_test_support::eventually;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Short, so that grace is.
+const MAX_LEASE: Duration = Duration::from_secs(2);
+
+async fn embedded() -> Client {
+    let clock = TokioClock::starting_at(Duration::from_secs(1_800_000_000));
+    let builder = Client::builder().embedded(2).seed(7).clock(Arc::new(clock));
+    builder.build().await.unwrap()
+}
+
+/// A server, and two clients of it.
+async fn on_redis() -> (RedisServer, [Client; 2]) {
+    let server = RedisServer::spawn().await.unwrap();
+    let client = async || {
+        let builder = Client::builder().redis([server.url()]);
+        let builder = builder.max_lease(MAX_LEASE).servers_are_new(true);
+        builder.build().await.unwrap()
+    };
+    let clients = [client().await, client().await];
+    (server, clients)
+}
+
+fn is_held(result: &Result<Guard, AcquireError>) -> bool {
+    matches!(result, Err(AcquireError::Held { .. }))
+}
+
+/// Waits until `key` has so many waiters.
+async fn waiting(client: &Client, key: &str, waiters: usize) {
+    let queued = async || {
+        let found = client.lock(key).inspect().await.unwrap();
+        found.waiters.len() == waiters
+    };
+    let all = async {
+        while !queued().await {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(20 * SECOND, all).await.expect("they wait");
+}
+
+/// Permits are taken by the tasks of one process, and by another process.
+async fn permits_have_as_many_holders_as_there_are(one: &Client, other: &Client) {
+    let [mine, theirs] = [one, other].map(|client| client.semaphore("permits", 3));
+    let two = mine.permits(2).try_acquire().await.unwrap();
+    let last = theirs.permit().try_acquire().await.unwrap();
+    assert!(last.token() > two.token());
+    for semaphore in [&mine, &theirs] {
+        let refused = semaphore.permit().try_acquire().await;
+        assert!(is_held(&refused), "{refused:?}");
+    }
+    let late = mine.permit().wait(SECOND / 2).acquire().await.unwrap_err();
+    assert!(matches!(late, AcquireError::TimedOut { .. }), "{late}");
+    waiting(one, "permits", 0).await;
+
+    let wanted = mine.permits(2);
+    let (waited, released) = tokio::join!(wanted.acquire(), async {
+        waiting(one, "permits", 1).await;
+        two.release().await
+    });
+    assert_eq!(released, ReleaseAnswer::Held);
+    let waited = waited.unwrap();
+    assert!(waited.is_held() && last.is_held());
+    drop((waited, last));
+    let all = mine.permits(3).wait(20 * SECOND).acquire().await.unwrap();
+    all.release().await;
+}
+
+/// A writer waits for all readers, and readers behind it wait for it.
+async fn readers_share_and_a_writer_is_alone(one: &Client, other: &Client) {
+    let [mine, theirs] = [one, other].map(|client| client.rw_lock("table"));
+    let readers = [
+        mine.read().try_acquire().await.unwrap(),
+        mine.read().try_acquire().await.unwrap(),
+        theirs.read().try_acquire().await.unwrap(),
+    ];
+    let refused = mine.write().try_acquire().await;
+    assert!(is_held(&refused), "{refused:?}");
+
+    let newest = readers[2].token();
+    let (write, read) = (theirs.write(), mine.read());
+    let write = async {
+        let writer = write.acquire().await.unwrap();
+        assert!(writer.token() > newest);
+        let refused = mine.read().try_acquire().await;
+        assert!(is_held(&refused), "{refused:?}");
+        let token = writer.token();
+        writer.release().await;
+        token
+    };
+    let read = async {
+        waiting(one, "table", 1).await;
+        let refused = theirs.read().try_acquire().await;
+        assert!(
+            is_held(&refused),
+            "it would go before the writer: {refused:?}"
+        );
+        read.acquire().await.unwrap()
+    };
+    let release = async {
+        waiting(one, "table", 2).await;
+        for reader in readers {
+            assert_eq!(reader.release().await, ReleaseAnswer::Held);
+        }
+    };
+    let (written, reader, ()) = tokio::join!(write, read, release);
+    assert!(reader.token() > written);
+    reader.release().await;
+}
+
+/// It stays a reader, and a reader never becomes a writer.
+async fn a_writer_becomes_a_reader(one: &Client, other: &Client) {
+    let [mine, theirs] = [one, other].map(|client| client.rw_lock("report"));
+    let writer = mine.write().try_acquire().await.unwrap();
+    let token = writer.token();
+    let read = theirs.read();
+    let (reader, ()) = tokio::join!(read.acquire(), async {
+        waiting(one, "report", 1).await;
+        assert!(writer.downgrade());
+    });
+    let reader = reader.unwrap();
+    assert!(!writer.downgrade() && !reader.downgrade());
+    assert!(writer.is_held());
+    assert_eq!(writer.token(), token);
+    let refused = theirs.write().try_acquire().await;
+    assert!(is_held(&refused), "{refused:?}");
+    for guard in [writer, reader] {
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+    let free = theirs.write().try_acquire().await.unwrap();
+    free.release().await;
+}
+
+/// The error names both kinds.
+async fn a_key_is_of_one_kind_at_a_time(one: &Client, other: &Client) {
+    let permit = one.semaphore("kind", 2).permit().acquire().await.unwrap();
+    let refused = other.lock("kind").try_acquire().await.unwrap_err();
+    let (asked, held) = match &refused {
+        AcquireError::OtherKind { asked, held } => (*asked, *held),
+        other => panic!("{other}"),
+    };
+    assert_eq!((asked, held), (LockKind::Mutex, LockKind::Semaphore));
+    let text = refused.to_string();
+    assert!(
+        text.contains("semaphore") && text.contains("a lock"),
+        "{text}"
+    );
+    assert!(!refused.is_retryable());
+    let waited = other.rw_lock("kind").read().acquire().await.unwrap_err();
+    assert!(matches!(waited, AcquireError::OtherKind { .. }), "{waited}");
+    permit.release().await;
+    other
+        .lock("kind")
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+}
+
+/// Nobody waits for it any more.
+async fn a_writer_that_gives_up_lets_readers_in(one: &Client, other: &Client) {
+    let [mine, theirs] = [one, other].map(|client| client.rw_lock("given up"));
+    let reader = mine.read().acquire().await.unwrap();
+    let (write, read) = (theirs.write(), mine.read());
+    let given_up = timeout(SECOND / 2, write.acquire());
+    let (given_up, second) = tokio::join!(given_up, async {
+        waiting(one, "given up", 1).await;
+        read.acquire().await.unwrap()
+    });
+    given_up.unwrap_err();
+    assert!(reader.is_held() && second.is_held());
+    drop((reader, second));
+    let writer = theirs.write().wait(20 * SECOND).acquire().await.unwrap();
+    writer.release().await;
+}
+
+/// Each of them learns of it.
+async fn a_release_by_force_takes_the_shares_of_all(one: &Client, other: &Client) {
+    let mut guards = Vec::new();
+    for client in [one, other, one] {
+        let permit = client.semaphore("forced", 3).permit();
+        guards.push(permit.lease(SECOND).acquire().await.unwrap());
+    }
+    let taken = one.lock("forced").force_release("a test").await.unwrap();
+    assert_eq!(taken.unwrap().token, guards[0].token());
+    for guard in &guards {
+        timeout(20 * SECOND, guard.lost()).await.unwrap();
+    }
+    let found = one.lock("forced").inspect().await.unwrap();
+    assert_eq!((found.holder, found.others), (None, Vec::new()));
+}
+
+async fn all(one: &Client, other: &Client) {
+    permits_have_as_many_holders_as_there_are(one, other).await;
+    readers_share_and_a_writer_is_alone(one, other).await;
+    a_writer_becomes_a_reader(one, other).await;
+    a_key_is_of_one_kind_at_a_time(one, other).await;
+    a_writer_that_gives_up_lets_readers_in(one, other).await;
+    a_release_by_force_takes_the_shares_of_all(one, other).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_embedded_shards() {
+    let client = embedded().await;
+    all(&client, &client).await;
+}
+
+#[tokio::test]
+async fn on_a_real_server() {
+    let (_server, [one, other]) = on_redis().await;
+    all(&one, &other).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn shares_are_renewed_and_end_with_a_fixed_hold() {
+    let client = embedded().await;
+    let semaphore = client.semaphore("renewed", 2);
+    let kept = semaphore.permit().lease(SECOND).acquire().await.unwrap();
+    let ends = semaphore
+        .permit()
+        .hold_for(5 * SECOND)
+        .acquire()
+        .await
+        .unwrap();
+    let waited = semaphore.permit().acquire().await.unwrap();
+    assert!(!ends.is_held() && kept.is_held());
+    sleep(10 * SECOND).await;
+    assert!(kept.is_held() && waited.is_held());
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_semaphore_gives_no_permit_or_more_than_it_has() {
+    let client = embedded().await;
+    for (count, capacity) in [(0, 3), (4, 3), (1, 0), (1, (1 << 30) + 1)] {
+        let permits = client.semaphore("key", capacity).permits(count);
+        let refused = permits.acquire().await.unwrap_err();
+        assert!(matches!(refused, AcquireError::Permits { .. }), "{refused}");
+    }
+}
+
+/// As many as there are, at both shards together.
+#[tokio::test(start_paused = true)]
+async fn a_resize_loses_no_share_and_grants_none_too_many() {
+    let client = embedded().await;
+    let semaphore = |number: u32| client.semaphore(format!("key/{number}"), 3);
+    let mut guards = Vec::new();
+    for number in 0..40 {
+        guards.push(semaphore(number).permits(2).acquire().await.unwrap());
+    }
+    let shape = Reshape::new().add_shard(NewShard::embedded());
+    let ring = client.ring();
+    let resize = ring.reshape(shape).await.unwrap();
+    let mut resize = std::pin::pin!(resize.run());
+    let resized = loop {
+        for number in 0..40 {
+            let Ok(third) = semaphore(number).permit().wait(SECOND).acquire().await else {
+                continue;
+            };
+            let fourth = semaphore(number).permit().try_acquire().await;
+            assert!(fourth.is_err(), "{number}: {fourth:?}");
+            third.release().await;
+        }
+        if let Ok(resized) = timeout(SECOND, &mut resize).await {
+            break resized.unwrap();
+        }
+    };
+    assert!(resized.slots_moved > 0);
+    assert!(guards.iter().all(Guard::is_held));
+    for number in 0..40 {
+        assert!(semaphore(number).permits(2).try_acquire().await.is_err());
+        let third = semaphore(number).permit().try_acquire().await.unwrap();
+        third.release().await;
+    }
+}
+
+/// The server forgets them, and their holders put them back.
+#[tokio::test]
+async fn shares_outlast_a_server_that_comes_back_empty() {
+    let (mut server, [one, other]) = on_redis().await;
+    let mut readers = Vec::new();
+    for client in [&one, &one, &other] {
+        readers.push(client.rw_lock("table").read().acquire().await.unwrap());
+    }
+    let permits = one
+        .semaphore("permits", 2)
+        .permits(2)
+        .acquire()
+        .await
+        .unwrap();
+    server.kill();
+    server.restart().await.unwrap();
+
+    let write = other.rw_lock("table").write().wait(60 * SECOND);
+    let mut writer = JoinSet::new();
+    writer.spawn(async move { write.acquire().await });
+    eventually("the readers are there again", async || {
+        let found = one.lock("table").inspect().await;
+        found.is_ok_and(|found| found.others.len() == 2)
+    })
+    .await;
+    eventually("there is no grace any more", async || {
+        let free = one.lock("free").try_acquire().await;
+        free.is_ok()
+    })
+    .await;
+    assert!(writer.try_join_next().is_none());
+    assert!(permits.is_held() && readers.iter().all(Guard::is_held));
+    let third = other.semaphore("permits", 2).permit().try_acquire().await;
+    assert!(is_held(&third), "{third:?}");
+    let newest = readers.iter().map(Guard::token).max().unwrap();
+    for reader in readers {
+        assert_eq!(reader.release().await, ReleaseAnswer::Held);
+    }
+    let writer = writer.join_next().await.unwrap().unwrap();
+    assert!(writer.unwrap().token() > newest);
+}
+
+#[test]
+fn callers_without_tokio_have_them_too() {
+    let client = blocking::Client::build(blocking::Client::builder().embedded(1)).unwrap();
+    let semaphore = client.semaphore("permits", 2);
+    let both = semaphore.permits(2).acquire().unwrap();
+    semaphore.permit().try_acquire().unwrap_err();
+    assert_eq!(both.release(), ReleaseAnswer::Held);
+    let table = client.rw_lock("table");
+    let writer = table.write().acquire().unwrap();
+    table.read().try_acquire().unwrap_err();
+    assert!(writer.downgrade());
+    let reader = table.read().acquire().unwrap();
+    table.write().try_acquire().unwrap_err();
+    drop((writer, reader));
+    client.close();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_replicas_refuses_shares() {
+    let builder = Client::builder().embedded(3).seed(7);
+    let clock = TokioClock::starting_at(Duration::from_secs(1_800_000_000));
+    let builder = builder.clock(Arc::new(clock));
+    let builder = builder.replicas("ledger", 3);
+    let client = builder.build().await.unwrap();
+    let permit = client.semaphore("key", 2).permit().namespace("ledger");
+    let refused = permit.acquire().await.unwrap_err();
+    assert!(
+        matches!(refused, AcquireError::Replicated { .. }),
+        "{refused}"
+    );
+}
