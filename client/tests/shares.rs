@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use ringfence_client::{
-    AcquireError, Client, Guard, LockKind, NewShard, ReleaseAnswer, Reshape, TokioClock, blocking,
+    AcquireError, Client, Guard, LockKind, MultiLockError, NewShard, ReleaseAnswer, Reshape,
+    TokioClock, blocking,
 };
 use ringfence_coordinator::spawn::RedisServer;
 use ringfence_test_support::eventually;
@@ -359,4 +360,32 @@ async fn a_namespace_with_replicas_refuses_shares() {
         matches!(refused, AcquireError::Replicated { .. }),
         "{refused}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_keys_are_held_as_shares_or_not_at_all() {
+    let client = embedded().await;
+    let keys = || client.multi_lock(["a", "b", "c"]);
+    let readers = [
+        keys().read().try_acquire().await.unwrap(),
+        keys().read().try_acquire().await.unwrap(),
+    ];
+    let refused = keys().write().try_acquire().await.unwrap_err();
+    let MultiLockError::NotAcquired { error, .. } = &refused else {
+        panic!("{refused}")
+    };
+    assert!(matches!(error, AcquireError::Held { .. }), "{refused}");
+    for reader in readers {
+        assert_eq!(reader.release().await, ReleaseAnswer::Held);
+    }
+    let writer = keys().write().wait(SECOND).acquire().await.unwrap();
+    assert!(client.rw_lock("b").read().try_acquire().await.is_err());
+    writer.release().await;
+
+    let two = keys().permits(2, 3).wait(SECOND).acquire().await.unwrap();
+    let too_many = keys().permits(2, 3).try_acquire().await;
+    assert!(too_many.is_err());
+    let one = keys().permits(1, 3).try_acquire().await.unwrap();
+    assert!(two.is_held() && one.is_held());
+    client.close().await;
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use ringfence_client::{BuildError, Builder, Client, Namespace, TopologyError, limits};
+use ringfence_client::{BuildError, Builder, Client, MultiLock, Namespace, TopologyError, limits};
 
 use super::error::{LockError, NOT_ACQUIRED};
 use crate::seeds::{Seeds, Servers};
@@ -53,6 +53,12 @@ Several keys (--key, up to 64):
   CMD runs while all of them are held, or not at all. Processes that want the same
   keys in different orders never wait in a circle. If one is lost, all are.
 
+Several holders (--mode, --permits and --of):
+  --mode shared runs CMD beside others with --mode shared, and never beside one with
+  --mode exclusive; the first to ask is served first. --permits 2 --of 5 runs CMD
+  while it holds 2 of 5 permits. A key is of one kind at a time: a plain lock, a
+  lock with modes, or permits (75 while it is held as another kind).
+
 Without CMD:
   Prints the token (of each key, one per line), and holds the lock until stdin closes or one of those signals
   comes (exit code 0), or until the lock is lost (80).
@@ -60,7 +66,8 @@ Without CMD:
 Examples:
   ringfence lock nightly-report --wait 0s -E 0 /opt/report --all
   ringfence lock deploy/eu --wait 5m --redis-file /etc/ringfence/servers ./deploy eu
-  ringfence lock --key account/1 --key account/2 -- ./transfer 1 2";
+  ringfence lock --key account/1 --key account/2 -- ./transfer 1 2
+  ringfence lock render-farm --permits 2 --of 10 ./render scene-7";
 
 /// Run a command under a lock
 ///
@@ -79,6 +86,15 @@ pub(crate) struct Args {
     /// A key, instead of KEY; repeat it to hold several locks at once
     #[arg(long = "key", value_name = "KEY", id = "keys")]
     keys: Vec<OsString>,
+    /// Run beside others with --mode shared, or alone; without it, always alone
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// Hold this many permits of those that --of says [default: 1]
+    #[arg(long, value_name = "K", requires = "of")]
+    permits: Option<u32>,
+    /// How many permits there are; every user of KEY says the same number
+    #[arg(long, value_name = "N", conflicts_with = "mode")]
+    of: Option<u32>,
     /// Maximum wait for the lock; 0s: try once [default: indefinitely]
     #[arg(long, value_name = "LENGTH", value_parser = crate::length)]
     wait: Option<Duration>,
@@ -107,6 +123,13 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
+/// The two sides of a read-write lock.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Mode {
+    Shared,
+    Exclusive,
+}
+
 /// The request, as far as it can be checked without servers.
 #[derive(Debug)]
 pub(super) struct Asked<'a> {
@@ -133,6 +156,15 @@ impl Args {
             let problem = format!("{count} keys: at most {max}");
             return Err(LockError::Usage(problem));
         }
+        if let Some((count, capacity)) = self.permits() {
+            let max = limits::PERMITS_MAX;
+            if count == 0 || count > capacity || capacity > max {
+                let problem = format!(
+                    "--permits is {count} and --of is {capacity}: permits must be 1 to --of, and --of at most {max}"
+                );
+                return Err(LockError::Usage(problem));
+            }
+        }
         if is_command_empty(&command) {
             let problem =
                 "CMD is empty: name a command, or leave out -- to hold the lock until stdin closes";
@@ -147,6 +179,11 @@ impl Args {
                 command,
             }),
         }
+    }
+
+    /// The permits to hold, and how many there are.
+    fn permits(&self) -> Option<(u32, u32)> {
+        self.of.map(|of| (self.permits.unwrap_or(1), of))
     }
 
     /// With `--key`, the first of the other words is the command's.
@@ -173,12 +210,23 @@ fn is_command_empty(command: &[&OsStr]) -> bool {
 }
 
 impl Asked<'_> {
-    pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+    fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.keys.iter().map(|key| key.as_bytes())
     }
 
-    pub(super) fn namespace(&self) -> &str {
+    fn namespace(&self) -> &str {
         self.args.namespace.as_str()
+    }
+
+    /// The locks to acquire.
+    pub(super) fn locks(&self, client: &Client) -> MultiLock {
+        let locks = client.multi_lock(self.keys()).namespace(self.namespace());
+        match (self.args.mode, self.args.permits()) {
+            (Some(Mode::Shared), _) => locks.read(),
+            (Some(Mode::Exclusive), _) => locks.write(),
+            (None, Some((count, capacity))) => locks.permits(count, capacity),
+            (None, None) => locks,
+        }
     }
 
     /// A client of the servers, to be built.

@@ -93,9 +93,9 @@ impl<'a> Ask<'a> {
         let wait = self.asked.wait().unwrap_or(PATIENCE);
         loop {
             let reasons = self.reasons.clone();
-            let lock = client
-                .multi_lock(self.asked.keys())
-                .namespace(self.asked.namespace())
+            let lock = self
+                .asked
+                .locks(client)
                 .lease(lease)
                 .on_wait(move |waiting| reasons.set(Reason::Waiting(waiting)));
             let left = self.left();

@@ -116,6 +116,7 @@ impl LockError {
             | AcquireError::Moving { .. }
             | AcquireError::Moved
             | AcquireError::Declaring(_)
+            | AcquireError::OtherKind { .. }
             | AcquireError::TooManyWaiters { .. }
             | AcquireError::TooLate => Self::NotAcquired { key, wait, because },
             _ => Self::Unusable(because),

@@ -8,6 +8,7 @@ mod lease;
 mod queue;
 mod seeds;
 mod several;
+mod shares;
 mod signals;
 mod terminal;
 mod waiting;

@@ -15,6 +15,7 @@ use futures_util::future::{join_all, select_all};
 use ringfence_coordinator::{
     engine::{AcquireError, Engine, Guard, Owner, Wait, WaitObserver, Waiting},
     name::{Label, LockKey, NameError, Namespace},
+    shard::LockMode,
 };
 use tokio::time::{Instant, timeout_at};
 
@@ -31,6 +32,7 @@ pub struct MultiLock {
     engine: Engine,
     /// With the namespace, unless it is that of the set.
     keys: Vec<(Option<Result<Namespace, NameError>>, Key)>,
+    mode: LockMode,
     terms: Terms,
 }
 
@@ -58,6 +60,7 @@ impl Client {
         MultiLock {
             engine: self.engine.clone(),
             keys: keys.into_iter().map(|key| (None, key.into())).collect(),
+            mode: LockMode::Exclusive,
             terms: Terms::default(),
         }
     }
@@ -74,6 +77,24 @@ impl MultiLock {
     pub fn with(mut self, namespace: &str, key: impl Into<Key>) -> Self {
         self.keys
             .push((Some(Namespace::new(namespace)), key.into()));
+        self
+    }
+
+    /// Takes the readers' side of each key, as a [read-write lock](crate::RwLock).
+    pub fn read(mut self) -> Self {
+        self.mode = LockMode::Read;
+        self
+    }
+
+    /// Takes the writers' side of each key, as a [read-write lock](crate::RwLock).
+    pub fn write(mut self) -> Self {
+        self.mode = LockMode::Write;
+        self
+    }
+
+    /// Takes `count` permits of each key, as a [semaphore](crate::Semaphore) with `capacity` permits.
+    pub fn permits(mut self, count: u32, capacity: u32) -> Self {
+        self.mode = LockMode::Permits { count, capacity };
         self
     }
 
@@ -217,7 +238,7 @@ impl MultiLock {
         wait: Wait,
     ) -> Result<Guard, AcquireError> {
         let ask = self.terms.acquire(namespace, key.key(), wait);
-        self.engine.acquire(ask).await
+        self.engine.acquire_share(ask, self.mode).await
     }
 
     fn set(&self) -> Result<KeySet, MultiLockError> {
