@@ -54,7 +54,10 @@ struct Lock {
     #[serde(flatten)]
     key: Key,
     shard: String,
+    /// Of a semaphore, or of a read-write lock: the one with the least token.
     holder: HolderOutput,
+    /// The other holders.
+    others: u32,
     /// Waiting processes, including some that died recently.
     waiting: u32,
 }
@@ -123,6 +126,7 @@ impl Lock {
             key: Key::new(lock.key.key()),
             shard: shard.to_owned(),
             holder: HolderOutput::from(&lock.holder),
+            others: lock.others,
             waiting: lock.waiting,
         }
     }
@@ -154,7 +158,10 @@ impl fmt::Display for Listed {
                 lock.namespace.clone(),
                 lock.key.to_string(),
                 lock.shard.clone(),
-                holder.label.clone(),
+                match lock.others {
+                    0 => holder.label.clone(),
+                    others => format!("{} and {others} more", holder.label),
+                },
                 holder.token.clone(),
                 holder.left(),
                 lock.waiting.to_string(),

@@ -2,7 +2,7 @@
 
 use std::{fmt, fmt::Write as _, time::Duration};
 
-use ringfence_client::Holder;
+use ringfence_client::{Holder, LockKind};
 use serde::Serialize;
 
 /// A key: any bytes.
@@ -46,6 +46,9 @@ pub(super) struct HolderOutput {
     pub(super) token: String,
     pub(super) last_token: String,
     remaining_ms: u64,
+    /// Of a semaphore, or of a read-write lock: its part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<String>,
 }
 
 impl From<&Holder> for HolderOutput {
@@ -56,6 +59,13 @@ impl From<&Holder> for HolderOutput {
             token: holder.token.to_string(),
             last_token: holder.last_token().to_string(),
             remaining_ms: u64::try_from(holder.remaining.as_millis()).unwrap_or(u64::MAX),
+            share: match (holder.kind, holder.shares) {
+                (LockKind::Mutex, _) => None,
+                (LockKind::Semaphore, 1) => Some("1 permit".into()),
+                (LockKind::Semaphore, permits) => Some(format!("{permits} permits")),
+                (LockKind::ReadWrite, 1) => Some("reader".into()),
+                (LockKind::ReadWrite, _) => Some("writer".into()),
+            },
         }
     }
 }
@@ -65,5 +75,21 @@ impl HolderOutput {
     pub(super) fn left(&self) -> String {
         let left = Duration::from_millis(self.remaining_ms);
         format!("{:.1} s", left.as_secs_f64())
+    }
+}
+
+impl fmt::Display for HolderOutput {
+    /// Two lines.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (label, left) = (&self.label, self.left());
+        write!(out, "held by {label}")?;
+        if let Some(share) = &self.share {
+            write!(out, " ({share})")?;
+        }
+        writeln!(out, ", for {left} unless renewed")?;
+        match (&self.token, &self.last_token) {
+            (token, last) if token == last => writeln!(out, "token {token}"),
+            (token, last) => writeln!(out, "a token from {token} to {last}"),
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::{ring, seeds::Seeds, table::Table};
 
 /// Show the holder of a lock, and its waiters
 ///
-/// Waiters are processes, in the order in which they will get the lock. The waiters inside a
+/// A semaphore, or a read-write lock, may have several holders. Waiters are processes, in the order in which they will get the lock. The waiters inside a
 /// process are not shown: only that process knows them. A process may hand the lock on among its
 /// tasks; then its first and last token are shown, and one of them is in use.
 #[derive(Debug, clap::Args)]
@@ -38,6 +38,9 @@ struct Shown {
     shard: String,
     /// `None`: the lock is free.
     holder: Option<HolderOutput>,
+    /// The other holders of a semaphore, or of a read-write lock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<HolderOutput>,
     waiters: Vec<Waiter>,
     /// Empty if there is one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +105,9 @@ impl Args {
         };
         client.close().await;
         let Inspection {
-            holder, waiters, ..
+            holder,
+            others,
+            waiters,
         } = inspection?;
         let waiters = waiters.iter().map(|waiter| Waiter {
             label: waiter.label.to_string(),
@@ -113,6 +118,7 @@ impl Args {
             namespace: namespace.to_string(),
             shard: shard.to_string(),
             holder: holder.as_ref().map(HolderOutput::from),
+            others: others.iter().map(HolderOutput::from).collect(),
             waiters: waiters.collect(),
             replicas: replicas.iter().map(Replica::from).collect(),
         };
@@ -128,20 +134,17 @@ impl fmt::Display for Shown {
             namespace,
             shard,
             holder,
+            others,
             waiters,
             replicas,
         } = self;
         writeln!(out, "{key}, namespace {namespace}, shard {shard}")?;
         match holder {
             None => writeln!(out, "free")?,
-            Some(holder) => {
-                let (label, left) = (&holder.label, holder.left());
-                writeln!(out, "held by {label}, for {left} unless renewed")?;
-                match (&holder.token, &holder.last_token) {
-                    (token, last) if token == last => writeln!(out, "token {token}")?,
-                    (token, last) => writeln!(out, "a token from {token} to {last}")?,
-                }
-            }
+            Some(holder) => write!(out, "{holder}")?,
+        }
+        for other in others {
+            write!(out, "{other}")?;
         }
         for replica in replicas {
             writeln!(out, "{replica}")?;
@@ -185,6 +188,7 @@ mod tests {
             namespace: "default".into(),
             shard: "a".into(),
             holder: Some(HolderOutput::from(&holder)),
+            others: Vec::new(),
             waiters: Vec::new(),
             replicas: Vec::new(),
         };
@@ -204,5 +208,30 @@ mod tests {
             ..holder
         });
         assert!(text.to_string().contains("\ntoken 40\n"), "{text}");
+    }
+
+    #[test]
+    fn holders_are_shown_with_their_shares() {
+        let shown = |kind, shares| {
+            let holder = Holder {
+                nonce: Nonce {
+                    client: ClientId(7),
+                    sequence: 1,
+                },
+                label: Label::new("host/1"),
+                token: Token::from_number(40),
+                tokens: 1,
+                kind,
+                shares,
+                remaining: Duration::from_millis(2_349),
+            };
+            let text = HolderOutput::from(&holder).to_string();
+            text.lines().next().unwrap().to_owned()
+        };
+        let held = |share| format!("held by host/1 ({share}), for 2.3 s unless renewed");
+        assert_eq!(shown(LockKind::Semaphore, 1), held("1 permit"));
+        assert_eq!(shown(LockKind::Semaphore, 4), held("4 permits"));
+        assert_eq!(shown(LockKind::ReadWrite, 1), held("reader"));
+        assert_eq!(shown(LockKind::ReadWrite, 1 << 30), held("writer"));
     }
 }

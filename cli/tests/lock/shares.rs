@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Stage, our_line};
+use crate::binary;
 
 const LEASE: Duration = Duration::from_secs(2);
 const NOW: [&str; 2] = ["--wait", "0s"];
@@ -42,6 +43,21 @@ async fn no_more_permits_are_held_than_there_are() {
     stage.line_of("held").await;
     assert_eq!(tried(&stage, "key", &two), 75);
     assert_eq!(tried(&stage, "key", &["--of", "3"]), 0);
+    let one = stage.start(
+        "key",
+        &["--of", "3"],
+        &["sh", "-c", "echo ready > one; sleep 60"],
+    );
+    stage.line_of("one").await;
+    let file = stage.file();
+    let shown = binary::ringfence(&["locks", "show", "--redis-file", &file, "key"]);
+    assert!(
+        shown.stdout.contains("(2 permits)") && shown.stdout.contains("(1 permit)"),
+        "{shown:?}"
+    );
+    let listed = binary::ringfence(&["locks", "list", "--redis-file", &file]);
+    assert!(listed.stdout.contains(" and 1 more"), "{listed:?}");
+    drop(one);
     let other = stage.run("key", &NOW, &["true"]);
     assert_eq!(other.code, 75, "{other:?}");
     let line = our_line(&other);
