@@ -1,6 +1,6 @@
 //! Shards on PostgreSQL ≥ 15. The only module that says `tokio_postgres::`.
 //!
-//! A [`Store`](super::docs::Store) of documents: one table, and functions that read and commit in one step each. See
+//! A [`Store`] of documents: one table, and functions that read and commit in one step each. See
 //! schema.sql.
 
 mod address;
