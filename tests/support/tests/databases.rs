@@ -29,7 +29,9 @@ async fn postgresql_is_durable_by_default_and_leaves_nothing_behind() {
         assert_eq!(shown, expected, "{setting}");
     }
     gone_with(server, |server| {
-        server.address().split_once("host=").unwrap().1.to_owned()
+        let address = server.address();
+        let (_, host) = address.split_once("host=").unwrap();
+        host.split_once('&').unwrap().0.to_owned()
     });
 }
 
