@@ -11,8 +11,8 @@ use crate::{
     ids::{Life, Nonce},
     name::{LockKey, Namespace},
     shard::{
-        ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockPage, Op, Reply, Request,
-        Shard, ShardError,
+        ControlLink, Cursor, HeldLock, Holder, Inspection, List, LockPage, Op, Reply, Shard,
+        ShardError,
     },
 };
 
@@ -37,10 +37,12 @@ impl Engine {
         for rank in self.0.routing.ranks_of(&key) {
             let found = self.0.inspect(&rank).await;
             let has_holder = |found: &Inspection| found.holder.is_some();
-            let is_known = matches!(answer, Some(Ok(_)));
-            if !is_known && (answer.is_none() || found.is_ok())
-                || found.as_ref().is_ok_and(has_holder)
-            {
+            let tells_more = match &answer {
+                None => true,
+                Some(Err(_)) => found.is_ok(),
+                Some(Ok(_)) => found.as_ref().is_ok_and(has_holder),
+            };
+            if tells_more {
                 answer = Some(found);
             }
             if matches!(&answer, Some(Ok(found)) if has_holder(found)) {
@@ -256,13 +258,7 @@ impl Inner {
     async fn force_release(&self, key: &LockKey, nonce: Nonce) -> Result<bool, ShardError> {
         let mut released = false;
         for renewer in self.routing.route(key).renewers() {
-            let (map, declared) = renewer.versions(key.slot());
-            let request = Request {
-                key: key.clone(),
-                map,
-                declared,
-                op: Op::Release { nonce },
-            };
+            let request = renewer.request(key, Op::Release { nonce });
             released |= match renewer.driver.submit(request).await {
                 Ok(Ok(answered)) => answered.reply == Reply::Released { held: true },
                 Ok(Err(error)) => return Err(error),

@@ -16,7 +16,7 @@ use crate::{
     backoff::Backoff,
     driver::Answered,
     ids::Token,
-    shard::{LockMode, Op, Reply, Request, ShardError},
+    shard::{LockMode, Op, Reply, ShardError},
 };
 
 /// First and longest pause before the shard is asked again.
@@ -157,20 +157,15 @@ async fn confirm(
     token: Token,
     at: &LeaseRenewer,
 ) -> Result<Answered, AcquireError> {
-    let (map, declared) = at.versions(lease.key.slot());
-    let request = Request {
-        key: lease.key.clone(),
-        map,
-        declared,
-        op: Op::Confirm {
-            nonce: lease.nonce,
-            label: lease.terms.label.clone(),
-            token,
-            tokens: 1,
-            lease: lease.lease_to_ask(),
-            install: false,
-        },
+    let confirm = Op::Confirm {
+        nonce: lease.nonce,
+        label: lease.terms.label.clone(),
+        token,
+        tokens: 1,
+        lease: lease.lease_to_ask(),
+        install: false,
     };
+    let request = at.request(&lease.key, confirm);
     match at.driver.submit(request).await {
         Ok(answer) => Ok(answer?),
         Err(_) => Err(AcquireError::Closed),

@@ -21,6 +21,7 @@ use crate::{
     driver::{Answer, Answered, Context, Driver, Respond},
     ids::MapVersion,
     metrics::Renewal,
+    name::LockKey,
     shard::{LockMode, Op, Reply, Request, ShardError},
     sync::Mutex,
 };
@@ -68,6 +69,17 @@ impl LeaseRenewer {
     pub(crate) fn versions(&self, slot: Slot) -> (MapVersion, MapVersion) {
         let map = self.map.load();
         (map.version(slot), map.declared())
+    }
+
+    /// A request for `key` by the present map.
+    pub(crate) fn request(&self, key: &LockKey, op: Op) -> Request {
+        let (map, declared) = self.versions(key.slot());
+        Request {
+            key: key.clone(),
+            map,
+            declared,
+            op,
+        }
     }
 
     /// The map version for a request for a key of `slot`.
@@ -291,14 +303,8 @@ impl LeaseRenewer {
         op: Op,
         respond: Respond,
     ) -> Result<(), (Respond, ShardError)> {
-        let (map, declared) = self.versions(lease.key.slot());
-        let request = Request {
-            key: lease.key.clone(),
-            map,
-            declared,
-            op,
-        };
-        self.driver.try_submit(request, respond)
+        self.driver
+            .try_submit(self.request(&lease.key, op), respond)
     }
 
     /// Only `lost` or the deadline ends a guard; every other request is repeated. So is one
