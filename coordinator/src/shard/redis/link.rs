@@ -247,12 +247,7 @@ impl ControlLink for RedisLink {
             .arg(&keys.fence)
             .arg(&keys.copy)
             .arg(&keys.lives);
-        command
-            .arg(&server.replid)
-            .arg(server.life.as_str())
-            .arg(mark.incarnation.to_string())
-            .arg(mark.copy.0)
-            .arg(&mark.copy.1);
+        migration::push_record(&mut command, server, mark.incarnation, &mark.copy);
         command
             .arg(mark.map.0)
             .arg(migration::bits(mark.slots.iter().copied()));
@@ -270,12 +265,7 @@ impl ControlLink for RedisLink {
             .arg(&keys.fence)
             .arg(&keys.copy)
             .arg(&keys.lives);
-        command
-            .arg(&server.replid)
-            .arg(server.life.as_str())
-            .arg(declare.incarnation.to_string())
-            .arg(declare.copy.0)
-            .arg(&declare.copy.1);
+        migration::push_record(&mut command, server, declare.incarnation, &declare.copy);
         command.arg(declare.declared.0);
         let parts = self.control("declare", &command).await?;
         let [grace_left] = integers("declare", &parts)?;

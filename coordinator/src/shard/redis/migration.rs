@@ -8,7 +8,7 @@ use ringfence_ring::Slot;
 use super::{
     Connection, Script,
     answers::{integers, unexpected},
-    connection::fcall,
+    connection::{Server, fcall},
     inspect::{ENDS, literal},
     scripts,
 };
@@ -56,7 +56,7 @@ pub(super) fn change(
     Connection { keys, server, .. }: &Connection,
     script: &Script,
     incarnation: Incarnation,
-    (version, record): &(u64, String),
+    copy: &(u64, String),
 ) -> Cmd {
     let mut command = fcall(script, 8);
     command
@@ -68,13 +68,23 @@ pub(super) fn change(
         .arg(&keys.fence)
         .arg(&keys.copy)
         .arg(&keys.lives);
+    push_record(&mut command, server, incarnation, copy);
+    command
+}
+
+/// Appends the first arguments of a request on behalf of a record: the life, and the record.
+pub(super) fn push_record(
+    command: &mut Cmd,
+    server: &Server,
+    incarnation: Incarnation,
+    (version, record): &(u64, String),
+) {
     command
         .arg(&server.replid)
         .arg(server.life.as_str())
         .arg(incarnation.to_string())
         .arg(version)
         .arg(record);
-    command
 }
 
 /// Requests a step of a migration.
