@@ -174,16 +174,18 @@ impl Table {
         };
     }
 
-    /// The lease that `of` finds in a queue: that of a share with this nonce, or that of the key, whatever its nonce.
+    /// The lease that `of` finds in a queue: the one with this nonce, or that of the key, whatever its nonce.
     fn find(
         &self,
         key: &LockKey,
         nonce: Nonce,
         of: fn(&KeyQueue) -> Option<&Arc<dyn Lease>>,
     ) -> Option<Arc<dyn Lease>> {
-        let mut shares = self.shares.values().filter_map(of);
-        let share = shares.find(|lease| lease.state().nonce == nonce);
-        let lease = share.or_else(|| of(self.keys.get(key)?));
+        let of_key = self.keys.get(key).and_then(of);
+        // First the key's, which is found at once.
+        let is_it = |lease: &&Arc<dyn Lease>| lease.has(nonce);
+        let of_share = || self.shares.values().filter_map(of).find(is_it);
+        let lease = of_key.filter(is_it).or_else(of_share).or(of_key);
         lease.cloned()
     }
 

@@ -267,9 +267,7 @@ impl ReplicatedLease {
         };
         if let Some(lease) = kept {
             lease.keep();
-            if self.is_thin() && !self.has_bare_majority(&self.ranks.lock(), now) {
-                self.state.set_thin(false);
-            }
+            self.clear_thin(&self.ranks.lock(), now);
         }
         self.count();
     }
@@ -426,6 +424,13 @@ impl ReplicatedLease {
         self.confirm(token, &lower);
     }
 
+    /// A rank has it again: ends the danger of a bare majority if there is more than that.
+    fn clear_thin(&self, ranks: &Ranks, now: Instant) {
+        if self.is_thin() && !self.has_bare_majority(ranks, now) {
+            self.state.set_thin(false);
+        }
+    }
+
     /// Whether no more than a bare majority has it.
     fn has_bare_majority(&self, ranks: &Ranks, now: Instant) -> bool {
         ranks.live(now) <= majority(self.declaration.replicas)
@@ -437,9 +442,7 @@ impl ReplicatedLease {
             // Under the lock, so that no rank is lost in between.
             let ranks = self.ranks.lock();
             let now = self.now();
-            if self.is_thin() && !self.has_bare_majority(&ranks, now) {
-                self.state.set_thin(false);
-            }
+            self.clear_thin(&ranks, now);
             let deadline = deadline(self.declaration.replicas, &ranks.answers());
             let sent = deadline.map(|deadline| self.sent_for(deadline));
             let sent = sent.filter(|&sent| self.state.renewed(sent, now));
