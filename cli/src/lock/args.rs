@@ -8,6 +8,7 @@ use std::{
 };
 
 use ringfence_client::{BuildError, Builder, Client, MultiLock, Namespace, TopologyError, limits};
+use ringfence_coordinator::shard::LockMode;
 
 use super::error::{LockError, NOT_ACQUIRED};
 use crate::seeds::{Seeds, Servers};
@@ -156,14 +157,14 @@ impl Args {
             let problem = format!("{count} keys: at most {max}");
             return Err(LockError::Usage(problem));
         }
-        if let Some((count, capacity)) = self.permits() {
+        if let Some((count, capacity)) = self.permits()
+            && !(LockMode::Permits { count, capacity }.is_possible())
+        {
             let max = limits::PERMITS_MAX;
-            if count == 0 || count > capacity || capacity > max {
-                let problem = format!(
-                    "--permits is {count} and --of is {capacity}: permits must be 1 to --of, and --of at most {max}"
-                );
-                return Err(LockError::Usage(problem));
-            }
+            let problem = format!(
+                "--permits is {count} and --of is {capacity}: permits must be 1 to --of, and --of at most {max}"
+            );
+            return Err(LockError::Usage(problem));
         }
         if is_command_empty(&command) {
             let problem =

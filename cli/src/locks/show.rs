@@ -169,20 +169,24 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_lock_that_is_handed_on_is_shown_with_all_of_its_tokens() {
-        let holder = Holder {
+    fn holder(kind: LockKind, shares: u32) -> Holder {
+        Holder {
             nonce: Nonce {
                 client: ClientId(7),
                 sequence: 1,
             },
             label: Label::new("host/1"),
             token: Token::from_number(40),
-            tokens: 8,
-            kind: LockKind::Mutex,
-            shares: 1,
+            tokens: 1,
+            kind,
+            shares,
             remaining: Duration::from_millis(2_349),
-        };
+        }
+    }
+
+    #[test]
+    fn a_lock_that_is_handed_on_is_shown_with_all_of_its_tokens() {
+        let holder = holder(LockKind::Mutex, 1);
         let shown = |holder| Shown {
             key: Key::new(b"key"),
             namespace: "default".into(),
@@ -192,7 +196,11 @@ mod tests {
             waiters: Vec::new(),
             replicas: Vec::new(),
         };
-        let text = shown(holder.clone()).to_string();
+        let text = shown(Holder {
+            tokens: 8,
+            ..holder.clone()
+        });
+        let text = text.to_string();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(
             lines,
@@ -203,29 +211,14 @@ mod tests {
                 "nobody waits"
             ]
         );
-        let text = shown(Holder {
-            tokens: 1,
-            ..holder
-        });
+        let text = shown(holder);
         assert!(text.to_string().contains("\ntoken 40\n"), "{text}");
     }
 
     #[test]
     fn holders_are_shown_with_their_shares() {
         let shown = |kind, shares| {
-            let holder = Holder {
-                nonce: Nonce {
-                    client: ClientId(7),
-                    sequence: 1,
-                },
-                label: Label::new("host/1"),
-                token: Token::from_number(40),
-                tokens: 1,
-                kind,
-                shares,
-                remaining: Duration::from_millis(2_349),
-            };
-            let text = HolderOutput::from(&holder).to_string();
+            let text = HolderOutput::from(&holder(kind, shares)).to_string();
             text.lines().next().unwrap().to_owned()
         };
         let held = |share| format!("held by host/1 ({share}), for 2.3 s unless renewed");

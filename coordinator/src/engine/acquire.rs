@@ -9,7 +9,7 @@ use super::{
     local::{Joined, Terms},
 };
 use crate::{
-    limits::{LEASE_MIN, PERMITS_MAX},
+    limits::LEASE_MIN,
     metrics::{Acquiring, Outcome},
     name::{Label, LockKey, Namespace},
     shard::{LockMode, ShardError},
@@ -96,8 +96,8 @@ impl Engine {
         ask: Acquire<'_>,
         mode: LockMode,
     ) -> Result<Guard, AcquireError> {
-        let (count, capacity) = (mode.shares(), mode.capacity());
-        if count == 0 || count > capacity || capacity > PERMITS_MAX {
+        if !mode.is_possible() {
+            let (count, capacity) = (mode.shares(), mode.capacity());
             return Err(AcquireError::Permits { count, capacity });
         }
         let lease = self.0.lease(ask.lease)?;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::limits::PERMITS_MAX;
+
 /// The capacity of a read-write lock: a reader takes one share, and a writer all of them.
 const READ_WRITE: u32 = 1 << 30;
 
@@ -43,6 +45,12 @@ impl LockMode {
             Self::Permits { .. } => LockKind::Semaphore,
             Self::Read | Self::Write => LockKind::ReadWrite,
         }
+    }
+
+    /// Whether there are so many shares, and at least one is taken.
+    pub fn is_possible(self) -> bool {
+        let (count, capacity) = (self.shares(), self.capacity());
+        (1..=capacity).contains(&count) && capacity <= PERMITS_MAX
     }
 
     /// How many shares the holder takes.

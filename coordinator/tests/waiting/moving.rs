@@ -8,7 +8,7 @@ use ringfence_coordinator::{
     shard::{Listing, LockMode, Mode, Op, Proof, Reply, Request, Scan, Step, StillHeld},
 };
 
-use super::{Desk, acquire, incarnation, key, nonce, release};
+use super::{Desk, acquire, incarnation, key, nonce, release, request};
 
 /// The epoch of every move here.
 const MOVE: Epoch = Epoch(9);
@@ -87,13 +87,9 @@ fn adopt(key: &LockKey, sequence: u64) -> Request {
         lease: LEASE_MAX,
         epoch: MOVE,
     };
-    let (key, map) = (key.clone(), MapVersion::UNKNOWN);
-    let declared = MapVersion::UNKNOWN;
     Request {
-        key,
-        map,
-        declared,
-        op,
+        map: MapVersion::UNKNOWN,
+        ..request(key, op)
     }
 }
 

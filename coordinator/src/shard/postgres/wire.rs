@@ -79,18 +79,8 @@ impl Wire {
 
     /// Runs statements without arguments.
     pub(super) async fn execute(&mut self, statements: &str) -> Result<(), ShardError> {
-        let Self {
-            client,
-            carrier,
-            address,
-            response_timeout,
-        } = self;
-        let running = carrier.carry(client.batch_execute(statements));
-        match timeout(*response_timeout, running).await {
-            Ok(Some(done)) => done.map_err(|error| classify("statements", address, &error)),
-            Ok(None) => Err(over(address)),
-            Err(_) => Err(late(address, *response_timeout)),
-        }
+        let done = self.ask(|client| client.batch_execute(statements)).await?;
+        done.map_err(|error| classify("statements", &self.address, &error))
     }
 
     /// Runs what `request` asks of the client. The inner error is the server's.

@@ -6,14 +6,15 @@ use super::{
     Fixture,
     batches::word,
     desk::{
-        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, all_slots, arm, control,
-        incarnation, marked_quiet, nonce, quiet_mark,
+        Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, all_slots, arm, control, incarnation,
+        marked_quiet, nonce, quiet_mark,
     },
+    line::queue,
+    shares::of_mode,
 };
 use ringfence_coordinator::{
-    clock::Instant,
     ids::{Epoch, MapVersion},
-    shard::{Declare, Grace, LockMode, Op, Reply, ShardError, Ticket},
+    shard::{Declare, Grace, LockMode, Reply, ShardError},
 };
 
 /// After the map at which a shard is quiet at first.
@@ -26,19 +27,6 @@ async fn declared(fixture: &dyn Fixture, declared: MapVersion) -> Result<Duratio
         declared,
     };
     control(fixture).await.declare(&declare).await
-}
-
-/// An acquire that queues.
-fn queues(its_mode: LockMode) -> Op {
-    let mut op = acquire(nonce(), LONG);
-    if let Op::Acquire { ticket, mode, .. } = &mut op {
-        *mode = its_mode;
-        *ticket = Some(Ticket {
-            sent: Instant::from_nanos(1),
-            claim: WINDOW,
-        });
-    }
-    op
 }
 
 /// In a batch, too, with acquires by the present view before and behind it.
@@ -55,7 +43,10 @@ pub async fn an_acquire_by_an_older_view_is_refused_and_writes_nothing(fixture: 
         .zip([LockMode::Exclusive, LockMode::Read, LockMode::Write])
     {
         desk.declared = QUIET;
-        assert_eq!(desk.one(key, queues(mode)).await, Reply::Outdated);
+        assert_eq!(
+            desk.one(key, of_mode(queue(nonce(), 1), mode)).await,
+            Reply::Outdated
+        );
         let found = desk.mover.inspect(key).await.expect("an answer");
         assert!(
             found.holder.is_none() && found.waiters.is_empty(),
@@ -65,7 +56,7 @@ pub async fn an_acquire_by_an_older_view_is_refused_and_writes_nothing(fixture: 
     assert_eq!(desk.batch(&[]).await.counter, counter);
     let mut request = |index: usize, declared| {
         desk.declared = declared;
-        desk.request(&keys[index], queues(LockMode::Exclusive))
+        desk.request(&keys[index], queue(nonce(), 1))
     };
     let batch = [
         request(0, LATER),
