@@ -19,8 +19,8 @@ mod redis {
     ringfence_conformance::shard_conformance!(crate::redis_fixture::Redis::new());
 }
 
-/// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that the
-/// README lists.
+/// A shard that is reached over TLS, with a certificate, as a user with exactly the rights that
+/// docs/operate.md lists.
 async fn secured() -> crate::redis_fixture::Redis {
     let secured = Secured::default();
     let (server, port) = secured.spawn(RedisServer::builder()).await;

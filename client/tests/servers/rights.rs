@@ -7,7 +7,7 @@ use super::SECOND;
 
 const USER: &str = "narrow";
 
-/// Two clients of one server, as a user with the rights that the README lists.
+/// Two clients of one server, as a user with the rights that docs/operate.md lists.
 struct Narrow {
     servers: Servers,
 }

@@ -13,11 +13,11 @@ const PASSWORD: &str = "s3cret";
 /// The number of ports for TLS to try. Another process may take one first.
 const PORTS_MAX: usize = 5;
 
-/// The rights that are enough, as the README lists them.
+/// The rights that are enough, as docs/operate.md lists them.
 pub fn rights() -> &'static str {
-    let mut code = include_str!("../../../README.md").split('`');
-    let rights = code.find(|code| code.starts_with("~ringfence:*"));
-    rights.expect("the README lists them")
+    let mut lines = include_str!("../../../docs/operate.md").lines();
+    let rights = lines.find(|line| line.starts_with("~ringfence:*"));
+    rights.expect("docs/operate.md lists them")
 }
 
 /// A certificate authority, its certificates for servers and for clients, and an ACL file.
