@@ -29,6 +29,10 @@ pub enum Rule {
     FinishByDestination = 256,
     /// A life that is armed makes tokens of an epoch in which no token was made before.
     FreshTokens = 512,
+    /// Shares at the former shard of a slot that moves take room at its next shard.
+    RoomLeft = 1 << 10,
+    /// No request for shares is granted before a waiter, though it fits.
+    NoBarging = 1 << 11,
     /// A mover lists the held keys of slots only once the slots are sealed.
     ListAfterSeal = 1 << 16,
     /// A mover opens a slot at its next shard only once it is empty at the former shard.

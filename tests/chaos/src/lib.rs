@@ -18,3 +18,4 @@ pub mod ledger;
 pub mod mover;
 pub mod resource;
 pub mod run;
+pub mod shares;

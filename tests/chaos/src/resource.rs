@@ -1,5 +1,5 @@
 //! What the locks protect: it takes writes in one order, and refuses a token smaller than one it has
-//! accepted. It is never stopped or killed.
+//! accepted of a share that excludes it. It is never stopped or killed.
 
 use std::{
     collections::HashMap,
@@ -18,7 +18,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::history::{Answer, Deed, Kind, Phase, Recorder, Token};
+use crate::history::{Answer, Deed, Kind, Phase, Recorder, Share, Token};
 
 /// The resource's own side.
 #[derive(Debug)]
@@ -39,8 +39,8 @@ struct Ledger {
 #[derive(Debug, Default)]
 struct Accepted {
     serial: u64,
-    /// The greatest token accepted for each key, and when it was asked for.
-    greatest: HashMap<String, (Token, u64)>,
+    /// For each key and share of it, the greatest token accepted, and when the latest was asked for.
+    greatest: HashMap<String, HashMap<Share, (Token, u64)>>,
 }
 
 impl Server {
@@ -72,10 +72,8 @@ impl Server {
     /// Whether a write to `key` was accepted under a lock requested after `t_ns`.
     pub fn granted_since(&self, key: &str, t_ns: u64) -> bool {
         let accepted = self.ledger.accepted.lock();
-        accepted
-            .greatest
-            .get(key)
-            .is_some_and(|(_, asked)| *asked > t_ns)
+        let of_key = accepted.greatest.get(key);
+        of_key.is_some_and(|of_key| of_key.values().any(|(_, asked)| *asked > t_ns))
     }
 }
 
@@ -111,12 +109,17 @@ impl Ledger {
         let (key, token) = (asked.key.clone().unwrap_or_default(), asked.token);
         let mut accepted = self.accepted.lock();
         accepted.serial += 1;
-        let greatest = accepted.greatest.get(&key).map(|(token, _)| *token);
+        let of_key = accepted.greatest.entry(key).or_default();
+        let excluded = of_key
+            .iter()
+            .filter(|(share, _)| share.excludes(asked.share));
+        let greatest = excluded.map(|(_, (token, _))| *token).max();
         let now = self.recorder.now();
         let answer = match token {
             Some(token) if greatest <= Some(token) => {
+                let alike = of_key.entry(asked.share).or_insert((token, 0));
                 let sent = asked.sent_ns.unwrap_or_default();
-                accepted.greatest.insert(key, (token, sent));
+                *alike = (alike.0.max(token), alike.1.max(sent));
                 Answer::Accepted
             }
             _ => Answer::Rejected,

@@ -1,10 +1,10 @@
-//! In the resource's own order: accepted tokens never fall, each was granted, and every refused
-//! token was smaller than one accepted before.
+//! In the resource's own order: among shares that exclude each other accepted tokens never fall, each was granted, and
+//! every refused token was smaller than one accepted before.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::{Grants, Rule, Violation};
-use crate::history::{Answer, Event, History, Kind, Token};
+use crate::history::{Answer, Event, History, Kind, Share, Token};
 
 pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
     let mut of_key: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
@@ -22,10 +22,16 @@ pub(super) fn check(history: &History, grants: &Grants<'_>) -> Vec<Violation> {
 }
 
 fn of_one(key: &str, applied: &[&Event], granted: &HashSet<Token>) -> Vec<Violation> {
-    let mut greatest: Option<&Event> = None;
+    let mut greatest: BTreeMap<Share, &Event> = BTreeMap::new();
     let mut violations = Vec::new();
     for event in applied {
-        let greater = greatest.filter(|before| before.deed.token > event.deed.token);
+        let share = event.deed.share;
+        let mut excluded = greatest
+            .values()
+            .filter(|before| before.deed.share.excludes(share));
+        let greater = excluded
+            .find(|before| before.deed.token > event.deed.token)
+            .copied();
         let accepted = event.deed.answer == Some(Answer::Accepted);
         let known = event
             .deed
@@ -47,7 +53,10 @@ fn of_one(key: &str, applied: &[&Event], granted: &HashSet<Token>) -> Vec<Violat
             violations.push(Violation::new(Rule::Fence, key, what, events));
         }
         if accepted && greater.is_none() {
-            greatest = Some(event);
+            let alike = greatest.entry(share).or_insert(event);
+            if alike.deed.token < event.deed.token {
+                *alike = event;
+            }
         }
     }
     violations

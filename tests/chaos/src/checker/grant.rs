@@ -3,7 +3,7 @@
 use std::{iter, ops::Range};
 
 use super::nonces::Nonces;
-use crate::history::{Event, Phase, Token};
+use crate::history::{Event, Phase, Share, Token};
 
 /// How much the rates of two clocks may differ, in parts per thousand.
 const RHO_PERMILLE: u64 = 10;
@@ -27,6 +27,8 @@ pub struct Grant<'h> {
     pub token: Token,
     /// Answers to renewals of its nonce while it was the nonce's last grant, in the order of time.
     pub renewals: Vec<&'h Event>,
+    /// When it became a reader's.
+    pub downgraded_ns: Option<u64>,
     /// The time when its release began, and the end of that release.
     pub release: Option<(&'h Event, Option<&'h Event>)>,
     /// The time when its process was killed.
@@ -60,6 +62,7 @@ impl<'h> Grant<'h> {
             nonce,
             token: deed.token?,
             renewals: Vec::new(),
+            downgraded_ns: None,
             release: None,
             killed_ns: None,
             handed_on: nonces.is_handed_on(acquired),
@@ -76,6 +79,18 @@ impl<'h> Grant<'h> {
             }
         };
         Some(grant)
+    }
+
+    /// How much of the key it has at `t_ns`.
+    pub fn share_at(&self, t_ns: u64) -> Share {
+        let share = self.acquired.deed.share;
+        match self
+            .downgraded_ns
+            .filter(|downgraded_ns| *downgraded_ns <= t_ns)
+        {
+            Some(_) => Share { count: 1, ..share },
+            None => share,
+        }
     }
 
     /// The time when its holder was informed.

@@ -77,9 +77,14 @@ impl<'h> Grants<'h> {
                     grant.renewals.push(event);
                 }
             }
+            (Kind::Downgrade, _) => {
+                if let Some(grant) = self.open(event, deed.token) {
+                    grant.downgraded_ns = Some(event.t_ns);
+                }
+            }
             (Kind::Release, Phase::Invoke) => {
                 let ended = ends.get(&(event.process, deed.op)).copied();
-                if let Some(grant) = self.given_back(event, deed.token) {
+                if let Some(grant) = self.open(event, deed.token) {
                     grant.release = Some((event, ended));
                 }
             }
@@ -96,9 +101,9 @@ impl<'h> Grants<'h> {
         of_key.get_mut(place)
     }
 
-    /// The grant with `token` that `release` is of.
-    fn given_back(&mut self, release: &Event, token: Option<Token>) -> Option<&mut Grant<'h>> {
-        let (key, places) = self.by_nonce.get(release.deed.nonce.as_deref()?)?;
+    /// The grant with `token`, not given back yet, that `event` is of.
+    fn open(&mut self, event: &Event, token: Option<Token>) -> Option<&mut Grant<'h>> {
+        let (key, places) = self.by_nonce.get(event.deed.nonce.as_deref()?)?;
         let of_key = self.of_key.get_mut(key)?;
         let open = |place: &&usize| {
             let grant = &of_key[**place];

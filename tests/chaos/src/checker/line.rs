@@ -1,10 +1,13 @@
 //! First come, first served, within a process: while a waiter certainly waits there for a key, no
-//! later requester of that process gets it.
+//! later requester of that process gets it. (Each acquisition of a share has a ticket of its own: see [`super::queue`].)
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Rule, Violation, violation::seconds};
-use crate::history::{Event, History, Kind, Phase};
+use crate::{
+    history::{Event, History, Kind, Phase},
+    shares,
+};
 
 /// A requester of a key in a process.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ fn lines(history: &History) -> BTreeMap<(u32, &str), Vec<Waiter<'_>>> {
     let mut places = HashMap::new();
     for event in &history.events {
         let (id, deed) = ((event.process, event.deed.op), &event.deed);
-        let Some(key) = deed.key.as_deref() else {
+        let Some(key) = deed.key.as_deref().filter(|key| !shares::has(key)) else {
             continue;
         };
         let line = lines.entry((event.process, key)).or_default();

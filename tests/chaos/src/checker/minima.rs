@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Grants, Rule, Tickets, Violation, grants::is_answer, windows};
+use ringfence_coordinator::shard::LockMode;
+
+use super::{Grant, Grants, Rule, Tickets, Violation, grants::is_answer, windows};
 use crate::{
-    history::{Answer, Deed, Fault, History, Kind, Phase, Resized},
+    history::{Answer, Deed, Fault, History, Kind, Phase, Resized, Share},
     ledger,
 };
 
@@ -17,6 +19,16 @@ pub struct Counts {
     pub grants_in_faults: usize,
     /// Locks with several replicas granted.
     pub grants_by_majorities: usize,
+    /// Permits of semaphores granted.
+    pub permits: usize,
+    /// Readers granted.
+    pub readers: usize,
+    /// Writers granted.
+    pub writers: usize,
+    /// Of these, granted while others of the same key had shares.
+    pub shared: usize,
+    /// Writers that became readers.
+    pub downgraded: usize,
     /// Writes the resource accepted.
     pub writes: usize,
     /// Writes it refused.
@@ -73,17 +85,13 @@ impl Counts {
         };
         let windows = windows::of(history);
         let in_faults = |t_ns| windows.iter().any(|window| window.time.contains(&t_ns));
-        let (mut faults, mut amid_resizes) = (BTreeMap::new(), BTreeMap::new());
-        for event in events().filter(|event| event.deed.phase == Phase::Ok) {
-            let Some(fault) = event.deed.fault.filter(|fault| *fault != Fault::Heal) else {
-                continue;
-            };
-            *faults.entry(fault).or_default() += 1;
-            if let Some(phase) = event.deed.phase_of_move.clone() {
-                *amid_resizes.entry((fault, phase)).or_default() += 1;
-            }
-        }
+        let (faults, amid_resizes) = faults(history);
         let resizes = resizes(history);
+        let [reader, writer] = [LockMode::Read, LockMode::Write].map(Share::from);
+        let of_share = |is_it: &dyn Fn(Share) -> bool| {
+            let shares = grants.all().map(|grant| grant.acquired.deed.share);
+            shares.filter(|share| is_it(*share)).count()
+        };
         Self {
             grants: grants.all().count(),
             grants_in_faults: grants
@@ -91,6 +99,14 @@ impl Counts {
                 .filter(|grant| in_faults(grant.told_ns()))
                 .count(),
             grants_by_majorities: grants.all().filter(|grant| ledger::has(grant.key)).count(),
+            permits: of_share(&|share| ![Share::WHOLE, reader, writer].contains(&share)),
+            readers: of_share(&|share| share == reader),
+            writers: of_share(&|share| share == writer),
+            shared: grants.of_key.values().map(|of_key| shared(of_key)).sum(),
+            downgraded: grants
+                .all()
+                .filter(|grant| grant.downgraded_ns.is_some())
+                .count(),
             writes: answers(Kind::Apply, Answer::Accepted),
             rejected: answers(Kind::Apply, Answer::Rejected),
             renewed: answers(Kind::Renew, Answer::Renewed),
@@ -117,11 +133,16 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 18] {
+    pub fn named(&self) -> [(&'static str, usize); 23] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
             ("grants by majorities", self.grants_by_majorities),
+            ("permits granted", self.permits),
+            ("readers", self.readers),
+            ("writers", self.writers),
+            ("grants beside others", self.shared),
+            ("writers that became readers", self.downgraded),
             ("writes accepted", self.writes),
             ("writes refused", self.rejected),
             ("renewals", self.renewed),
@@ -139,6 +160,33 @@ impl Counts {
             ("locks carried", self.locks_carried),
         ]
     }
+}
+
+/// The injected faults, and those during resizes.
+fn faults(history: &History) -> (BTreeMap<Fault, usize>, BTreeMap<(Fault, String), usize>) {
+    let (mut faults, mut amid_resizes) = (BTreeMap::new(), BTreeMap::new());
+    for event in &history.events {
+        let fault = event.deed.fault.filter(|_| event.deed.phase == Phase::Ok);
+        let Some(fault) = fault.filter(|fault| *fault != Fault::Heal) else {
+            continue;
+        };
+        *faults.entry(fault).or_default() += 1;
+        if let Some(phase) = event.deed.phase_of_move.clone() {
+            *amid_resizes.entry((fault, phase)).or_default() += 1;
+        }
+    }
+    (faults, amid_resizes)
+}
+
+/// How many of the grants of a key were told while others were believed in.
+fn shared(of_key: &[Grant<'_>]) -> usize {
+    let mut until_ns = 0;
+    let told = of_key.iter().filter(|grant| {
+        let beside = grant.told_ns() < until_ns;
+        until_ns = until_ns.max(grant.certain().end);
+        beside
+    });
+    told.count()
 }
 
 /// The result of each finished resize, by the mover that saw most of it.

@@ -1,7 +1,10 @@
 //! A grant that was made after another was told, or believed in after another was, has the greater
-//! token. (Equal tokens are checked by [`super::uniqueness`].)
+//! token, if it excludes the other. (Equal tokens are checked by [`super::uniqueness`].)
+
+use std::collections::BTreeMap;
 
 use super::{Grant, Grants, Rule, Violation};
+use crate::history::Share;
 
 pub(super) fn check(grants: &Grants<'_>) -> Vec<Violation> {
     grants
@@ -25,7 +28,7 @@ fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
 }
 
 /// Goes through `grants` in the order in which they `begin`, and tracks the greatest token of those
-/// that `end` by then.
+/// that `end` by then, for each share.
 fn fallen(
     grants: Vec<&Grant<'_>>,
     end: impl Fn(&Grant<'_>) -> u64,
@@ -35,18 +38,29 @@ fn fallen(
     earlier.sort_by_key(|grant| end(grant));
     later.sort_by_key(|grant| begin(grant));
     let mut earlier = earlier.into_iter().peekable();
-    let mut greatest: Option<&Grant<'_>> = None;
+    let mut greatest: BTreeMap<Share, &Grant<'_>> = BTreeMap::new();
     let mut violations = Vec::new();
     for grant in later {
         while let Some(before) = earlier.next_if(|before| end(before) <= begin(grant)) {
-            let both = greatest.into_iter().chain([before]);
-            greatest = both.max_by_key(|grant| grant.token);
+            let alike = greatest.entry(share(before)).or_insert(before);
+            if alike.token < before.token {
+                *alike = before;
+            }
         }
-        if let Some(before) = greatest.filter(|before| before.token > grant.token) {
+        let excluded = greatest
+            .values()
+            .filter(|before| share(before).excludes(share(grant)));
+        if let Some(before) = excluded.max_by_key(|before| before.token)
+            && before.token > grant.token
+        {
             violations.push(violation(before, grant));
         }
     }
     violations
+}
+
+fn share(grant: &Grant<'_>) -> Share {
+    grant.acquired.deed.share
 }
 
 fn violation(before: &Grant<'_>, grant: &Grant<'_>) -> Violation {

@@ -1,5 +1,5 @@
 //! No renewal succeeds that was sent after the release was answered, or after a grant to a later
-//! acquisition was told. No renewal is answered after the release was: then the release overtook
+//! acquisition that excludes it was told. No renewal is answered after the release was: then the release overtook
 //! it, and the renewal may have put the record back.
 
 use super::{Grant, Grants, Rule, Violation};
@@ -16,24 +16,29 @@ pub(super) fn check(grants: &Grants<'_>) -> Vec<Violation> {
 fn of_one(of_key: &[Grant<'_>]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (index, grant) in of_key.iter().enumerate() {
-        let mut later = of_key[index + 1..].iter();
-        let next = later.find(|later| later.token > grant.token && later.nonce != grant.nonce);
+        let later = of_key[index + 1..].iter();
+        let later: Vec<_> = later
+            .filter(|later| later.token > grant.token && later.nonce != grant.nonce)
+            .collect();
         let renewed = grant
             .renewals
             .iter()
             .filter(|event| event.deed.phase == Phase::Ok);
-        let wrong = renewed.filter_map(|renewal| of_renewal(grant, renewal, next));
+        let wrong = renewed.filter_map(|renewal| of_renewal(grant, renewal, &later));
         violations.extend(wrong);
     }
     violations
 }
 
-fn of_renewal(grant: &Grant<'_>, renewal: &Event, next: Option<&Grant<'_>>) -> Option<Violation> {
+fn of_renewal(grant: &Grant<'_>, renewal: &Event, later: &[&Grant<'_>]) -> Option<Violation> {
     let sent = renewal.deed.sent_ns?;
     let released = grant
         .released()
         .filter(|released| renewal.t_ns > released.t_ns);
-    let next = next.filter(|next| sent > next.told_ns());
+    let share = grant.share_at(sent);
+    let excluded = |later: &&&Grant<'_>| later.acquired.deed.share.excludes(share);
+    let mut told = later.iter().take_while(|later| later.told_ns() < sent);
+    let next = told.find(excluded);
     let (because, other) = match (released, next) {
         (Some(released), _) if sent > released.t_ns => ("sent after it was released", released),
         (Some(released), _) => ("overtaken by its release", released),

@@ -48,6 +48,8 @@ pub struct Stay<'h> {
     pub known: &'h Event,
     /// The earliest possible end.
     pub until_ns: u64,
+    /// When the last request left that found it there.
+    pub(super) found_ns: u64,
 }
 
 /// The tickets of each key.
@@ -162,16 +164,23 @@ impl<'h> Recorded<'h> {
             if known.deed.kind != Kind::Queue {
                 continue;
             }
-            let silent = believed_until(known.deed.sent_ns.unwrap_or(known.t_ns), keep_ms);
+            let found_ns = known.deed.sent_ns.unwrap_or(known.t_ns);
+            let silent = believed_until(found_ns, keep_ms);
             let until_ns = over.map_or(silent, |over| over.min(silent));
             let next = answers.peek().filter(|next| next.t_ns <= until_ns);
             let until_ns = next.map_or(until_ns, |next| next.t_ns);
-            let stay = Stay { known, until_ns };
+            let stay = Stay {
+                known,
+                until_ns,
+                found_ns,
+            };
             if known.t_ns >= until_ns || !moves.keeps(&stay, next.copied()) {
                 continue;
             }
             match stays.last_mut() {
-                Some(last) if known.t_ns <= last.until_ns => last.until_ns = until_ns,
+                Some(last) if known.t_ns <= last.until_ns => {
+                    (last.until_ns, last.found_ns) = (until_ns, found_ns);
+                }
                 _ => stays.push(stay),
             }
         }

@@ -12,7 +12,7 @@ use std::{
 use ringfence_client::{
     AcquireError, Client, Effect, Guard, LockKey, Namespace, ReleaseAnswer, Waiting,
 };
-
+use ringfence_coordinator::shard::LockMode;
 use tokio::time::sleep;
 
 use super::Tap;
@@ -53,15 +53,25 @@ impl Holder {
     ///
     /// Dropping the future drops the acquisition, and records that.
     pub async fn acquire(&self, key: &str, wait: Option<Duration>) -> Option<Asked> {
+        self.take(key, LockMode::Exclusive, wait).await
+    }
+
+    /// Asks for the share `mode` of `key`, as [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the acquisition, and records that.
+    pub async fn take(&self, key: &str, mode: LockMode, wait: Option<Duration>) -> Option<Asked> {
         let invoked = Deed {
             key: Some(key.to_owned()),
+            share: mode.into(),
             shard: self.shard_of(key),
             lease_ms: Some(self.lease.as_millis() as u64),
             wait_ms: wait.map(|wait| wait.as_millis() as u64),
             ..Deed::invoke(self.recorder.next_op(), Kind::Acquire)
         };
         self.recorder.record(invoked.clone());
-        let mut asking = pin!(self.ask(key, wait, invoked.clone()));
+        let mut asking = pin!(self.ask(key, mode, wait, invoked.clone()));
         // Dropped before what it tells of: nobody is granted in its place before that is recorded.
         let abandoned = Abandoned(&self.recorder, Some(invoked.clone()));
         let asked = asking.as_mut().await;
@@ -95,12 +105,20 @@ impl Holder {
     async fn ask(
         &self,
         key: &str,
+        mode: LockMode,
         wait: Option<Duration>,
         invoked: Deed,
     ) -> Result<Guard, AcquireError> {
         let namespace = ledger::namespace_of(key);
-        let lock = self.client.lock(key).namespace(namespace.as_str());
-        let lock = lock.lease(self.lease);
+        let lock = match mode {
+            LockMode::Exclusive => self.client.lock(key),
+            LockMode::Permits { count, capacity } => {
+                self.client.semaphore(key, capacity).permits(count)
+            }
+            LockMode::Read => self.client.rw_lock(key).read(),
+            LockMode::Write => self.client.rw_lock(key).write(),
+        };
+        let lock = lock.namespace(namespace.as_str()).lease(self.lease);
         match wait {
             Some(wait) => {
                 let lock = lock.wait(wait).on_wait(self.waiting(invoked));
@@ -159,6 +177,14 @@ impl Holder {
             ..invoked
         });
         Ok(true)
+    }
+
+    /// Makes a writer a reader.
+    pub fn downgrade(&self, asked: &mut Asked) {
+        self.recorder
+            .record(self.of(asked, Kind::Downgrade, Phase::Ok));
+        asked.guard.downgrade();
+        asked.of_grant.share = LockMode::Read.into();
     }
 
     /// Records that the guard says it is lost.

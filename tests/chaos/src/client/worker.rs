@@ -3,10 +3,11 @@
 use std::{io, time::Duration};
 
 use rand::{RngExt, rngs::StdRng};
+use ringfence_coordinator::shard::LockMode;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Asked, Holder};
-use crate::resource::Resource;
+use crate::{resource::Resource, shares};
 
 /// The longest critical section.
 const SECTION_MAX: Duration = Duration::from_secs(2);
@@ -34,7 +35,8 @@ pub(super) async fn run(
         let wait = random
             .random_bool(0.8)
             .then(|| WAITS[random.random_range(0..WAITS.len())]);
-        let asking = holder.acquire(key, wait);
+        let mode = shares::choose(key, &mut random);
+        let asking = holder.take(key, mode, wait);
         let asked = if random.random_bool(0.1) {
             // Dropped amid whatever it is doing: what it may be granted is given back unseen.
             let abandoned = timeout(part(PAUSE, &mut random), asking).await;
@@ -69,7 +71,7 @@ async fn section(
     resource: &mut Resource,
     random: &mut StdRng,
 ) -> io::Result<()> {
-    let held = Held {
+    let mut held = Held {
         holder,
         asked: Some(asked),
     };
@@ -86,6 +88,9 @@ async fn section(
                 holder.release(held.take()).await;
             }
             return Ok(());
+        }
+        if held.asked().of_grant.share == LockMode::Write.into() && random.random_bool(0.3) {
+            holder.downgrade(held.asked_mut());
         }
         tokio::select! {
             () = held.asked().guard.lost() => {}
@@ -106,6 +111,10 @@ struct Held<'a> {
 impl Held<'_> {
     fn asked(&self) -> &Asked {
         self.asked.as_ref().expect("there until it is taken")
+    }
+
+    fn asked_mut(&mut self) -> &mut Asked {
+        self.asked.as_mut().expect("there until it is taken")
     }
 
     fn take(mut self) -> Asked {

@@ -2,6 +2,7 @@
 
 use std::{fmt, ops::Not};
 
+use ringfence_coordinator::shard::LockMode;
 use serde::{Deserialize, Serialize};
 
 /// A line of a history.
@@ -36,6 +37,9 @@ pub struct Deed {
     /// At which shard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
+    /// How much of it.
+    #[serde(skip_serializing_if = "Share::is_whole")]
+    pub share: Share,
     /// Which acquisition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nonce: Option<String>,
@@ -160,6 +164,8 @@ pub enum Kind {
     Grant,
     /// One of the replicas of a lock has a record of its acquisition: it was granted, renewed or written there.
     Replica,
+    /// A writer becomes a reader. Recorded before its engine knows: it writes no more.
+    Downgrade,
     /// A lease is renewed. Only its end is recorded, with [`Deed::sent_ns`] as its beginning.
     Renew,
     /// A lock is given back.
@@ -279,6 +285,44 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(formatter)
+    }
+}
+
+/// How many shares of a key an acquisition takes, and how many there are by its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Share {
+    /// Those taken.
+    pub count: u32,
+    /// Those there are.
+    pub of: u32,
+}
+
+impl Share {
+    /// All of a key that has one holder.
+    pub const WHOLE: Self = Self { count: 1, of: 1 };
+
+    fn is_whole(&self) -> bool {
+        *self == Self::WHOLE
+    }
+
+    /// Whether a key never has both at once, whichever was granted first.
+    pub fn excludes(self, other: Self) -> bool {
+        self.count + other.count > self.of.max(other.of)
+    }
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self::WHOLE
+    }
+}
+
+impl From<LockMode> for Share {
+    fn from(mode: LockMode) -> Self {
+        Self {
+            count: mode.shares(),
+            of: mode.capacity(),
+        }
     }
 }
 

@@ -4,6 +4,6 @@ mod event;
 mod read;
 mod recorder;
 
-pub use event::{Answer, Deed, Event, Fault, Kind, Phase, Resized, Token};
+pub use event::{Answer, Deed, Event, Fault, Kind, Phase, Resized, Share, Token};
 pub use read::History;
 pub use recorder::Recorder;

@@ -36,6 +36,7 @@ use crate::{
     ledger,
     mover::MoverArgs,
     resource::Server,
+    shares,
 };
 
 /// Servers, of which one is no shard at first.
@@ -217,13 +218,16 @@ async fn found(urls: &[String], removal: Removal) -> io::Result<Vec<String>> {
     let client = builder.build().await.map_err(io::Error::other)?;
     let namespace = Namespace::default();
     let mut keys = Vec::new();
-    for id in (0..urls.len()).map(shard_id) {
+    for place in 0..urls.len() {
+        let id = shard_id(place);
         let is_there = |key: &String| {
             let shard = client.shard_of(&namespace, key);
             shard.is_ok_and(|shard| shard == id)
         };
         let named = (0..).map(|number| format!("key/{number}"));
         keys.extend(named.filter(is_there).take(KEYS_PER_SHARD));
+        // The first of them is a hot one.
+        keys.extend(shares::keys(is_there, place % 2 == 1));
     }
     let with_replicas = (0..KEYS_WITH_REPLICAS).map(|number| format!("ledger/{number}"));
     keys.extend(with_replicas);
@@ -244,6 +248,11 @@ fn minima(length: Duration) -> Minima {
         grants: per_minute(60),
         grants_in_faults: per_minute(30),
         grants_by_majorities: per_minute(20),
+        permits: per_minute(20),
+        readers: per_minute(20),
+        writers: per_minute(10),
+        shared: per_minute(20),
+        downgraded: per_minute(3),
         writes: per_minute(60),
         rejected: 0,
         renewed: per_minute(20),

@@ -7,6 +7,7 @@ mod plain;
 mod resizing;
 mod ring;
 mod schedules;
+mod shares;
 mod stage;
 mod subscribing;
 
@@ -163,6 +164,25 @@ async fn already_yours_outside_its_move_makes_two_holders() {
     let rule = failpoint::Rule::AdoptByMove;
     let schedule = resizing::brought_along_while_it_is_turned_back;
     is_needed(rule, Rule::Exclusion, schedule).await;
+}
+
+#[tokio::test]
+async fn without_grace_a_restart_makes_more_permits_than_there_are() {
+    let (rule, breaks) = (failpoint::Rule::Grace, Rule::Exclusion);
+    is_needed(rule, breaks, shares::restarted_empty).await;
+}
+
+#[tokio::test]
+async fn room_without_the_shares_left_at_the_former_shard_makes_permits() {
+    let (rule, breaks) = (failpoint::Rule::RoomLeft, Rule::Exclusion);
+    is_needed(rule, breaks, shares::held_while_it_moves).await;
+}
+
+#[tokio::test]
+async fn a_newcomer_that_fits_goes_before_a_waiter_that_does_not() {
+    let (rule, breaks) = (failpoint::Rule::NoBarging, Rule::Queue);
+    let schedule = shares::newcomer_for_one_behind_a_waiter_for_two;
+    is_needed(rule, breaks, schedule).await;
 }
 
 #[tokio::test]

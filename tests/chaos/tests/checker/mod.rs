@@ -4,6 +4,7 @@ mod majority;
 mod mutations;
 mod queueing;
 mod reference;
+mod shares;
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::LazyLock};
 
-use super::{ADOPT, COUNTERS, LIBRARY, SHARED, STEP, Script};
+use super::{ADOPT, COUNTERS, LIBRARY, SHARE, SHARED, STEP, Script};
 use crate::failpoint::{Rule, is_off};
 
 /// A script with one part of it, or of the functions that it shares, replaced.
@@ -17,7 +17,7 @@ struct Without {
 
 macro_rules! without {
     ($($rule:ident: $script:ident as $name:literal, $part:expr => $by:expr;)+) => {
-        static ALL: [Without; 5] = [$(Without {
+        static ALL: [Without; 7] = [$(Without {
             rule: Rule::$rule,
             script: &$script,
             name: $name,
@@ -44,6 +44,14 @@ without! {
         "not (mode == 'I' or mode == 'O') then return 0 end"
         => "not (mode == 'I' or mode == 'O') then \
             return parse(redis.pcall('GET', key)) == nonce and 1 or 0 end";
+    // Every share of a key in a slot that comes is taken to be free, once there was a proof.
+    RoomLeft: SHARE as "share_without_left",
+        "return import.begun and proven or nil"
+        => "return proven and 0";
+    // Grants to a request that fits, whether tickets wait or not.
+    NoBarging: SHARE as "share_barging",
+        "if left and (not first or first == nonce) and shares.fit("
+        => "if left and shares.fit(";
     // Debits a loan that is asked for again, if the money is there.
     LendOnce: COUNTERS as "lend_again",
         "if seq == last then return {'lent', last, amount_of(last_amount)} end"
