@@ -64,8 +64,9 @@ impl Lock {
         self
     }
 
-    /// Acquires for `owner`, which may acquire again a lock that it holds. Permits of a semaphore, and the sides of a
-    /// read-write lock, have no owner: each acquisition takes shares of its own.
+    /// Acquires for `owner`, which may acquire again a lock that it holds. As a reader or writer of a read-write lock it enters
+    /// again the side that it has, and as a writer also the readers' side; a reader that asks for the writer's side is
+    /// refused: [`AcquireError::Upgrade`]. Permits of a semaphore have no owner: each acquisition takes its own.
     pub fn owner(mut self, owner: &Owner) -> Self {
         self.terms.owner = Some(owner.clone());
         self

@@ -23,7 +23,8 @@ pub struct Semaphore {
 /// Many readers, or one writer. Made by [`Client::rw_lock`](crate::Client::rw_lock).
 ///
 /// Waiters are served first come, first served: a reader does not go before a writer that waits, so writers do not
-/// starve. A writer's token is greater than the tokens of all earlier readers and writers.
+/// starve. Readers of one process with equal terms have one lease together, until it learns that another process waits: within
+/// the time of a message. A writer's token is greater than the tokens of all earlier readers and writers.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is asked for until one side is acquired"]
 pub struct RwLock {

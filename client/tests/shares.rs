@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use ringfence_client::{
-    AcquireError, Client, Guard, LockKind, MultiLockError, NewShard, ReleaseAnswer, Reshape,
-    TokioClock, blocking,
+    AcquireError, Client, Guard, Lock, LockKind, MultiLockError, NewShard, Owner, ReleaseAnswer,
+    Reshape, TokioClock, blocking,
 };
 use ringfence_coordinator::spawn::RedisServer;
-use ringfence_test_support::eventually;
+use ringfence_test_support::{Servers, eventually};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -37,6 +37,14 @@ async fn on_redis() -> (RedisServer, [Client; 2]) {
 
 fn is_held(result: &Result<Guard, AcquireError>) -> bool {
     matches!(result, Err(AcquireError::Held { .. }))
+}
+
+/// Waits until `readers` are refused: those of a process come in until it learns that a writer waits.
+async fn comes_no_more(readers: &Lock) {
+    eventually("no reader goes before the writer", async || {
+        is_held(&readers.try_acquire().await)
+    })
+    .await;
 }
 
 /// Waits until `key` has so many waiters.
@@ -104,11 +112,9 @@ async fn readers_share_and_a_writer_is_alone(one: &Client, other: &Client) {
     };
     let read = async {
         waiting(one, "table", 1).await;
-        let refused = theirs.read().try_acquire().await;
-        assert!(
-            is_held(&refused),
-            "it would go before the writer: {refused:?}"
-        );
+        for readers in [theirs.read(), mine.read()] {
+            comes_no_more(&readers).await;
+        }
         read.acquire().await.unwrap()
     };
     let release = async {
@@ -120,6 +126,122 @@ async fn readers_share_and_a_writer_is_alone(one: &Client, other: &Client) {
     let (written, reader, ()) = tokio::join!(write, read, release);
     assert!(reader.token() > written);
     reader.release().await;
+}
+
+/// Each has its token; the last of them releases it.
+async fn readers_of_a_process_have_one_lease_together(one: &Client, other: &Client) {
+    let readers = one.rw_lock("together").read();
+    let mut guards = Vec::new();
+    for _ in 0..3 {
+        guards.push(readers.try_acquire().await.unwrap());
+    }
+    assert!(guards.is_sorted_by_key(Guard::token));
+    guards.dedup_by_key(|guard| guard.token());
+    assert_eq!(guards.len(), 3);
+    let found = readers.inspect().await.unwrap();
+    assert_eq!((found.holder.is_some(), found.others.len()), (true, 0));
+
+    let writer = other.rw_lock("together").write();
+    let last = guards.pop().unwrap();
+    for guard in guards {
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+        assert!(is_held(&writer.try_acquire().await));
+    }
+    let token = last.token();
+    assert!(last.is_held());
+    assert_eq!(last.release().await, ReleaseAnswer::Held);
+    let writer = writer.try_acquire().await.unwrap();
+    assert!(writer.token() > token);
+    writer.release().await;
+}
+
+/// They come after it, all together.
+async fn readers_that_find_a_writer_waiting_come_behind_it(one: &Client, other: &Client) {
+    let readers = one.rw_lock("behind").read();
+    let first = readers.acquire().await.unwrap();
+    let write = other.rw_lock("behind").write();
+    let (writer, late, ()) = tokio::join!(
+        async {
+            let writer = write.acquire().await.unwrap();
+            let token = writer.token();
+            writer.release().await;
+            token
+        },
+        async {
+            waiting(one, "behind", 1).await;
+            comes_no_more(&readers).await;
+            tokio::join!(readers.acquire(), readers.acquire())
+        },
+        async {
+            waiting(one, "behind", 2).await;
+            first.release().await;
+        }
+    );
+    for late in [late.0, late.1] {
+        let late = late.unwrap();
+        assert!(late.token() > writer);
+        late.release().await;
+    }
+}
+
+/// A writer reads, too; a reader that would write has to release first.
+async fn an_owner_enters_the_side_that_it_has(one: &Client, other: &Client) {
+    let (table, owner) = (one.rw_lock("entered"), Owner::new());
+    let (read, write) = (table.read().owner(&owner), table.write().owner(&owner));
+    let first = read.acquire().await.unwrap();
+    let again = read.acquire().await.unwrap();
+    assert_eq!(again.token(), first.token());
+    let refused = write.acquire().await.unwrap_err();
+    assert!(matches!(refused, AcquireError::Upgrade), "{refused}");
+    assert!(!refused.is_retryable());
+    first.release().await;
+    let writer_elsewhere = other.rw_lock("entered").write();
+    assert!(is_held(&writer_elsewhere.try_acquire().await));
+    again.release().await;
+
+    let writer = write.acquire().await.unwrap();
+    let reading = read.acquire().await.unwrap();
+    assert_eq!(reading.token(), writer.token());
+    writer.release().await;
+    let reader_elsewhere = other.rw_lock("entered").read();
+    assert!(is_held(&reader_elsewhere.try_acquire().await));
+    reading.release().await;
+    reader_elsewhere
+        .try_acquire()
+        .await
+        .unwrap()
+        .release()
+        .await;
+}
+
+/// A greater number counts at once, for those that know it; a smaller one as permits come back.
+async fn the_number_of_permits_is_changed_while_they_are_held(one: &Client, other: &Client) {
+    let of = |client: &Client, number: u32| client.semaphore("changed", number).permit();
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(of(one, 2).try_acquire().await.unwrap());
+    }
+    assert!(is_held(&of(one, 2).try_acquire().await));
+    for _ in 0..2 {
+        held.push(of(other, 4).try_acquire().await.unwrap());
+    }
+    assert!(is_held(&of(other, 4).try_acquire().await));
+    // Down to three.
+    let (three, last) = (of(one, 3), held.pop().unwrap());
+    let (waited, ()) = tokio::join!(three.acquire(), async {
+        waiting(one, "changed", 1).await;
+        last.release().await;
+        assert!(
+            is_held(&of(other, 3).try_acquire().await),
+            "there are three"
+        );
+        held.pop().unwrap().release().await;
+    });
+    let waited = waited.unwrap();
+    assert!(is_held(&of(one, 3).try_acquire().await));
+    for guard in held.into_iter().chain([waited]) {
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
 }
 
 /// It stays a reader, and a reader never becomes a writer.
@@ -208,6 +330,10 @@ async fn a_release_by_force_takes_the_shares_of_all(one: &Client, other: &Client
 async fn all(one: &Client, other: &Client) {
     permits_have_as_many_holders_as_there_are(one, other).await;
     readers_share_and_a_writer_is_alone(one, other).await;
+    readers_of_a_process_have_one_lease_together(one, other).await;
+    readers_that_find_a_writer_waiting_come_behind_it(one, other).await;
+    an_owner_enters_the_side_that_it_has(one, other).await;
+    the_number_of_permits_is_changed_while_they_are_held(one, other).await;
     a_writer_becomes_a_reader(one, other).await;
     a_key_is_of_one_kind_at_a_time(one, other).await;
     a_writer_that_gives_up_lets_readers_in(one, other).await;
@@ -288,6 +414,71 @@ async fn a_resize_loses_no_share_and_grants_none_too_many() {
     }
 }
 
+/// A third server joins two, of which one dies on the way, and comes back empty.
+#[tokio::test]
+async fn a_resize_amid_which_a_server_dies_loses_no_share_and_grants_none_too_many() {
+    let Servers { mut servers } = Servers::spawn(3).await;
+    let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
+    let client = async || {
+        let builder = Client::builder().redis(&urls[..2]).max_lease(MAX_LEASE);
+        builder.servers_are_new(true).build().await.unwrap()
+    };
+    let (one, other) = (client().await, client().await);
+    let permits = |number: u32, count| one.semaphore(format!("permits/{number}"), 3).permits(count);
+    let table = |client: &Client, number: u32| client.rw_lock(format!("table/{number}"));
+    let mut guards = Vec::new();
+    for number in 0..20 {
+        guards.push(permits(number, 2).acquire().await.unwrap());
+        for client in [&one, &other] {
+            guards.push(table(client, number).read().acquire().await.unwrap());
+        }
+    }
+    let newest = guards
+        .chunks(3)
+        .map(|of_number| of_number[1..].iter().map(Guard::token).max());
+    let newest: Vec<_> = newest.collect();
+
+    let shape = Reshape::new().add_shard(NewShard::redis(&urls[2]));
+    let resize = one.ring().reshape(shape).await.unwrap();
+    let mut progress = resize.progress();
+    let dies = async {
+        progress.wait_for(|now| now.migrating > 0).await.unwrap();
+        servers[1].kill();
+        servers[1].restart().await.unwrap();
+    };
+    let asks = async {
+        for number in (0..20).cycle() {
+            permits(number, 2).try_acquire().await.unwrap_err();
+            table(&other, number)
+                .write()
+                .try_acquire()
+                .await
+                .unwrap_err();
+        }
+    };
+    let resized = async { tokio::join!(resize.run(), dies).0 };
+    let resized = tokio::select! {
+        resized = resized => resized.unwrap(),
+        () = asks => unreachable!("it asks until then"),
+    };
+    assert!(resized.slots_moved > 0);
+    assert!(guards.iter().all(Guard::is_held));
+    for number in 0..20 {
+        permits(number, 2).try_acquire().await.unwrap_err();
+        let third = permits(number, 1).wait(20 * SECOND).acquire().await;
+        third.unwrap().release().await;
+    }
+    for guard in guards {
+        assert_eq!(guard.release().await, ReleaseAnswer::Held);
+    }
+    for (number, newest) in (0..).zip(newest) {
+        let writer = table(&other, number).write().wait(20 * SECOND);
+        let writer = writer.acquire().await.unwrap();
+        assert!(Some(writer.token()) > newest);
+        writer.release().await;
+    }
+}
+
 /// The server forgets them, and their holders put them back.
 #[tokio::test]
 async fn shares_outlast_a_server_that_comes_back_empty() {
@@ -310,7 +501,7 @@ async fn shares_outlast_a_server_that_comes_back_empty() {
     writer.spawn(async move { write.acquire().await });
     eventually("the readers are there again", async || {
         let found = one.lock("table").inspect().await;
-        found.is_ok_and(|found| found.others.len() == 2)
+        found.is_ok_and(|found| found.others.len() == 1)
     })
     .await;
     eventually("there is no grace any more", async || {

@@ -108,6 +108,8 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::Shard(error) => shard(error),
         // The service asks for no shares.
         AcquireError::TooManyEntries(_) | AcquireError::Permits { .. } => Reason::Internal,
+        // It acquires for no owner.
+        AcquireError::Upgrade => Reason::Internal,
         _ => Reason::Unspecified,
     };
     of(reason, error)

@@ -63,12 +63,14 @@ impl Engine {
         self.acquire_share(ask, LockMode::Exclusive).await
     }
 
-    /// Acquires permits of a semaphore, or one side of a read-write lock. Every acquisition of a share is a request of
-    /// its own to the shard, with its own lease: tasks of a process hand nothing on, and no owner enters again.
+    /// Acquires permits of a semaphore, or one side of a read-write lock. Readers of a process have one lease together,
+    /// as long as no other process waits, and unless hand-off is off; each other acquisition is a request of its own to
+    /// the shard, with its own lease. An owner enters again the side that it has, and as a writer also the readers' side.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); and [`AcquireError::Permits`], [`AcquireError::OtherKind`], and
+    /// As [`acquire`](Self::acquire); and [`AcquireError::Permits`], [`AcquireError::OtherKind`],
+    /// [`AcquireError::Upgrade`], and
     /// [`AcquireError::Replicated`] in a namespace whose locks have several replicas.
     ///
     /// # Cancel safety
@@ -107,7 +109,7 @@ impl Engine {
         let terms = Terms {
             label: ask.label.unwrap_or_else(|| self.0.label.clone()),
             mode,
-            share: self.0.queues.place_for(mode),
+            share: 0,
             lease,
             hold_for: ask.hold_for,
         };
@@ -175,6 +177,7 @@ fn outcome(result: &Result<Guard, AcquireError>) -> Outcome {
             | AcquireError::TooManyHeld(_)
             | AcquireError::TooManyEntries(_)
             | AcquireError::OtherKind { .. }
+            | AcquireError::Upgrade
             | AcquireError::Permits { .. }
             | AcquireError::Foreign(_),
         ) => Outcome::Refused,

@@ -128,6 +128,11 @@ pub enum AcquireError {
         /// The kind of the present holders.
         held: LockKind,
     },
+    /// Its owner is a reader, and cannot become a writer: two readers that try would wait for each other.
+    #[error(
+        "a reader cannot become a writer: release the reader's side, then acquire the writer's"
+    )]
+    Upgrade,
     /// The grant came after its deadline. It is released.
     #[error("granted too late to be used")]
     TooLate,
@@ -164,6 +169,7 @@ impl AcquireError {
             | Self::TooManyEntries(_)
             | Self::Foreign(_)
             | Self::OtherKind { .. }
+            | Self::Upgrade
             | Self::Closed => false,
             Self::Shard(error) => error.is_retryable(),
         }
@@ -201,6 +207,7 @@ impl AcquireError {
             | Self::NoTokens(_)
             | Self::Foreign(_)
             | Self::OtherKind { .. }
+            | Self::Upgrade
             | Self::Closed => Effect::None,
         }
     }

@@ -9,7 +9,11 @@ use super::{
     super::AcquireError, At, KeyQueue, LeaseState, LocalQueues, Receiver, Waiting, events,
     rules::LocalQueue, tokens::Tokens,
 };
-use crate::{clock::Instant, shard::Notification};
+use crate::{
+    clock::Instant,
+    name::LockKey,
+    shard::{LockMode, Notification},
+};
 
 /// A request was granted.
 #[derive(Debug)]
@@ -86,6 +90,9 @@ impl Receiver for LocalQueues {
             Some((patient, once, observers.collect::<Vec<_>>()))
         };
         let (patient, once, observers) = self.change(lease, waits).flatten()?;
+        if patient && lease.terms.mode == LockMode::Write {
+            self.writer_waits(&lease.key);
+        }
         for waiter in once {
             waiter.refuse(because.clone());
         }
@@ -157,21 +164,32 @@ impl LocalQueues {
                 }
             }
             Notification::Contended { key, nonce } => {
-                self.change(
-                    At {
-                        key: &key,
-                        share: 0,
-                    },
-                    |queue, now| {
+                for share in [0].into_iter().chain(self.open_readers(&key)) {
+                    self.change(At { key: &key, share }, |queue, now| {
                         // It may overtake the answer that gives this process the record.
                         let lease = queue.held().or(queue.asking());
                         if lease.is_some_and(|lease| lease.has(nonce)) {
                             queue.contended(now);
                         }
-                    },
-                );
+                    });
+                }
             }
         }
+    }
+
+    /// No other reader comes to those of this process that have `key`: at their shard a writer waits.
+    fn writer_waits(&self, key: &LockKey) {
+        if let Some(share) = self.open_readers(key) {
+            self.change(At { key, share }, |queue, now| {
+                if queue.held().is_some() {
+                    queue.contended(now);
+                }
+            });
+        }
+    }
+
+    fn open_readers(&self, key: &LockKey) -> Option<u64> {
+        self.table(key).lock().readers.get(key).copied()
     }
 
     /// The clock of `shard` stepped: locks held there may end earlier than their holders believe.

@@ -198,7 +198,8 @@ impl DetachedLease {
 
 impl Guard {
     /// Gives the lock to a holder outside of this process. Another engine takes up exclusive locks alone: it finds no
-    /// share of a semaphore or of a read-write lock. Waiters of this process request it anew;
+    /// share of a semaphore or of a read-write lock. Other readers lose a lease that they have together with this guard; an
+    /// engine that hands nothing on has none of these. Waiters of this process request it anew;
     /// other guards of the same owner do not release it.
     pub fn detach(self) -> DetachedLease {
         let (grant, queues, holding) = self.take_apart();

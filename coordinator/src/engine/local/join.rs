@@ -12,6 +12,7 @@ use crate::{
     clock::Instant,
     limits::{LINE_MAX, RECHECK_MAX, REENTRY_MAX},
     name::LockKey,
+    shard::{LockKind, LockMode},
 };
 
 /// A waiter in this process.
@@ -44,7 +45,7 @@ impl Handle {
     pub(crate) fn join<'a>(
         self: &'a Arc<Self>,
         key: &'a LockKey,
-        terms: Terms,
+        mut terms: Terms,
         once: bool,
         (owner, observer): (Option<&Owner>, Option<&WaitObserver>),
     ) -> Result<Joined<'a>, AcquireError> {
@@ -53,14 +54,15 @@ impl Handle {
         if self.closed.load(Acquire) {
             return Err(AcquireError::Closed);
         }
+        let owner = owner.filter(|_| terms.mode.kind() != LockKind::Semaphore);
+        if let Some(guard) = self.enter(key, owner, terms.mode, now)? {
+            return Ok(Joined::Entered(guard));
+        }
+        terms.share = self.place_in(&mut table, key, &terms, now);
         let at = At {
             key,
             share: terms.share,
         };
-        let owner = owner.filter(|_| at.share == 0);
-        if let Some(guard) = self.enter(key, owner, now)? {
-            return Ok(Joined::Entered(guard));
-        }
         let queue = table.entry(at);
         if queue.len() >= LINE_MAX {
             return Err(AcquireError::TooManyWaiters {
@@ -76,7 +78,9 @@ impl Handle {
             return Err(refusal);
         }
         let observer = observer.filter(|_| !once);
-        let in_the_way = observer.and(queue.held()).map(|lease| Waiting::Held {
+        // Another reader has the record at once.
+        let held = queue.held().filter(|_| !terms.is_shared());
+        let in_the_way = observer.and(held).map(|lease| Waiting::Held {
             holder: lease.state().terms.label.clone(),
             remaining: lease.state().deadline().since(now),
         });
@@ -110,11 +114,17 @@ impl Handle {
         self: &Arc<Self>,
         key: &LockKey,
         owner: Option<&Owner>,
+        mode: LockMode,
         now: Instant,
     ) -> Result<Option<Guard>, AcquireError> {
         let Some(grant) = owner.and_then(|owner| owner.grant(key, self.client, now)) else {
             return Ok(None);
         };
+        match (grant.lease().mode(), mode) {
+            (LockMode::Read, LockMode::Write) => return Err(AcquireError::Upgrade),
+            (held, asked) if held.kind() != asked.kind() => return Ok(None),
+            _ => {}
+        }
         match grant.enter() {
             Ok(()) => Ok(Some(Guard::new(grant, self.clone()))),
             Err(0) => Ok(None),

@@ -130,11 +130,14 @@ pub(crate) struct LocalQueues {
 #[derive(Default)]
 struct Table {
     keys: HashMap<LockKey, KeyQueue>,
-    /// The acquisitions of shares: each is alone in its queue, because they are held at the same time.
-    shares: HashMap<u64, KeyQueue>,
+    /// The queues of shares. They are held at the same time, so each has its own record: one of readers, or that of the
+    /// only acquisition in its queue.
+    shares: HashMap<u64, (LockKey, KeyQueue)>,
+    /// The queue to which readers of a key come, if any may still come to one.
+    readers: HashMap<LockKey, u64>,
 }
 
-/// A local queue: that of a key, or of one acquisition of a share of it.
+/// A local queue: that of a key, or of a share of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At<'a> {
     key: &'a LockKey,
@@ -156,22 +159,41 @@ impl Table {
     fn entry(&mut self, at: At<'_>) -> &mut KeyQueue {
         match at.share {
             0 => self.keys.entry(at.key.clone()).or_default(),
-            share => self.shares.entry(share).or_default(),
+            share => {
+                let new = || (at.key.clone(), KeyQueue::default());
+                &mut self.shares.entry(share).or_insert_with(new).1
+            }
         }
     }
 
     fn get(&mut self, at: At<'_>) -> Option<&mut KeyQueue> {
         match at.share {
             0 => self.keys.get_mut(at.key),
-            share => self.shares.get_mut(&share),
+            share => self.shares.get_mut(&share).map(|(_, queue)| queue),
         }
     }
 
     fn remove(&mut self, at: At<'_>) {
         match at.share {
             0 => self.keys.remove(at.key),
-            share => self.shares.remove(&share),
+            share => {
+                if self.readers.get(at.key) == Some(&share) {
+                    self.readers.remove(at.key);
+                }
+                self.shares.remove(&share).map(|(_, queue)| queue)
+            }
         };
+    }
+
+    /// The queue of `key` that is open to another reader, which asks on `terms`.
+    fn readers(&self, key: &LockKey, terms: &Terms, now: Instant) -> Option<u64> {
+        let share = *self.readers.get(key)?;
+        let (_, queue) = self.shares.get(&share)?;
+        let terms = Terms {
+            share,
+            ..terms.clone()
+        };
+        queue.is_open(&terms, now).then_some(share)
     }
 
     /// The lease that `of` finds in a queue: the one with this nonce, or that of the key, whatever its nonce.
@@ -184,23 +206,25 @@ impl Table {
         let of_key = self.keys.get(key).and_then(of);
         // First the key's, which is found at once.
         let is_it = |lease: &&Arc<dyn Lease>| lease.has(nonce);
-        let of_share = || self.shares.values().filter_map(of).find(is_it);
+        let of_share = || {
+            let queues = self.shares.values().map(|(_, queue)| queue);
+            queues.filter_map(of).find(is_it)
+        };
         let lease = of_key.filter(is_it).or_else(of_share).or(of_key);
         lease.cloned()
     }
 
-    /// All queues, by the keys of their requests and records.
+    /// All queues.
     fn places(&self) -> Vec<(LockKey, u64)> {
         let keys = self.keys.keys().map(|key| (key.clone(), 0));
-        let share = |(share, queue): (&u64, &KeyQueue)| {
-            let lease = queue.asking().or(queue.held())?;
-            Some((lease.state().key.clone(), *share))
-        };
-        keys.chain(self.shares.iter().filter_map(share)).collect()
+        let shares = self.shares.iter();
+        let shares = shares.map(|(share, (key, _))| (key.clone(), *share));
+        keys.chain(shares).collect()
     }
 
     fn all(&self) -> impl Iterator<Item = &KeyQueue> {
-        self.keys.values().chain(self.shares.values())
+        let shares = self.shares.values().map(|(_, queue)| queue);
+        self.keys.values().chain(shares)
     }
 }
 
@@ -247,6 +271,7 @@ impl Drop for ClosesWhenDropped {
 struct Outcome {
     effects: Effects<Arc<dyn Lease>, Waiter, AcquireError>,
     turn: Option<LocalGrant>,
+    beside: Vec<LocalGrant>,
 }
 
 impl LeaseView for Arc<dyn Lease> {
@@ -322,7 +347,7 @@ impl LocalQueues {
     /// The effects. Leases and owners learn of them before any other task can look at this local
     /// queue.
     fn next_effects(&self, at: At<'_>, queue: &mut KeyQueue, now: Instant) -> Outcome {
-        // No other acquisition comes to the queue of a share.
+        // A share is not kept: its queue is gone with its holders.
         let linger = self.linger(at.key).filter(|_| at.share == 0);
         let policy = Policy {
             handoff: self.sharing.handoff,
@@ -343,11 +368,22 @@ impl LocalQueues {
             .grant
             .take()
             .map(|granted| LocalGrant::of(granted, queue, now));
-        Outcome { effects, turn }
+        let beside = std::mem::take(&mut effects.beside).into_iter();
+        let beside = beside.map(|granted| LocalGrant::of(granted, queue, now));
+        Outcome {
+            beside: beside.collect(),
+            effects,
+            turn,
+        }
     }
 
     /// Performs the effects.
-    fn perform(&self, Outcome { effects, turn }: Outcome) {
+    fn perform(&self, outcome: Outcome) {
+        let Outcome {
+            effects,
+            turn,
+            beside,
+        } = outcome;
         if let Some(lease) = effects.give_back {
             lease.release_in_background(effects.yields);
         }
@@ -357,8 +393,8 @@ impl LocalQueues {
         if let Some(lease) = effects.ask {
             lease.request();
         }
-        if let Some(turn) = turn {
-            turn.deliver();
+        for grant in turn.into_iter().chain(beside) {
+            grant.deliver();
         }
         for (waiter, refusal) in effects.refused {
             waiter.refuse(refusal);
@@ -425,6 +461,18 @@ impl LocalQueues {
             LockMode::Exclusive => 0,
             _ => self.shares.fetch_add(1, Relaxed) + 1,
         }
+    }
+
+    /// The same for an acquisition of `key` on `terms`; for a reader, the queue of those who may have a record together.
+    fn place_in(&self, table: &mut Table, key: &LockKey, terms: &Terms, now: Instant) -> u64 {
+        if !terms.is_shared() || self.sharing.handoff.max == 0 {
+            return self.place_for(terms.mode);
+        }
+        table.readers(key, terms, now).unwrap_or_else(|| {
+            let share = self.place_for(terms.mode);
+            table.readers.insert(key.clone(), share);
+            share
+        })
     }
 
     fn table(&self, key: &LockKey) -> &Mutex<Table> {

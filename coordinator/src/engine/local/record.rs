@@ -8,8 +8,8 @@ use crate::{clock::Instant, ids::Token};
 pub(crate) struct Record<H> {
     pub(crate) lease: H,
     tokens: Tokens,
-    /// It has a holder in this process.
-    pub(crate) in_use: bool,
+    /// How many holders it has in this process: more than one only if they are readers.
+    holders: u32,
     /// It had no holder yet: giving it to the first one is not a hand-off.
     fresh: bool,
     /// It was without a holder for as long as allowed.
@@ -30,7 +30,7 @@ impl<H: LeaseView> Record<H> {
         Self {
             lease,
             tokens,
-            in_use: false,
+            holders: 0,
             fresh: true,
             tired: false,
             contention: None,
@@ -47,6 +47,21 @@ impl<H: LeaseView> Record<H> {
 
     pub(crate) fn is_contended(&self) -> bool {
         self.contention.is_some()
+    }
+
+    /// Whether it has a holder in this process.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.holders > 0
+    }
+
+    /// One of its holders has released it.
+    pub(crate) fn released(&mut self) {
+        self.holders = self.holders.saturating_sub(1);
+    }
+
+    /// Whether readers that waited for it may have it together.
+    pub(crate) fn is_shared(&self, now: Instant) -> bool {
+        self.lease.terms().is_shared() && self.lease.is_held(now) && !self.tokens.is_empty()
     }
 
     /// Whether a waiter here may have it, now that it has no holder.
@@ -74,7 +89,7 @@ impl<H: LeaseView> Record<H> {
         if let Some(contention) = &mut self.contention {
             contention.handed += u32::from(handed);
         }
-        self.in_use = true;
+        self.holders += 1;
         Some((token, handed))
     }
 }

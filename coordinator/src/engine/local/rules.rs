@@ -83,6 +83,8 @@ pub(crate) struct Effects<H, W, E> {
     pub(crate) linger: Option<H>,
     /// The next grant.
     pub(crate) grant: Option<Granted<H, W>>,
+    /// More grants of the same record, to readers.
+    pub(crate) beside: Vec<Granted<H, W>>,
     /// Waiters that asked once, and find the record in use.
     pub(crate) busy: Option<(H, Vec<W>)>,
     /// Waiters whose request cannot be made.
@@ -108,6 +110,7 @@ impl<H, W, E> Default for Effects<H, W, E> {
             ask: None,
             linger: None,
             grant: None,
+            beside: Vec::new(),
             busy: None,
             refused: Vec::new(),
         }
@@ -181,7 +184,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         if let State::Held(held) = &mut self.state
             && held.lease.id() == lease
         {
-            held.in_use = false;
+            held.released();
         }
     }
 
@@ -285,13 +288,14 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         mut begin: impl FnMut(&W, Terms, u32, bool) -> Result<H, E>,
     ) -> Effects<H, W, E> {
         let mut effects = Effects::default();
+        self.share_record(now, &mut effects);
         if let State::Held(held) = &self.state
-            && !held.in_use
+            && !held.is_in_use()
         {
             self.use_record(now, policy, &mut effects);
         }
         if let State::Held(held) = &self.state
-            && held.in_use
+            && held.is_in_use()
         {
             let lease = held.lease.clone();
             effects.busy = Some((lease, self.dismiss_once())).filter(|(_, once)| !once.is_empty());
@@ -323,6 +327,35 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
             }
         }
         effects
+    }
+
+    /// Whether another reader may have its record, or come in with those that wait for one. It asks on `terms`.
+    pub(crate) fn is_open(&self, terms: &Terms, now: Instant) -> bool {
+        match &self.state {
+            State::Nothing => true,
+            State::Asking { lease, .. } => {
+                lease.terms() == terms && self.waiters.len() < self.tokens as usize
+            }
+            State::Held(record) => {
+                let alike = record.lease.terms() == terms;
+                alike && record.is_shared(now) && !record.is_contended()
+            }
+            State::Yielding(_) => false,
+        }
+    }
+
+    /// Gives a record of readers to all that wait for it: each of them came while the queue was
+    /// [open](Self::is_open).
+    fn share_record<E>(&mut self, now: Instant, effects: &mut Effects<H, W, E>) {
+        while let State::Held(record) = &self.state
+            && record.is_shared(now)
+        {
+            match self.grant() {
+                Some(granted) if effects.grant.is_none() => effects.grant = Some(granted),
+                Some(granted) => effects.beside.push(granted),
+                None => return,
+            }
+        }
     }
 
     /// Gives the record to the first waiter, keeps it, or gives it back.
@@ -360,6 +393,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         let State::Held(record) = &mut self.state else {
             return None;
         };
+        self.waiters.front()?;
         let (token, handed) = record.take()?;
         Some(Granted {
             who: self.waiters.pop_front()?.who,
@@ -374,7 +408,7 @@ impl<H: LeaseView, W> LocalQueue<H, W> {
         if policy.handoff.max == 0 || terms.hold_for.is_some() {
             return 1;
         }
-        if self.waiters.len() > 1 || policy.lingers {
+        if self.waiters.len() > 1 || policy.lingers || terms.is_shared() {
             self.tokens.max(TOKENS_FIRST)
         } else {
             self.tokens

@@ -11,12 +11,19 @@ pub(crate) struct Terms {
     pub(crate) label: Label,
     /// Which share of the key the holder takes.
     pub(crate) mode: LockMode,
-    /// Which local queue: each acquisition of a share has its own. 0: that of the key.
+    /// Which local queue: 0 is that of the key; readers have one together, and every other acquisition of a share its own.
     pub(crate) share: u64,
     /// The lease.
     pub(crate) lease: Duration,
     /// The length of a fixed hold, which needs its own record with its own end.
     pub(crate) hold_for: Option<Duration>,
+}
+
+impl Terms {
+    /// Whether readers have a record on these terms together. A fixed hold has an end of its own.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.mode == LockMode::Read && self.hold_for.is_none()
+    }
 }
 
 /// The process's entry at the shard: a request, then a record.

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::{Grant, nonces::Nonces};
-use crate::history::{Answer, Event, Fault, History, Kind, Phase, Token};
+use crate::{
+    history::{Answer, Event, Fault, History, Kind, Phase, Token},
+    shares,
+};
 
 /// The grants of each key, in the order in which their holders were told.
 #[derive(Debug)]
@@ -72,11 +75,7 @@ impl<'h> Grants<'h> {
             return of_killed.for_each(|grant| grant.killed_ns = Some(event.t_ns));
         }
         match (deed.kind, deed.phase) {
-            (Kind::Renew, _) => {
-                if let Some(grant) = self.current(event) {
-                    grant.renewals.push(event);
-                }
-            }
+            (Kind::Renew, _) => self.renewed(event),
             (Kind::Downgrade, _) => {
                 if let Some(grant) = self.open(event, deed.token) {
                     grant.downgraded_ns = Some(event.t_ns);
@@ -86,10 +85,51 @@ impl<'h> Grants<'h> {
                 let ended = ends.get(&(event.process, deed.op)).copied();
                 if let Some(grant) = self.open(event, deed.token) {
                     grant.release = Some((event, ended));
+                    self.note_last(event);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Notes a renewal of each grant that it counts for: of readers that have a nonce together, all that have not given
+    /// it back; otherwise, or if there is none, the last one made.
+    fn renewed(&mut self, renewal: &'h Event) {
+        let key = renewal.deed.key.as_deref().unwrap_or_default();
+        let nonce = renewal.deed.nonce.as_deref().unwrap_or_default();
+        let mut counted = false;
+        if shares::has(key) {
+            for grant in self.of_nonce_mut(nonce) {
+                if grant.judged_ns() <= renewal.t_ns && grant.release.is_none() {
+                    grant.renewals.push(renewal);
+                    counted = true;
+                }
+            }
+        }
+        if !counted && let Some(grant) = self.current(renewal) {
+            grant.renewals.push(renewal);
+        }
+    }
+
+    /// Of readers that have a nonce together, the one that gives it back last ends its record.
+    fn note_last(&mut self, release: &Event) {
+        let key = release.deed.key.as_deref().filter(|key| shares::has(key));
+        let Some(nonce) = release.deed.nonce.as_deref().filter(|_| key.is_some()) else {
+            return;
+        };
+        let open = self.of_nonce(nonce).any(|grant| grant.release.is_none());
+        for grant in self.of_nonce_mut(nonce) {
+            if grant.token == release.deed.token.unwrap_or(grant.token) {
+                grant.handed_on = open;
+            }
+        }
+    }
+
+    fn of_nonce_mut(&mut self, nonce: &str) -> impl Iterator<Item = &mut Grant<'h>> {
+        let found = self.by_nonce.get(nonce);
+        let of_key = found.and_then(|(key, _)| self.of_key.get_mut(key));
+        let of_key = of_key.into_iter().flatten();
+        of_key.filter(move |grant| grant.nonce == nonce)
     }
 
     /// The grant that a renewal counts for: the last one made of its nonce by then.

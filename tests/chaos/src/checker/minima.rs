@@ -23,6 +23,8 @@ pub struct Counts {
     pub permits: usize,
     /// Readers granted.
     pub readers: usize,
+    /// Of these, that came to others of their process.
+    pub readers_joined: usize,
     /// Writers granted.
     pub writers: usize,
     /// Of these, granted while others of the same key had shares.
@@ -101,6 +103,7 @@ impl Counts {
             grants_by_majorities: grants.all().filter(|grant| ledger::has(grant.key)).count(),
             permits: of_share(&|share| ![Share::WHOLE, reader, writer].contains(&share)),
             readers: of_share(&|share| share == reader),
+            readers_joined: readers_joined(&grants, reader),
             writers: of_share(&|share| share == writer),
             shared: grants.of_key.values().map(|of_key| shared(of_key)).sum(),
             downgraded: grants
@@ -133,13 +136,14 @@ impl Counts {
     }
 
     /// Each count except those of the faults, by name.
-    pub fn named(&self) -> [(&'static str, usize); 23] {
+    pub fn named(&self) -> [(&'static str, usize); 24] {
         [
             ("grants", self.grants),
             ("grants during faults", self.grants_in_faults),
             ("grants by majorities", self.grants_by_majorities),
             ("permits granted", self.permits),
             ("readers", self.readers),
+            ("readers that joined others", self.readers_joined),
             ("writers", self.writers),
             ("grants beside others", self.shared),
             ("writers that became readers", self.downgraded),
@@ -176,6 +180,14 @@ fn faults(history: &History) -> (BTreeMap<Fault, usize>, BTreeMap<(Fault, String
         }
     }
     (faults, amid_resizes)
+}
+
+/// How many readers came to others of their process.
+fn readers_joined(grants: &Grants<'_>, reader: Share) -> usize {
+    let handed = grants.all().filter(|grant| grant.acquired.deed.handed);
+    handed
+        .filter(|grant| grant.acquired.deed.share == reader)
+        .count()
 }
 
 /// How many of the grants of a key were told while others were believed in.

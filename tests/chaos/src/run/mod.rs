@@ -250,6 +250,7 @@ fn minima(length: Duration) -> Minima {
         grants_by_majorities: per_minute(20),
         permits: per_minute(20),
         readers: per_minute(20),
+        readers_joined: per_minute(3),
         writers: per_minute(10),
         shared: per_minute(20),
         downgraded: per_minute(3),

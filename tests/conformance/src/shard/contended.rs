@@ -4,8 +4,9 @@ use super::{
     Fixture,
     desk::{Desk, LONG, nonce, nonce_of},
     line::{Ear, HOLDER},
+    shares::permits,
 };
-use ringfence_coordinator::shard::{Notification, Reply};
+use ringfence_coordinator::shard::{LockMode, Notification, Reply};
 
 /// Within a message's time, not at the next renewal.
 pub async fn a_new_ticket_is_told_to_the_holder(fixture: &dyn Fixture) {
@@ -42,6 +43,35 @@ pub async fn a_new_ticket_is_not_told_to_a_holder_that_knows_of_contention(fixtu
             [next],
             "the turn may be lost"
         );
+    }
+}
+
+/// Each of them; by the first ticket, which is enough. A holder of permits lets in no others, and needs not know.
+pub async fn a_ticket_is_told_to_readers(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let mut ear = Ear::of(fixture, HOLDER).await;
+        let key = desk.key("table");
+        let mut readers = [nonce_of(HOLDER), nonce_of(HOLDER)];
+        for reader in readers {
+            desk.share(&key, reader, LockMode::Read).await;
+        }
+        desk.has_no_room(&key, LockMode::Write).await;
+        assert_eq!(ear.heard(&mut desk).await, [], "nobody waits");
+        let (first, behind) = (nonce(), nonce());
+        desk.queues_for(&key, first, LockMode::Write).await;
+        let mut told = ear.contended(&mut desk).await;
+        told.sort();
+        readers.sort();
+        assert_eq!(told, readers);
+        desk.queues_for(&key, behind, LockMode::Read).await;
+        assert_eq!(ear.heard(&mut desk).await, [], "they know");
+        desk.queues_for(&key, first, LockMode::Write).await;
+        assert_eq!(ear.contended(&mut desk).await.len(), 2, "it may be lost");
+
+        let key = desk.key("permits");
+        desk.share(&key, nonce_of(HOLDER), permits(1, 1)).await;
+        desk.queues_for(&key, nonce(), permits(1, 1)).await;
+        assert_eq!(ear.heard(&mut desk).await, []);
     }
 }
 

@@ -274,6 +274,7 @@ macro_rules! lock_conformance {
             after_a_restart_no_queue_is_granted_to_in_grace,
             a_new_ticket_is_told_to_the_holder,
             a_new_ticket_is_not_told_to_a_holder_that_knows_of_contention,
+            a_ticket_is_told_to_readers,
             a_recheck_is_told_to_the_holder_every_time,
             a_holder_is_told_by_renewals_and_repeats,
             a_step_leads_where_it_says_and_may_be_repeated,

@@ -35,25 +35,30 @@ const ORDERS: usize = 300;
 
 /// The protected resource.
 #[derive(Default)]
-struct Resource(Mutex<Use>);
+pub(super) struct Resource(pub(super) Mutex<Use>);
 
 #[derive(Default)]
-struct Use {
-    by: usize,
-    token: u64,
+pub(super) struct Use {
+    pub(super) by: usize,
+    pub(super) token: u64,
+    pub(super) readers: usize,
+    /// The greatest token of a reader.
+    pub(super) newest_reader: u64,
     owner: Option<usize>,
 }
 
 impl Resource {
     /// It is used by no other task at the same time, except the same `owner`, which enters with the
     /// same token.
-    fn use_under(&self, guard: &Guard, owner: Option<usize>) {
+    pub(super) fn use_under(&self, guard: &Guard, owner: Option<usize>) {
         {
             let mut used = self.0.lock().unwrap();
             let token = guard.token().get();
             let enters = owner.is_some() && used.owner == owner && used.token == token;
             assert!(used.by == 0 || enters, "two holders");
-            assert!(used.token < token || enters, "a token not greater");
+            assert!(used.readers == 0, "a holder beside readers");
+            let greatest = used.token.max(used.newest_reader);
+            assert!(greatest < token || enters, "a token not greater");
             (used.token, used.owner) = (token, owner);
             used.by += 1;
         }
@@ -64,19 +69,19 @@ impl Resource {
 }
 
 /// Two owners per process.
-type Owners = [Owner; 2];
+pub(super) type Owners = [Owner; 2];
 
-type Does = fn(&Task, &Owners);
+pub(super) type Does = fn(&Task, &Owners);
 
 /// A task of a process.
 #[derive(Clone)]
-struct Task {
-    engine: Engine,
-    resource: Arc<Resource>,
+pub(super) struct Task {
+    pub(super) engine: Engine,
+    pub(super) resource: Arc<Resource>,
 }
 
 impl Task {
-    fn ask<'a>(
+    pub(super) fn ask<'a>(
         &self,
         wait: Wait,
         owner: Option<&'a Owner>,
@@ -141,11 +146,11 @@ impl Task {
     }
 }
 
-fn namespace() -> Namespace {
+pub(super) fn namespace() -> Namespace {
     Namespace::new("test").unwrap()
 }
 
-fn sharing(max: u32, linger: Option<Duration>) -> Sharing {
+pub(super) fn sharing(max: u32, linger: Option<Duration>) -> Sharing {
     let length = Duration::from_secs(1);
     Sharing {
         handoff: Handoff { max, length },
@@ -232,7 +237,7 @@ const ASKS_ONCE: Does = |task, _| task.asks_once();
 const ENTERS: Does = |task, owners| task.enters(owners, 0);
 const ENTERS_FOR_ANOTHER: Does = |task, owners| task.enters(owners, 1);
 
-fn explored(sharing: Sharing, hears: f64, tasks: [&'static [Does]; 2]) {
+pub(super) fn explored(sharing: Sharing, hears: f64, tasks: [&'static [Does]; 2]) {
     explore(RandomScheduler::new(ORDERS), move || {
         run(&sharing, hears, tasks)
     });

@@ -4,5 +4,6 @@
 mod examples;
 mod interleavings;
 mod process;
+mod readers;
 mod sequences;
 mod world;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     ids::{Epoch, Nonce, Token},
-    limits::{RECHECK_MAX, TICKET_KEEP},
+    limits::{PASS_MAX, RECHECK_MAX, TICKET_KEEP},
     name::Label,
     shard::{LockKind, LockMode, Mode, Notification, Proof, Record, Reply, SlotState, Ticket},
 };
@@ -148,6 +148,9 @@ impl Context<'_> {
                 };
             };
             self.notify_holder(place.new);
+            if place.position == 0 {
+                self.notify_readers();
+            }
             position = Some(place.position);
         }
         let (remaining, label) = match self.live() {
@@ -173,8 +176,7 @@ impl Context<'_> {
         left_ms.unwrap_or(RECHECK_MAX)
     }
 
-    /// Tells the holder that the key is contended, unless the waiter is new and the grant told it already. A holder of
-    /// a share hands nothing on.
+    /// Tells the holder that the key is contended, unless the waiter is new and the grant told it already.
     fn notify_holder(&mut self, new: bool) {
         let Some(entry) = self.live() else {
             return;
@@ -185,6 +187,18 @@ impl Context<'_> {
             self.notifications
                 .push(Notification::Contended { key, nonce });
         }
+    }
+
+    /// Tells the holders of a read-write lock that it is contended: no other reader of their processes comes in any more.
+    fn notify_readers(&mut self) {
+        let shares = self.lock.shares.iter();
+        let shares = shares.filter(|shares| shares.kind == LockKind::ReadWrite);
+        let live = shares.flat_map(|shares| shares.live(self.armed, self.now_ms));
+        let contended = live.take(PASS_MAX).map(|entry| Notification::Contended {
+            key: self.key.clone(),
+            nonce: entry.record.nonce,
+        });
+        self.notifications.extend(contended);
     }
 
     /// Puts the ticket in the queue. While nothing can be granted, too: a place is no grant, and earlier waiters keep

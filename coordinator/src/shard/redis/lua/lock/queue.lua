@@ -121,6 +121,12 @@ function line.tell(queue, nonce, ...)
   redis.pcall('PUBLISH', queue.channel .. string.match(nonce, '^[^:]*'), message)
 end
 
+-- Tells the clients of a record of shares that the queue's key is contended: of 64 entries (PASS_MAX).
+function line.tell_holders(queue, held)
+  local _, found = shares.read(queue.shard, held.key)
+  for i = 1, math.min(found and #found or 0, 128), 2 do line.tell(queue, found[i], 'contended', found[i]) end
+end
+
 -- The nonce of the first ticket that has not ended, the ticket, and whether there is another: 1 or 0.
 -- Drops those before it.
 function line.first(queue)

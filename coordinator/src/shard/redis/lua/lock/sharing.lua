@@ -75,5 +75,8 @@ local function share(call, look, key, head, lease, terms, ticket, proof)
   if left ~= 0 then return wait(call, {9, epoch}, queue, key, nonce, ticket) end
   -- RECHECK_MAX, if no share is held.
   local remaining = is_live and held.soonest - call.now or 1000
-  return wait(call, {2, remaining, '', -1}, queue, key, nonce, ticket, '')
+  local answer = wait(call, {2, remaining, '', -1}, queue, key, nonce, ticket, '')
+  -- No other reader of the holders' processes comes in any more.
+  if answer[4] == 0 and is_live and kind == 'r' then line.tell_holders(queue_of(call, key), held) end
+  return answer
 end
