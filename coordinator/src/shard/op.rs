@@ -63,7 +63,8 @@ pub enum Op {
         lease: Duration,
     },
     /// Agree on the token of a replicated lock: extend the record, and raise a lower token to this one. Every later token
-    /// of the shard is above the `tokens` from this one on. Applied only in an open slot, and not in grace.
+    /// of the shard is above the `tokens` from this one on. A share of the nonce is extended, and keeps its token.
+    /// Applied only in an open slot, and not in grace.
     Confirm {
         /// The acquisition.
         nonce: Nonce,

@@ -255,9 +255,12 @@ fn deed(key: impl Strategy<Value = usize>, kinds: Kinds) -> impl Strategy<Value 
         {
             *mode = mode_of(key, nonce, choice);
         }
-        // Nor confirmations.
-        let of_mutex = kinds == Kinds::Shares && matches!(verb, Verb::Confirm { .. });
-        let nonce = if of_mutex { NONCES - 1 } else { nonce };
+        if kinds == Kinds::Shares
+            && let Verb::Confirm { install, .. } = &mut verb
+        {
+            // As a mutex alone.
+            *install &= nonce == NONCES - 1;
+        }
         Deed { key, nonce, verb }
     })
 }

@@ -2,8 +2,12 @@
 
 use super::{
     Fixture,
-    desk::{Desk, FIRST, LONG, PAST_WINDOW, QUIET, WINDOW, acquire, armed_with, nonce},
+    desk::{
+        Desk, FIRST, LONG, PAST_SHORT, PAST_WINDOW, QUIET, SHORT, WINDOW, acquire, armed_with,
+        nonce,
+    },
     movers::{IN_USE, MOVE, adopt},
+    shares::permits,
     slots::elsewhere,
 };
 use ringfence_coordinator::{
@@ -126,6 +130,26 @@ pub async fn a_confirmation_of_another_nonce_is_lost(fixture: &dyn Fixture) {
             above(own, 1),
             "nothing is raised"
         );
+    }
+}
+
+/// Another process goes on with a share, if the shard has it.
+pub async fn a_confirmation_extends_a_share_alone(fixture: &dyn Fixture) {
+    for mut desk in Desk::both_ways(fixture).await {
+        let (key, modes) = (desk.key("key"), [permits(2, 5), permits(1, 5)]);
+        let (holder, own) = desk.shares_for(&key, modes[0], SHORT).await;
+        let (other, _) = desk.shares_for(&key, modes[1], SHORT).await;
+        for (nonce, expected) in [(holder, CONFIRMED), (nonce(), Reply::Lost)] {
+            let reply = desk.one(&key, confirm(nonce, above(own, 50), false)).await;
+            assert_eq!(reply, expected);
+        }
+        fixture.elapse(PAST_SHORT).await;
+        let reply = desk.one(&key, confirm(other, own, false)).await;
+        assert_eq!(reply, Reply::Lost, "its lease was not extended");
+        let kept = desk.inspect(&key).await.expect("it is held");
+        assert_eq!((kept.nonce, kept.token, kept.shares), (holder, own, 2));
+        desk.has_no_room(&key, permits(4, 5)).await;
+        desk.shares(&key, permits(3, 5)).await;
     }
 }
 

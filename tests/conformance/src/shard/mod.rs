@@ -157,6 +157,7 @@ macro_rules! lock_conformance {
             a_stale_nonce_can_neither_renew_nor_release,
             a_second_release_finds_nothing,
             a_confirmation_raises_a_lower_token_and_every_later_one,
+            a_confirmation_extends_a_share_alone,
             a_confirmation_lowers_no_token,
             a_confirmation_of_another_nonce_is_lost,
             a_grant_is_installed_only_when_asked_and_raises_every_later_token,

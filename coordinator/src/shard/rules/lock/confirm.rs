@@ -11,7 +11,7 @@ use crate::{
 impl Context<'_> {
     /// Extends the record of the nonce to a full lease. A lower token becomes that of `claim`, and every later token
     /// of the shard is above the block of `claim`. With `install`, a key without a live record gets `claim` as its
-    /// record.
+    /// record. A share of the nonce is extended as it is: shares have no replicas that agree on a token.
     ///
     /// Only in an open slot: a sealed one has told the mover its last token already, and an arriving one does not
     /// know the last token of the former shard yet.
@@ -24,7 +24,13 @@ impl Context<'_> {
             return Reply::Moving { epoch, left: None };
         }
         let Some(entry) = self.live() else {
-            if !install || self.held().is_some() {
+            if self.held().is_some() {
+                return match self.extend(claim.nonce, u32::MAX, lease) {
+                    true => self.renewed(false),
+                    false => Reply::Lost,
+                };
+            }
+            if !install {
                 return Reply::Lost;
             }
             self.raise_above(&claim);

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 --[[
-confirm: agree on the tokens of grants that other shards made too.
+confirm: agree on the tokens of grants that other shards made too; extend grants, if they are here.
 
 KEYS[1]  quiet   "map|te|arm" while every slot of that map version is open and no timer runs
 KEYS[2]  ctr     the token counter
 KEYS[3]  state   hash: arm, te, grace, shut (epochs; milliseconds of the server's clock)
 KEYS[4]  slots   5 bytes per slot
 KEYS[5]  queues  present while a key of this life may have a queue
-KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags"
+KEYS[6]..        records, one per operation: "nonce|label|offset|tokens|te|base|arm|flags", or hashes
 ARGV[1]  replid  of the life that KEYS[1..5] are named by
 ARGV[2]  map     version of the sender's map
 ARGV[3]  by_map  how many operations, from the first, go by that version; the slots of the others are checked
@@ -38,7 +38,13 @@ local function confirm(look, key, queue, nonce, label, te, ctr, tokens, lease, i
   end
   local record = record_at(shard, key)
   if type(record) == 'table' then
-    if record.err or shares.is_live(record) then return 2 end
+    if record.err then return 2 end
+    local own = shares.own(record, nonce)
+    if own then
+      shares.put(record, nonce, own, own.count, lease)
+      return 0
+    end
+    if shares.is_live(record) then return 2 end
     record = false
   end
   local holder, _, offset, _, its_te, base, its_arm, told = parse(record)
