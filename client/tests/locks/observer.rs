@@ -30,10 +30,17 @@ async fn a_waiter_learns_the_holder_and_the_remaining_time() {
     let _guard = held(&client, "key").await;
     let (acquired, told) = wait_for(&client, "key", SECOND).await;
     assert!(acquired.is_err());
-    let [Waiting::Held { holder, remaining }] = &told[..] else {
+    let [
+        Waiting::Held {
+            holder,
+            remaining,
+            ahead,
+        },
+    ] = &told[..]
+    else {
         panic!("{told:?}")
     };
-    assert_eq!(holder.as_str(), "test");
+    assert_eq!((holder.as_str(), *ahead), ("test", Some(0)));
     assert!(*remaining > LEASE - 2 * SECOND && *remaining <= LEASE);
     assert_eq!(told[0].to_string(), "held by test (30 s left)");
 }

@@ -21,7 +21,10 @@ async fn a_held_lock_is_refused_and_names_its_holder() {
         .await
         .unwrap();
     let refused = client.lock("key").try_acquire().await.unwrap_err();
-    let AcquireError::Held { holder, remaining } = &refused else {
+    let AcquireError::Held {
+        holder, remaining, ..
+    } = &refused
+    else {
         panic!("{refused:?}")
     };
     assert_eq!(holder.as_str(), "payroll");

@@ -60,6 +60,8 @@ pub enum AcquireError {
         holder: Label,
         /// The rest of the lease, unless renewed. Of shares: about the time until the first of the leases ends.
         remaining: Duration,
+        /// How many other requests are before this one in the queue, at most. None: it has no place there.
+        ahead: Option<u32>,
     },
     /// The slot is migrating, and the key is held, or waited for, at the shard that the slot
     /// leaves.

@@ -16,7 +16,7 @@ use crate::{
     backoff::Backoff,
     driver::Answered,
     ids::Token,
-    shard::{LockMode, Op, Reply, ShardError},
+    shard::{Op, Reply, ShardError},
 };
 
 /// First and longest pause before the shard is asked again.
@@ -131,8 +131,9 @@ impl Engine {
         requests.add_one().map_err(AcquireError::TooManyHeld)?;
         let terms = Terms {
             label: lease.label.clone(),
-            mode: LockMode::Exclusive,
-            share: 0,
+            mode: lease.mode,
+            // It is in no queue.
+            share: self.0.queues.place_for(lease.mode),
             lease: lease.lease,
             hold_for: lease.hold_for,
         };

@@ -86,7 +86,8 @@ impl Receiver for LocalQueues {
                 true => queue.dismiss_once(),
                 false => Vec::new(),
             };
-            let observers = queue.waiters().filter_map(|waiter| waiter.observer.clone());
+            let waiters = queue.waiters().enumerate();
+            let observers = waiters.filter_map(|(at, waiter)| Some((at, waiter.observer.clone()?)));
             Some((patient, once, observers.collect::<Vec<_>>()))
         };
         let (patient, once, observers) = self.change(lease, waits).flatten()?;
@@ -96,8 +97,8 @@ impl Receiver for LocalQueues {
         for waiter in once {
             waiter.refuse(because.clone());
         }
-        for observer in observers {
-            observer.tell(waiting());
+        for (before, observer) in observers {
+            observer.tell(waiting().behind(before));
         }
         Some(patient)
     }

@@ -11,6 +11,7 @@ use crate::{
     ids::{Nonce, Token},
     metrics::Holding,
     name::{Label, LockKey},
+    shard::LockMode,
     sync::Mutex,
 };
 
@@ -41,6 +42,8 @@ pub struct LeaseRef {
     pub nonce: Nonce,
     /// The fencing token.
     pub token: Token,
+    /// Which share of the key it takes.
+    pub mode: LockMode,
     /// The holder's name shown to others.
     pub label: Label,
     /// The lease.
@@ -73,6 +76,7 @@ impl DetachedLease {
             key: state.key.clone(),
             nonce: state.nonce,
             token: self.token,
+            mode: state.mode(),
             label: state.terms.label.clone(),
             lease: state.terms.lease,
             hold_for: state.ends().map(|ends| ends.since(now)),
@@ -124,8 +128,28 @@ impl DetachedLease {
     ///
     /// Dropping the future has no effect on the renewal.
     pub async fn renew(&self) -> Result<(), LockLost> {
+        let lately = self.lease.state().terms.lease / LATELY;
+        self.renewed_since(self.queues.now() - lately).await
+    }
+
+    /// Makes a writer of a read-write lock a reader, as [`Guard::downgrade`] does, and waits for the shard's answer. A
+    /// repeat has no effect, nor has it another kind of holder.
+    ///
+    /// # Errors
+    ///
+    /// [`LockLost`]: it is not certainly held any more.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect on the change.
+    pub async fn downgrade(&self) -> Result<(), LockLost> {
+        self.lease.state().downgrade();
+        self.renewed_since(self.queues.now()).await
+    }
+
+    /// Waits for a renewal that leaves at `since` or later.
+    async fn renewed_since(&self, since: Instant) -> Result<(), LockLost> {
         let state = self.lease.state();
-        let since = self.queues.now() - state.terms.lease / LATELY;
         state.want_renewal(since);
         if state.is_to_be_renewed() {
             self.lease.clone().renew();
@@ -197,9 +221,8 @@ impl DetachedLease {
 }
 
 impl Guard {
-    /// Gives the lock to a holder outside of this process. Another engine takes up exclusive locks alone: it finds no
-    /// share of a semaphore or of a read-write lock. Other readers lose a lease that they have together with this guard; an
-    /// engine that hands nothing on has none of these. Waiters of this process request it anew;
+    /// Gives the lock to a holder outside of this process. Other readers lose a lease that they have together with this
+    /// guard; an engine that hands nothing on has none of these. Waiters of this process request it anew;
     /// other guards of the same owner do not release it.
     pub fn detach(self) -> DetachedLease {
         let (grant, queues, holding) = self.take_apart();

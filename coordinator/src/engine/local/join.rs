@@ -83,6 +83,7 @@ impl Handle {
         let in_the_way = observer.and(held).map(|lease| Waiting::Held {
             holder: lease.state().terms.label.clone(),
             remaining: lease.state().deadline().since(now),
+            ahead: Some(queue.len() as u32),
         });
         let (tell, events) = oneshot::channel();
         let waiter = Waiter {

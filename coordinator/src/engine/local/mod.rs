@@ -494,5 +494,6 @@ fn held_by(lease: &LeaseState, now: Instant) -> AcquireError {
     AcquireError::Held {
         holder: lease.terms.label.clone(),
         remaining: lease.deadline().since(now),
+        ahead: None,
     }
 }

@@ -17,6 +17,8 @@ pub enum Waiting {
         holder: Label,
         /// The rest of the holder's lease, unless it is renewed.
         remaining: Duration,
+        /// How many other requests come first, at most. None: not known yet.
+        ahead: Option<u32>,
     },
     /// Its shard came back, or is new: previous holders have time to re-register their locks.
     Grace {
@@ -43,9 +45,14 @@ impl Waiting {
     /// `grace`.
     pub(crate) fn new(refusal: &AcquireError, shard: &ShardId, grace: Duration) -> Self {
         match refusal {
-            AcquireError::Held { holder, remaining } => Self::Held {
+            AcquireError::Held {
+                holder,
+                remaining,
+                ahead,
+            } => Self::Held {
                 holder: holder.clone(),
                 remaining: *remaining,
+                ahead: *ahead,
             },
             AcquireError::Grace {
                 new, retry_after, ..
@@ -62,7 +69,18 @@ impl Waiting {
         }
     }
 
-    /// Whether `other` is the same reason, regardless of the time passed.
+    /// The same for a waiter that has `more` others before it, in this process.
+    pub(crate) fn behind(mut self, more: usize) -> Self {
+        if let Self::Held {
+            ahead: Some(ahead), ..
+        } = &mut self
+        {
+            *ahead = ahead.saturating_add(more as u32);
+        }
+        self
+    }
+
+    /// Whether `other` is the same reason, regardless of the time passed, and of the others that come first.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Held { holder, .. }, Self::Held { holder: other, .. }) => holder == other,
@@ -83,7 +101,9 @@ impl fmt::Display for Waiting {
     /// For people: `held by host/1234 (5 s left)`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held { holder, remaining } => {
+            Self::Held {
+                holder, remaining, ..
+            } => {
                 let left = remaining.as_secs_f64().ceil();
                 write!(formatter, "held by {holder} ({left} s left)")
             }

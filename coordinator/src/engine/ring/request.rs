@@ -215,6 +215,7 @@ impl Requests {
                     because: AcquireError::Held {
                         holder: label,
                         remaining,
+                        ahead: position,
                     },
                     // Only the first waiter finds an expired record.
                     pause: if first { pause.min(remaining) } else { pause },
@@ -249,8 +250,7 @@ impl Requests {
             | Reply::Adopted { .. }
             | Reply::NotAdopted
             | Reply::Released { .. }) => {
-                let what = "acquire";
-                let reason = format!("unexpected answer {reply:?}");
+                let (what, reason) = ("acquire", format!("unexpected answer {reply:?}"));
                 Verdict::Refuse(ShardError::Refused { what, reason }.into())
             }
         }
