@@ -9,7 +9,7 @@ use tonic_types::pb;
 
 use crate::{
     Effect, Reason,
-    v1::{ErrorDetail, InvalidInput},
+    v1::{ErrorDetail, HeldBy, InvalidInput},
 };
 
 /// The name of [`ErrorDetail`] in a status.
@@ -30,6 +30,8 @@ pub struct Error {
     pub retry_after: Option<Duration>,
     /// The field that cannot be used, if the reason is [`Reason::InvalidInput`].
     pub input: Option<Box<Input>>,
+    /// The holder of the lock, if that is the reason, or the reason for the wait.
+    pub held_by: Option<Box<HeldBy>>,
 }
 
 /// A field that cannot be used.
@@ -53,6 +55,7 @@ impl Error {
             effect: Effect::None,
             retry_after: None,
             input: None,
+            held_by: None,
         }
     }
 
@@ -94,6 +97,7 @@ impl Error {
                         limit: input.limit,
                     })
                 }),
+                held_by: detail.held_by.map(Box::new),
             },
             None => Self {
                 is_retryable: matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded),
@@ -122,6 +126,7 @@ impl From<&Error> for ErrorDetail {
                 value: input.value.clone(),
                 limit: input.limit.clone(),
             }),
+            held_by: error.held_by.as_deref().cloned(),
         }
     }
 }
@@ -172,6 +177,7 @@ fn code(reason: Reason) -> Code {
         Reason::ShardUnusable
         | Reason::ResizeRefused
         | Reason::Foreign
+        | Reason::OtherKind
         | Reason::LockLost
         | Reason::Insufficient
         | Reason::Cancelled
@@ -215,6 +221,13 @@ mod tests {
                                 field: "lease".into(),
                                 value: "31s".into(),
                                 limit: "at most 30s".into(),
+                            })
+                        }),
+                        held_by: (reason == Reason::Held).then(|| {
+                            Box::new(HeldBy {
+                                label: "host/1".into(),
+                                remaining: Some(prost_types::Duration::default()),
+                                ahead: Some(2),
                             })
                         }),
                     };

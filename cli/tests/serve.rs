@@ -19,7 +19,7 @@ use nix::{
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AcquireAsk, AcquireRequest, AcquireResponse, Ask, Grant, PingAsk, ReleaseOutcome,
+        AcquireAsk, AcquireRequest, AcquireResponse, Ask, Grant, LockMode, PingAsk, ReleaseOutcome,
         ReleaseRequest, RenewRequest, ResumeAsk, SessionRequest, SessionResponse, SessionTerms,
         answer, ask::Kind, lock_service_client::LockServiceClient,
         session_service_client::SessionServiceClient,
@@ -127,8 +127,31 @@ async fn two_coordinators_exclude_each_other_and_a_killed_one_loses_no_time() {
     assert!(next.into_inner().token > held.token);
 }
 
+/// A lock of each kind, and a request that does not go with it.
+fn of_each_kind(lease: Duration) -> [(AcquireRequest, AcquireRequest); 4] {
+    let of = |key: &str, mode: LockMode| AcquireRequest {
+        mode: mode.into(),
+        ..ask(key, lease)
+    };
+    let permits = |permits| AcquireRequest {
+        permits,
+        capacity: 3,
+        ..of("permits", LockMode::Permits)
+    };
+    let pairs = [
+        (ask("key", lease), ask("key", lease)),
+        (of("read", LockMode::Read), of("read", LockMode::Write)),
+        (of("write", LockMode::Write), of("write", LockMode::Read)),
+        (permits(2), permits(2)),
+    ];
+    pairs.map(|(held, mut once)| {
+        once.wait = Some(Duration::ZERO.try_into().unwrap());
+        (held, once)
+    })
+}
+
 #[tokio::test]
-async fn a_caller_of_a_killed_coordinator_keeps_its_lock_at_another() {
+async fn a_caller_of_a_killed_coordinator_keeps_its_locks_of_every_kind_at_another() {
     let servers = founded().await;
     let secret = "handle_secret = \"0123456789abcdef0123456789abcdef\"";
     let (mut one, two) = (
@@ -136,28 +159,34 @@ async fn a_caller_of_a_killed_coordinator_keeps_its_lock_at_another() {
         Coordinator::start(&servers, secret),
     );
     let lease = Duration::from_secs(2);
-    let held = one.locks().await.acquire(ask("key", lease)).await.unwrap();
-    let AcquireResponse { handle, token, .. } = held.into_inner();
+    let asks = of_each_kind(lease);
+    let mut held = Vec::new();
+    for (ask, _) in &asks {
+        let granted = one.locks().await.acquire(ask.clone()).await.unwrap();
+        held.push(granted.into_inner());
+    }
     one.process.kill().unwrap();
     one.process.wait().unwrap();
 
     let mut locks = two.locks().await;
     // For twice the lease.
     for _ in 0..16 {
-        let handle = handle.clone();
-        let renewed = locks.renew(RenewRequest { handle }).await.unwrap();
-        let valid_for: Duration = renewed.into_inner().valid_for.unwrap().try_into().unwrap();
-        assert!(valid_for > lease / 2, "{valid_for:?}");
-        let mut once = ask("key", lease);
-        once.wait = Some(Duration::ZERO.try_into().unwrap());
-        let refused = locks.acquire(once).await.unwrap_err();
-        assert_eq!(Error::from_status(&refused).reason, Reason::Held);
+        for (AcquireResponse { handle, .. }, (_, once)) in held.iter().zip(&asks) {
+            let handle = handle.clone();
+            let renewed = locks.renew(RenewRequest { handle }).await.unwrap();
+            let valid_for: Duration = renewed.into_inner().valid_for.unwrap().try_into().unwrap();
+            assert!(valid_for > lease / 2, "{valid_for:?}");
+            let refused = locks.acquire(once.clone()).await.unwrap_err();
+            assert_eq!(Error::from_status(&refused).reason, Reason::Held);
+        }
         tokio::time::sleep(lease / 8).await;
     }
-    let released = locks.release(ReleaseRequest { handle }).await.unwrap();
-    assert_eq!(released.into_inner().outcome, ReleaseOutcome::Held as i32);
-    let next = locks.acquire(ask("key", lease)).await.unwrap().into_inner();
-    assert!(next.token > token);
+    for (AcquireResponse { handle, token, .. }, (_, once)) in held.into_iter().zip(asks) {
+        let released = locks.release(ReleaseRequest { handle }).await.unwrap();
+        assert_eq!(released.into_inner().outcome, ReleaseOutcome::Held as i32);
+        let next = locks.acquire(once).await.unwrap().into_inner();
+        assert!(next.token > token);
+    }
 }
 
 /// A session that asks once, and pings ten times per second from then on, until `stop` is dropped.

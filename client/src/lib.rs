@@ -66,7 +66,8 @@ pub use ringfence_coordinator::{
     mover::{Pace, Progress, Resized, WaitingFor},
     name::{Label, LockKey, NameError, Namespace},
     shard::{
-        Effect, HeldLock, Holder, Inspection, LockKind, QueuedWaiter, ShardError, memory::Faults,
+        Effect, HeldLock, Holder, Inspection, LockKind, LockMode, QueuedWaiter, ShardError,
+        memory::Faults,
     },
     topology::{Constants, Removal, ResizeError, Topology, TopologyError},
 };

@@ -7,7 +7,7 @@
 
 use std::fmt::Debug;
 
-use ringfence_api::{Error, Reason};
+use ringfence_api::{Error, Reason, v1::HeldBy};
 use ringfence_client::{
     AcquireError, CounterFault, Effect, Failure, NameError, ReshapeError, RingError, ShardError,
     TopologyError,
@@ -18,6 +18,8 @@ use ringfence_client::{
     },
     limits::{KEY_BYTES_MAX, LEASE_MIN, NAMESPACE_BYTES_MAX},
 };
+
+use crate::fields::to_length;
 
 /// `error`, for `reason`, with its consequences.
 fn of(reason: Reason, error: &dyn Failure) -> Error {
@@ -103,16 +105,39 @@ pub(crate) fn lock(error: &AcquireError) -> Error {
         AcquireError::TooManyHeld(_) => Reason::TooManyHeld,
         AcquireError::OutOfMemory(_) => Reason::OutOfMemory,
         AcquireError::NoTokens(_) | AcquireError::NoMajority { .. } => Reason::ShardUnavailable,
-        AcquireError::Foreign(_) | AcquireError::OtherKind { .. } => Reason::Foreign,
+        AcquireError::Foreign(_) => Reason::Foreign,
+        AcquireError::OtherKind { .. } => Reason::OtherKind,
         AcquireError::TooLate => Reason::TooLate,
         AcquireError::Shard(error) => shard(error),
-        // The service asks for no shares.
+        // The service has no owners that enter again, and has checked the permits.
         AcquireError::TooManyEntries(_) | AcquireError::Permits { .. } => Reason::Internal,
         // It acquires for no owner.
         AcquireError::Upgrade => Reason::Internal,
         _ => Reason::Unspecified,
     };
-    of(reason, error)
+    Error {
+        held_by: held_by(error).map(Box::new),
+        ..of(reason, error)
+    }
+}
+
+fn held_by(error: &AcquireError) -> Option<HeldBy> {
+    if let AcquireError::TimedOut { because, .. } = error {
+        return held_by(because);
+    }
+    let AcquireError::Held {
+        holder,
+        remaining,
+        ahead,
+    } = error
+    else {
+        return None;
+    };
+    Some(HeldBy {
+        label: holder.to_string(),
+        remaining: Some(to_length(*remaining)),
+        ahead: *ahead,
+    })
 }
 
 fn shard(error: &ShardError) -> Reason {
@@ -269,7 +294,7 @@ mod tests {
     use std::time::Duration;
 
     use ringfence_client::{
-        Replicas,
+        LockKind, Replicas,
         counter::{Account, RequestId},
     };
     use ringfence_coordinator::name::Namespace;
@@ -278,11 +303,20 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(5);
 
-    fn every_lock_error() -> Vec<(AcquireError, Reason)> {
+    fn errors_of_holders() -> [(AcquireError, Reason); 2] {
         let held = AcquireError::Held {
             holder: ringfence_client::Label::new("host/1"),
             remaining: SHORT,
+            ahead: None,
         };
+        let other_kind = AcquireError::OtherKind {
+            asked: LockKind::Mutex,
+            held: LockKind::Semaphore,
+        };
+        [(held, Reason::Held), (other_kind, Reason::OtherKind)]
+    }
+
+    fn every_lock_error() -> Vec<(AcquireError, Reason)> {
         let shard = || "a".to_owned();
         let reason = || "refused".to_owned();
         let grace = AcquireError::Grace {
@@ -333,7 +367,6 @@ mod tests {
             (replicated, Reason::InvalidInput),
             (AcquireError::LeaseTooShort(SHORT), Reason::InvalidInput),
             (AcquireError::HoldTooShort(SHORT), Reason::InvalidInput),
-            (held, Reason::Held),
             (AcquireError::Moving { shard: shard() }, Reason::Moving),
             (grace, Reason::Recovering),
             (timed_out, Reason::TimedOut),
@@ -347,6 +380,7 @@ mod tests {
             (AcquireError::TooLate, Reason::TooLate),
         ];
         all.extend(shards);
+        all.extend(errors_of_holders());
         all
     }
 

@@ -11,5 +11,6 @@ mod monitor;
 mod resize;
 mod scene;
 mod sessions;
+mod shares;
 mod stops;
 mod tls;

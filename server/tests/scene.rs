@@ -45,9 +45,10 @@ impl Coordinator {
             principals: BTreeMap::new(),
         };
         set_up(&mut config);
-        let service = Service::bind(&config, servers.client().await)
-            .await
-            .unwrap();
+        // As `ringfence serve` has it: callers have their leases alone.
+        let client = servers.builder().handoff(0, Duration::ZERO);
+        let client = client.build().await.unwrap();
+        let service = Service::bind(&config, client).await.unwrap();
         let url = format!("http://{}", service.address().unwrap());
         let monitor = service.monitor_address().unwrap().unwrap();
         let (stop, stopped) = oneshot::channel();

@@ -6,9 +6,9 @@ use futures_util::stream;
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AcquireAsk, Ask, Grant, PingAsk, Pong, ReleaseAsk, ReleaseOutcome, ResumeAsk,
-        SessionRequest, SessionResponse, SessionTerms, answer::Kind as Told, ask::Kind,
-        session_service_client::SessionServiceClient,
+        AcquireAsk, Ask, DowngradeAsk, Grant, LockMode, PingAsk, Pong, ReleaseAsk, ReleaseOutcome,
+        ResumeAsk, SessionRequest, SessionResponse, SessionTerms, WaitReason, answer::Kind as Told,
+        ask::Kind, session_service_client::SessionServiceClient,
     },
 };
 use ringfence_client::{BootClock, Clock};
@@ -91,10 +91,14 @@ impl Session {
         self.next().await.unwrap().expect("the session goes on")
     }
 
+    /// The grant to an ask, after any number of reasons to wait.
     async fn granted(&mut self, id: u64) -> Grant {
-        match self.told().await {
-            (ask, Told::Grant(grant)) if ask == id => grant,
-            other => panic!("{other:?}"),
+        loop {
+            match self.told().await {
+                (ask, Told::Grant(grant)) if ask == id => return grant,
+                (ask, Told::Wait(_)) if ask == id => {}
+                other => panic!("{other:?}"),
+            }
         }
     }
 
@@ -103,12 +107,18 @@ impl Session {
         self.granted(id).await
     }
 
-    async fn waits(&mut self, id: u64) {
-        match self.told().await {
-            (ask, Told::Wait(notice)) if ask == id => {
-                assert!(notice.message.contains("worker"), "{}", notice.message);
+    /// Waits for a lock. Returns how many requests come first.
+    async fn waits(&mut self, id: u64) -> u32 {
+        loop {
+            match self.told().await {
+                (ask, Told::Wait(notice)) if ask == id => {
+                    assert!(notice.message.contains("held by"), "{}", notice.message);
+                    assert_eq!(notice.reason(), WaitReason::Held);
+                    return notice.held_by.unwrap().ahead.unwrap();
+                }
+                (_, Told::Wait(_)) => {}
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
         }
     }
 
@@ -213,9 +223,9 @@ async fn two_sessions_get_a_lock_in_the_order_in_which_they_asked() {
     let mut two = Session::with_ttl(&scene, 20 * TTL_MS).await;
     let mut last = holder.acquired(1, "key").await.token;
     one.ask(1, acquire("key", None)).await;
-    one.waits(1).await;
+    assert_eq!(one.waits(1).await, 0);
     two.ask(1, acquire("key", None)).await;
-    two.waits(1).await;
+    assert_eq!(two.waits(1).await, 1);
     holder.released(2, 1).await;
     for session in [&mut one, &mut two] {
         let grant = session.granted(1).await;
@@ -270,6 +280,92 @@ async fn a_session_goes_on_at_another_coordinator_with_the_same_token() {
     two.ask(7, resume(&grant.handle)).await;
     let refusal = two.refused(7).await;
     assert_eq!(refusal.reason(), Reason::LockLost);
+}
+
+#[tokio::test]
+async fn a_waiter_learns_of_those_before_it_at_other_coordinators() {
+    let scene = Scene::set_with(shared).await;
+    let other = scene.another(shared).await;
+    let mut holder = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    let mut one = Session::with_ttl(&scene, 20 * TTL_MS).await;
+    let mut two = Session::with_ttl(&other, 20 * TTL_MS).await;
+    holder.acquired(1, "key").await;
+    one.ask(1, acquire("key", None)).await;
+    assert_eq!(one.waits(1).await, 0);
+    two.ask(1, acquire("key", None)).await;
+    assert_eq!(two.waits(1).await, 1);
+    two.ask(2, acquire("key", None)).await;
+    while two.waits(2).await != 2 {}
+    holder.released(2, 1).await;
+    one.granted(1).await;
+    // The others move up.
+    while two.waits(1).await != 0 {}
+}
+
+#[tokio::test]
+async fn a_session_shares_locks_and_goes_on_with_its_shares_elsewhere() {
+    let scene = Scene::set_with(shared).await;
+    let other = scene.another(shared).await;
+    let of = |mode: LockMode, permits, capacity| {
+        Kind::Acquire(AcquireAsk {
+            key: format!("{mode:?}").into(),
+            mode: mode.into(),
+            permits,
+            capacity,
+            wait: Some(length(0)),
+            ..AcquireAsk::default()
+        })
+    };
+    let mut one = Session::with_ttl(&scene, TTL_MS).await;
+    let mut granted = Vec::new();
+    for (id, ask) in [
+        (1, of(LockMode::Read, 0, 0)),
+        (2, of(LockMode::Write, 0, 0)),
+        (3, of(LockMode::Permits, 2, 3)),
+    ] {
+        one.ask(id, ask).await;
+        granted.push(one.granted(id).await);
+    }
+    one.ask(4, Kind::Downgrade(DowngradeAsk { ask_id: 2 }))
+        .await;
+    granted[1].handle = match one.told().await {
+        (4, Told::Downgrade(notice)) => notice.handle,
+        other => panic!("{other:?}"),
+    };
+    for ask_id in [1, 9] {
+        one.ask(5, Kind::Downgrade(DowngradeAsk { ask_id })).await;
+        match one.told().await {
+            (5, Told::Downgrade(_)) => assert_eq!(ask_id, 1, "a reader stays one"),
+            (5, Told::Refusal(refusal)) => {
+                let input = refusal.error.unwrap().invalid_input.unwrap();
+                assert_eq!((&*input.field, ask_id), ("asks.downgrade.ask_id", 9));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(one);
+    let mut two = Session::with_ttl(&other, TTL_MS).await;
+    for (id, grant) in (1..).zip(&granted) {
+        two.ask(id, resume(&grant.handle)).await;
+        assert_eq!(two.granted(id).await.token, grant.token);
+    }
+    let mut third = Session::with_ttl(&scene, TTL_MS).await;
+    for id in 10..30 {
+        two.pinged(id).await;
+        third.ask(id, of(LockMode::Permits, 2, 3)).await;
+        assert_eq!(third.refused(id).await.reason(), Reason::Held);
+        sleep(Duration::from_millis(100)).await;
+    }
+    let write = Kind::Acquire(AcquireAsk {
+        key: "Write".into(),
+        mode: LockMode::Read.into(),
+        ..AcquireAsk::default()
+    });
+    third.ask(1, write).await;
+    third.granted(1).await;
+    for id in 1..=3 {
+        assert_eq!(two.released(100, id).await, HELD);
+    }
 }
 
 #[tokio::test]

@@ -122,6 +122,8 @@ const (
 	ErrorReason_ERROR_REASON_TOO_LATE ErrorReason = 25
 	// The lock is lost: its lease has ended, or it was released.
 	ErrorReason_ERROR_REASON_LOCK_LOST ErrorReason = 26
+	// The key is held as a lock of another kind: a lock, a semaphore, a read-write lock.
+	ErrorReason_ERROR_REASON_OTHER_KIND ErrorReason = 27
 	// The balance was insufficient.
 	ErrorReason_ERROR_REASON_INSUFFICIENT ErrorReason = 40
 	// The request was cancelled.
@@ -178,6 +180,7 @@ var (
 		24: "ERROR_REASON_TOO_MANY_HELD",
 		25: "ERROR_REASON_TOO_LATE",
 		26: "ERROR_REASON_LOCK_LOST",
+		27: "ERROR_REASON_OTHER_KIND",
 		40: "ERROR_REASON_INSUFFICIENT",
 		41: "ERROR_REASON_CANCELLED",
 		42: "ERROR_REASON_UNKNOWN_RESERVATION",
@@ -216,6 +219,7 @@ var (
 		"ERROR_REASON_TOO_MANY_HELD":       24,
 		"ERROR_REASON_TOO_LATE":            25,
 		"ERROR_REASON_LOCK_LOST":           26,
+		"ERROR_REASON_OTHER_KIND":          27,
 		"ERROR_REASON_INSUFFICIENT":        40,
 		"ERROR_REASON_CANCELLED":           41,
 		"ERROR_REASON_UNKNOWN_RESERVATION": 42,
@@ -274,7 +278,9 @@ type ErrorDetail struct {
 	// The earliest time to repeat the call, counted from this answer. Unset: not known.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// The invalid input. Set if the reason is INVALID_INPUT.
-	InvalidInput  *InvalidInput `protobuf:"bytes,5,opt,name=invalid_input,json=invalidInput,proto3" json:"invalid_input,omitempty"`
+	InvalidInput *InvalidInput `protobuf:"bytes,5,opt,name=invalid_input,json=invalidInput,proto3" json:"invalid_input,omitempty"`
+	// The holder of the lock. Set if that is the reason, or the reason for the wait.
+	HeldBy        *HeldBy `protobuf:"bytes,6,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,6 +350,79 @@ func (x *ErrorDetail) GetInvalidInput() *InvalidInput {
 	return nil
 }
 
+func (x *ErrorDetail) GetHeldBy() *HeldBy {
+	if x != nil {
+		return x.HeldBy
+	}
+	return nil
+}
+
+// The reason why a lock is not free.
+type HeldBy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The holder's name. Empty: several holders share the lock.
+	Label string `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
+	// The rest of its lease, unless it is renewed. Of several: about the rest of the one that
+	// ends first.
+	Remaining *durationpb.Duration `protobuf:"bytes,2,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	// The number of requests that come first, at most, as the shard knew them last. Unset: not
+	// known.
+	Ahead         *uint32 `protobuf:"varint,3,opt,name=ahead,proto3,oneof" json:"ahead,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldBy) Reset() {
+	*x = HeldBy{}
+	mi := &file_ringfence_v1_error_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldBy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldBy) ProtoMessage() {}
+
+func (x *HeldBy) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_error_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldBy.ProtoReflect.Descriptor instead.
+func (*HeldBy) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_error_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *HeldBy) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *HeldBy) GetRemaining() *durationpb.Duration {
+	if x != nil {
+		return x.Remaining
+	}
+	return nil
+}
+
+func (x *HeldBy) GetAhead() uint32 {
+	if x != nil && x.Ahead != nil {
+		return *x.Ahead
+	}
+	return 0
+}
+
 // The field of a request that cannot be used.
 type InvalidInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -359,7 +438,7 @@ type InvalidInput struct {
 
 func (x *InvalidInput) Reset() {
 	*x = InvalidInput{}
-	mi := &file_ringfence_v1_error_proto_msgTypes[1]
+	mi := &file_ringfence_v1_error_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +450,7 @@ func (x *InvalidInput) String() string {
 func (*InvalidInput) ProtoMessage() {}
 
 func (x *InvalidInput) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_error_proto_msgTypes[1]
+	mi := &file_ringfence_v1_error_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +463,7 @@ func (x *InvalidInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InvalidInput.ProtoReflect.Descriptor instead.
 func (*InvalidInput) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_error_proto_rawDescGZIP(), []int{1}
+	return file_ringfence_v1_error_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *InvalidInput) GetField() string {
@@ -412,14 +491,20 @@ var File_ringfence_v1_error_proto protoreflect.FileDescriptor
 
 const file_ringfence_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x18ringfence/v1/error.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\x89\x02\n" +
+	"\x18ringfence/v1/error.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb8\x02\n" +
 	"\vErrorDetail\x121\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x19.ringfence.v1.ErrorReasonR\x06reason\x12\x1c\n" +
 	"\tretryable\x18\x02 \x01(\bR\tretryable\x12,\n" +
 	"\x06effect\x18\x03 \x01(\x0e2\x14.ringfence.v1.EffectR\x06effect\x12:\n" +
 	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12?\n" +
-	"\rinvalid_input\x18\x05 \x01(\v2\x1a.ringfence.v1.InvalidInputR\finvalidInput\"P\n" +
+	"\rinvalid_input\x18\x05 \x01(\v2\x1a.ringfence.v1.InvalidInputR\finvalidInput\x12-\n" +
+	"\aheld_by\x18\x06 \x01(\v2\x14.ringfence.v1.HeldByR\x06heldBy\"|\n" +
+	"\x06HeldBy\x12\x14\n" +
+	"\x05label\x18\x01 \x01(\tR\x05label\x127\n" +
+	"\tremaining\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x19\n" +
+	"\x05ahead\x18\x03 \x01(\rH\x00R\x05ahead\x88\x01\x01B\b\n" +
+	"\x06_ahead\"P\n" +
 	"\fInvalidInput\x12\x14\n" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x14\n" +
@@ -427,7 +512,7 @@ const file_ringfence_v1_error_proto_rawDesc = "" +
 	"\x06Effect\x12\x16\n" +
 	"\x12EFFECT_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vEFFECT_NONE\x10\x01\x12\x12\n" +
-	"\x0eEFFECT_UNKNOWN\x10\x02*\xda\b\n" +
+	"\x0eEFFECT_UNKNOWN\x10\x02*\xf7\b\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_INPUT\x10\x01\x12\x19\n" +
@@ -450,7 +535,8 @@ const file_ringfence_v1_error_proto_rawDesc = "" +
 	"\x1dERROR_REASON_TOO_MANY_WAITERS\x10\x17\x12\x1e\n" +
 	"\x1aERROR_REASON_TOO_MANY_HELD\x10\x18\x12\x19\n" +
 	"\x15ERROR_REASON_TOO_LATE\x10\x19\x12\x1a\n" +
-	"\x16ERROR_REASON_LOCK_LOST\x10\x1a\x12\x1d\n" +
+	"\x16ERROR_REASON_LOCK_LOST\x10\x1a\x12\x1b\n" +
+	"\x17ERROR_REASON_OTHER_KIND\x10\x1b\x12\x1d\n" +
 	"\x19ERROR_REASON_INSUFFICIENT\x10(\x12\x1a\n" +
 	"\x16ERROR_REASON_CANCELLED\x10)\x12$\n" +
 	" ERROR_REASON_UNKNOWN_RESERVATION\x10*\x12!\n" +
@@ -480,24 +566,27 @@ func file_ringfence_v1_error_proto_rawDescGZIP() []byte {
 }
 
 var file_ringfence_v1_error_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_ringfence_v1_error_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_ringfence_v1_error_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_ringfence_v1_error_proto_goTypes = []any{
 	(Effect)(0),                 // 0: ringfence.v1.Effect
 	(ErrorReason)(0),            // 1: ringfence.v1.ErrorReason
 	(*ErrorDetail)(nil),         // 2: ringfence.v1.ErrorDetail
-	(*InvalidInput)(nil),        // 3: ringfence.v1.InvalidInput
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(*HeldBy)(nil),              // 3: ringfence.v1.HeldBy
+	(*InvalidInput)(nil),        // 4: ringfence.v1.InvalidInput
+	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
 }
 var file_ringfence_v1_error_proto_depIdxs = []int32{
 	1, // 0: ringfence.v1.ErrorDetail.reason:type_name -> ringfence.v1.ErrorReason
 	0, // 1: ringfence.v1.ErrorDetail.effect:type_name -> ringfence.v1.Effect
-	4, // 2: ringfence.v1.ErrorDetail.retry_after:type_name -> google.protobuf.Duration
-	3, // 3: ringfence.v1.ErrorDetail.invalid_input:type_name -> ringfence.v1.InvalidInput
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	5, // 2: ringfence.v1.ErrorDetail.retry_after:type_name -> google.protobuf.Duration
+	4, // 3: ringfence.v1.ErrorDetail.invalid_input:type_name -> ringfence.v1.InvalidInput
+	3, // 4: ringfence.v1.ErrorDetail.held_by:type_name -> ringfence.v1.HeldBy
+	5, // 5: ringfence.v1.HeldBy.remaining:type_name -> google.protobuf.Duration
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_error_proto_init() }
@@ -505,13 +594,14 @@ func file_ringfence_v1_error_proto_init() {
 	if File_ringfence_v1_error_proto != nil {
 		return
 	}
+	file_ringfence_v1_error_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_error_proto_rawDesc), len(file_ringfence_v1_error_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

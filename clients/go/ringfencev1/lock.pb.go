@@ -22,6 +22,69 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Which share of a key a holder takes.
+type LockMode int32
+
+const (
+	// Not set: LOCK_MODE_EXCLUSIVE.
+	LockMode_LOCK_MODE_UNSPECIFIED LockMode = 0
+	// The whole key, which is a lock with one holder.
+	LockMode_LOCK_MODE_EXCLUSIVE LockMode = 1
+	// The key is a read-write lock: beside other readers. A reader does not go before a
+	// writer that waits.
+	LockMode_LOCK_MODE_READ LockMode = 2
+	// The key is a read-write lock: alone. The token is greater than those of all earlier
+	// readers and writers.
+	LockMode_LOCK_MODE_WRITE LockMode = 3
+	// The key is a semaphore: some of its permits. Each grant has its own lease.
+	LockMode_LOCK_MODE_PERMITS LockMode = 4
+)
+
+// Enum value maps for LockMode.
+var (
+	LockMode_name = map[int32]string{
+		0: "LOCK_MODE_UNSPECIFIED",
+		1: "LOCK_MODE_EXCLUSIVE",
+		2: "LOCK_MODE_READ",
+		3: "LOCK_MODE_WRITE",
+		4: "LOCK_MODE_PERMITS",
+	}
+	LockMode_value = map[string]int32{
+		"LOCK_MODE_UNSPECIFIED": 0,
+		"LOCK_MODE_EXCLUSIVE":   1,
+		"LOCK_MODE_READ":        2,
+		"LOCK_MODE_WRITE":       3,
+		"LOCK_MODE_PERMITS":     4,
+	}
+)
+
+func (x LockMode) Enum() *LockMode {
+	p := new(LockMode)
+	*p = x
+	return p
+}
+
+func (x LockMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LockMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_ringfence_v1_lock_proto_enumTypes[0].Descriptor()
+}
+
+func (LockMode) Type() protoreflect.EnumType {
+	return &file_ringfence_v1_lock_proto_enumTypes[0]
+}
+
+func (x LockMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LockMode.Descriptor instead.
+func (LockMode) EnumDescriptor() ([]byte, []int) {
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{0}
+}
+
 // The state of a lock when it was released.
 type ReleaseOutcome int32
 
@@ -64,11 +127,11 @@ func (x ReleaseOutcome) String() string {
 }
 
 func (ReleaseOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_ringfence_v1_lock_proto_enumTypes[0].Descriptor()
+	return file_ringfence_v1_lock_proto_enumTypes[1].Descriptor()
 }
 
 func (ReleaseOutcome) Type() protoreflect.EnumType {
-	return &file_ringfence_v1_lock_proto_enumTypes[0]
+	return &file_ringfence_v1_lock_proto_enumTypes[1]
 }
 
 func (x ReleaseOutcome) Number() protoreflect.EnumNumber {
@@ -77,7 +140,64 @@ func (x ReleaseOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ReleaseOutcome.Descriptor instead.
 func (ReleaseOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{0}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{1}
+}
+
+// The kinds of locks.
+type LockKind int32
+
+const (
+	// Not set, or a kind of a later release.
+	LockKind_LOCK_KIND_UNSPECIFIED LockKind = 0
+	// One holder.
+	LockKind_LOCK_KIND_MUTEX LockKind = 1
+	// A number of permits.
+	LockKind_LOCK_KIND_SEMAPHORE LockKind = 2
+	// Many readers, or one writer.
+	LockKind_LOCK_KIND_READ_WRITE LockKind = 3
+)
+
+// Enum value maps for LockKind.
+var (
+	LockKind_name = map[int32]string{
+		0: "LOCK_KIND_UNSPECIFIED",
+		1: "LOCK_KIND_MUTEX",
+		2: "LOCK_KIND_SEMAPHORE",
+		3: "LOCK_KIND_READ_WRITE",
+	}
+	LockKind_value = map[string]int32{
+		"LOCK_KIND_UNSPECIFIED": 0,
+		"LOCK_KIND_MUTEX":       1,
+		"LOCK_KIND_SEMAPHORE":   2,
+		"LOCK_KIND_READ_WRITE":  3,
+	}
+)
+
+func (x LockKind) Enum() *LockKind {
+	p := new(LockKind)
+	*p = x
+	return p
+}
+
+func (x LockKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LockKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_ringfence_v1_lock_proto_enumTypes[2].Descriptor()
+}
+
+func (LockKind) Type() protoreflect.EnumType {
+	return &file_ringfence_v1_lock_proto_enumTypes[2]
+}
+
+func (x LockKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LockKind.Descriptor instead.
+func (LockKind) EnumDescriptor() ([]byte, []int) {
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{2}
 }
 
 // The terms of an acquisition.
@@ -99,7 +219,16 @@ type AcquireRequest struct {
 	Wait *durationpb.Duration `protobuf:"bytes,5,opt,name=wait,proto3" json:"wait,omitempty"`
 	// The holder's name, shown to other callers: cut to 64 bytes. Empty: the name of
 	// the coordinator.
-	Label         string `protobuf:"bytes,6,opt,name=label,proto3" json:"label,omitempty"`
+	Label string `protobuf:"bytes,6,opt,name=label,proto3" json:"label,omitempty"`
+	// Which share of the key to take. Unset: LOCK_MODE_EXCLUSIVE.
+	Mode LockMode `protobuf:"varint,7,opt,name=mode,proto3,enum=ringfence.v1.LockMode" json:"mode,omitempty"`
+	// The number of permits to take, all or none: 1 to `capacity`. 0: 1. With
+	// LOCK_MODE_PERMITS only.
+	Permits uint32 `protobuf:"varint,8,opt,name=permits,proto3" json:"permits,omitempty"`
+	// The number of permits that there are: 1 to 1,073,741,824. Not stored: while callers use
+	// different numbers, each keeps to its own. Required with LOCK_MODE_PERMITS, not allowed
+	// without.
+	Capacity      uint32 `protobuf:"varint,9,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -174,6 +303,27 @@ func (x *AcquireRequest) GetLabel() string {
 		return x.Label
 	}
 	return ""
+}
+
+func (x *AcquireRequest) GetMode() LockMode {
+	if x != nil {
+		return x.Mode
+	}
+	return LockMode_LOCK_MODE_UNSPECIFIED
+}
+
+func (x *AcquireRequest) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *AcquireRequest) GetCapacity() uint32 {
+	if x != nil {
+		return x.Capacity
+	}
+	return 0
 }
 
 // A grant.
@@ -430,6 +580,108 @@ func (x *ReleaseResponse) GetOutcome() ReleaseOutcome {
 	return ReleaseOutcome_RELEASE_OUTCOME_UNSPECIFIED
 }
 
+// The lock to downgrade.
+type DowngradeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The handle from AcquireResponse, of a writer.
+	Handle        []byte `protobuf:"bytes,1,opt,name=handle,proto3" json:"handle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DowngradeRequest) Reset() {
+	*x = DowngradeRequest{}
+	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DowngradeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DowngradeRequest) ProtoMessage() {}
+
+func (x *DowngradeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DowngradeRequest.ProtoReflect.Descriptor instead.
+func (*DowngradeRequest) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DowngradeRequest) GetHandle() []byte {
+	if x != nil {
+		return x.Handle
+	}
+	return nil
+}
+
+// The lock is a reader's. A lock that is not held any more is the error LOCK_LOST.
+type DowngradeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifies the grant from now on, instead of the handle of the request. At most 1 kB.
+	Handle []byte `protobuf:"bytes,1,opt,name=handle,proto3" json:"handle,omitempty"`
+	// The rest of the lease at the time of the answer. Count it from the time at which
+	// you sent this request.
+	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DowngradeResponse) Reset() {
+	*x = DowngradeResponse{}
+	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DowngradeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DowngradeResponse) ProtoMessage() {}
+
+func (x *DowngradeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DowngradeResponse.ProtoReflect.Descriptor instead.
+func (*DowngradeResponse) Descriptor() ([]byte, []int) {
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DowngradeResponse) GetHandle() []byte {
+	if x != nil {
+		return x.Handle
+	}
+	return nil
+}
+
+func (x *DowngradeResponse) GetValidFor() *durationpb.Duration {
+	if x != nil {
+		return x.ValidFor
+	}
+	return nil
+}
+
 // The lock to inspect.
 type InspectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -443,7 +695,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -455,7 +707,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[6]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -468,7 +720,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{6}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *InspectRequest) GetNamespace() string {
@@ -488,17 +740,19 @@ func (x *InspectRequest) GetKey() []byte {
 // The state of a lock, for people and tools: it may have changed since.
 type InspectResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The holder. Unset: the lock is free.
+	// The holder. Of several: the one with the least token. Unset: the lock is free.
 	Holder *LockHolder `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The waiters, in the order in which they get the lock: one per process.
-	Waiters       []*LockWaiter `protobuf:"bytes,2,rep,name=waiters,proto3" json:"waiters,omitempty"`
+	Waiters []*LockWaiter `protobuf:"bytes,2,rep,name=waiters,proto3" json:"waiters,omitempty"`
+	// The other holders of a semaphore, or of a read-write lock, by their tokens.
+	Others        []*LockHolder `protobuf:"bytes,3,rep,name=others,proto3" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +764,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[7]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +777,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{7}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *InspectResponse) GetHolder() *LockHolder {
@@ -540,6 +794,13 @@ func (x *InspectResponse) GetWaiters() []*LockWaiter {
 	return nil
 }
 
+func (x *InspectResponse) GetOthers() []*LockHolder {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
 // A holder of a lock.
 type LockHolder struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -551,14 +812,20 @@ type LockHolder struct {
 	// The number of its fencing tokens, at least 1.
 	Tokens uint32 `protobuf:"varint,3,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// The rest of the lease, unless it is renewed.
-	Remaining     *durationpb.Duration `protobuf:"bytes,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Remaining *durationpb.Duration `protobuf:"bytes,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	// The kind of the lock.
+	Kind LockKind `protobuf:"varint,5,opt,name=kind,proto3,enum=ringfence.v1.LockKind" json:"kind,omitempty"`
+	// The number of permits that it has. 1 of other kinds.
+	Permits uint32 `protobuf:"varint,6,opt,name=permits,proto3" json:"permits,omitempty"`
+	// Whether it holds the lock alone: as the holder of a lock, or as a writer.
+	Exclusive     bool `protobuf:"varint,7,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LockHolder) Reset() {
 	*x = LockHolder{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +837,7 @@ func (x *LockHolder) String() string {
 func (*LockHolder) ProtoMessage() {}
 
 func (x *LockHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[8]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +850,7 @@ func (x *LockHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockHolder.ProtoReflect.Descriptor instead.
 func (*LockHolder) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{8}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LockHolder) GetLabel() string {
@@ -614,6 +881,27 @@ func (x *LockHolder) GetRemaining() *durationpb.Duration {
 	return nil
 }
 
+func (x *LockHolder) GetKind() LockKind {
+	if x != nil {
+		return x.Kind
+	}
+	return LockKind_LOCK_KIND_UNSPECIFIED
+}
+
+func (x *LockHolder) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *LockHolder) GetExclusive() bool {
+	if x != nil {
+		return x.Exclusive
+	}
+	return false
+}
+
 // A waiter for a lock.
 type LockWaiter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -625,7 +913,7 @@ type LockWaiter struct {
 
 func (x *LockWaiter) Reset() {
 	*x = LockWaiter{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +925,7 @@ func (x *LockWaiter) String() string {
 func (*LockWaiter) ProtoMessage() {}
 
 func (x *LockWaiter) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[9]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +938,7 @@ func (x *LockWaiter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockWaiter.ProtoReflect.Descriptor instead.
 func (*LockWaiter) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{9}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LockWaiter) GetLabel() string {
@@ -671,7 +959,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +971,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[10]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +984,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{10}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -721,7 +1009,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +1021,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[11]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +1034,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{11}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListResponse) GetShard() string {
@@ -777,17 +1065,19 @@ type HeldLock struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The key.
 	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// The holder.
+	// The holder. Of several: the one with the least token.
 	Holder *LockHolder `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The number of waiters, one per process. It may include some that have left.
-	Waiting       uint32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Waiting uint32 `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// The number of other holders of a semaphore, or of a read-write lock.
+	Others        uint32 `protobuf:"varint,5,opt,name=others,proto3" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HeldLock) Reset() {
 	*x = HeldLock{}
-	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +1089,7 @@ func (x *HeldLock) String() string {
 func (*HeldLock) ProtoMessage() {}
 
 func (x *HeldLock) ProtoReflect() protoreflect.Message {
-	mi := &file_ringfence_v1_lock_proto_msgTypes[12]
+	mi := &file_ringfence_v1_lock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +1102,7 @@ func (x *HeldLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLock.ProtoReflect.Descriptor instead.
 func (*HeldLock) Descriptor() ([]byte, []int) {
-	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{12}
+	return file_ringfence_v1_lock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HeldLock) GetNamespace() string {
@@ -843,18 +1133,28 @@ func (x *HeldLock) GetWaiting() uint32 {
 	return 0
 }
 
+func (x *HeldLock) GetOthers() uint32 {
+	if x != nil {
+		return x.Others
+	}
+	return 0
+}
+
 var File_ringfence_v1_lock_proto protoreflect.FileDescriptor
 
 const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\xec\x01\n" +
+	"\x17ringfence/v1/lock.proto\x12\fringfence.v1\x1a\x1egoogle/protobuf/duration.proto\"\xce\x02\n" +
 	"\x0eAcquireRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12/\n" +
 	"\x05lease\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x124\n" +
 	"\bhold_for\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\aholdFor\x12-\n" +
 	"\x04wait\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x14\n" +
-	"\x05label\x18\x06 \x01(\tR\x05label\"w\n" +
+	"\x05label\x18\x06 \x01(\tR\x05label\x12*\n" +
+	"\x04mode\x18\a \x01(\x0e2\x16.ringfence.v1.LockModeR\x04mode\x12\x18\n" +
+	"\apermits\x18\b \x01(\rR\apermits\x12\x1a\n" +
+	"\bcapacity\x18\t \x01(\rR\bcapacity\"w\n" +
 	"\x0fAcquireResponse\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\fR\x06handle\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\x04R\x05token\x126\n" +
@@ -866,20 +1166,29 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\x0eReleaseRequest\x12\x16\n" +
 	"\x06handle\x18\x01 \x01(\fR\x06handle\"I\n" +
 	"\x0fReleaseResponse\x126\n" +
-	"\aoutcome\x18\x01 \x01(\x0e2\x1c.ringfence.v1.ReleaseOutcomeR\aoutcome\"@\n" +
+	"\aoutcome\x18\x01 \x01(\x0e2\x1c.ringfence.v1.ReleaseOutcomeR\aoutcome\"*\n" +
+	"\x10DowngradeRequest\x12\x16\n" +
+	"\x06handle\x18\x01 \x01(\fR\x06handle\"c\n" +
+	"\x11DowngradeResponse\x12\x16\n" +
+	"\x06handle\x18\x01 \x01(\fR\x06handle\x126\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"@\n" +
 	"\x0eInspectRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\fR\x03key\"w\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"\xa9\x01\n" +
 	"\x0fInspectResponse\x120\n" +
 	"\x06holder\x18\x01 \x01(\v2\x18.ringfence.v1.LockHolderR\x06holder\x122\n" +
-	"\awaiters\x18\x02 \x03(\v2\x18.ringfence.v1.LockWaiterR\awaiters\"\x94\x01\n" +
+	"\awaiters\x18\x02 \x03(\v2\x18.ringfence.v1.LockWaiterR\awaiters\x120\n" +
+	"\x06others\x18\x03 \x03(\v2\x18.ringfence.v1.LockHolderR\x06others\"\xf8\x01\n" +
 	"\n" +
 	"LockHolder\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12\x1f\n" +
 	"\vfirst_token\x18\x02 \x01(\x04R\n" +
 	"firstToken\x12\x16\n" +
 	"\x06tokens\x18\x03 \x01(\rR\x06tokens\x127\n" +
-	"\tremaining\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\"\n" +
+	"\tremaining\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12*\n" +
+	"\x04kind\x18\x05 \x01(\x0e2\x16.ringfence.v1.LockKindR\x04kind\x12\x18\n" +
+	"\apermits\x18\x06 \x01(\rR\apermits\x12\x1c\n" +
+	"\texclusive\x18\a \x01(\bR\texclusive\"\"\n" +
 	"\n" +
 	"LockWaiter\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\"+\n" +
@@ -888,21 +1197,34 @@ const file_ringfence_v1_lock_proto_rawDesc = "" +
 	"\fListResponse\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\tR\x05shard\x12,\n" +
 	"\x05locks\x18\x02 \x03(\v2\x16.ringfence.v1.HeldLockR\x05locks\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\x86\x01\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\x9e\x01\n" +
 	"\bHeldLock\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x120\n" +
 	"\x06holder\x18\x03 \x01(\v2\x18.ringfence.v1.LockHolderR\x06holder\x12\x18\n" +
-	"\awaiting\x18\x04 \x01(\rR\awaiting*\x82\x01\n" +
+	"\awaiting\x18\x04 \x01(\rR\awaiting\x12\x16\n" +
+	"\x06others\x18\x05 \x01(\rR\x06others*~\n" +
+	"\bLockMode\x12\x19\n" +
+	"\x15LOCK_MODE_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13LOCK_MODE_EXCLUSIVE\x10\x01\x12\x12\n" +
+	"\x0eLOCK_MODE_READ\x10\x02\x12\x13\n" +
+	"\x0fLOCK_MODE_WRITE\x10\x03\x12\x15\n" +
+	"\x11LOCK_MODE_PERMITS\x10\x04*\x82\x01\n" +
 	"\x0eReleaseOutcome\x12\x1f\n" +
 	"\x1bRELEASE_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14RELEASE_OUTCOME_HELD\x10\x01\x12\x18\n" +
 	"\x14RELEASE_OUTCOME_LOST\x10\x02\x12\x1b\n" +
-	"\x17RELEASE_OUTCOME_UNKNOWN\x10\x032\xe8\x02\n" +
+	"\x17RELEASE_OUTCOME_UNKNOWN\x10\x03*m\n" +
+	"\bLockKind\x12\x19\n" +
+	"\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fLOCK_KIND_MUTEX\x10\x01\x12\x17\n" +
+	"\x13LOCK_KIND_SEMAPHORE\x10\x02\x12\x18\n" +
+	"\x14LOCK_KIND_READ_WRITE\x10\x032\xb6\x03\n" +
 	"\vLockService\x12F\n" +
 	"\aAcquire\x12\x1c.ringfence.v1.AcquireRequest\x1a\x1d.ringfence.v1.AcquireResponse\x12@\n" +
 	"\x05Renew\x12\x1a.ringfence.v1.RenewRequest\x1a\x1b.ringfence.v1.RenewResponse\x12F\n" +
-	"\aRelease\x12\x1c.ringfence.v1.ReleaseRequest\x1a\x1d.ringfence.v1.ReleaseResponse\x12F\n" +
+	"\aRelease\x12\x1c.ringfence.v1.ReleaseRequest\x1a\x1d.ringfence.v1.ReleaseResponse\x12L\n" +
+	"\tDowngrade\x12\x1e.ringfence.v1.DowngradeRequest\x1a\x1f.ringfence.v1.DowngradeResponse\x12F\n" +
 	"\aInspect\x12\x1c.ringfence.v1.InspectRequest\x1a\x1d.ringfence.v1.InspectResponse\x12?\n" +
 	"\x04List\x12\x19.ringfence.v1.ListRequest\x1a\x1a.ringfence.v1.ListResponse0\x01b\x06proto3"
 
@@ -918,52 +1240,62 @@ func file_ringfence_v1_lock_proto_rawDescGZIP() []byte {
 	return file_ringfence_v1_lock_proto_rawDescData
 }
 
-var file_ringfence_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_ringfence_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_ringfence_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_ringfence_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_ringfence_v1_lock_proto_goTypes = []any{
-	(ReleaseOutcome)(0),         // 0: ringfence.v1.ReleaseOutcome
-	(*AcquireRequest)(nil),      // 1: ringfence.v1.AcquireRequest
-	(*AcquireResponse)(nil),     // 2: ringfence.v1.AcquireResponse
-	(*RenewRequest)(nil),        // 3: ringfence.v1.RenewRequest
-	(*RenewResponse)(nil),       // 4: ringfence.v1.RenewResponse
-	(*ReleaseRequest)(nil),      // 5: ringfence.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),     // 6: ringfence.v1.ReleaseResponse
-	(*InspectRequest)(nil),      // 7: ringfence.v1.InspectRequest
-	(*InspectResponse)(nil),     // 8: ringfence.v1.InspectResponse
-	(*LockHolder)(nil),          // 9: ringfence.v1.LockHolder
-	(*LockWaiter)(nil),          // 10: ringfence.v1.LockWaiter
-	(*ListRequest)(nil),         // 11: ringfence.v1.ListRequest
-	(*ListResponse)(nil),        // 12: ringfence.v1.ListResponse
-	(*HeldLock)(nil),            // 13: ringfence.v1.HeldLock
-	(*durationpb.Duration)(nil), // 14: google.protobuf.Duration
+	(LockMode)(0),               // 0: ringfence.v1.LockMode
+	(ReleaseOutcome)(0),         // 1: ringfence.v1.ReleaseOutcome
+	(LockKind)(0),               // 2: ringfence.v1.LockKind
+	(*AcquireRequest)(nil),      // 3: ringfence.v1.AcquireRequest
+	(*AcquireResponse)(nil),     // 4: ringfence.v1.AcquireResponse
+	(*RenewRequest)(nil),        // 5: ringfence.v1.RenewRequest
+	(*RenewResponse)(nil),       // 6: ringfence.v1.RenewResponse
+	(*ReleaseRequest)(nil),      // 7: ringfence.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),     // 8: ringfence.v1.ReleaseResponse
+	(*DowngradeRequest)(nil),    // 9: ringfence.v1.DowngradeRequest
+	(*DowngradeResponse)(nil),   // 10: ringfence.v1.DowngradeResponse
+	(*InspectRequest)(nil),      // 11: ringfence.v1.InspectRequest
+	(*InspectResponse)(nil),     // 12: ringfence.v1.InspectResponse
+	(*LockHolder)(nil),          // 13: ringfence.v1.LockHolder
+	(*LockWaiter)(nil),          // 14: ringfence.v1.LockWaiter
+	(*ListRequest)(nil),         // 15: ringfence.v1.ListRequest
+	(*ListResponse)(nil),        // 16: ringfence.v1.ListResponse
+	(*HeldLock)(nil),            // 17: ringfence.v1.HeldLock
+	(*durationpb.Duration)(nil), // 18: google.protobuf.Duration
 }
 var file_ringfence_v1_lock_proto_depIdxs = []int32{
-	14, // 0: ringfence.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
-	14, // 1: ringfence.v1.AcquireRequest.hold_for:type_name -> google.protobuf.Duration
-	14, // 2: ringfence.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
-	14, // 3: ringfence.v1.AcquireResponse.valid_for:type_name -> google.protobuf.Duration
-	14, // 4: ringfence.v1.RenewResponse.valid_for:type_name -> google.protobuf.Duration
-	0,  // 5: ringfence.v1.ReleaseResponse.outcome:type_name -> ringfence.v1.ReleaseOutcome
-	9,  // 6: ringfence.v1.InspectResponse.holder:type_name -> ringfence.v1.LockHolder
-	10, // 7: ringfence.v1.InspectResponse.waiters:type_name -> ringfence.v1.LockWaiter
-	14, // 8: ringfence.v1.LockHolder.remaining:type_name -> google.protobuf.Duration
-	13, // 9: ringfence.v1.ListResponse.locks:type_name -> ringfence.v1.HeldLock
-	9,  // 10: ringfence.v1.HeldLock.holder:type_name -> ringfence.v1.LockHolder
-	1,  // 11: ringfence.v1.LockService.Acquire:input_type -> ringfence.v1.AcquireRequest
-	3,  // 12: ringfence.v1.LockService.Renew:input_type -> ringfence.v1.RenewRequest
-	5,  // 13: ringfence.v1.LockService.Release:input_type -> ringfence.v1.ReleaseRequest
-	7,  // 14: ringfence.v1.LockService.Inspect:input_type -> ringfence.v1.InspectRequest
-	11, // 15: ringfence.v1.LockService.List:input_type -> ringfence.v1.ListRequest
-	2,  // 16: ringfence.v1.LockService.Acquire:output_type -> ringfence.v1.AcquireResponse
-	4,  // 17: ringfence.v1.LockService.Renew:output_type -> ringfence.v1.RenewResponse
-	6,  // 18: ringfence.v1.LockService.Release:output_type -> ringfence.v1.ReleaseResponse
-	8,  // 19: ringfence.v1.LockService.Inspect:output_type -> ringfence.v1.InspectResponse
-	12, // 20: ringfence.v1.LockService.List:output_type -> ringfence.v1.ListResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	18, // 0: ringfence.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
+	18, // 1: ringfence.v1.AcquireRequest.hold_for:type_name -> google.protobuf.Duration
+	18, // 2: ringfence.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
+	0,  // 3: ringfence.v1.AcquireRequest.mode:type_name -> ringfence.v1.LockMode
+	18, // 4: ringfence.v1.AcquireResponse.valid_for:type_name -> google.protobuf.Duration
+	18, // 5: ringfence.v1.RenewResponse.valid_for:type_name -> google.protobuf.Duration
+	1,  // 6: ringfence.v1.ReleaseResponse.outcome:type_name -> ringfence.v1.ReleaseOutcome
+	18, // 7: ringfence.v1.DowngradeResponse.valid_for:type_name -> google.protobuf.Duration
+	13, // 8: ringfence.v1.InspectResponse.holder:type_name -> ringfence.v1.LockHolder
+	14, // 9: ringfence.v1.InspectResponse.waiters:type_name -> ringfence.v1.LockWaiter
+	13, // 10: ringfence.v1.InspectResponse.others:type_name -> ringfence.v1.LockHolder
+	18, // 11: ringfence.v1.LockHolder.remaining:type_name -> google.protobuf.Duration
+	2,  // 12: ringfence.v1.LockHolder.kind:type_name -> ringfence.v1.LockKind
+	17, // 13: ringfence.v1.ListResponse.locks:type_name -> ringfence.v1.HeldLock
+	13, // 14: ringfence.v1.HeldLock.holder:type_name -> ringfence.v1.LockHolder
+	3,  // 15: ringfence.v1.LockService.Acquire:input_type -> ringfence.v1.AcquireRequest
+	5,  // 16: ringfence.v1.LockService.Renew:input_type -> ringfence.v1.RenewRequest
+	7,  // 17: ringfence.v1.LockService.Release:input_type -> ringfence.v1.ReleaseRequest
+	9,  // 18: ringfence.v1.LockService.Downgrade:input_type -> ringfence.v1.DowngradeRequest
+	11, // 19: ringfence.v1.LockService.Inspect:input_type -> ringfence.v1.InspectRequest
+	15, // 20: ringfence.v1.LockService.List:input_type -> ringfence.v1.ListRequest
+	4,  // 21: ringfence.v1.LockService.Acquire:output_type -> ringfence.v1.AcquireResponse
+	6,  // 22: ringfence.v1.LockService.Renew:output_type -> ringfence.v1.RenewResponse
+	8,  // 23: ringfence.v1.LockService.Release:output_type -> ringfence.v1.ReleaseResponse
+	10, // 24: ringfence.v1.LockService.Downgrade:output_type -> ringfence.v1.DowngradeResponse
+	12, // 25: ringfence.v1.LockService.Inspect:output_type -> ringfence.v1.InspectResponse
+	16, // 26: ringfence.v1.LockService.List:output_type -> ringfence.v1.ListResponse
+	21, // [21:27] is the sub-list for method output_type
+	15, // [15:21] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_ringfence_v1_lock_proto_init() }
@@ -976,8 +1308,8 @@ func file_ringfence_v1_lock_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ringfence_v1_lock_proto_rawDesc), len(file_ringfence_v1_lock_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   13,
+			NumEnums:      3,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

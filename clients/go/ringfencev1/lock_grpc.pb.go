@@ -19,18 +19,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LockService_Acquire_FullMethodName = "/ringfence.v1.LockService/Acquire"
-	LockService_Renew_FullMethodName   = "/ringfence.v1.LockService/Renew"
-	LockService_Release_FullMethodName = "/ringfence.v1.LockService/Release"
-	LockService_Inspect_FullMethodName = "/ringfence.v1.LockService/Inspect"
-	LockService_List_FullMethodName    = "/ringfence.v1.LockService/List"
+	LockService_Acquire_FullMethodName   = "/ringfence.v1.LockService/Acquire"
+	LockService_Renew_FullMethodName     = "/ringfence.v1.LockService/Renew"
+	LockService_Release_FullMethodName   = "/ringfence.v1.LockService/Release"
+	LockService_Downgrade_FullMethodName = "/ringfence.v1.LockService/Downgrade"
+	LockService_Inspect_FullMethodName   = "/ringfence.v1.LockService/Inspect"
+	LockService_List_FullMethodName      = "/ringfence.v1.LockService/List"
 )
 
 // LockServiceClient is the client API for LockService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Locks: one holder per key, and a fencing token with every grant.
+// Locks, semaphores and read-write locks, with a fencing token with every grant. A key is of one of these kinds at a time.
 //
 // A holder renews its lock every third of the lease. A holder that disappears
 // loses its lock when the lease ends.
@@ -45,7 +46,11 @@ type LockServiceClient interface {
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
 	// Releases a lock. A repeat answers RELEASE_OUTCOME_LOST.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
-	// Returns the holder of a lock and its waiters.
+	// Makes a writer of a read-write lock a reader: stop writing before. Other readers that
+	// wait may come in. A repeat, and a reader, get the same answer. A reader cannot become a
+	// writer: two of them would wait for each other.
+	Downgrade(ctx context.Context, in *DowngradeRequest, opts ...grpc.CallOption) (*DowngradeResponse, error)
+	// Returns the holders of a lock and its waiters.
 	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error)
 	// Lists the held locks of all shards, page by page. It is not a snapshot: a lock
 	// that is held all the time is listed at least once.
@@ -90,6 +95,16 @@ func (c *lockServiceClient) Release(ctx context.Context, in *ReleaseRequest, opt
 	return out, nil
 }
 
+func (c *lockServiceClient) Downgrade(ctx context.Context, in *DowngradeRequest, opts ...grpc.CallOption) (*DowngradeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DowngradeResponse)
+	err := c.cc.Invoke(ctx, LockService_Downgrade_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *lockServiceClient) Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(InspectResponse)
@@ -123,7 +138,7 @@ type LockService_ListClient = grpc.ServerStreamingClient[ListResponse]
 // All implementations must embed UnimplementedLockServiceServer
 // for forward compatibility.
 //
-// Locks: one holder per key, and a fencing token with every grant.
+// Locks, semaphores and read-write locks, with a fencing token with every grant. A key is of one of these kinds at a time.
 //
 // A holder renews its lock every third of the lease. A holder that disappears
 // loses its lock when the lease ends.
@@ -138,7 +153,11 @@ type LockServiceServer interface {
 	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
 	// Releases a lock. A repeat answers RELEASE_OUTCOME_LOST.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
-	// Returns the holder of a lock and its waiters.
+	// Makes a writer of a read-write lock a reader: stop writing before. Other readers that
+	// wait may come in. A repeat, and a reader, get the same answer. A reader cannot become a
+	// writer: two of them would wait for each other.
+	Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error)
+	// Returns the holders of a lock and its waiters.
 	Inspect(context.Context, *InspectRequest) (*InspectResponse, error)
 	// Lists the held locks of all shards, page by page. It is not a snapshot: a lock
 	// that is held all the time is listed at least once.
@@ -161,6 +180,9 @@ func (UnimplementedLockServiceServer) Renew(context.Context, *RenewRequest) (*Re
 }
 func (UnimplementedLockServiceServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Release not implemented")
+}
+func (UnimplementedLockServiceServer) Downgrade(context.Context, *DowngradeRequest) (*DowngradeResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Downgrade not implemented")
 }
 func (UnimplementedLockServiceServer) Inspect(context.Context, *InspectRequest) (*InspectResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Inspect not implemented")
@@ -243,6 +265,24 @@ func _LockService_Release_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LockService_Downgrade_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DowngradeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LockServiceServer).Downgrade(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LockService_Downgrade_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LockServiceServer).Downgrade(ctx, req.(*DowngradeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _LockService_Inspect_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(InspectRequest)
 	if err := dec(in); err != nil {
@@ -290,6 +330,10 @@ var LockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Release",
 			Handler:    _LockService_Release_Handler,
+		},
+		{
+			MethodName: "Downgrade",
+			Handler:    _LockService_Downgrade_Handler,
 		},
 		{
 			MethodName: "Inspect",

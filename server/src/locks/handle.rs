@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use prost::Message;
-use ringfence_api::Error;
-use ringfence_client::{Client, ClientId, Label, LeaseRef, Nonce, Token};
+use ringfence_api::{Error, v1};
+use ringfence_client::{Client, ClientId, Label, LeaseRef, LockMode, Nonce, Token};
 use ringfence_coordinator::{
     clock::{BootClock, Clock},
     random::Random,
@@ -48,6 +48,12 @@ struct Content {
     /// The end of a fixed hold, in ms since 1970. 0: there is none.
     #[prost(uint64, tag = "8")]
     ends_at_ms: u64,
+    #[prost(enumeration = "v1::LockMode", tag = "9")]
+    mode: i32,
+    #[prost(uint32, tag = "10")]
+    permits: u32,
+    #[prost(uint32, tag = "11")]
+    capacity: u32,
 }
 
 impl Handles {
@@ -66,6 +72,12 @@ impl Handles {
     /// The handle of `lease`, for the principal `caller` only.
     pub(crate) fn seal(&self, lease: &LeaseRef, caller: Option<&str>) -> Vec<u8> {
         let ends_at = lease.hold_for.map(|hold_for| unix_now() + hold_for);
+        let (mode, permits, capacity) = match lease.mode {
+            LockMode::Exclusive => (v1::LockMode::Exclusive, 0, 0),
+            LockMode::Read => (v1::LockMode::Read, 0, 0),
+            LockMode::Write => (v1::LockMode::Write, 0, 0),
+            LockMode::Permits { count, capacity } => (v1::LockMode::Permits, count, capacity),
+        };
         let content = Content {
             namespace: lease.key.namespace().to_owned(),
             key: lease.key.key().to_vec(),
@@ -75,6 +87,9 @@ impl Handles {
             label: lease.label.as_str().to_owned(),
             lease_us: lease.lease.as_micros() as u64,
             ends_at_ms: ends_at.map_or(0, |ends_at| ends_at.as_millis() as u64),
+            mode: mode.into(),
+            permits,
+            capacity,
         };
         let content = content.encode_to_vec();
         let mac = self.mac(caller, &content).finalize().into_bytes();
@@ -127,6 +142,15 @@ fn lease(content: &Content, client: &Client) -> Option<LeaseRef> {
             sequence: content.sequence,
         },
         token: Token::from_number(content.token),
+        mode: match content.mode() {
+            v1::LockMode::Read => LockMode::Read,
+            v1::LockMode::Write => LockMode::Write,
+            v1::LockMode::Permits => LockMode::Permits {
+                count: content.permits,
+                capacity: content.capacity,
+            },
+            v1::LockMode::Exclusive | v1::LockMode::Unspecified => LockMode::Exclusive,
+        },
         label: Label::new(&content.label),
         lease: Duration::from_micros(content.lease_us),
         hold_for: ends_at.map(|ends_at| ends_at.saturating_sub(unix_now())),

@@ -9,7 +9,8 @@ use hashbrown::{HashMap, hash_map::Entry};
 use parking_lot::Mutex;
 use ringfence_api::{Error, Reason};
 use ringfence_client::{
-    Client, Clock, DetachedLease, Instant, LeaseRef, Nonce, ReleaseAnswer, limits::RHO_PERMILLE,
+    Client, Clock, DetachedLease, Instant, LeaseRef, LockMode, Nonce, ReleaseAnswer,
+    limits::RHO_PERMILLE,
 };
 use ringfence_coordinator::clock::sleep_until;
 use tokio::sync::Notify;
@@ -71,10 +72,30 @@ impl Holds {
         kept
     }
 
+    /// Makes a writer a reader at its shard. Returns the lock.
+    pub(crate) async fn downgrade(&self, lease: &LeaseRef) -> Result<Arc<DetachedLease>, Error> {
+        if !matches!(lease.mode, LockMode::Read | LockMode::Write) {
+            let limit = "the handle of a writer";
+            return Err(Error::invalid("handle", "that of another mode", limit));
+        }
+        let held = self.renew(lease).await?;
+        match held.downgrade().await {
+            Ok(()) => Ok(held),
+            Err(_) => Err(lost()),
+        }
+    }
+
     /// Renews the lock at its shard. Returns the lock.
     pub(crate) async fn renew(&self, lease: &LeaseRef) -> Result<Arc<DetachedLease>, Error> {
         if let Some(held) = self.get(lease.nonce) {
-            if held.renew().await.is_ok() {
+            // Another coordinator may have downgraded it.
+            let renewed = match lease.mode {
+                LockMode::Read if held.reference().mode == LockMode::Write => {
+                    held.downgrade().await
+                }
+                _ => held.renew().await,
+            };
+            if renewed.is_ok() {
                 return Ok(held);
             }
             // Another coordinator may have renewed it.

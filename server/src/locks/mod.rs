@@ -2,6 +2,7 @@
 
 mod handle;
 mod holds;
+mod mode;
 mod pages;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
@@ -10,12 +11,15 @@ use futures_util::Stream;
 use ringfence_api::{
     Error,
     v1::{
-        AcquireRequest, AcquireResponse, InspectRequest, InspectResponse, ListRequest,
-        ListResponse, LockHolder, LockWaiter, ReleaseOutcome, ReleaseRequest, ReleaseResponse,
-        RenewRequest, RenewResponse, lock_service_server::LockService,
+        AcquireRequest, AcquireResponse, DowngradeRequest, DowngradeResponse, InspectRequest,
+        InspectResponse, ListRequest, ListResponse, LockHolder, LockWaiter, ReleaseOutcome,
+        ReleaseRequest, ReleaseResponse, RenewRequest, RenewResponse,
+        lock_service_server::LockService,
     },
 };
-use ringfence_client::{Client, Guard, Holder, LeaseRef, ReleaseAnswer, Replicas, Waiting};
+use ringfence_client::{
+    Client, Guard, Holder, LeaseRef, Lock, LockMode, ReleaseAnswer, Replicas, Waiting,
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
@@ -116,6 +120,20 @@ impl LockService for Locks {
         }))
     }
 
+    async fn downgrade(
+        &self,
+        request: Request<DowngradeRequest>,
+    ) -> Result<Response<DowngradeResponse>, Status> {
+        let lease = self.lock_of(&request, &request.get_ref().handle)?;
+        let caller = caller_of(&request)?.clone();
+        let deadline = Deadline::of(&request);
+        let held = deadline.run(self.holds.downgrade(&lease)).await??;
+        Ok(Response::new(DowngradeResponse {
+            handle: self.handles.seal(&held.reference(), caller.name()),
+            valid_for: Some(to_length(valid_for(&held))),
+        }))
+    }
+
     async fn inspect(
         &self,
         request: Request<InspectRequest>,
@@ -133,6 +151,7 @@ impl LockService for Locks {
         Ok(Response::new(InspectResponse {
             holder: inspected.holder.as_ref().map(holder),
             waiters: waiters.collect(),
+            others: inspected.others.iter().map(holder).collect(),
         }))
     }
 
@@ -175,8 +194,7 @@ pub(crate) async fn grant(
     observe: Option<Observe>,
 ) -> Result<Guard, Error> {
     is_single(client, namespace(&ask.namespace))?;
-    let mut lock = client
-        .lock(&ask.key)
+    let mut lock = share(client, ask)?
         .namespace(namespace(&ask.namespace))
         .lease(lease);
     if let Some(hold_for) = length("hold_for", ask.hold_for)? {
@@ -203,6 +221,17 @@ pub(crate) async fn grant(
     }
 }
 
+/// The share of a key that is asked for.
+fn share(client: &Client, ask: &AcquireRequest) -> Result<Lock, Error> {
+    let key = &*ask.key;
+    Ok(match mode::of(ask)? {
+        LockMode::Exclusive => client.lock(key),
+        LockMode::Read => client.rw_lock(key).read(),
+        LockMode::Write => client.rw_lock(key).write(),
+        LockMode::Permits { count, capacity } => client.semaphore(key, capacity).permits(count),
+    })
+}
+
 /// The answer to a release.
 pub(crate) fn outcome(answer: ReleaseAnswer) -> ReleaseOutcome {
     match answer {
@@ -219,6 +248,9 @@ pub(crate) fn holder(holder: &Holder) -> LockHolder {
         first_token: holder.token.get(),
         tokens: holder.tokens,
         remaining: Some(to_length(holder.remaining)),
+        kind: mode::kind(holder.kind).into(),
+        permits: mode::permits_of(holder),
+        exclusive: mode::is_exclusive(holder),
     }
 }
 

@@ -41,5 +41,6 @@ fn held(lock: &ringfence_client::HeldLock) -> HeldLock {
         key: lock.key.key().to_vec(),
         holder: Some(holder(&lock.holder)),
         waiting: lock.waiting,
+        others: lock.others,
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ringfence_api::{
     Error, Reason,
     v1::{
-        AcquireAsk, AcquireRequest, Ask, ReleaseAsk, ReleaseNotice, ReleaseOutcome, ResumeAsk,
-        SessionRequest, SessionTerms, answer, ask,
+        AcquireAsk, AcquireRequest, Ask, DowngradeAsk, ReleaseAsk, ReleaseNotice, ReleaseOutcome,
+        ResumeAsk, SessionRequest, SessionTerms, answer, ask,
     },
 };
 use ringfence_client::LeaseRef;
@@ -64,6 +64,7 @@ impl Session {
                 self.release(id, &ask);
                 Ok(())
             }
+            ask::Kind::Downgrade(ask) => self.downgrade(id, &ask),
             ask::Kind::Ping(_) => {
                 self.ping(id);
                 Ok(())
@@ -88,6 +89,9 @@ impl Session {
             key,
             hold_for,
             wait,
+            mode,
+            permits,
+            capacity,
         } = ask;
         let ask = AcquireRequest {
             namespace,
@@ -96,6 +100,9 @@ impl Session {
             hold_for,
             wait,
             label,
+            mode,
+            permits,
+            capacity,
         };
         let (shared, reasons) = (self.shared.clone(), self.reasons.clone());
         let (acquisition, abort) = work::acquire(shared, id, ask, ttl, reasons);
@@ -152,6 +159,16 @@ impl Session {
         self.releasing += 1;
         self.work
             .push(work::release(self.shared.clone(), id, lease));
+    }
+
+    fn downgrade(&mut self, id: u64, ask: &DowngradeAsk) -> Result<(), Error> {
+        let Some(Entry::Held(lease)) = self.entries.get(&ask.ask_id) else {
+            let limit = "the id of an ask that holds a lock";
+            return Err(Error::invalid("asks.downgrade.ask_id", ask.ask_id, limit));
+        };
+        let (shared, lease) = (self.shared.clone(), lease.reference());
+        self.work.push(work::downgrade(shared, id, lease));
+        Ok(())
     }
 
     fn ping(&mut self, id: u64) {

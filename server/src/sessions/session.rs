@@ -7,8 +7,9 @@ use hashbrown::{HashMap, HashSet};
 use ringfence_api::{
     Error,
     v1::{
-        Answer, ContendedNotice, Drain, Grant, LockBehind, LossNotice, Pong, Refusal,
-        ReleaseNotice, SessionRequest, SessionResponse, WaitNotice, WaitReason, answer::Kind,
+        Answer, ContendedNotice, DowngradeNotice, Drain, Grant, HeldBy, LockBehind, LossNotice,
+        Pong, Refusal, ReleaseNotice, SessionRequest, SessionResponse, WaitNotice, WaitReason,
+        answer::Kind,
     },
 };
 use ringfence_client::{DetachedLease, LeaseRef, Waiting};
@@ -169,6 +170,11 @@ impl Session {
                     Err(error) => self.refuse(id, &error),
                 }
             }
+            Event::Downgraded(id, Ok(lease)) => {
+                let handle = self.handle(&lease);
+                self.tell(id, Kind::Downgrade(DowngradeNotice { handle }));
+            }
+            Event::Downgraded(id, Err(error)) => self.refuse(id, &error),
             Event::Ended(id) => self.ended(id),
             Event::Renewed => self.renewed(),
         }
@@ -180,13 +186,18 @@ impl Session {
             self.waits -= 1;
         }
         let grant = Grant {
-            handle: (self.shared.handles).seal(&lease.reference(), self.caller.name()),
+            handle: self.handle(&lease),
             token: lease.token().get(),
             valid_for: Some(to_length(valid_for(&lease))),
             counted_from: self.latest,
         };
         self.work.push(work::watch(id, lease));
         self.tell(id, Kind::Grant(grant));
+    }
+
+    fn handle(&self, lease: &DetachedLease) -> Vec<u8> {
+        let caller = self.caller.name();
+        self.shared.handles.seal(&lease.reference(), caller)
     }
 
     /// The lock of ask `id` has ended, unless the id has another lock by now.
@@ -238,7 +249,9 @@ impl Session {
             let Some(Entry::Waits { told, .. }) = self.entries.get_mut(&id) else {
                 continue;
             };
-            if told.as_ref().is_some_and(|told| told.is_same_as(&waiting)) {
+            let is_told =
+                |told: &Waiting| told.is_same_as(&waiting) && ahead(told) == ahead(&waiting);
+            if told.as_ref().is_some_and(is_told) {
                 continue;
             }
             let reason = match &waiting {
@@ -248,9 +261,38 @@ impl Session {
                 _ => WaitReason::Unspecified,
             };
             let message = waiting.to_string();
+            let held_by = held_by(&waiting);
             *told = Some(waiting);
             let reason = reason.into();
-            self.tell(id, Kind::Wait(WaitNotice { reason, message }));
+            let notice = WaitNotice {
+                reason,
+                message,
+                held_by,
+            };
+            self.tell(id, Kind::Wait(notice));
         }
+    }
+}
+
+/// How many requests come first.
+fn ahead(waiting: &Waiting) -> Option<u32> {
+    match waiting {
+        Waiting::Held { ahead, .. } => *ahead,
+        _ => None,
+    }
+}
+
+fn held_by(waiting: &Waiting) -> Option<HeldBy> {
+    match waiting {
+        Waiting::Held {
+            holder,
+            remaining,
+            ahead,
+        } => Some(HeldBy {
+            label: holder.to_string(),
+            remaining: Some(to_length(*remaining)),
+            ahead: *ahead,
+        }),
+        _ => None,
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum Event {
     TakenBack,
     /// The ask for a release is answered.
     Released(u64, Result<ReleaseAnswer, Error>),
+    /// The ask for a downgrade is answered.
+    Downgraded(u64, Result<Arc<DetachedLease>, Error>),
     /// The lock of an ask has ended.
     Ended(u64),
     /// All shards have answered renewals, or it took too long.
@@ -87,6 +89,12 @@ fn unless_taken_back(
 pub(super) fn release(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> Work {
     let released = async move { Event::Released(id, shared.holds.release(&lease).await) };
     released.boxed()
+}
+
+/// Makes a writer a reader.
+pub(super) fn downgrade(shared: Arc<Shared>, id: u64, lease: LeaseRef) -> Work {
+    let downgraded = async move { Event::Downgraded(id, shared.holds.downgrade(&lease).await) };
+    downgraded.boxed()
 }
 
 /// Waits for the end of a lock.

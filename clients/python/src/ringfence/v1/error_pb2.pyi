@@ -38,6 +38,7 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_TOO_MANY_HELD: _ClassVar[ErrorReason]
     ERROR_REASON_TOO_LATE: _ClassVar[ErrorReason]
     ERROR_REASON_LOCK_LOST: _ClassVar[ErrorReason]
+    ERROR_REASON_OTHER_KIND: _ClassVar[ErrorReason]
     ERROR_REASON_INSUFFICIENT: _ClassVar[ErrorReason]
     ERROR_REASON_CANCELLED: _ClassVar[ErrorReason]
     ERROR_REASON_UNKNOWN_RESERVATION: _ClassVar[ErrorReason]
@@ -77,6 +78,7 @@ ERROR_REASON_TOO_MANY_WAITERS: ErrorReason
 ERROR_REASON_TOO_MANY_HELD: ErrorReason
 ERROR_REASON_TOO_LATE: ErrorReason
 ERROR_REASON_LOCK_LOST: ErrorReason
+ERROR_REASON_OTHER_KIND: ErrorReason
 ERROR_REASON_INSUFFICIENT: ErrorReason
 ERROR_REASON_CANCELLED: ErrorReason
 ERROR_REASON_UNKNOWN_RESERVATION: ErrorReason
@@ -94,18 +96,30 @@ ERROR_REASON_TOO_MANY_IDS: ErrorReason
 ERROR_REASON_OUT_OF_RANGE: ErrorReason
 
 class ErrorDetail(_message.Message):
-    __slots__ = ("reason", "retryable", "effect", "retry_after", "invalid_input")
+    __slots__ = ("reason", "retryable", "effect", "retry_after", "invalid_input", "held_by")
     REASON_FIELD_NUMBER: _ClassVar[int]
     RETRYABLE_FIELD_NUMBER: _ClassVar[int]
     EFFECT_FIELD_NUMBER: _ClassVar[int]
     RETRY_AFTER_FIELD_NUMBER: _ClassVar[int]
     INVALID_INPUT_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
     reason: ErrorReason
     retryable: bool
     effect: Effect
     retry_after: _duration_pb2.Duration
     invalid_input: InvalidInput
-    def __init__(self, reason: _Optional[_Union[ErrorReason, str]] = ..., retryable: bool = ..., effect: _Optional[_Union[Effect, str]] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., invalid_input: _Optional[_Union[InvalidInput, _Mapping]] = ...) -> None: ...
+    held_by: HeldBy
+    def __init__(self, reason: _Optional[_Union[ErrorReason, str]] = ..., retryable: bool = ..., effect: _Optional[_Union[Effect, str]] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., invalid_input: _Optional[_Union[InvalidInput, _Mapping]] = ..., held_by: _Optional[_Union[HeldBy, _Mapping]] = ...) -> None: ...
+
+class HeldBy(_message.Message):
+    __slots__ = ("label", "remaining", "ahead")
+    LABEL_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    AHEAD_FIELD_NUMBER: _ClassVar[int]
+    label: str
+    remaining: _duration_pb2.Duration
+    ahead: int
+    def __init__(self, label: _Optional[str] = ..., remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ahead: _Optional[int] = ...) -> None: ...
 
 class InvalidInput(_message.Message):
     __slots__ = ("field", "value", "limit")
