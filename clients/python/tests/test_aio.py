@@ -10,7 +10,7 @@ import time
 import pytest
 
 import ringfence
-from ringfence import LockLost, NotAcquired, Outcome
+from ringfence import LockLost, NotAcquired, Outcome, Reservation
 from ringfence._clock import now
 from ringfence.aio import Client
 
@@ -169,5 +169,30 @@ def test_counters_change_once_per_request(shared: Coordinator, key: str) -> None
                 await account.deposit(gift, 100)
             await account.deduct(ringfence.RequestId.new(), 1)
             assert (await account.balance(exact=True)).available == 99
+
+    asyncio.run(work())
+
+
+def test_every_kind_is_there(shared: Coordinator, key: str) -> None:
+    async def work() -> None:
+        async with Client(shared.address) as client:
+            async with client.semaphore(f"{key}/jobs", 3, permits=2):
+                assert await client.semaphore(f"{key}/jobs", 3, permits=2).try_acquire() is None
+            table = client.rw_lock(key, wait=20)
+            async with table.write() as writer:
+                assert await table.read().try_acquire() is None
+                await writer.downgrade()
+                async with table.read() as reader:
+                    assert reader.token > writer.token
+            account = client.account(key)
+            await account.create()
+            await account.deposit(ringfence.RequestId.new(), 10)
+            request = ringfence.RequestId.new()
+            await account.reserve(request, 3, time.time() + 60)
+            assert await account.confirm(request) is Reservation.CONFIRMED
+            with pytest.raises(ringfence.RingfenceError) as caught:
+                await account.cancel(ringfence.RequestId.new("unknown"))
+                await account.transfer(ringfence.RequestId.new(), 1, f"{key}/missing")
+            assert caught.value.reason == "NO_ACCOUNT"
 
     asyncio.run(work())

@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 import ringfence
-from ringfence import Client, LockLost, NotAcquired, Outcome
+from ringfence import Client, LockLost, NotAcquired, Outcome, Reservation
 from ringfence._clock import now
 
 from conftest import SECRET, Coordinator, Redis, eventually, slow_answers
@@ -226,3 +226,64 @@ def test_counters_change_once_per_request(client: Client, key: str) -> None:
     balance = account.balance(exact=True)
     assert (balance.available, balance.held, balance.counts_twice) == (70, 0, False)
     eventually(lambda: account.balance().available == 70)
+
+
+def test_permits_are_taken_as_long_as_there_are_some(client: Client, key: str) -> None:
+    permit = client.semaphore(key, 3)
+    with client.semaphore(key, 3, permits=2, lease=LEASE) as two, permit as one:
+        assert one.token > two.token
+        time.sleep(2 * LEASE)  # both are renewed
+        assert permit.try_acquire() is None
+    with client.semaphore(key, 3, permits=3), pytest.raises(ringfence.RingfenceError) as caught:
+        client.lock(key, wait=0).acquire()
+    assert caught.value.reason == "OTHER_KIND"
+    with pytest.raises(ringfence.RingfenceError, match="permits is 4, must be at most 3"):
+        client.semaphore(key, 3, permits=4).acquire()
+
+
+def test_readers_come_in_when_the_writer_becomes_one(client: Client, key: str) -> None:
+    table = client.rw_lock(key, wait=20)
+    writer = table.write().acquire()
+    assert table.read().try_acquire() is None
+    writer.downgrade()
+    writer.downgrade()
+    with table.read() as reader:
+        assert writer.held and reader.token > writer.token
+        assert table.write().try_acquire() is None
+        assert writer.release() is Outcome.HELD
+    with table.write() as next_writer, pytest.raises(ringfence.RingfenceError) as caught:
+        client.lock(f"{key}/mutex").acquire().downgrade()
+    assert caught.value.reason == "INVALID_INPUT" and next_writer.token > reader.token
+
+
+def test_a_writer_goes_on_at_another_coordinator_as_a_reader(
+    serve: type[Coordinator], key: str
+) -> None:
+    one, two = (serve(f'handle_secret = "{SECRET}"') for _ in range(2))
+    with Client([one.address, two.address]) as client:
+        with client.rw_lock(key, lease=LEASE).write() as writer:
+            one.kill()
+            writer.downgrade()
+            time.sleep(2 * LEASE)
+            with client.rw_lock(key, wait=20).read():
+                assert writer.held
+            assert client.rw_lock(key).write().try_acquire() is None
+
+
+def test_what_is_reserved_is_spent_or_comes_back(client: Client, key: str) -> None:
+    account, other = client.account(key), client.account(f"{key}/other")
+    for each in (account, other):
+        each.create(segments=2)
+    account.deposit(ringfence.RequestId.new(), 100)
+    spent, back = ringfence.RequestId.new(), ringfence.RequestId.new()
+    until = time.time() + 60
+    for request in (spent, spent, back):
+        assert account.reserve(request, 30, until) is Reservation.HELD
+    assert account.confirm(spent) is Reservation.CONFIRMED
+    assert account.cancel(spent) is Reservation.CONFIRMED
+    assert account.cancel(back) is Reservation.CANCELLED
+    gift = ringfence.RequestId.new()
+    for _ in range(2):
+        account.transfer(gift, 20, f"{key}/other")
+    balances = [each.balance(exact=True).available for each in (account, other)]
+    assert balances == [50, 20]

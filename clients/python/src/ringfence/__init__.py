@@ -6,8 +6,8 @@
 """
 
 from . import aio
-from ._blocking import Account, Client, Guard, Lock
-from ._requests import Balance, RequestId
+from ._blocking import Account, Client, Guard, Lock, RwLock
+from ._requests import Balance, RequestId, Reservation
 from ._rules import Danger, Outcome
 from .errors import Insufficient, LockLost, NotAcquired, RingfenceError, Unavailable
 
@@ -23,7 +23,9 @@ __all__ = [
     "NotAcquired",
     "Outcome",
     "RequestId",
+    "Reservation",
     "RingfenceError",
+    "RwLock",
     "Unavailable",
     "aio",
 ]

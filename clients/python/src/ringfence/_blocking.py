@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Callable, Optional, Sequence, Union
 
@@ -12,10 +13,10 @@ import grpc
 
 from . import _channels, _requests, _rules
 from ._clock import now
-from ._requests import Balance, RequestId, key_bytes
+from ._requests import Balance, RequestId, Reservation, key_bytes
 from ._rules import Call, Danger, Hold, Outcome, Pause, Rule, Terms
 from .errors import LockLost, NotAcquired, RingfenceError, from_rpc
-from .v1 import counter_pb2
+from .v1 import counter_pb2, lock_pb2
 
 
 class Client:
@@ -81,6 +82,24 @@ class Client:
         """
         terms = Terms(key_bytes(key), namespace, self._label, lease, hold_for, on_danger)
         return Lock(self, terms, wait)
+
+    def semaphore(
+        self, key: Union[str, bytes], capacity: int, *, permits: int = 1, **terms: Any
+    ) -> Lock:
+        """Permits of a semaphore, to be held as a lock is. Nothing is sent yet.
+
+        ``capacity``
+            How many permits there are. All users of the key say the same number.
+        ``permits``
+            How many to take, all or none.
+        ``terms``
+            As in :meth:`lock`.
+        """
+        return self.lock(key, **terms)._in_mode(lock_pb2.LOCK_MODE_PERMITS, permits, capacity)
+
+    def rw_lock(self, key: Union[str, bytes], **terms: Any) -> RwLock:
+        """A read-write lock: many readers, or one writer. ``terms`` are as in :meth:`lock`."""
+        return RwLock(self.lock(key, **terms))
 
     def account(self, name: str, *, namespace: str = "") -> Account:
         """An account of the counters. Nothing is sent yet."""
@@ -180,6 +199,10 @@ class Lock:
         self._wait = wait
         self._entered: Optional[Guard] = None
 
+    def _in_mode(self, mode: lock_pb2.LockMode, permits: int = 0, capacity: int = 0) -> Lock:
+        terms = replace(self._terms, mode=mode, permits=permits, capacity=capacity)
+        return Lock(self._client, terms, self._wait)
+
     def acquire(self) -> Guard:
         """Waits for the lock. :class:`NotAcquired` if ``wait`` is over."""
         return self._client._acquire(self._terms, self._wait)
@@ -206,6 +229,21 @@ class Lock:
         guard, self._entered = self._entered, None
         if guard:
             guard.__exit__(kind, error, trace)
+
+
+class RwLock:
+    """A read-write lock. Waiters are served first come, first served."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def read(self) -> Lock:
+        """The side of the readers, who hold the lock together."""
+        return self._lock._in_mode(lock_pb2.LOCK_MODE_READ)
+
+    def write(self) -> Lock:
+        """The side of the writers, who hold it alone."""
+        return self._lock._in_mode(lock_pb2.LOCK_MODE_WRITE)
 
 
 class Guard:
@@ -253,6 +291,11 @@ class Guard:
     def wait_lost(self, timeout: Optional[float] = None) -> bool:
         """Waits until the lock is lost. False if ``timeout`` is over; never true after a release."""
         return self._lost.wait(timeout)
+
+    def downgrade(self) -> None:
+        """Makes a writer a reader: stop writing before. The token stays. :class:`LockLost` if it is lost."""
+        client = self._client
+        client._run(_rules.downgrade(self._hold, client._timeout, len(client._coordinators)))
 
     def release(self) -> Outcome:
         """Releases the lock. A repeat, or a lost lock, is ``Outcome.LOST``."""
@@ -305,3 +348,20 @@ class Account:
     def balance(self, exact: bool = False) -> Balance:
         """Its balance; with ``exact``, of one instant, which costs more."""
         return Balance.of(self._run(*_requests.balance(self._account, exact)))
+
+    def reserve(self, request: RequestId, amount: int, deadline: float) -> Reservation:
+        """Sets an amount aside until ``deadline``, in seconds since 1970: the same in each repeat."""
+        answer = self._run(*_requests.reserve(self._account, request, amount, deadline))
+        return Reservation(answer.state)
+
+    def confirm(self, request: RequestId) -> Reservation:
+        """Spends what was reserved by that request, unless it has ended before."""
+        return Reservation((self._run(*_requests.confirm(self._account, request))).state)
+
+    def cancel(self, request: RequestId) -> Reservation:
+        """Gives back what was reserved by that request, unless it has ended before."""
+        return Reservation((self._run(*_requests.cancel(self._account, request))).state)
+
+    def transfer(self, request: RequestId, amount: int, to: str) -> None:
+        """Moves an amount to another account of the namespace."""
+        self._run(*_requests.transfer(self._account, request, amount, to))

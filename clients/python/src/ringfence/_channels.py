@@ -12,10 +12,15 @@ _ANSWERS: dict[tuple[str, str], Any] = {
     ("LockService", "Acquire"): lock_pb2.AcquireResponse,
     ("LockService", "Renew"): lock_pb2.RenewResponse,
     ("LockService", "Release"): lock_pb2.ReleaseResponse,
+    ("LockService", "Downgrade"): lock_pb2.DowngradeResponse,
     ("CounterService", "CreateAccount"): counter_pb2.CreateAccountResponse,
     ("CounterService", "Deposit"): counter_pb2.DepositResponse,
     ("CounterService", "Deduct"): counter_pb2.DeductResponse,
     ("CounterService", "GetBalance"): counter_pb2.GetBalanceResponse,
+    ("CounterService", "Reserve"): counter_pb2.ReserveResponse,
+    ("CounterService", "Confirm"): counter_pb2.ConfirmResponse,
+    ("CounterService", "Cancel"): counter_pb2.CancelResponse,
+    ("CounterService", "Transfer"): counter_pb2.TransferResponse,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import time
 import uuid
 from dataclasses import dataclass
@@ -60,6 +61,19 @@ class Balance:
         )
 
 
+class Reservation(enum.Enum):
+    """The state of a reservation."""
+
+    #: The amount is set aside.
+    HELD = counter_pb2.RESERVATION_STATE_HELD
+    #: The amount was spent.
+    CONFIRMED = counter_pb2.RESERVATION_STATE_CONFIRMED
+    #: The amount was given back.
+    CANCELLED = counter_pb2.RESERVATION_STATE_CANCELLED
+    #: The amount came back at the deadline.
+    EXPIRED = counter_pb2.RESERVATION_STATE_EXPIRED
+
+
 Request = Tuple[str, Any]
 
 
@@ -79,3 +93,26 @@ def deduct(account: counter_pb2.Account, request: RequestId, amount: int) -> Req
 
 def balance(account: counter_pb2.Account, exact: bool) -> Request:
     return "GetBalance", counter_pb2.GetBalanceRequest(account=account, exact=exact)
+
+
+def reserve(
+    account: counter_pb2.Account, request: RequestId, amount: int, deadline: float
+) -> Request:
+    message = counter_pb2.ReserveRequest(account=account, id=request.message(), amount=amount)
+    message.deadline.FromMilliseconds(round(deadline * 1000))
+    return "Reserve", message
+
+
+def confirm(account: counter_pb2.Account, request: RequestId) -> Request:
+    return "Confirm", counter_pb2.ConfirmRequest(account=account, id=request.message())
+
+
+def cancel(account: counter_pb2.Account, request: RequestId) -> Request:
+    return "Cancel", counter_pb2.CancelRequest(account=account, id=request.message())
+
+
+def transfer(account: counter_pb2.Account, request: RequestId, amount: int, to: str) -> Request:
+    message = counter_pb2.TransferRequest(
+        account=account, id=request.message(), amount=amount, to=to
+    )
+    return "Transfer", message

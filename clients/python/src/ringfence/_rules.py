@@ -80,10 +80,19 @@ class Terms:
     lease: Optional[float]
     hold_for: Optional[float]
     on_danger: Optional[Callable[[Danger], object]]
+    mode: lock_pb2.LockMode = lock_pb2.LOCK_MODE_EXCLUSIVE
+    #: Of a semaphore: how many to take, and how many there are.
+    permits: int = 0
+    capacity: int = 0
 
     def request(self, wait: Optional[float]) -> lock_pb2.AcquireRequest:
         request = lock_pb2.AcquireRequest(
-            namespace=self.namespace, key=self.key, label=self.label
+            namespace=self.namespace,
+            key=self.key,
+            label=self.label,
+            mode=self.mode,
+            permits=self.permits,
+            capacity=self.capacity,
         )
         for field, seconds in (
             (request.lease, self.lease),
@@ -224,6 +233,29 @@ def _renew(
         hold.failed(error)
     else:
         hold.renewed(sent, _seconds(answer.valid_for))
+
+
+def downgrade(hold: Hold, timeout: float, coordinators: int) -> Rule:
+    """Asks until the writer is a reader, or the lock is lost."""
+    failures = 0
+    while hold.is_held():
+        sent = now()
+        request = lock_pb2.DowngradeRequest(handle=hold.handle)
+        limit = min(timeout, hold.deadline - sent)
+        try:
+            answer = yield Call("LockService", "Downgrade", request, limit, move_on=True)
+        except LockLost:
+            hold.lose()
+        except RingfenceError as error:
+            failures += 1
+            if not error.retryable:
+                raise
+            yield Pause(0.0 if failures < coordinators else _pause(failures, error))
+        else:
+            hold.handle = answer.handle
+            hold.renewed(sent, _seconds(answer.valid_for))
+            return
+    raise LockLost("the lock was lost before it was a reader's")
 
 
 def release(hold: Hold, timeout: float, coordinators: int) -> Rule:

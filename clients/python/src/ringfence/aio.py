@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Optional, Sequence, TypeVar, Union
 
@@ -16,10 +17,10 @@ import grpc.aio
 
 from . import _channels, _requests, _rules
 from ._clock import now
-from ._requests import Balance, RequestId, key_bytes
+from ._requests import Balance, RequestId, Reservation, key_bytes
 from ._rules import Call, Danger, Hold, Outcome, Pause, Rule, Terms
 from .errors import LockLost, NotAcquired, RingfenceError, from_rpc
-from .v1 import counter_pb2
+from .v1 import counter_pb2, lock_pb2
 
 T = TypeVar("T")
 
@@ -69,6 +70,16 @@ class Client:
         """
         terms = Terms(key_bytes(key), namespace, self._label, lease, hold_for, on_danger)
         return Lock(self, terms, wait)
+
+    def semaphore(
+        self, key: Union[str, bytes], capacity: int, *, permits: int = 1, **terms: Any
+    ) -> Lock:
+        """Permits of a semaphore: see :meth:`ringfence.Client.semaphore`."""
+        return self.lock(key, **terms)._in_mode(lock_pb2.LOCK_MODE_PERMITS, permits, capacity)
+
+    def rw_lock(self, key: Union[str, bytes], **terms: Any) -> RwLock:
+        """A read-write lock: see :meth:`ringfence.Client.rw_lock`."""
+        return RwLock(self.lock(key, **terms))
 
     def account(self, name: str, *, namespace: str = "") -> Account:
         """An account of the counters. Nothing is sent yet."""
@@ -182,6 +193,10 @@ class Lock:
         self._wait = wait
         self._entered: Optional[Guard] = None
 
+    def _in_mode(self, mode: lock_pb2.LockMode, permits: int = 0, capacity: int = 0) -> Lock:
+        terms = replace(self._terms, mode=mode, permits=permits, capacity=capacity)
+        return Lock(self._client, terms, self._wait)
+
     async def acquire(self) -> Guard:
         """Waits for the lock. :class:`ringfence.NotAcquired` if ``wait`` is over."""
         return await self._client._acquire(self._terms, self._wait)
@@ -208,6 +223,21 @@ class Lock:
         guard, self._entered = self._entered, None
         if guard:
             await guard.__aexit__(kind, error, trace)
+
+
+class RwLock:
+    """A read-write lock. Waiters are served first come, first served."""
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def read(self) -> Lock:
+        """The side of the readers, who hold the lock together."""
+        return self._lock._in_mode(lock_pb2.LOCK_MODE_READ)
+
+    def write(self) -> Lock:
+        """The side of the writers, who hold it alone."""
+        return self._lock._in_mode(lock_pb2.LOCK_MODE_WRITE)
 
 
 class Guard:
@@ -275,6 +305,11 @@ class Guard:
                 task.cancel()
                 await asyncio.wait({task})
 
+    async def downgrade(self) -> None:
+        """Makes a writer a reader: stop writing before. The token stays. :class:`ringfence.LockLost` if it is lost."""
+        client = self._client
+        await client._run(_rules.downgrade(self._hold, client._timeout, len(client._coordinators)))
+
     async def release(self) -> Outcome:
         """Releases the lock. A repeat, or a lost lock, is ``Outcome.LOST``."""
         ended = self._hold.end()
@@ -323,3 +358,20 @@ class Account:
     async def balance(self, exact: bool = False) -> Balance:
         """Its balance; with ``exact``, of one instant, which costs more."""
         return Balance.of(await self._run(*_requests.balance(self._account, exact)))
+
+    async def reserve(self, request: RequestId, amount: int, deadline: float) -> Reservation:
+        """Sets an amount aside until ``deadline``, in seconds since 1970: the same in each repeat."""
+        answer = await self._run(*_requests.reserve(self._account, request, amount, deadline))
+        return Reservation(answer.state)
+
+    async def confirm(self, request: RequestId) -> Reservation:
+        """Spends what was reserved by that request, unless it has ended before."""
+        return Reservation((await self._run(*_requests.confirm(self._account, request))).state)
+
+    async def cancel(self, request: RequestId) -> Reservation:
+        """Gives back what was reserved by that request, unless it has ended before."""
+        return Reservation((await self._run(*_requests.cancel(self._account, request))).state)
+
+    async def transfer(self, request: RequestId, amount: int, to: str) -> None:
+        """Moves an amount to another account of the namespace."""
+        await self._run(*_requests.transfer(self._account, request, amount, to))
